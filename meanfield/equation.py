@@ -76,8 +76,8 @@ class Velocity:
     def of_rows(self, times: Sequence[float], densities: Floats) -> tuple[Floats, Floats]:
         """Both for densities (rows, cells), at their times, where ``attention.takes_rows``: (rows, cells [, d])."""
         normalizer, output = self.attention.of_rows(densities)
-        for own, time in zip(output, times, strict=True):
-            own[...] = self.of_output(time, own)
+        for row, time in zip(output, times, strict=True):
+            row[...] = self.of_output(time, row)
         return normalizer, output
 
     def output(self, density: Floats) -> Floats:

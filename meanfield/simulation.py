@@ -27,7 +27,7 @@ from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 HOST_ATTRIBUTES = {"device": "cpu"}  # the attributes that say so
 MAX_CHECKED_SIZE = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
 MAX_GIVEN_SIZE = 2 * 10**6  # the same where a user's own file or formula may not fit: its set-up takes seconds
-GIVEN = ("array", "by_label", "file", "formula", "tokens")  # such kinds of initial densities
+GIVEN_KINDS = ("array", "by_label", "file", "formula", "tokens")  # such kinds of initial densities
 
 
 def set_up(case: Case, backend: Backend | None = None) -> Problem:
@@ -54,7 +54,7 @@ def refuse(case: Case) -> None:
     with _as_case_errors():
         heads_by_layer(case)
     size = case.domain.cells_and_width()[0] or (case.domain.count or 0) * case.domain.d
-    if size <= (MAX_GIVEN_SIZE if tag_of(case.initial) in GIVEN else MAX_CHECKED_SIZE):
+    if size <= (MAX_GIVEN_SIZE if tag_of(case.initial) in GIVEN_KINDS else MAX_CHECKED_SIZE):
         problem = set_up(case)
         problem.initial()
         problem.diagnostics(case.output.diagnostics or (), None)

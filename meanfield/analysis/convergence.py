@@ -24,8 +24,8 @@ def convergence_of(
     values   increasing, at least three; by default a quarter and a half of the case's own, and this
     Errors are Richardson's estimates, see :func:`solvers.convergence_study`. Raises CaseError, and as a run.
     """
-    own = _value(case, over)
-    sizes = list(values) or [own // 2**k for k in range(HALVINGS, -1, -1)]
+    value = _value(case, over)
+    sizes = list(values) or [value // 2**k for k in range(HALVINGS, -1, -1)]
     if len(sizes) < 3 or sizes != sorted(set(sizes)):
         raise CaseError(f"--values {','.join(map(str, sizes))}: expected at least 3 increasing integers")
     if of not in (case.output.diagnostics or ()):

@@ -220,8 +220,8 @@ def _too_many(facts: dict[str, Any]) -> str:
         return ""
     from meanfield.domains.atoms.handover_states import most_atoms
 
-    most, d = most_atoms(facts["dimension"]), facts["dimension"]
-    return f"not yet: more than {most} clusters in {d} dimensions" if facts["clusters"] > most else ""
+    max_atoms, d = most_atoms(facts["dimension"]), facts["dimension"]
+    return f"not yet: more than {max_atoms} clusters in {d} dimensions" if facts["clusters"] > max_atoms else ""
 
 
 def _finite(value: float | None) -> float | None:

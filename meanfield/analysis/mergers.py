@@ -19,7 +19,7 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
-LASTING = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
+MIN_SAMPLES = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
 PLATEAU = 3  # samples of the energy between two mergers, for a step to be measured
 STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a stair
 
@@ -62,7 +62,7 @@ class Lifetime:
 
 def lasts(tracks: Tracks, one: Track, exact_from: float = np.inf) -> bool:
     """Whether a track is there long enough to be a cluster; an atom, which does not flicker, is in any sample."""
-    return len(one.masses) >= LASTING or bool(tracks.times[one.last] >= exact_from)
+    return len(one.masses) >= MIN_SAMPLES or bool(tracks.times[one.last] >= exact_from)
 
 
 def merger_tree(tracks: Tracks, exact_from: float = np.inf) -> list[Merger]:
@@ -214,10 +214,10 @@ def _alive(tracks: Tracks) -> list[Track]:
     return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
 
 
-def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float, near: float) -> float | None:
+def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float, distance: float) -> float | None:
     """The value where it changes least from sample to sample within [start, stop], if that is a stair.
 
-    Values within ``near`` of Σ m² count, if there are any: atoms touch some time after the energy has climbed.
+    Values within ``distance`` of Σ m² count, if there are any: atoms touch some time after the energy has climbed.
     """
     inside = np.flatnonzero((times >= start) & (times <= stop))
     if len(inside) < PLATEAU:
@@ -230,6 +230,6 @@ def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: 
     )
     change = np.abs(values[inside[2:]] - values[inside[:-2]])
     levels = values[inside[1:-1]]
-    close = np.abs(levels - squares) < near
+    close = np.abs(levels - squares) < distance
     level = float(levels[np.where(close | ~close.any(), change, np.inf).argmin()])
     return level if abs(level - squares) < STAIR * squares else None

@@ -126,9 +126,9 @@ def tracks_of(run: Run) -> Tracks:
         return track(run.sample_times, *recorded)
     find = cluster_finder(run)
     found = [find(k) for k in range(len(run.times))]
-    most = max((one.count for one in found), default=0)
+    max_count = max((one.count for one in found), default=0)
     dimension = found[0].centers.shape[1] if found else 0
-    masses, centers = np.full((len(found), most), np.nan), np.full((len(found), most, dimension), np.nan)
+    masses, centers = np.full((len(found), max_count), np.nan), np.full((len(found), max_count, dimension), np.nan)
     for k, one in enumerate(found):
         masses[k, : one.count], centers[k, : one.count] = one.masses, one.centers
     return track(run.times, masses, centers)

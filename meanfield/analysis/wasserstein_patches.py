@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 MIN_PATCH_WIDTH = 1e-5  # radians: empty cells would else be patches too
 
@@ -36,29 +36,29 @@ def transport_cost(masses_a: Floats, masses_b: Floats, costs: Floats) -> float:
     return max(float(ot.emd2(masses_a, masses_b, costs, numItermax=10**7)), 0.0)
 
 
-def patch_labels(points: Floats, masses: Floats, most: int) -> NDArray[np.intp]:
-    """(n) the patch of each point (n, d): at most ``most`` of them, the one with most ∫|x − c|² halved again and again.
+def patch_labels(points: Floats, masses: Floats, max_patches: int) -> NDArray[np.intp]:
+    """(n) the patch of each point (n, d); of at most ``max_patches``, that with most ∫|x − c|² is halved repeatedly.
 
-    Points that coincide stay together, so that atoms are patches of no extent. It ends before ``most`` where masses
-    are within MIN_PATCH_WIDTH of their patch's centroid in the root mean square.
+    Points that coincide stay together, so that atoms are patches of no extent. It ends before ``max_patches`` where
+    masses are within MIN_PATCH_WIDTH of their patch's centroid in the root mean square.
     """
-    enough = MIN_PATCH_WIDTH**2 * masses.sum() / most
+    enough = MIN_PATCH_WIDTH**2 * masses.sum() / max_patches
     labels = np.zeros(len(points), dtype=np.intp)
     heap: list[tuple[float, int, NDArray[np.intp]]] = []
     members: list[NDArray[np.intp]] = [np.arange(len(points))]
     heappush(heap, (-_moment(points, masses), 0, members[0]))
     count = 1
-    while count < most and heap:
-        moment, label, own = heappop(heap)
+    while count < max_patches and heap:
+        moment, label, patch = heappop(heap)
         if -moment <= enough:
             break
-        x = points[own]
+        x = points[patch]
         axis = int(np.ptp(x, axis=0).argmax())
         upper = x[:, axis] > (x[:, axis].min() + x[:, axis].max()) / 2
         if not upper.any():  # all in one place
             continue
-        labels[own[upper]] = count
-        for place, part in ((label, own[~upper]), (count, own[upper])):
+        labels[patch[upper]] = count
+        for place, part in ((label, patch[~upper]), (count, patch[upper])):
             if len(part) > 1:
                 heappush(heap, (-_moment(points[part], masses[part]), place, part))
         count += 1

@@ -65,8 +65,8 @@ def show_key(key: str) -> str:
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:
     """``; did you mean "..."?`` for the choice nearest to ``word``, or nothing where none is near."""
-    near = difflib.get_close_matches(str(word).lower(), list(choices), n=1)
-    return f'; did you mean "{near[0]}"?' if near else ""
+    matches = difflib.get_close_matches(str(word).lower(), list(choices), n=1)
+    return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
 def refuse_unrepresentable(data: object, key: str = "", depth: int = 0) -> None:
@@ -91,9 +91,9 @@ def refuse_extremes(data: object, key: str = "") -> None:
     Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
     """
     if isinstance(data, float) and data:
-        most = _MAX_TIME if key.startswith(("time.", "output.")) else _MAX_SIZE
-        if not _MIN_SIZE <= abs(data) <= most:
-            raise refusal(key, data, f"0 or a size from {_MIN_SIZE:g} to {most:g}")
+        largest = _MAX_TIME if key.startswith(("time.", "output.")) else _MAX_SIZE
+        if not _MIN_SIZE <= abs(data) <= largest:
+            raise refusal(key, data, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
     if isinstance(data, dict):
         for name, value in data.items():
             refuse_extremes(value, f"{key}.{name}" if key else name)

@@ -105,7 +105,7 @@ def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
     refuse_unrepresentable(data)
     put_names_for_aliases(data)
     try:
-        own = replace_by_builtin(data)
+        builtin = replace_by_builtin(data)
     except ArgumentError as error:
         raise refusal(error.argument, error.value, error.expected) from None
     except InvalidParameters as error:
@@ -113,7 +113,7 @@ def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    return restore(case, own)
+    return restore(case, builtin)
 
 
 def _converted(data: dict[str, Any]) -> Case:
@@ -173,8 +173,8 @@ def _resolve(case: Case) -> Case:
     if output.spacing is None:
         output = msgspec.structs.replace(output, spacing="linear" if case.hand_over is None else "log")
     if output.first is None and output.spacing == "log":
-        most = math.inf if case.hand_over is None else _FIRST_BEFORE_ATOMS
-        output = msgspec.structs.replace(output, first=min(_FIRST * case.time.end, most))
+        max_first = math.inf if case.hand_over is None else _FIRST_BEFORE_ATOMS
+        output = msgspec.structs.replace(output, first=min(_FIRST * case.time.end, max_first))
     return msgspec.structs.replace(case, output=output)
 
 

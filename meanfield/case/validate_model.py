@@ -38,16 +38,16 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
     if not abs(attention.beta_effective) * scale * scale <= MAX_BETA:  # not nan either, which 0·∞ would give
         yield "attention.beta", attention.beta, f"a number <= {MAX_BETA:g}{scales}"
     if attention.log_kernel_bound * scale * scale > _MAX_LOG_KERNEL:
-        most = f"a number <= {_MAX_LOG_KERNEL:g}{scales}; beyond, e^beta overflows"
-        yield "attention.beta", attention.beta, f"{most} (attention.rescaled = true avoids it)"
+        expected = f"a number <= {_MAX_LOG_KERNEL:g}{scales}; beyond, e^beta overflows"
+        yield "attention.beta", attention.beta, f"{expected} (attention.rescaled = true avoids it)"
 
 
 def _matrices(attention: Attention, domain: Domain) -> Problems:
-    own = [name for name in ("query", "key", "value") if getattr(attention, name) is not None]
-    if attention.heads is not None and own:
-        yield f"attention.{own[0]}", getattr(attention, own[0]), "not allowed beside attention.heads"
-    if attention.file is not None and (own or attention.heads is not None):
-        yield "attention.file", attention.file, f"not allowed beside attention.{own[0] if own else 'heads'}"
+    given = [name for name in ("query", "key", "value") if getattr(attention, name) is not None]
+    if attention.heads is not None and given:
+        yield f"attention.{given[0]}", getattr(attention, given[0]), "not allowed beside attention.heads"
+    if attention.file is not None and (given or attention.heads is not None):
+        yield "attention.file", attention.file, f"not allowed beside attention.{given[0] if given else 'heads'}"
     for index, head in enumerate(attention.all_heads):
         table = "attention" if attention.heads is None else f"attention.heads[{index}]"
         for name in ("query", "key", "value"):
@@ -137,8 +137,8 @@ def _stabilizers(case: Case) -> Problems:
             stabilizers.noise,
             f"a number <= {_MAX_NOISE:g}{scale}",
         )
-    own = LAYER_NORMS[stabilizers.layer_norm].parameter
-    if stabilizers.switch is not None and own != "switch":
+    parameter = LAYER_NORMS[stabilizers.layer_norm].parameter
+    if stabilizers.switch is not None and parameter != "switch":
         yield "stabilizers.switch", stabilizers.switch, 'only allowed with stabilizers.layer_norm = "mix"'
-    if stabilizers.alpha != 1 and own != "alpha":
+    if stabilizers.alpha != 1 and parameter != "alpha":
         yield "stabilizers.alpha", stabilizers.alpha, '1 without stabilizers.layer_norm = "ngpt", which it is for'

@@ -160,8 +160,8 @@ def _with_overrides_joined(words: Sequence[str]) -> list[str]:
 
 def _nearest(word: str, choices: Iterable[str]) -> str:
     known = list(choices)
-    near = difflib.get_close_matches(word.lower(), known, n=1)
-    return f'; did you mean "{near[0]}"?' if near else f"; expected one of {', '.join(known)}"
+    matches = difflib.get_close_matches(word.lower(), known, n=1)
+    return f'; did you mean "{matches[0]}"?' if matches else f"; expected one of {', '.join(known)}"
 
 
 def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:

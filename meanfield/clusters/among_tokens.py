@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from meanfield.clusters.parts import between_parts
-from meanfield.model.unit_vectors import unit_vectors
 from solvers.backends import cpu
 from solvers.backends.cpu.cells import sum_over_basins
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
+from solvers.mesh.unit_vectors import unit_vectors
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 from solvers.transforms.pairwise import exponential_sums
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
 SCALE = 0.25  # radians
-COVER = 0.25  # scales: tokens so near a representative count as where it is
-STRAY = 0.01  # of the tokens: a smaller group where f is low is no cluster
-FEW = 100  # tokens: their pairs cost less than a transform, and each is a hundredth of them
+COVER_RADIUS = 0.25  # scales: tokens so near a representative count as where it is
+MIN_SHARE = 0.01  # of the tokens: a smaller group where f is low is no cluster
+FEW_TOKENS = 100  # tokens: their pairs cost less than a transform, and each is a hundredth of them
 MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
 BLOCK = 4096
 
@@ -62,7 +62,7 @@ def find_clusters_of_tokens(
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
     directions = unit_vectors(points)
-    if len(points) <= FEW:
+    if len(points) <= FEW_TOKENS:
         return _of_few(directions, masses, scale)
     shares = masses / masses.sum()
     cover = (
@@ -78,7 +78,7 @@ def find_clusters_of_tokens(
     sums = _sums_of_groups(basin, masses, directions, len(peaks))
     length = np.linalg.norm(sums, axis=1, keepdims=True)
     centers = np.divide(sums, length, out=directions[first], where=length > 0)
-    counts = (count >= STRAY * len(points)) | (cover.density[peaks] >= CONTRAST * cover.uniform)
+    counts = (count >= MIN_SHARE * len(points)) | (cover.density[peaks] >= CONTRAST * cover.uniform)
     rank = np.argsort(np.where(counts, -cluster_masses, np.inf), kind="stable")[: counts.sum()]
     place = np.full(len(peaks), -1)
     place[rank] = np.arange(len(rank))
@@ -92,9 +92,9 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
     density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
     if density.max() < CONTRAST * uniform:
         return Clusters(np.empty(0), np.empty((0, d)), np.full(n, -1))
-    near = cosines >= np.cos(scale)
-    start = np.concatenate([[0], near.sum(axis=1).cumsum()], dtype=np.int32)
-    others = np.repeat(near.nonzero()[1].astype(np.int32), 2)  # where sides 2k and 2k + 1 belong together
+    adjacent = cosines >= np.cos(scale)
+    start = np.concatenate([[0], adjacent.sum(axis=1).cumsum()], dtype=np.int32)
+    others = np.repeat(adjacent.nonzero()[1].astype(np.int32), 2)  # where sides 2k and 2k + 1 belong together
     sides = np.arange(0, len(others), 2, dtype=np.int32)
     peak = _peaks(np.log(density + FLOOR * uniform), start, sides, others)
     number, cluster_masses, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
@@ -140,9 +140,9 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
 
 
 def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
-    """Tokens none of which is within COVER·s of another, and f at each by a sum over all."""
+    """Tokens none of which is within COVER_RADIUS·s of another, and f at each by a sum over all."""
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
-    leaders = _cover(directions[some], COVER * scale)
+    leaders = _cover(directions[some], COVER_RADIUS * scale)
     nearest = np.empty(len(directions), dtype=np.intp)
     for k in range(0, len(directions), BLOCK):
         between_parts()
@@ -162,13 +162,13 @@ def _mean_kernel(dimension: int, sharp: float) -> float:
 
 def _cover(directions: Floats, radius: float) -> Floats:
     """Leaders (k, d) among directions (n, d): each in turn that is farther than ``radius`` from those before."""
-    near = directions @ directions.T >= np.cos(radius)
+    within = directions @ directions.T >= np.cos(radius)
     covered = np.zeros(len(directions), dtype=bool)
     leaders = []
     for k in range(len(directions)):
         if not covered[k]:
             leaders.append(k)
-            covered |= near[k]
+            covered |= within[k]
     return directions[leaders]
 
 

@@ -18,8 +18,8 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import SphereHarmonics
 
 STEP = np.pi / 60  # 3°
-FINE = np.arccos(1 - np.array([1e-3, 1e-4, 1e-5, 1e-6]))
-ANGLES = np.concatenate([STEP * np.arange(60, 0, -1), FINE, [0.0]])  # (bins + 1,) from π to 0
+FINE_ANGLES = np.arccos(1 - np.array([1e-3, 1e-4, 1e-5, 1e-6]))
+ANGLES = np.concatenate([STEP * np.arange(60, 0, -1), FINE_ANGLES, [0.0]])  # (bins + 1,) from π to 0
 EDGES = np.cos(ANGLES)  # (bins + 1,) of z, increasing
 BINS = len(EDGES) - 1
 CLOSE = 4  # of the last bins: those where z ≥ 1 − 1e-3

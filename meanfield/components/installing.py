@@ -13,10 +13,10 @@ from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as AT_ATOMS
-from meanfield.domains.common.given_density import GIVEN, Place, normalized
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place, normalized
 from meanfield.domains.common.model_of_case import FIELDS, REACTIONS
 from meanfield.domains.domain import load
-from meanfield.domains.particles.initial_tokens import OWN
+from meanfield.domains.particles.initial_tokens import USER_TOKENS
 from meanfield.domains.table import DOMAINS
 from meanfield.model.kernel import KERNELS, Kernel
 from meanfield.model.layer_norm import LAYER_NORMS, Scheme
@@ -38,7 +38,7 @@ BUILT_IN = {
 def built_in(component: Component) -> bool:
     """Whether its name is that of a part of this package."""
     if component.kind == "diagnostic":
-        return any(component.name in table and component.name not in _OWN for table in _tables())
+        return any(component.name in table and component.name not in _OF_USER for table in _tables())
     return component.name in BUILT_IN.get(component.kind, ())
 
 
@@ -81,7 +81,7 @@ def _initial(component: Component) -> None:
         values = array(component, (place.mesh.cells,), place.mesh.centers, **parameters_of(section))
         return normalized(place.mesh, values * place.relative_to, "initial.kind", component.name)
 
-    GIVEN[section_of(component)] = make
+    GIVEN_DENSITIES[section_of(component)] = make
 
 
 def _tokens(component: Component) -> None:
@@ -92,7 +92,7 @@ def _tokens(component: Component) -> None:
             raise refusal("initial.kind", component.name, "positions (count, dimension) that are finite")
         return drawn
 
-    OWN[section_of(component)] = draw
+    USER_TOKENS[section_of(component)] = draw
 
 
 def _diagnostic(component: Component) -> None:
@@ -104,7 +104,7 @@ def _diagnostic(component: Component) -> None:
 
     def of_sample(sample: Any) -> float | Floats:
         points, masses = sample.points if hasattr(sample, "points") else sample.mesh.centers, sample.masses
-        return measured(points, masses) if masses.ndim == 1 else np.array([measured(points, own) for own in masses])
+        return measured(points, masses) if masses.ndim == 1 else np.array([measured(points, row) for row in masses])
 
     _check_dimensions(component)
     LENGTHS.update(component.dimensions)
@@ -114,14 +114,14 @@ def _diagnostic(component: Component) -> None:
     for table in _tables():
         table[name] = entry
     AT_ATOMS[name] = lambda sample: measured(sample.atoms.positions, sample.atoms.masses)
-    _OWN.add(name)
+    _OF_USER.add(name)
 
 
 def _check_dimensions(component: Component) -> None:
     """Raise CaseError for a dimension that built-in diagnostics have, or another component at another length."""
     reserved = {"time", "sample", "cell", "label"}
     for table in _tables():
-        reserved.update(*(entry.dimensions.split() for name, entry in table.items() if name not in _OWN))
+        reserved.update(*(entry.dimensions.split() for name, entry in table.items() if name not in _OF_USER))
     others = [other for other in LOADED.values() if other.name != component.name]
     for dimension, length in component.dimensions.items():
         if dimension in reserved or any(other.dimensions.get(dimension, length) != length for other in others):
@@ -135,7 +135,7 @@ def _tables() -> list[Table]:
     return [load(name) for name in sorted(names)]
 
 
-_OWN: set[str] = set()
+_OF_USER: set[str] = set()
 INSTALL: dict[str, Callable[[Component], None]] = {
     "kernel": _kernel,
     "layer_norm": _layer_norm,

@@ -21,11 +21,11 @@ def loaded_sources(cases: Iterable[Case] = ()) -> tuple[Source, ...]:
 
     Raises CaseError for a function that no file holds where one of the cases names it.
     """
-    own = [one for one in LOADED.values() if one.source not in SOURCES]
-    if own:
+    of_user = [one for one in LOADED.values() if one.source not in SOURCES]
+    if of_user:
         from meanfield.components.in_case import used_by
 
-        for one in (one for case in cases for one in used_by(case) if one in own):
+        for one in (one for case in cases for one in used_by(case) if one in of_user):
             raise CaseError(
                 f"component {one.name}: is a function of this process; other processes need it in a file: "
                 "load_components(FILE)"

@@ -31,9 +31,9 @@ def load_components(*sources: str | Path | Component) -> list[Component]:
     for source in sources:
         if isinstance(source, Component):
             code = source.function.__code__
-            own = replace(source, source=code.co_filename, sha256=_digest_of(source.function))
-            _install(own)
-            found.append(own)
+            component = replace(source, source=code.co_filename, sha256=_digest_of(source.function))
+            _install(component)
+            found.append(component)
         else:
             found += load_sources([_source(str(source))])
     return found
@@ -48,11 +48,11 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
         if not made:
             raise CaseError(f"{path}: expected functions with @component, found none")
         digest = hashlib.sha256((text or _content(path, made)).encode()).hexdigest()
-        own = [replace(one, source=path, sha256=digest) for one in made]
-        for one in own:
+        components = [replace(one, source=path, sha256=digest) for one in made]
+        for one in components:
             _install(one)
         SOURCES[path] = text
-        found += own
+        found += components
     return found
 
 

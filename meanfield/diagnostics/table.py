@@ -67,7 +67,7 @@ class Diagnostics:
         names: Sequence[str],
         table: Table,
         lengths: Mapping[str, int],
-        sample_of: Callable[[float, Floats], Any],
+        sample_of: Callable[..., Any],
     ) -> None:
         self.names, self.table, self.lengths, self.sample_of = tuple(names), table, lengths, sample_of
 
@@ -115,35 +115,26 @@ class DiagnosticsTogether(Diagnostics):
     sample_of   (times (samples,), states (samples, ...)) → the samples that the functions take
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        table: Table,
-        lengths: Mapping[str, int],
-        sample_of: Callable[[Sequence[float], Floats], Any],
-    ) -> None:
-        super().__init__(names, table, lengths, sample_of)  # type: ignore[arg-type]
-
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        found = self.values(self.sample_of([time], values[None]), going_on)  # type: ignore[arg-type]
-        return {name: row[0] if np.ndim(row[0]) else float(row[0]) for name, row in found.items()}  # type: ignore[index]
+        found = self.values(self.sample_of([time], values[None]), going_on)
+        rows = {name: np.asarray(value)[0] for name, value in found.items()}
+        return {name: row if np.ndim(row) else float(row) for name, row in rows.items()}
 
     def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
-        return self.values(self.sample_of(times, np.stack(states)))  # type: ignore[arg-type,return-value]
+        return {name: np.asarray(rows) for name, rows in self.values(self.sample_of(times, np.stack(states))).items()}
 
 
 def heaviest(values: Floats) -> Floats:
     """Values of clusters (k, ...), heaviest first, as (MAX_CLUSTERS, ...): the last ones left out, or NaN for none."""
-    kept = np.full((MAX_CLUSTERS, *values.shape[1:]), np.nan)
-    kept[: len(values)] = values[:MAX_CLUSTERS]
-    return kept
+    padded: Floats = heaviest_of_rows(np.array([len(values)]), values[None])[0]
+    return padded
 
 
 def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
     """The same of the first ``counts`` (rows,) of values (rows, k, ...): (rows, MAX_CLUSTERS, ...)."""
-    kept, k = np.full((len(values), MAX_CLUSTERS, *values.shape[2:]), np.nan), values.shape[1]
-    np.copyto(kept[:, :k].T, values[:, :MAX_CLUSTERS].T, where=(np.arange(kept.shape[1])[:k] < counts[:, None]).T)
-    return kept
+    padded, k = np.full((len(values), MAX_CLUSTERS, *values.shape[2:]), np.nan), values.shape[1]
+    np.copyto(padded[:, :k].T, values[:, :MAX_CLUSTERS].T, where=(np.arange(padded.shape[1])[:k] < counts[:, None]).T)
+    return padded
 
 
 def energy_entry(function: Callable[[Any], float | Floats], log_bound: float) -> Diagnostic:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import h5py
 
 Floats = NDArray[np.float64]
-KEPT = ("title", "case", "command", "git_commit", "stop_reason")  # of the run's attributes
+RUN_ATTRIBUTES = ("title", "case", "command", "git_commit", "stop_reason")  # of the run's attributes
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _image(run: Run, grid: Grid) -> bytes:
         _lay_out(file, grid, run.times)
         file.attrs["Conventions"] = "CF-1.11"
         file.attrs["source"] = f"meanfield {__version__}"
-        for name in KEPT:
+        for name in RUN_ATTRIBUTES:
             if name in run.attributes:
                 file.attrs[name] = run.attributes[name]
 

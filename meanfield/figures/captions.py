@@ -59,12 +59,12 @@ def _facts_line(parts: list[str]) -> str:
     return line
 
 
-def fitting_size(lines: list[str], width: float, most: float) -> float:
+def fitting_size(lines: list[str], width: float, max_size: float) -> float:
     """Points of a font in which the ``lines`` are no wider than ``width`` inches, whatever letters they are made of."""
     from matplotlib.textpath import TextPath
 
-    widest = max(TextPath((0, 0), line, size=most).get_extents().width for line in lines)
-    return most * min(1.0, width * 72 / widest)
+    widest = max(TextPath((0, 0), line, size=max_size).get_extents().width for line in lines)
+    return max_size * min(1.0, width * 72 / widest)
 
 
 def _title_line(title: str) -> str:
@@ -100,13 +100,13 @@ def cluster_history(run_data: RunData) -> str:
     counts = np.nan_to_num(found).astype(int)
     if not counts.any():
         return ""
-    most = int(np.argmax(counts == counts.max()))
+    peak = int(np.argmax(counts == counts.max()))
     later = np.maximum.accumulate(counts[::-1])[::-1]  # the most from each sample on
-    falls = [k for k in range(most + 1, len(counts)) if later[k] < later[k - 1]]
+    falls = [k for k in range(peak + 1, len(counts)) if later[k] < later[k - 1]]
     texts = [f"{later[k]} from {_time(times[k])}" for k in falls]
     if len(texts) > MAX_STEPS:
         texts = [*texts[: MAX_STEPS - 2], "…", texts[-1]]
-    first = f"{counts[most]} cluster{'' if counts[most] == 1 else 's'} from {run_data.moment(times[most], _time)}"
+    first = f"{counts[peak]} cluster{'' if counts[peak] == 1 else 's'} from {run_data.moment(times[peak], _time)}"
     return ", ".join([first, *texts])
 
 

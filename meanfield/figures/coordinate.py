@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Ticks = list[tuple[float, str]]
 MAX_TICKS = 7
-NEAR = 0.08  # of an axis: ticks have no room so near to zero's
+MIN_TICK_DISTANCE = 0.08  # of an axis: ticks have no room so near to zero's
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -132,7 +132,7 @@ def _signed_decades(edges: Floats, core: float) -> Ticks:
     exponents = exponents[:: -(-len(exponents) // (MAX_TICKS // 2))]
     values = np.concatenate([-(10.0 ** exponents[::-1]), [0.0], 10.0**exponents])
     place, low, high = (np.arcsinh(v / core) for v in (values, edges[0], edges[-1]))
-    room = (values == 0) | (np.abs(place) > NEAR * (high - low))
+    room = (values == 0) | (np.abs(place) > MIN_TICK_DISTANCE * (high - low))
     shown = (place >= low) & (place <= high) & room
     return [(float(p), number(v)) for p, v in zip(place[shown], values[shown], strict=True)]
 

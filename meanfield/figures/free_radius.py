@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 PLANES, PLANE_HEIGHT = 4, 2.9  # pictures of the plane, and the inches that they need
-HELD = 0.995  # of the mass: how far a picture of the plane reaches
+SHOWN_MASS = 0.995  # of the mass: how far a picture of the plane reaches
 COMMON = 5.0  # times the least reach: up to it pictures of the plane have one scale, which shows growth at a glance
 PLANE_DECADES = 1e-4  # of the highest density, below which the plane is empty
 
@@ -108,7 +108,7 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
     drawn = list(axes[: len(chosen)])
-    reaches = plane_reaches(quantiles(run_data, chosen, np.array([HELD]))[:, 0])
+    reaches = plane_reaches(quantiles(run_data, chosen, np.array([SHOWN_MASS]))[:, 0])
     for ax, k, reach in zip(drawn, chosen, reaches, strict=True):
         image = draw_plane(ax, run_data, k, reach)
         ax.set_title(f"tokens at {run_data.moment(run_data.times[k])}")

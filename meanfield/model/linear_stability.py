@@ -150,7 +150,7 @@ def below_twice_the_mean(mesh: Mesh) -> Callable[[Floats], Near]:
 
     def is_near(values: Floats) -> Near:
         mean = mesh.backend.dot(mesh.volumes, values) / mesh.volume
-        near: Near = values.max() < MAX_DENSITY * mean
-        return near
+        below: Near = values.max() < MAX_DENSITY * mean
+        return below
 
     return is_near

@@ -39,16 +39,17 @@ class Pattern:
 
         k is at most 2 local + 1 + global_tokens + random_tokens, whatever n is.
         """
-        own = np.arange(min(self.global_tokens, n), n, dtype=np.int32)[:, None]
+        queries = np.arange(min(self.global_tokens, n), n, dtype=np.int32)[:, None]
         reach = min(self.local, n - 1)
-        near = own + np.arange(-reach, reach + 1, dtype=np.int32)
-        near = near % n if self.periodic else np.where((near < 0) | (near >= n), -1, near)
-        first = np.broadcast_to(np.arange(min(self.global_tokens, n), dtype=np.int32), (len(own), n - len(own)))
-        drawn = np.random.default_rng(self.seed).integers(0, n, (n, self.random_tokens), dtype=np.int32)[n - len(own) :]
-        seen = np.sort(np.concatenate([near, first, drawn], axis=1), axis=1)
+        local = queries + np.arange(-reach, reach + 1, dtype=np.int32)
+        local = local % n if self.periodic else np.where((local < 0) | (local >= n), -1, local)
+        first = np.broadcast_to(np.arange(min(self.global_tokens, n), dtype=np.int32), (len(queries), n - len(queries)))
+        drawn = np.random.default_rng(self.seed).integers(0, n, (n, self.random_tokens), dtype=np.int32)
+        drawn = drawn[n - len(queries) :]
+        seen = np.sort(np.concatenate([local, first, drawn], axis=1), axis=1)
         again = np.zeros(seen.shape, bool)
         again[:, 1:] = seen[:, 1:] == seen[:, :-1]
-        return np.where(again | (seen > own if self.causal else False), -1, seen).astype(np.int32)
+        return np.where(again | (seen > queries if self.causal else False), -1, seen).astype(np.int32)
 
     def mask(self, n: int) -> NDArray[np.bool_]:
         """(n, n) whether token i sees token j: for pictures and tests, since it is as large as dense attention."""

@@ -59,8 +59,8 @@ def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reactio
     check_number("capacity", capacity)
     if capacity <= 0:
         raise ArgumentError("capacity", capacity, "a number > 0")
-    most = capacity / mesh.volume
-    return Reaction(lambda density: rate * (1.0 - density / most), rate)
+    equilibrium = capacity / mesh.volume
+    return Reaction(lambda density: rate * (1.0 - density / equilibrium), rate)
 
 
 def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:

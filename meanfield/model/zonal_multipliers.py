@@ -42,9 +42,9 @@ def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
     On both, where tokens attend to the edge of the window by e^8 more than to their own place, which harmonics would
     lose; on the sphere, where MAX_DEGREES are too few for the kernel.
     """
-    least = kernel.least_beta(kernel.window or 0.0)
-    if beta < least:
-        raise ArgumentError("window", kernel.window, f"beta times the scales of Q and K >= {least:.4g}")
+    min_beta = kernel.least_beta(kernel.window or 0.0)
+    if beta < min_beta:
+        raise ArgumentError("window", kernel.window, f"beta times the scales of Q and K >= {min_beta:.4g}")
     if dimension > 2 and _sizes(kernel, beta)[MAX_DEGREES:].max() > _RIPPLE:
         if kernel.takes_window:
             raise ArgumentError("window", kernel.window, "at least 0.05 on the sphere; its edge is too sharp")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LEFT, TOP, SIDE = 66, 122, 310  # pixels: a square picture
 LOWER_SIDE = 285  # where a line of text stands below
 RIGHT, RIGHT_WIDTH = 460, 300  # and what is beside it
-MAP_PLACE = (8, 104, 780, 374)
+MAP_BOX = (8, 104, 780, 374)
 
 
 def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
@@ -73,11 +73,11 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
 
 def _draw_map(figure: Figure, run_data: RunData) -> Moving:
     """Dots on an equal-area map, the clusters ringed."""
-    ax = place(figure, *MAP_PLACE)
+    ax = place(figure, *MAP_BOX)
     draw_ground(ax)
     dots = draw_dots(ax, run_data)
     draw_graticule(ax)
-    left, top, width, height = MAP_PLACE
+    left, top, width, height = MAP_BOX
     figure.text(
         (left + width / 2) / WIDTH, 1 - (top + height + 8) / HEIGHT, caption(run_data, 1), ha="center", fontsize=9
     )

@@ -69,8 +69,8 @@ class DiagnosticsTable(Mapping[str, "Floats"]):
 
     def __getitem__(self, name: str) -> Floats:
         if name not in self._run.diagnostics:
-            near = get_close_matches(name, self._run.diagnostics, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(self)}"
+            matches = get_close_matches(name, self._run.diagnostics, n=1)
+            hint = f"; did you mean {matches[0]!r}?" if matches else f"; expected one of {', '.join(self)}"
             raise KeyError(f"diagnostic {name!r} was not recorded{hint}")
         return self._run.diagnostics[name]
 

@@ -125,10 +125,10 @@ def _hand_over(case: Case, count: int) -> list[str]:
     """The handover's condition, where there may be more clusters than atoms are allowed."""
     from meanfield.domains.atoms.handover_states import most_atoms
 
-    most, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
-    if case.hand_over is None or count <= most:
+    max_atoms, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
+    if case.hand_over is None or count <= max_atoms:
         return []
-    line = f"handover      only once {count} tokens are at most {most} clusters"
+    line = f"handover      only once {count} tokens are at most {max_atoms} clusters"
     if case.domain.d == 2 and beta > 0 and isinstance(case.initial, Uniform):
         from meanfield.model.linear_stability import expected_clusters_from_tokens
 
@@ -142,9 +142,11 @@ def _steps_of_tokens(case: Case, count: int) -> str:
         return counted(case.time.layers or 0, "layer")
     sequence = case.sequence
     if case.time.method == "adaptive" and sequence is not None:
-        least = _STIFF_STEPS * sequence.diffusion * (count / sequence.length) ** 2 * case.time.end
-        if least > _MANY_STEPS:
-            return f'at least about {least:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
+        min_steps = _STIFF_STEPS * sequence.diffusion * (count / sequence.length) ** 2 * case.time.end
+        if min_steps > _MANY_STEPS:
+            return (
+                f'at least about {min_steps:.2g}, for diffusion is stiff; time.method = "ssprk3" takes it in any step'
+            )
     later = "" if case.hand_over is None else ", then some for each merger of their atoms"
     limit = "time.tolerance" if case.time.method == "adaptive" else "the CFL condition"
     return f"limited by {limit}, not known in advance{later}"
@@ -159,8 +161,8 @@ def _steps(case: Case, width: float) -> str:
     bounded = case.domain.bounded_speed and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or LAYER_NORMS[case.stabilizers.layer_norm].sees_size:
         return "limited by the CFL condition, not known in advance"
-    most = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
-    return f"{most}, and some tens where noise smooths initial points" if case.stabilizers.noise else most
+    bound = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
+    return f"{bound}, and some tens where noise smooths initial points" if case.stabilizers.noise else bound
 
 
 def _snapshots(case: Case) -> int:

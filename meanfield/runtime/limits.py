@@ -45,11 +45,11 @@ def available_memory() -> float:
 def free_disk(folder: Path) -> float:
     """Bytes that a new file in a folder can have; infinite where that cannot be known."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    most = float("inf") if limit == resource.RLIM_INFINITY else float(limit)
+    max_size = float("inf") if limit == resource.RLIM_INFINITY else float(limit)
     try:
-        return min(most, float(shutil.disk_usage(folder).free))
+        return min(max_size, float(shutil.disk_usage(folder).free))
     except OSError:
-        return most
+        return max_size
 
 
 def _machine_memory() -> float:

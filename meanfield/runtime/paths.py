@@ -59,9 +59,9 @@ def require_free(target: Path, overwrite: bool) -> None:
 
 def _require_short(target: Path) -> None:
     """FileError for a name that is too long for its folder, with what is added to it for files beside it."""
-    length, most = len(os.fsencode(target.name)), _MAX_NAME - MAX_SUFFIX
-    if length > most:
-        raise FileError(f"{shortened(target)}: its name has {length} bytes; expected at most {most}")
+    length, max_length = len(os.fsencode(target.name)), _MAX_NAME - MAX_SUFFIX
+    if length > max_length:
+        raise FileError(f"{shortened(target)}: its name has {length} bytes; expected at most {max_length}")
 
 
 def shortened(path: Path) -> str:

@@ -73,11 +73,11 @@ def read_segments(attributes: Mapping[str, Any]) -> list[Segment]:
 
     Raises FileError where what they hold is no case, or no segments.
     """
-    own = {name: str(attributes.get(name, "")) for name in ATTRIBUTES}
+    of_file = {name: str(attributes.get(name, "")) for name in ATTRIBUTES}
     end = case_table(attributes).get("time", {}).get("end")
     if end is None:
         return []
-    first = Segment(from_time=0.0, until=end, changes=[], **own)
+    first = Segment(from_time=0.0, until=end, changes=[], **of_file)
     try:
         later = [json.loads(line) for line in str(attributes.get("segments", "")).splitlines()]
         return [first, *(Segment(**line) for line in later)]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STDERR = 2
-_AGAIN = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
+_RETRY = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
 
 
 class Interrupted(KeyboardInterrupt):
@@ -128,7 +128,7 @@ def _no_interrupt_lost() -> Iterator[None]:
 
     def send(looked: threading.Event) -> None:
         looked.wait()
-        if not ended.wait(_AGAIN):
+        if not ended.wait(_RETRY):
             signal.pthread_kill(here, signal.SIGTERM)
 
     def look(lost: sys.UnraisableHookArgs) -> None:

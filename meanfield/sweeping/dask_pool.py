@@ -19,7 +19,7 @@ from meanfield.sweeping.together import merged, solve_task
 if TYPE_CHECKING:
     from distributed import Client
 
-_GONE = ("cancelled", "lost")  # states of a future that no scheduler knows any more
+_LOST = ("cancelled", "lost")  # states of a future that no scheduler knows any more
 CONNECTING = 10.0  # seconds that a scheduler has to answer
 _IN_FLIGHT = 3  # tasks of each thread that the scheduler has at once: none is idle, and the sweep keeps the rest
 _MOMENT = 1.0  # seconds
@@ -75,7 +75,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
         fill()
         while futures:
             future = next(completed)
-            if future.status in _GONE:
+            if future.status in _LOST:
                 raise SolverLost(f"{name}: lost the connection to the scheduler")
             task, error = futures.pop(future), future.exception()
             if error is None:

@@ -100,10 +100,10 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
                 progress.update(results)
     except (KeyboardInterrupt, SolverLost) as error:
         index.close("interrupted")
-        kept = f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
+        status = f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
         if isinstance(error, SolverLost):
-            raise CaseError(f"{error}; {kept}; go on with the same command") from None
-        print_message(f"interrupted; {kept}; go on with the same command")
+            raise CaseError(f"{error}; {status}; go on with the same command") from None
+        print_message(f"interrupted; {status}; go on with the same command")
         return INTERRUPTED
     if not index.closed:
         index.close("finished")

@@ -100,7 +100,7 @@ class Rows(Sequence[Row]):
         return Rows(some) if isinstance(number, slice) else some
 
 
-def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> tuple[dict[str, str], Rows]:
+def plan(table: Any, design: str, points: int | None, seed: int, max_points: int) -> tuple[dict[str, str], Rows]:
     """Spacings by key, and the values of the keys at each point. Raises CaseError."""
     if not isinstance(table, dict) or not table:
         expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
@@ -113,14 +113,14 @@ def plan(table: Any, design: str, points: int | None, seed: int, most: int) -> t
     elif design in RANDOM_DESIGNS:
         rows = (
             {name: key.value_at(fraction) for (name, key), fraction in zip(keys.items(), fractions, strict=True)}
-            for fractions in _spread(design, len(keys), min(points or 0, most + 1), seed)
+            for fractions in _spread(design, len(keys), min(points or 0, max_points + 1), seed)
         )
     else:
         rows = _DESIGNS[design](keys)
     columns: dict[str, list[Value]] = {name: [] for name in keys}
-    for number, row in enumerate(islice(rows, most + 1)):
-        if number == most:
-            raise CaseError(f"keys: more than {most} points; expected at most that many")
+    for number, row in enumerate(islice(rows, max_points + 1)):
+        if number == max_points:
+            raise CaseError(f"keys: more than {max_points} points; expected at most that many")
         for name, value in row.items():
             columns[name].append(value)
     return {name: key.spacing for name, key in keys.items()}, Rows(columns)

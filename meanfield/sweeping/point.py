@@ -24,7 +24,7 @@ DONE, FAILED, OVER_TIME = "done", "failed", "over time"
 FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
 _POLL_INTERVAL = 0.1  # seconds between checks whether a run has begun
 _MAX_MEMORY = 1 << 24  # bytes of snapshots that a point keeps in memory
-_AGAIN = 30.0  # seconds after which a point that does not end its step is stopped within it
+_RETRY = 30.0  # seconds after which a point that does not end its step is stopped within it
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
             if signal.getsignal(signal.SIGINT) is not before:
                 over.set()
                 _thread.interrupt_main()
-                pause = _AGAIN
+                pause = _RETRY
 
     if seconds is not None:
         threading.Thread(target=watch, daemon=True).start()

@@ -22,11 +22,11 @@ from meanfield.case.errors import CaseError
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.model.trained_layer import TrainedLayer
-from meanfield.model.unit_vectors import unit_vectors
 from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
 from meanfield.transformer.families import family_of, form_of, stored_layers
 from meanfield.transformer.model import Booleans, States
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 WHOLE, STILL = "whole model", "standing still"
 DROPS = ("special", "first")
@@ -57,10 +57,10 @@ def ablate(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()
 
     Raises CaseError where fewer than two tokens of a text are left.
     """
-    kept = [kept_tokens(states, drop) for states in texts]
-    whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, kept, strict=True)]
+    masks = [kept_tokens(states, drop) for states in texts]
+    whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, masks, strict=True)]
     rows = [
-        [_measures(*one) for one in zip(states_of_variant(texts, options), kept, whole, strict=True)]
+        [_measures(*one) for one in zip(states_of_variant(texts, options), masks, whole, strict=True)]
         for options in variants.values()
     ]
     stacked = np.array(rows)  # variants, texts, quantities, layers + 1

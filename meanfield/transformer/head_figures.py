@@ -21,6 +21,7 @@ from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.model import States
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def head_figures(states: States) -> HeadFigures:
     form = form_of(family, states.network)
     layers = [arrays_of(family, states.network, k) for k in range(states.layers)]
     values = np.array([[leading_eigenvalue(arrays, h) for h in range(len(arrays["query"]))] for arrays in layers])
-    cosines = np.array([mean_cosine(h / np.linalg.norm(h, axis=1, keepdims=True)) for h in states.hidden])
+    cosines = np.array([mean_cosine(unit_vectors(h)) for h in states.hidden])
     return HeadFigures(
         steepness=np.array(
             [[form.beta * steepness(arrays, h) for h in range(len(arrays["query"]))] for arrays in layers]

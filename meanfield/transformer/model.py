@@ -61,7 +61,7 @@ class States:
 
     def only(self, keep: Booleans) -> States:
         """The states of some tokens (n,), as they are among all the others."""
-        tokens = tuple(token for token, kept in zip(self.tokens, keep, strict=True) if kept)
+        tokens = tuple(token for token, is_kept in zip(self.tokens, keep, strict=True) if is_kept)
         return replace(self, ids=self.ids[keep], tokens=tokens, special=self.special[keep], hidden=self.hidden[:, keep])
 
 
@@ -158,10 +158,10 @@ def read_text(text: str | None) -> tuple[str, str]:
 def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> list[int]:
     """The tokens' numbers, as many as the model takes. Raises CaseError for too few, or too many unknown ones."""
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
-    most = min(int(tokenizer.model_max_length), max_tokens(network))
-    if len(ids) > most:
-        print_message(f"{source}: {len(ids)} tokens, {model} takes {most}: the rest is cut off")
-        ids = tokenizer(words, truncation=True, max_length=most)["input_ids"]
+    max_length = min(int(tokenizer.model_max_length), max_tokens(network))
+    if len(ids) > max_length:
+        print_message(f"{source}: {len(ids)} tokens, {model} takes {max_length}: the rest is cut off")
+        ids = tokenizer(words, truncation=True, max_length=max_length)["input_ids"]
     if len(ids) < 2:
         raise CaseError(f"{source}: {len(ids)} token of {model}: expected at least two")
     _require_known(model, network, tokenizer, ids, source)
@@ -170,12 +170,12 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
 
 def max_tokens(network: Any) -> int:
     """How many tokens a network has positions for; some begin to count after the number of the padding token."""
-    most = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
-    most = sys.maxsize if most < 0 else most  # models with relative positions say −1
+    bound = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
+    bound = sys.maxsize if bound < 0 else bound  # models with relative positions say −1
     for name, module in network.named_modules():
         if name.endswith(POSITIONS) and getattr(module, "padding_idx", None) is not None:
-            most = min(most, module.num_embeddings - module.padding_idx - 1)
-    return int(most)
+            bound = min(bound, module.num_embeddings - module.padding_idx - 1)
+    return int(bound)
 
 
 def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], source: str) -> None:
@@ -220,7 +220,7 @@ def start_without_positions(states: States) -> Floats:
     import torch
 
     tables = [module for name, module in states.network.named_modules() if name.endswith(POSITIONS)]
-    kept = [table.weight.detach().clone() for table in tables]
+    saved = [table.weight.detach().clone() for table in tables]
     try:
         with torch.no_grad():
             for table in tables:
@@ -229,5 +229,5 @@ def start_without_positions(states: States) -> Floats:
         return first
     finally:
         with torch.no_grad():
-            for table, weight in zip(tables, kept, strict=True):
+            for table, weight in zip(tables, saved, strict=True):
                 table.weight.copy_(weight)

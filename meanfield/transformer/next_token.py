@@ -59,10 +59,10 @@ def next_token(prompts: Sequence[States], head: Floats) -> NextToken:
     logs = [np.stack([one @ head.T for one in _normalized(states)]) for states in prompts]
     logs = [found - _log_sum(found) for found in logs]  # of each prompt (layers + 1, words)
     distributions = np.exp(np.stack(logs, axis=1))
-    own = np.stack(logs, axis=1)
+    log_distributions = np.stack(logs, axis=1)
     return NextToken(
-        entropy=-(distributions * own).sum(axis=2),
-        divergence=(distributions[-1] * (own[-1] - own)).sum(axis=2),
+        entropy=-(distributions * log_distributions).sum(axis=2),
+        divergence=(distributions[-1] * (log_distributions[-1] - log_distributions)).sum(axis=2),
         apart=np.array([_apart(layer) for layer in distributions]),
         top=distributions.argmax(axis=2).astype(float),
         likelihood=distributions.max(axis=2),

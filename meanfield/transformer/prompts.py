@@ -25,6 +25,7 @@ from meanfield.transformer.mean_field import require_attention
 from meanfield.transformer.model import Model, States, read_text, read_texts
 from meanfield.transformer.stacking import LAW, mean_field_states
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 ROUNDING = 1e-12  # of an entropy
 Measures = list[list[Floats]]  # of a variant: of each layer, of each prompt, directions (n, d)
@@ -63,10 +64,10 @@ def prompts_of(path: str | None) -> list[str]:
         found = [part for text, _ in read_texts(None) for part in re.split(r"(?<=[.?!])\s+", text)]
     else:
         found = read_text(path)[0].splitlines()
-    kept = [line.strip() for line in found if line.strip()]
-    if len(kept) < 2:
-        raise CaseError(f"--prompts {path}: {len(kept)} line: expected at least two prompts, a line each")
-    return kept
+    prompts = [line.strip() for line in found if line.strip()]
+    if len(prompts) < 2:
+        raise CaseError(f"--prompts {path}: {len(prompts)} line: expected at least two prompts, a line each")
+    return prompts
 
 
 def read_prompts(model: Model, prompts: Sequence[str]) -> list[States]:
@@ -79,8 +80,8 @@ def compress(states: Sequence[States], repeat: int = 1, seed: int = 0, drop: Seq
     keep = [kept_tokens(one, drop) for one in states]
     variants: dict[str, list[Floats]] = {}
     for name, moved in _moved(states, repeat, seed).items():
-        kept = [hidden[:, own] for hidden, own in zip(moved, keep, strict=True)]
-        variants[name] = [x / np.linalg.norm(x, axis=2, keepdims=True) for x in kept]
+        compressed = [hidden[:, mask] for hidden, mask in zip(moved, keep, strict=True)]
+        variants[name] = [unit_vectors(x) for x in compressed]
     layers = range(len(variants[WHOLE][0]))
     measures = {name: [[x[k] for x in prompts] for k in layers] for name, prompts in variants.items()}
     return _measured(measures, tuple(one.source for one in states))

@@ -26,6 +26,7 @@ from meanfield.transformer.mean_field import common_length, head_matrices, requi
 from meanfield.transformer.model import States
 from meanfield.transformer.turnpike import MAX_ATOMS, Configuration, gromov_wasserstein, recovered
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,12 +76,12 @@ def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) 
 
 def _recovered(states: Floats) -> tuple[Configuration, float]:
     found = recovered(pair_cosines(states))
-    return found, gromov_wasserstein(found, states / np.linalg.norm(states, axis=1, keepdims=True))
+    return found, gromov_wasserstein(found, unit_vectors(states))
 
 
 def pair_cosines(states: Floats) -> Floats:
     """⟨x_i, x_j⟩ for i < j of directions of states (n, d), sorted."""
-    x = states / np.linalg.norm(states, axis=1, keepdims=True)
+    x = unit_vectors(states)
     return np.sort((x @ x.T)[np.triu_indices(len(x), 1)])
 
 
@@ -89,7 +90,7 @@ def mean_field_states(states: States, repeat: int) -> Floats:
     family = family_of(states.name, states.config)
     form, post = form_of(family, states.network), family.placement == "post"
     length, start = common_length(states, family), start_of(states, family)
-    x = start / np.linalg.norm(start, axis=1, keepdims=True) * (1.0 if post else length)
+    x = unit_vectors(start) * (1.0 if post else length)
     laws, found = [], [x]
     for k in range(states.layers):
         matrices = head_matrices(arrays_of(family, states.network, k), family.placement)

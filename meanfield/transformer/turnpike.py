@@ -31,12 +31,12 @@ class Configuration:
     distance: float
 
 
-def recovered(cosines: Floats, most: int = MAX_ATOMS) -> Configuration:
+def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
     """The configuration whose cosines are nearest to those of all pairs of n tokens, i < j, n(n − 1)/2 of them."""
     n = (1 + np.sqrt(1 + 8 * len(cosines))) / 2
     whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself is half a pair
     quantiles = np.quantile(whole, (np.arange(LEVELS) + 0.5) / LEVELS)
-    found = [_fitted(quantiles, k) for k in range(1, most + 1)]
+    found = [_fitted(quantiles, k) for k in range(1, max_atoms + 1)]
     best = min(one.distance for one in found)
     return next(one for one in found if one.distance <= best + TOLERANCE)
 
@@ -102,10 +102,10 @@ def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
     """W₁ = ∫ |difference of quantiles| over [0, 1], exact: of the given ones each holds for 1/LEVELS."""
     values, weights = gram.ravel(), np.outer(masses, masses).ravel()
     order = np.argsort(values)
-    own = np.cumsum(weights[order])
-    edges = np.sort(np.concatenate([np.arange(LEVELS + 1) / LEVELS, np.minimum(own[:-1], 1.0)]))
+    cumulative = np.cumsum(weights[order])
+    edges = np.sort(np.concatenate([np.arange(LEVELS + 1) / LEVELS, np.minimum(cumulative[:-1], 1.0)]))
     middles = (edges[1:] + edges[:-1]) / 2
-    ours = values[order][np.minimum(np.searchsorted(own, middles), len(own) - 1)]
+    ours = values[order][np.minimum(np.searchsorted(cumulative, middles), len(cumulative) - 1)]
     given = quantiles[np.minimum((middles * LEVELS).astype(int), LEVELS - 1)]
     return float(np.abs(ours - given) @ np.diff(edges))
 

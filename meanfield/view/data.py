@@ -54,9 +54,9 @@ def thinned_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
     return thin, notes
 
 
-def evenly(count: int, most: int) -> Integers:
-    """Indices of at most ``most`` of ``count`` things, the first and the last among them."""
-    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).round().astype(int))
+def evenly(count: int, max_count: int) -> Integers:
+    """Indices of at most ``max_count`` of ``count`` things, the first and the last among them."""
+    return np.unique(np.linspace(0, max(count - 1, 0), min(count, max_count)).round().astype(int))
 
 
 def _coarse_line(run_data: RunData) -> tuple[RunData, int]:

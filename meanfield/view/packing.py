@@ -28,5 +28,5 @@ def packed(frames: Iterable[Levels]) -> str:
 
 def leveled(parts: Floats, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
     """Parts of a scale, 0 to 1, as levels, rounded down as matplotlib does to find a colour."""
-    most = int(np.iinfo(dtype).max)
-    return (parts * (most + 1)).clip(0, most).astype(dtype)
+    largest = int(np.iinfo(dtype).max)
+    return (parts * (largest + 1)).clip(0, largest).astype(dtype)

@@ -44,11 +44,11 @@ def curve_of(values: Floats, color: str, label: str = "") -> Panel:
 def linear(title: str, curves: list[Panel], low: float | None = None, **options: Any) -> Panel:
     """Limits that hold every value, and a little room; ``low`` where the axis starts at a number of its own."""
     values = np.array([value for curve in curves for value in curve["values"] if value is not None] or [0.0])
-    least, most = float(values.min() if low is None else low), float(values.max())
+    lowest, highest = float(values.min() if low is None else low), float(values.max())
     # What is constant but for rounding has a range too, a fraction of itself: ticks are numbers that differ.
-    size = max(abs(least), abs(most))
-    room = 0.06 * (most - least) if most - least > ROUNDING * size else 0.05 * size or 1.0
-    limits = {"low": least if low is not None else least - room, "high": most + room}
+    size = max(abs(lowest), abs(highest))
+    room = 0.06 * (highest - lowest) if highest - lowest > ROUNDING * size else 0.05 * size or 1.0
+    limits = {"low": lowest if low is not None else lowest - room, "high": highest + room}
     return {"title": title, "log": False, "curves": curves} | limits | options
 
 
@@ -74,9 +74,11 @@ def _entropy(run_data: RunData) -> Panel:
 
 def _clusters(run_data: RunData) -> Panel:
     clusters = run_data.diagnostics["clusters"]
-    most = int(max(np.nanmax(clusters), 1))
-    step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power) if 6 * step >= most)
-    ticks = [[n, str(n)] for n in range(0, most + 1, step)]
+    max_clusters = int(max(np.nanmax(clusters), 1))
+    step = next(
+        step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power) if 6 * step >= max_clusters
+    )
+    ticks = [[n, str(n)] for n in range(0, max_clusters + 1, step)]
     return linear("clusters", [curve_of(clusters, INK)], low=0, step=True, ticks=ticks)
 
 

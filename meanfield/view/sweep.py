@@ -58,13 +58,13 @@ def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False)
 
 def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[int, str]:
     """Pages of the points whose run files were kept, as addresses relative to the sweep's page."""
-    kept = [number for number in range(count) if run_file(path, number).is_file()]
-    if folder.exists() and kept and not overwrite:
+    points = [number for number in range(count) if run_file(path, number).is_file()]
+    if folder.exists() and points and not overwrite:
         raise FileError(f"{folder}: exists already; --overwrite replaces its pages")
-    if kept:
+    if points:
         folder.mkdir(exist_ok=True)
     pages = {}
-    for number in kept:
+    for number in points:
         try:
             page = view(run_file(path, number), folder / f"{number:04}.html", overwrite=overwrite)
         except FileError as error:  # such as a point that is being solved, without a snapshot yet

@@ -25,14 +25,14 @@ from solvers.mesh.mesh import sphere
 
 MAX_TOKENS = 1000  # in more than three dimensions, and along a sequence
 AXES = 6  # principal axes to choose from in more than three dimensions, and as many coordinates
-GROUND = 8  # rings of the empty sphere on which tokens lie
+GROUND_RINGS = 8  # rings of the empty sphere on which tokens lie
 
 
 def are_points(run_data: RunData) -> bool:
     """Whether tokens are shown one by one: too many on the circle or the sphere are a density."""
     tokens = tokens_of(run_data)
-    most = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0)
-    return most is None or tokens.length is not None or len(tokens.weights) <= most
+    max_points = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0)
+    return max_points is None or tokens.length is not None or len(tokens.weights) <= max_points
 
 
 def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
@@ -40,8 +40,8 @@ def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
     shown, notes = thinned_in_time(run_data)
     tokens, positions = tokens_of(shown), tokens_of(shown).positions
     count = len(tokens.weights)
-    most = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0, MAX_TOKENS)
-    chosen = evenly(count, most)
+    max_tokens = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0, MAX_TOKENS)
+    chosen = evenly(count, max_tokens)
     if len(chosen) == count:
         return shown, notes
     fewer = replace(tokens, positions=lambda k: positions(k)[chosen], weights=tokens.weights[chosen])
@@ -56,7 +56,7 @@ def describe_tokens(run_data: RunData) -> tuple[dict[str, Any], str]:
         "stage": {2: "tokenCircle", 3: "tokenGlobe"}.get(run_data.dimension or 0, "tokenPlane"),
         "cells": len(names) * len(tokens.weights),
         "bytes": 2,
-        "rings": sphere(GROUND).ring_cells.tolist(),
+        "rings": sphere(GROUND_RINGS).ring_cells.tolist(),
         "tokens": {"weights": rounded(tokens.weights / tokens.weights.sum()), "axes": names, "note": note},
         "marks": [_marks(run_data, k, matrix) for k in range(len(run_data.times))],
         "bands": field_bands(run_data) if tokens.length is not None and len(run_data.times) > 1 else [],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 POLL_INTERVAL = 0.5  # seconds between looks at the file
-REST = 4.0  # times as long as a page took to make: the run has the machine
+PAUSE_RATIO = 4.0  # times as long as a page took to make: the run has the machine
 GRACE = 5.0  # seconds in which a browser that watches takes the last page
 IDLE = 10.0  # seconds after which a connection that sends nothing is closed
 WAITING = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="1"><p>No snapshot yet.</p>'
@@ -123,7 +123,7 @@ def watch(path: str | Path, say: Callable[[str], None]) -> str:
         while run.writer is not None:
             began = time.monotonic()
             server.show(run)
-            time.sleep(max(POLL_INTERVAL, REST * (time.monotonic() - began)))
+            time.sleep(max(POLL_INTERVAL, PAUSE_RATIO * (time.monotonic() - began)))
             run = read(path)
         server.show(run)
         until = time.monotonic() + GRACE

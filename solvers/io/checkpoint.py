@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import h5py
 
 MAGIC = b"MFCHECK1"
-PLACE = "checkpoint/bytes"  # of the last one in a file
+LOCATION = "checkpoint/bytes"  # of the last one in a file
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
 Scalar = int | float | str
@@ -122,7 +122,7 @@ def store(file: h5py.File, data: bytes) -> bool:
 def _room_in(file: h5py.File) -> h5py.Dataset | None:
     """The dataset of a checkpoint's bytes in the file itself, which grows; None for anything else there."""
     try:
-        dataset = dataset_of(file, PLACE)
+        dataset = dataset_of(file, LOCATION)
     except ValueError:
         return None
     return dataset if dataset.dtype == np.uint8 and dataset.maxshape == (None,) else None
@@ -135,9 +135,9 @@ def _bytes_in(path: Path) -> bytes | None:
     if not path.is_file():
         return None
     with read(path).opened() as file:
-        if PLACE not in file:
+        if LOCATION not in file:
             return None
-        dataset = dataset_of(file, PLACE)
+        dataset = dataset_of(file, LOCATION)
         require_size(dataset, path.stat().st_size)
         return bytes(dataset[...].tobytes()) or None
 

@@ -21,8 +21,8 @@ from typing import BinaryIO
 from .repair import FileError, reason
 from .replacing import new_file
 
-PATIENCE = 0.5  # seconds: a reader that probes the lock or repairs holds it for milliseconds
-HELD_UP = 60.0  # seconds: a reader that holds it longer has been stopped
+MIN_WAIT = 0.5  # seconds: a reader that probes the lock or repairs holds it for milliseconds
+MAX_WAIT = 60.0  # seconds: a reader that holds it longer has been stopped
 _CONTENT = re.compile(r"process \d+ on [^\n]{0,255}")
 _MAX_LENGTH = 400  # bytes of such a text
 
@@ -37,7 +37,7 @@ class Lock:
     held_up     seconds after which a reader that holds it has been stopped
     """
 
-    def __init__(self, path: Path, *, patience: float = PATIENCE, held_up: float = HELD_UP) -> None:
+    def __init__(self, path: Path, *, patience: float = MIN_WAIT, held_up: float = MAX_WAIT) -> None:
         self._name = lock_name(path)
         began = time.monotonic()
         while (lock := self._try(path)) is None:
@@ -111,7 +111,7 @@ def remove_leftover(path: Path) -> None:
     """Remove the lock file of a writer of ``path`` that was killed, if there is one and the folder lets it go."""
     if os.path.lexists(lock_name(path)):
         with suppress(FileError):
-            Lock(path, held_up=PATIENCE).release()
+            Lock(path, held_up=MIN_WAIT).release()
 
 
 def lock_name(path: Path) -> Path:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .heaps import require_sound_heaps
-from .lock import PATIENCE, Lock, holder
+from .lock import MIN_WAIT, Lock, holder
 from .repair import FileError, is_open_for_writing, reason, repair
 from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
 from .verifying import digest
@@ -56,8 +56,10 @@ class Run:
     writer: str | None
 
     def __repr__(self) -> str:
-        kept = f"{self.snapshots} snapshots, {len(self.sample_times)} samples of {len(self.diagnostics)} diagnostics"
-        return f"<{type(self).__name__} {self.path}: {kept} on {self.manifold}>"
+        contents = (
+            f"{self.snapshots} snapshots, {len(self.sample_times)} samples of {len(self.diagnostics)} diagnostics"
+        )
+        return f"<{type(self).__name__} {self.path}: {contents} on {self.manifold}>"
 
     @property
     def snapshots(self) -> int:
@@ -212,8 +214,8 @@ class Described:
 def _describe(name: str, item: Any, found: dict[str, Described]) -> None:
     """Add a dataset with units, which the scales of bare dimensions have not."""
     if "units" in item.attrs and (dims := tuple(dimension.label for dimension in getattr(item, "dims", ()))):
-        kept = {key: _plain(value) for key, value in item.attrs.items() if key not in _NETCDF}
-        found[name] = Described(dims, kept)
+        attributes = {key: _plain(value) for key, value in item.attrs.items() if key not in _NETCDF}
+        found[name] = Described(dims, attributes)
 
 
 _NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")
@@ -323,7 +325,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
             left, alone = left - 1, alone - (holder(path) is None)
             if not (left and alone):
                 raise FileError(f"{path}: cannot read it: {reason(error)}") from error
-            clock.sleep(PATIENCE / 50)
+            clock.sleep(MIN_WAIT / 50)
     with file:
         try:
             _require_version(path, file.attrs.get("schema_version"))

@@ -121,7 +121,7 @@ class RunFile:
                 repair(path)
             run = read(path)  # also refuses what is not a run file
             run.require_growing()
-            kept = (
+            counts = (
                 _kept(run, "snapshots", snapshots, run.snapshots),
                 _kept(run, "samples", samples, len(run.sample_times)),
             )
@@ -132,7 +132,7 @@ class RunFile:
                 self = cls(path, lock, open_shared(path))
             with self._writing():
                 self._set({"stop_reason": "running", "message": "", **self._with_digest("")})
-                self._cut(*kept)
+                self._cut(*counts)
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = False) -> None:
@@ -147,7 +147,7 @@ class RunFile:
         if len(rows) != len(self._kinds):
             raise ValueError(f"{len(rows)} fields: expected {len(self._kinds)}")
         fields = zip(self._kinds, rows, strict=True)
-        row = self._snapshots.rows([t], {kind: np.asarray(own)[None] for kind, own in fields})
+        row = self._snapshots.rows([t], {kind: np.asarray(field)[None] for kind, field in fields})
         self._waiting_snapshots.append(([float(t)], {name: value.copy() for name, value in row.items()}))
         self.snapshots += 1
         size = sum(value.nbytes for value in row.values()) * len(self._waiting_snapshots)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 
-def check_count(name: str, value: Any, least: int, most: int | None = None) -> None:
+def check_count(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
     """Raise TypeError unless ``value`` is a whole number, ValueError unless it is in this range."""
-    expected = f"expected a whole number >= {least}" if most is None else f"expected {least} to {most}"
+    expected = f"expected a whole number >= {minimum}" if maximum is None else f"expected {minimum} to {maximum}"
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} = {value!r}: {expected}")
-    if value < least or (most is not None and value > most):
+    if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"{name} = {value}: {expected}")
 
 

@@ -158,9 +158,11 @@ def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
     normals = host.face_normals[faces] * np.where(sides & 1, -1.0, 1.0)[:, None]
     areas, points = host.face_areas[faces], host.face_centers[faces]
     away = (mesh.shortest(points - host.centers[cells]) * normals).sum(axis=1)
-    least = host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)  # where a center lies on the boundary,
-    least *= np.minimum(0.1, least / np.ptp(host.centers, axis=0).max())  # a distance that keeps the second order
+    min_distance = host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)  # where a center lies on the boundary,
+    min_distance *= np.minimum(
+        0.1, min_distance / np.ptp(host.centers, axis=0).max()
+    )  # a distance that keeps the second order
     to_device, number = mesh.backend.to_device, mesh.volumes.dtype
-    normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, least)))
+    normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, min_distance)))
     faces, cells, sides = (to_device(each) for each in (faces, cells, sides))
     return Part(tag, condition, faces, cells, sides, points, normals, areas, away)

@@ -135,9 +135,9 @@ def _check_normals(mesh: Mesh) -> None:
         ends = np.where(is_wall[:, None], mesh.face_centers[part], mesh.centers[second])
         along = (mesh.shortest(ends - mesh.centers[first]) * normals).sum(axis=1)
         along *= np.where(is_wall & ~own_side[0::2][part], -1.0, 1.0)
-        least = np.where(is_wall, -1e-5 * mesh.width, 0.0)  # centers of cells may lie on the boundary
+        lower_bound = np.where(is_wall, -1e-5 * mesh.width, 0.0)  # centers of cells may lie on the boundary
         lengths = np.linalg.norm(normals, axis=1)  # below 1 where they are means over a bent face
-        wrong = np.flatnonzero(~(lengths < 1 + 1e-5) | ~(along > least))
+        wrong = np.flatnonzero(~(lengths < 1 + 1e-5) | ~(along > lower_bound))
         if len(wrong):
             k = wrong[0]
             raise ValueError(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from .arguments import check_count
 from .mesh import Floats, Mesh
 from .polygons import Table, edges_of_triangles, oriented, sides_around
+from .unit_vectors import unit_vectors
 
 MAX_LEVEL = 9  # 2.6 million cells
 LLOYD_STEPS = 30  # that move points towards the centroids of their cells
@@ -25,13 +26,13 @@ def icosphere(level: int) -> Mesh:
     points, triangles = _subdivided(level)
     edges, of_corner = edges_of_triangles(triangles)
     for _ in range(LLOYD_STEPS):
-        points = _unit(_polygon_sums(points, triangles)[1])
+        points = unit_vectors(_polygon_sums(points, triangles)[1])
     corners = _circumcenters(points, triangles)
     first, second = _corners_of_edges(len(edges), of_corner)
     normals, across = points[edges[:, 1]] - points[edges[:, 0]], corners[second] - corners[first]
     chords = np.linalg.norm(across, axis=1)
     lengths = 2 * np.arcsin(chords / 2)
-    middles = _unit(corners[first] + corners[second])
+    middles = unit_vectors(corners[first] + corners[second])
     face_centers = middles * (chords / lengths)[:, None]  # the centroid of the arc: sinc of half of it
     starts, sides = sides_around(edges, points, middles, points)
     distances = 2 * np.arcsin(np.linalg.norm(normals, axis=1) / 2)
@@ -42,7 +43,7 @@ def icosphere(level: int) -> Mesh:
         volumes=_polygon_sums(points, triangles)[0],
         face_cells=edges.astype(np.int32),
         face_centers=face_centers,
-        face_normals=_unit(normals),
+        face_normals=unit_vectors(normals),
         face_areas=lengths,
         face_curvatures=np.zeros(len(edges)),
         face_conductances=lambda: lengths / distances,
@@ -56,14 +57,22 @@ def icosphere(level: int) -> Mesh:
 def _subdivided(level: int) -> tuple[Floats, Table]:
     """Points (n, 3) and triangles of an icosahedron whose edges are halved ``level`` times, counterclockwise."""
     golden = (1 + np.sqrt(5)) / 2
-    points = _unit(np.array([np.roll([0.0, a, b * golden], k) for k in range(3) for a in (-1, 1) for b in (-1, 1)]))
-    near = np.linalg.norm(points[:, None] - points[None], axis=-1) < 1.1
-    found = [(i, j, k) for i in range(12) for j in range(12) for k in range(12) if near[i, j] & near[j, k] & near[k, i]]
+    points = unit_vectors(
+        np.array([np.roll([0.0, a, b * golden], k) for k in range(3) for a in (-1, 1) for b in (-1, 1)])
+    )
+    adjacent = np.linalg.norm(points[:, None] - points[None], axis=-1) < 1.1
+    found = [
+        (i, j, k)
+        for i in range(12)
+        for j in range(12)
+        for k in range(12)
+        if adjacent[i, j] & adjacent[j, k] & adjacent[k, i]
+    ]
     triangles = np.array([t for t in found if t[0] == min(t) and np.linalg.det(points[list(t)]) > 0.1])
     for _ in range(level):
         edges, of_corner = edges_of_triangles(triangles)
         middle = len(points) + of_corner  # of the edge across from each corner
-        points = np.concatenate([points, _unit(points[edges].sum(axis=1))])
+        points = np.concatenate([points, unit_vectors(points[edges].sum(axis=1))])
         a, b, c = triangles.T
         ma, mb, mc = middle.T
         parts = ((a, mc, mb), (b, ma, mc), (c, mb, ma), (ma, mb, mc))
@@ -74,7 +83,7 @@ def _subdivided(level: int) -> tuple[Floats, Table]:
 def _circumcenters(points: Floats, triangles: Table) -> Floats:
     """(triangles, 3) on the sphere, at equal distances from the corners."""
     a, b, c = points[triangles].swapaxes(0, 1)
-    return _unit(np.cross(b - a, c - a))
+    return unit_vectors(np.cross(b - a, c - a))
 
 
 def _corners_of_edges(count: int, of_corner: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -93,7 +102,7 @@ def _polygon_sums(points: Floats, triangles: Table) -> tuple[Floats, Floats]:
     for k in range(3):
         corner = points[triangles[:, k]]
         for other in (triangles[:, k - 1], triangles[:, k - 2]):
-            middle = _unit(corner + points[other])
+            middle = unit_vectors(corner + points[other])
             area = _triangle_area(corner, middle, center)
             areas += np.bincount(triangles[:, k], area, len(points))
             weighted = area[:, None] * (corner + middle + center) / 3
@@ -107,7 +116,3 @@ def _triangle_area(a: Floats, b: Floats, c: Floats) -> Floats:
     volume = np.abs((a * np.cross(b - a, c - a)).sum(axis=1))
     product = 1 + (a * b).sum(axis=1) + (b * c).sum(axis=1) + (c * a).sum(axis=1)
     return np.asarray(2 * np.arctan2(volume, product))
-
-
-def _unit(vectors: Floats) -> Floats:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))

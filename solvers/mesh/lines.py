@@ -25,8 +25,8 @@ def opposite_sides(mesh: Mesh) -> Integers | None:
 
 def _ways_back(neighbors: Integers, k: int) -> list[int]:
     """The sides that lead back from the neighbors through side k of all cells, where these have any."""
-    own, ahead = np.arange(len(neighbors)), neighbors[:, k]
-    return [one for one in range(neighbors.shape[1]) if ((ahead == own) | (neighbors[ahead, one] == own)).all()]
+    cells, ahead = np.arange(len(neighbors)), neighbors[:, k]
+    return [one for one in range(neighbors.shape[1]) if ((ahead == cells) | (neighbors[ahead, one] == cells)).all()]
 
 
 def _are_equal(mesh: Mesh, faces: Integers) -> bool:

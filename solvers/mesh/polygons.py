@@ -40,11 +40,11 @@ def sides_around(
     """
     owners = face_cells.reshape(-1)
     sides = np.flatnonzero(~((np.arange(len(owners)) % 2 == 1) & (np.repeat(face_cells[:, 0] == face_cells[:, 1], 2))))
-    own = owners[sides]
-    away = face_centers[sides >> 1] - centers[own]
+    cells = owners[sides]
+    away = face_centers[sides >> 1] - centers[cells]
     axis = np.eye(3)[np.abs(outward).argmin(axis=1)]  # any direction that is not the normal
     east = np.cross(outward, axis)
-    angle = np.arctan2((away * np.cross(outward, east)[own]).sum(axis=1), (away * east[own]).sum(axis=1))
-    order = np.lexsort((angle, own))
-    starts = np.append(0, np.cumsum(np.bincount(own, minlength=len(centers))))
+    angle = np.arctan2((away * np.cross(outward, east)[cells]).sum(axis=1), (away * east[cells]).sum(axis=1))
+    order = np.lexsort((angle, cells))
+    starts = np.append(0, np.cumsum(np.bincount(cells, minlength=len(centers))))
     return starts.astype(np.int32), sides[order].astype(np.int32)

@@ -9,7 +9,7 @@ from .rings import Counts, Floats, Integers, Rings, faces_between, starts_of
 
 MIN_RINGS = 8  # from which on the cells around a face lie in one half of the sphere
 REACH = 2.3  # of a ring's height: the distance from a face of the cells that are fitted, some 17
-NEAR = 1.0  # of a ring's height: cells further than that count less in the fit
+FULL_WEIGHT = 1.0  # of a ring's height: cells further than that count less in the fit
 NODES = 3  # of Gauss's rule, along faces and along each side of a cell
 DEGREES = [(a, b) for a in range(4) for b in range(4 - a)]  # of the monomials of a cubic
 
@@ -47,9 +47,9 @@ def _face_counts(rings: Rings) -> Counts:
 
 def _common(counts: Counts) -> Counts:
     """(groups,) the least number of cells of a ring near a face of each group, which divides all of them."""
-    near, n = int(np.ceil(REACH)) + 1, len(counts)
-    least = np.array([counts[max(r - near, 0) : r + near + 1].min() for r in range(n)])
-    return np.append(least, np.minimum(least[:-1], least[1:]))
+    reach, n = int(np.ceil(REACH)) + 1, len(counts)
+    min_counts = np.array([counts[max(r - reach, 0) : r + reach + 1].min() for r in range(n)])
+    return np.append(min_counts, np.minimum(min_counts[:-1], min_counts[1:]))
 
 
 def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
@@ -59,18 +59,18 @@ def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArra
     height = np.pi / len(rings.counts)
     points, normals, middle, axes = _face_points(rings, group, number)
     centers = rings.centers(np.arange(rings.counts.sum()))
-    near = cKDTree(centers).query_ball_point(middle, REACH * height)
-    size = np.array([len(cells) for cells in near])
+    neighbors = cKDTree(centers).query_ball_point(middle, REACH * height)
+    size = np.array([len(cells) for cells in neighbors])
     real = np.arange(size.max()) < size[:, None]
     cells = np.zeros(real.shape, dtype=np.int64)
-    cells[real] = np.concatenate([sorted(found) for found in near])
+    cells[real] = np.concatenate([sorted(found) for found in neighbors])
 
     place = _in_plane(middle, axes, points) / height
     across = np.einsum("fgc,fac->fag", normals, axes) / height
     weights = np.polynomial.legendre.leggauss(NODES)[1] / 2
     slopes = np.einsum("g,fag,pafg->fp", weights, across, _monomial_slopes(place))
 
-    trust = np.exp(-((centers[cells] - middle[:, None]) ** 2).sum(axis=2) / (NEAR * height) ** 2) * real
+    trust = np.exp(-((centers[cells] - middle[:, None]) ** 2).sum(axis=2) / (FULL_WEIGHT * height) ** 2) * real
     inverse = np.linalg.pinv(_cell_averages(rings, cells, middle, axes, height) * trust[:, :, None], rcond=1e-10)
     return cells, real, np.einsum("fp,fpk->fk", slopes, inverse * trust[:, None, :])
 

@@ -138,11 +138,11 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
     normal = np.cross(along, up[triangle_of[first]]) / 2
     inside = space[table.reshape(-1)[first]] - ends[:, 0]
     normal *= -np.sign((normal * inside).sum(axis=1))[:, None]
-    near = np.stack([0.75 * ends[:, 0] + 0.25 * ends[:, 1], 0.25 * ends[:, 0] + 0.75 * ends[:, 1]], axis=1)
+    middles = np.stack([0.75 * ends[:, 0] + 0.25 * ends[:, 1], 0.25 * ends[:, 0] + 0.75 * ends[:, 1]], axis=1)
     return {
         "cells": np.repeat(edges[rim].reshape(-1), 2).reshape(-1, 2),
         "normals": np.repeat(normal, 2, axis=0),
-        "centers": near.reshape(-1, 3),
+        "centers": middles.reshape(-1, 3),
         "edges": edges[rim],
     }
 

@@ -136,8 +136,8 @@ class _Writer:
             if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
                 raise FileError(f"{self._path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
                                 " diagnostics: expected those that are recorded")  # fmt: skip
-            kept, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
-            self._file = RunFile.append(self._path, snapshots=kept, samples=samples)
+            snapshots, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
+            self._file = RunFile.append(self._path, snapshots=snapshots, samples=samples)
             self._resume = False
 
     def look(self, state: State) -> None:

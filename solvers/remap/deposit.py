@@ -21,9 +21,9 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
         raise ValueError(f"mesh of a {mesh.manifold}: expected a circle or a sphere")
     if np.shape(points) != (len(masses), d):
         raise ValueError(f"points of shape {np.shape(points)}: expected ({len(masses)}, {d}), as there are masses")
-    near = KDTree(mesh.centers).query(points, k=3)[1]
+    nearest = KDTree(mesh.centers).query(points, k=3)[1]
     density = np.zeros(mesh.cells)
-    for point, mass, candidates in zip(points, masses, near, strict=True):
+    for point, mass, candidates in zip(points, masses, nearest, strict=True):
         cells, weights = max((_bracket(mesh, cell, point) for cell in candidates), key=lambda found: found[1].min())
         if weights.min() < -1e-12:  # in no triangle of neighbors: at a pole that five or six cells surround
             cells, weights = _surround(mesh, candidates, point)

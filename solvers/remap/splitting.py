@@ -60,15 +60,15 @@ def _replaced(
 ) -> tuple[Floats, Integers, Floats, Floats]:
     """The pieces that are not ``long``, and those that these have become: (n, ends, d) images, (n, ends) masses."""
     backend = backend_for(images)
-    kept = np.ones_like(masses[:, 0], dtype=bool)
-    kept[long] = False
+    unchanged = np.ones_like(masses[:, 0], dtype=bool)
+    unchanged[long] = False
     extra = np.concatenate([image for image, _ in done]).reshape(-1, images.shape[1])
     numbers = backend.to_device(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
     return (
         np.concatenate([images, extra]),
-        np.concatenate([pieces.corners[kept], numbers]),
-        np.concatenate([masses[kept], *(piece_masses for _, piece_masses in done)]),
-        np.concatenate([pieces.bulges[kept], backend.zeros((len(numbers), 3))]),
+        np.concatenate([pieces.corners[unchanged], numbers]),
+        np.concatenate([masses[unchanged], *(piece_masses for _, piece_masses in done)]),
+        np.concatenate([pieces.bulges[unchanged], backend.zeros((len(numbers), 3))]),
     )
 
 

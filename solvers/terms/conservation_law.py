@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
 from ..mesh.mesh import Floats, Mesh
+from ..mesh.unit_vectors import unit_vectors
 from .limiters import Constant, Reconstruction
 from .term import Step
 from .weno import Weno
@@ -76,7 +77,7 @@ class ConservationLaw:
         self._face_cells = cells
         self._walls = mesh.backend.to_device(np.flatnonzero(cells[:, 0] == cells[:, 1]))
         face_centers = mesh.backend.to_host(mesh.face_centers)
-        self._outward = _unit(face_centers) if tangent else mesh.face_centers
+        self._outward = unit_vectors(face_centers) if tangent else mesh.face_centers
         self._through: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
@@ -115,10 +116,10 @@ class ConservationLaw:
         A jump between two cells is above a tenth of the field's range, and above n^{-1/2} of it for n cells an axis.
         """
         mesh, pairs = self.mesh, self._face_cells
-        least = max(MIN_JUMP, mesh.cells ** (-0.5 / mesh.dimension))
+        min_jump = max(MIN_JUMP, mesh.cells ** (-0.5 / mesh.dimension))
         found = np.zeros(mesh.cells, dtype=bool)
         for row in mesh.backend.to_host(values).reshape(-1, mesh.cells):
-            found[pairs[np.abs(row[pairs[:, 0]] - row[pairs[:, 1]]) > least * np.ptp(row)]] = True
+            found[pairs[np.abs(row[pairs[:, 0]] - row[pairs[:, 1]]) > min_jump * np.ptp(row)]] = True
         for _ in range(NEAR_JUMP):
             found[pairs[found[pairs].any(axis=1)]] = True
         jumps: NDArray[np.bool_] = mesh.backend.to_device(found)
@@ -194,10 +195,6 @@ class ConservationLaw:
         with np.errstate(divide="ignore"):
             step: Step = np.divide(2.0, np.max(total / mesh.volumes))
             return step
-
-
-def _unit(points: Floats) -> Floats:
-    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
 
 
 RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {

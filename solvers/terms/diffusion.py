@@ -192,13 +192,21 @@ class Diffusion:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
         mesh, backend = self.mesh, self.mesh.backend
         sent = operator.sent(potential)
-        keep, kept = np.ones_like(values), backend.empty(values.shape, values.dtype)
+        keep, next_keep = np.ones_like(values), backend.empty(values.shape, values.dtype)
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         for _ in range(self.limiter_rounds):
             backend.launch(
-                backend.limit_outgoing_flux, mesh.cells, mesh.volumes, *neighborhood, start, sent, keep, kept, values
+                backend.limit_outgoing_flux,
+                mesh.cells,
+                mesh.volumes,
+                *neighborhood,
+                start,
+                sent,
+                keep,
+                next_keep,
+                values,
             )
-            keep, kept = kept, keep
+            keep, next_keep = next_keep, keep
             if values.min() >= 0:
                 return
 
@@ -311,9 +319,11 @@ def _check_coefficient(mesh: Mesh, D: Any) -> None:
         )
     check_finite("diffusion coefficient", D)
     host = np.asarray(mesh.backend.to_host(D), dtype=np.float64)
-    least = host.min() if host.ndim == 1 else np.linalg.eigvalsh(host).min()
+    minimum = host.min() if host.ndim == 1 else np.linalg.eigvalsh(host).min()
     rounding = 1e-12 * np.abs(host).max()
-    if least < -rounding * (host.ndim > 1) or (host.ndim > 1 and np.abs(host - host.swapaxes(-1, -2)).max() > rounding):
+    if minimum < -rounding * (host.ndim > 1) or (
+        host.ndim > 1 and np.abs(host - host.swapaxes(-1, -2)).max() > rounding
+    ):
         raise ValueError("diffusion coefficient: expected numbers >= 0, symmetric tensors without negative eigenvalues")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..mesh.mesh import Floats, Integers, Mesh
+from ..mesh.unit_vectors import unit_vectors
 
 LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # as solvers.backends.cpu.transport_faces numbers them
 MAX_NORMAL = 0.2  # of the speed: a tangent vector of a smooth surface is one of its cells but for O(h)
@@ -56,8 +57,8 @@ class Constant:
 
     def __init__(self, mesh: Mesh) -> None:
         host = mesh.on_host
-        own = np.repeat(np.arange(mesh.cells, dtype=np.int32), np.diff(host.cell_start))
-        self._own, self._sides = mesh.backend.to_device(own), mesh.cell_sides
+        cells = np.repeat(np.arange(mesh.cells, dtype=np.int32), np.diff(host.cell_start))
+        self._own, self._sides = mesh.backend.to_device(cells), mesh.cell_sides
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
         """u_f (2 faces,) at each side into ``at_side``."""
@@ -69,41 +70,41 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     dimension, ambient = mesh.dimension, mesh.centers.shape[1]
     if not dimension <= ambient <= MAX_DIMENSION:
         raise ValueError(f"mesh in R^{ambient}: expected from R^{dimension} to R^{MAX_DIMENSION}")
-    own = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    cells = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     sides = mesh.cell_sides
     normals = mesh.face_normals[sides >> 1] * np.where(sides & 1, -1.0, 1.0)[:, None]
-    offsets = mesh.shortest(mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[own])
-    reach = mesh.shortest(mesh.face_centers[sides >> 1] - mesh.centers[own])
-    _check_enclosed(mesh, own, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
+    offsets = mesh.shortest(mesh.centers[mesh.side_cells[sides ^ 1]] - mesh.centers[cells])
+    reach = mesh.shortest(mesh.face_centers[sides >> 1] - mesh.centers[cells])
+    _check_enclosed(mesh, cells, (normals * reach).sum(axis=1) * mesh.face_areas[sides >> 1])
 
     plane = tangent_planes(mesh)
-    slopes = _slopes(own, offsets, plane)
+    slopes = _slopes(cells, offsets, plane)
 
     square = (offsets**2).sum(axis=1)
     part = np.where(square > 0, 2.0 * (reach * offsets).sum(axis=1) / np.where(square > 0, square, 1.0), 1.0)
     tangents = np.zeros((mesh.faces, ambient))
     if dimension == 2:
-        along = plane[own] - normals[:, :, None] * np.einsum("kc,kcp->kp", normals, plane[own])[:, None]
+        along = plane[cells] - normals[:, :, None] * np.einsum("kc,kcp->kp", normals, plane[cells])[:, None]
         longest = np.argmax((along**2).sum(axis=1), axis=1)
         along = np.take_along_axis(along, longest[:, None, None], axis=2)[:, :, 0]
-        tangents[sides >> 1] = along / np.linalg.norm(along, axis=1, keepdims=True)
+        tangents[sides >> 1] = unit_vectors(along)
     bends = mesh.face_areas**2 / 12 * mesh.face_curvatures if dimension == 2 else np.zeros(mesh.faces)
     return slopes, reach, np.column_stack([offsets, part]), tangents, bends
 
 
 def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
     """Owner i and neighbor j of each side of the cells, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
-    own, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
+    cells, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
     neighbor = mesh.side_cells[sides ^ 1]
-    offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[own])
-    return own, neighbor, _slopes(own, offsets, tangent_planes(mesh))
+    offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[cells])
+    return cells, neighbor, _slopes(cells, offsets, tangent_planes(mesh))
 
 
-def _slopes(own: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
+def _slopes(cells_of_sides: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
     """(sides, d) weights of the least-squares gradient in the cells' tangent planes."""
-    flat = np.einsum("kc,kcp->kp", offsets, plane[own])
-    inverse = np.linalg.pinv(_sums(own, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
-    return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[own], inverse[own], flat))
+    flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
+    inverse = np.linalg.pinv(_sums(cells_of_sides, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
+    return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[cells_of_sides], inverse[cells_of_sides], flat))
 
 
 def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
@@ -115,9 +116,9 @@ def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
 
 def tangent_planes(mesh: Mesh) -> Floats:
     """(cells, d, dimension) orthonormal directions in which the normals of a cell's faces point."""
-    own = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
+    cells = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     normals = mesh.face_normals[mesh.cell_sides >> 1]
-    spread = _sums(own, normals, normals, mesh.cells)
+    spread = _sums(cells, normals, normals, mesh.cells)
     return np.asarray(np.linalg.eigh(spread)[1][:, :, -mesh.dimension :])
 
 
@@ -136,8 +137,8 @@ def check_tangent(mesh: Mesh, velocity: Floats) -> None:
         )
 
 
-def _check_enclosed(mesh: Mesh, own: np.ndarray, parts: Floats) -> None:
-    found, expected = np.bincount(own, parts, mesh.cells), mesh.dimension * mesh.volumes
+def _check_enclosed(mesh: Mesh, cells: np.ndarray, parts: Floats) -> None:
+    found, expected = np.bincount(cells, parts, mesh.cells), mesh.dimension * mesh.volumes
     wrong = np.flatnonzero(~(np.abs(found - expected) <= 0.5 * expected))
     if len(wrong):
         i = wrong[0]

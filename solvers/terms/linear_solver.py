@@ -34,9 +34,9 @@ class ShiftedSolver:
         """x (cells,) of b = ``right``."""
         if self._axes is not None:
             return self._axes.solve(right, step)
-        near = next((kept for kept in self._steps if abs(kept - step) <= STEP_RTOL * step), step)
-        self._steps = [near, *(kept for kept in self._steps if kept != near)][:3]
-        found: Floats = self._kept(near)(right)
+        nearest = next((known for known in self._steps if abs(known - step) <= STEP_RTOL * step), step)
+        self._steps = [nearest, *(known for known in self._steps if known != nearest)][:3]
+        found: Floats = self._kept(nearest)(right)
         return found
 
     def _factorized(self, step: float) -> Any:

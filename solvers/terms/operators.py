@@ -186,12 +186,12 @@ def face_means(mesh: Mesh, D: Floats) -> Floats:
     """(faces,) harmonic mean of D (cells,) by the distances to the face: the flux is that of layers in series."""
     host = mesh.on_host
     first, second = host.face_cells.T
-    near, far = (
+    first_distance, far = (
         np.linalg.norm(host.shortest(host.face_centers - host.centers[side]), axis=1) for side in (first, second)
     )
-    total = near + far
+    total = first_distance + far
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = total / (near / D[first] + far / D[second])
+        mean = total / (first_distance / D[first] + far / D[second])
     return np.where((D[first] > 0) & (D[second] > 0), mean, 0.0)
 
 

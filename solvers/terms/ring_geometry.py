@@ -15,7 +15,7 @@ from ..mesh.rings import face_starts, faces_between
 
 SIDES = 6  # of a cell at most, as tables have room for
 RING_RTOL = 1e-12  # relative difference of cells of a ring that is rounding
-SNAP = 1e-9  # weight of a neighbor behind that is the rounding of 0
+MIN_WEIGHT = 1e-9  # weight of a neighbor behind that is the rounding of 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +142,10 @@ def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
     sides = mesh.rows("cell_sides", mesh.rows("cell_start", cells)[:, None] + np.arange(count))
     faces, is_second = sides >> 1, (sides & 1).astype(bool)
     around = np.where(is_second, *np.moveaxis(mesh.rows("face_cells", faces), -1, 0))
-    own, others = mesh.rows("centers", cells).astype(np.float64), mesh.rows("centers", around).astype(np.float64)
+    centers, others = mesh.rows("centers", cells).astype(np.float64), mesh.rows("centers", around).astype(np.float64)
     face_centers = mesh.rows("face_centers", faces).astype(np.float64)
-    basis = np.stack(_east_north(own), axis=1)
-    d, at = _in_plane(own, others, basis), _in_plane(own, face_centers, basis)
+    basis = np.stack(_east_north(centers), axis=1)
+    d, at = _in_plane(centers, others, basis), _in_plane(centers, face_centers, basis)
     slopes = np.linalg.inv(d @ d.swapaxes(1, 2)) @ d
     spans = _spans(d)
 
@@ -184,9 +184,9 @@ def _east_north(points: Floats) -> tuple[Floats, Floats]:
     )
 
 
-def _in_plane(own: Floats, points: Floats, basis: Floats) -> Floats:
+def _in_plane(centers: Floats, points: Floats, basis: Floats) -> Floats:
     """(n, 2, sides) coordinates of points in the tangent planes of cells: geodesic offsets, to fourth order."""
-    offset = points - own[:, None]
+    offset = points - centers[:, None]
     arc = 1.0 + (offset**2).sum(axis=2, keepdims=True) / 6.0
     return np.asarray(basis @ (offset * arc).swapaxes(1, 2))
 
@@ -203,7 +203,7 @@ def _opposite(d: Floats, spans: Floats) -> Floats:
     cross = np.outer(d[0], d[1]) - np.outer(d[1], d[0])  # d_k × d_m = d_m × −d_k
     first, second = -np.roll(cross, -1, axis=1) * spans, cross * spans
     for k in range(count):
-        for m in np.flatnonzero((spans > 0) & (first[k] > -SNAP) & (second[k] > -SNAP))[:1]:
-            weights[k, m] = first[k, m] if first[k, m] > SNAP else 0.0
-            weights[k, (m + 1) % count] = second[k, m] if second[k, m] > SNAP else 0.0
+        for m in np.flatnonzero((spans > 0) & (first[k] > -MIN_WEIGHT) & (second[k] > -MIN_WEIGHT))[:1]:
+            weights[k, m] = first[k, m] if first[k, m] > MIN_WEIGHT else 0.0
+            weights[k, (m + 1) % count] = second[k, m] if second[k, m] > MIN_WEIGHT else 0.0
     return weights

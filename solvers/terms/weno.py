@@ -39,9 +39,9 @@ def _weno(v: Any) -> Floats:
         13 / 12 * (v[2] - 2 * v[3] + v[4]) ** 2 + 0.25 * (3 * v[2] - 4 * v[3] + v[4]) ** 2,
     ]
     widest, limits = np.abs(smooth[0] - smooth[2]), np.finfo(v.dtype)
-    least, most = max(EPSILON, float(limits.tiny)), 1e-4 * float(limits.max) ** 0.5
+    tiny, max_ratio = max(EPSILON, float(limits.tiny)), 1e-4 * float(limits.max) ** 0.5
     with np.errstate(over="ignore"):
-        ratios = [np.minimum(widest / (beta + least), most) for beta in smooth]
+        ratios = [np.minimum(widest / (beta + tiny), max_ratio) for beta in smooth]
     weights = [float(linear) * (1 + ratio**2) for linear, ratio in zip(LINEAR, ratios, strict=True)]
     parts = [
         sum(float(c) * v[k] for k, c in enumerate(row) if c) * weight
@@ -62,7 +62,7 @@ def _stencils(mesh: Mesh) -> tuple[Integers, Integers]:
     across = np.einsum("ikc,imc->ikm", normals, normals).argmin(axis=2)
     opposite = np.zeros(2 * mesh.faces, dtype=np.int64)
     opposite[sides] = np.take_along_axis(sides, across, axis=1)
-    own = np.repeat(np.arange(mesh.cells), sides.shape[1])
+    cells = np.repeat(np.arange(mesh.cells), sides.shape[1])
     flat, neighbor = sides.reshape(-1), mesh.side_cells
 
     def onward(side: Any) -> tuple[Any, Any]:
@@ -75,4 +75,4 @@ def _stencils(mesh: Mesh) -> tuple[Integers, Integers]:
     far_ahead, _ = onward(next_side)
     behind, last_side = onward(opposite[flat])
     far_behind, _ = onward(last_side)
-    return flat.astype(np.int32), np.stack([far_behind, behind, own, ahead, far_ahead]).astype(np.int32)
+    return flat.astype(np.int32), np.stack([far_behind, behind, cells, ahead, far_ahead]).astype(np.int32)

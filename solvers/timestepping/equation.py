@@ -88,13 +88,15 @@ def _sorted(terms: Sequence[Any]) -> tuple[list[Term], Any]:
 def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:
     """``mesh``, or that of the first term that has one. Raises ValueError for a term on another."""
     for term in terms:
-        own = getattr(term, "mesh", None)
-        if not isinstance(own, Mesh):
+        term_mesh = getattr(term, "mesh", None)
+        if not isinstance(term_mesh, Mesh):
             continue
-        mesh = own if mesh is None else mesh
-        if not is_same(mesh, own):
+        mesh = term_mesh if mesh is None else mesh
+        if not is_same(mesh, term_mesh):
             expected = f"expected that of the equation ({mesh.manifold} of {mesh.cells} cells)"
-            raise ValueError(f"{type(term).__name__} on another mesh ({own.manifold} of {own.cells} cells): {expected}")
+            raise ValueError(
+                f"{type(term).__name__} on another mesh ({term_mesh.manifold} of {term_mesh.cells} cells): {expected}"
+            )
     return mesh
 
 

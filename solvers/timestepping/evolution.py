@@ -183,8 +183,8 @@ def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> 
     backend = backend_for(values)
     numbers = backend.empty((3,), np.float64)
     numbers[0], numbers[1], numbers[2] = stable, within, 0.0 if lowest is None else lowest
-    stable_dt, within_dt, least = backend.to_host(numbers).tolist()
-    return StepResult(stable_dt, within_dt, least < 0.0, finite=not math.isnan(stable_dt))
+    stable_dt, within_dt, minimum = backend.to_host(numbers).tolist()
+    return StepResult(stable_dt, within_dt, minimum < 0.0, finite=not math.isnan(stable_dt))
 
 
 def step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:

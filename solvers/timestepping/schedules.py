@@ -113,7 +113,7 @@ def events_before(schedule: Schedule, time: float, *, or_at: bool = False) -> in
     """How many events of a schedule lie before a time, or also at it, where equal is equal but for rounding."""
     margin = TIME_RTOL * abs(time)
     bound = time + margin if or_at else time - margin
-    most = 1
-    while schedule.due(most) <= bound:
-        most *= 2
-    return (bisect_right if or_at else bisect_left)(range(most), bound, key=schedule.due)
+    bound_on_count = 1
+    while schedule.due(bound_on_count) <= bound:
+        bound_on_count *= 2
+    return (bisect_right if or_at else bisect_left)(range(bound_on_count), bound, key=schedule.due)

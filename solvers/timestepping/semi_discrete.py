@@ -10,6 +10,7 @@ import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
 from ..terms.linear_solver import ShiftedSolver
+from ..terms.operators import links_matrix
 from ..terms.source import Source
 from ..terms.stiff_sum import add_rate, has_rate
 from ..terms.term import Step, Term
@@ -149,7 +150,7 @@ class SemiDiscrete:
         from scipy.sparse import identity
         from scipy.sparse.linalg import splu
 
-        laplacian = _laplacian(mesh)
+        laplacian = links_matrix(mesh, np.asarray(mesh.face_conductances()))
         rows = _probe(values.shape).reshape(-1, mesh.cells)
         change = self.stiff(time, _probe(values.shape)) - self.stiff(time, np.zeros_like(values))
         weights = mesh.volumes * rows
@@ -176,18 +177,6 @@ def _prepare(equation: Equation, time: float, values: Floats) -> Step:
 
 def _probe(shape: tuple[int, ...]) -> Floats:
     return np.random.default_rng(1).standard_normal(shape)
-
-
-def _laplacian(mesh: Any) -> Any:
-    """(cells, cells) the two-point Laplacian, sparse."""
-    from scipy.sparse import coo_matrix, diags
-
-    inside = mesh.face_cells[:, 0] != mesh.face_cells[:, 1]
-    a, b = mesh.face_cells[inside].T
-    link = np.asarray(mesh.face_conductances())[inside]
-    rows, columns = np.concatenate([a, b]), np.concatenate([b, a])
-    links = coo_matrix((np.concatenate([link, link]), (rows, columns)), shape=(mesh.cells, mesh.cells)).tocsr()
-    return diags(1 / mesh.volumes) @ (links - diags(np.asarray(links.sum(axis=1)).ravel()))
 
 
 class _Jacobian:

@@ -66,27 +66,27 @@ def solve(
     name = method_of(equation, method)
     state = State(t0, _field(u0, equation))
     integrator = integrator_of(equation, name, rtol, atol, cfl)
-    kept = _StoredTimes(state, times, t1)
+    stored = _StoredTimes(state, times, t1)
     watch = _Watch(_listed("events", events, "t, u"), equation, integrator, state)
     plain, observers = _split(_listed("callbacks", callbacks, "state"))
 
     def after_step(state: State) -> bool:
         over = watch.happened(state)
-        kept.after_step(state, over)
+        stored.after_step(state, over)
         if progress:
             print(f"\rt = {state.time:.6g} of {t1:g}, step {state.steps}", end="", file=sys.stderr, flush=True)
         asked = [callback(state) is True for callback in plain]  # all of them are called
         return over or any(asked)
 
-    integrate(state, fixed(integrator), t1, (*kept.observers, *observers), after_step)
+    integrate(state, fixed(integrator), t1, (*stored.observers, *observers), after_step)
     if state.time < t1:
-        kept.after_step(state, True)
+        stored.after_step(state, True)
     if progress:
         print(file=sys.stderr)
     rejected = int(getattr(integrator, "rejected", 0))
     reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it {state.when}")
     message = f"{reason}, by {name} in {state.steps} steps"
-    t, u = kept.arrays()
+    t, u = stored.arrays()
     return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, _rate_of(equation))
 
 

@@ -55,9 +55,9 @@ def exponential_degree(dimension: int, beta: float) -> int:
 
     About √(2β ln(1/ε)) for large β. The multipliers are positive, so their tail bounds the error of the kernel.
     """
-    most = int(np.sqrt(2 * abs(beta) * 50) + 60)
-    l = np.maximum(np.arange(most), 1)
+    max_degree = int(np.sqrt(2 * abs(beta) * 50) + 60)
+    l = np.maximum(np.arange(max_degree), 1)
     harmonics_of_degree = (2 * l + dimension - 2.0) * l ** (dimension - 3.0)  # up to a constant
-    tail = np.abs(exponential_multipliers(dimension, beta, most)) * l * harmonics_of_degree
-    kept = np.flatnonzero(np.cumsum(tail[::-1])[::-1] > 1e-17 * tail[0])
-    return max(int(kept[-1]), 1)
+    tail = np.abs(exponential_multipliers(dimension, beta, max_degree)) * l * harmonics_of_degree
+    significant = np.flatnonzero(np.cumsum(tail[::-1])[::-1] > 1e-17 * tail[0])
+    return max(int(significant[-1]), 1)

@@ -78,11 +78,11 @@ def _angles(points: Floats) -> Floats:
     angles = np.empty((points.shape[1] - 1, len(points)))
 
     def measure(worker: int, workers: int) -> None:
-        own = slice(len(points) * worker // workers, len(points) * (worker + 1) // workers)
-        x, y = points[own, 0], points[own, 1]
-        np.arctan2(y, x, out=angles[-1, own])
+        part = slice(len(points) * worker // workers, len(points) * (worker + 1) // workers)
+        x, y = points[part, 0], points[part, 1]
+        np.arctan2(y, x, out=angles[-1, part])
         if len(angles) == 2:
-            np.arctan2(np.hypot(x, y), points[own, 2], out=angles[0, own])
+            np.arctan2(np.hypot(x, y), points[part, 2], out=angles[0, part])
 
     launch(measure, len(points))
     return angles

@@ -34,9 +34,9 @@ class Zonal:
             raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
         if not 0 < tol < 1:
             raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
-        self.mesh, most, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.ambient_dimension
+        self.mesh, max_degree, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.ambient_dimension
         found = (
-            kernel_multipliers(d, _checked(kernel), 2 * most)
+            kernel_multipliers(d, _checked(kernel), 2 * max_degree)
             if callable(kernel)
             else np.asarray(kernel, dtype=np.float64)
         )
@@ -45,7 +45,7 @@ class Zonal:
         l = np.arange(len(found))
         parts = np.abs(found) * (np.where(l > 0, 2.0, 1.0) if d == 2 else 2 * l + 1)
         beyond = np.append(np.cumsum(parts[::-1])[::-1], 0.0) / max(parts.sum(), np.finfo(float).tiny)
-        degrees = min(int(np.argmax(beyond <= tol)), most)
+        degrees = min(int(np.argmax(beyond <= tol)), max_degree)
         self.truncation = float(beyond[degrees])
         if self.truncation > max(tol, 1e-3):
             raise ValueError(

@@ -76,8 +76,8 @@ def _of_few(
     causal: bool,
 ) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
     """The sums by the matrix of all exponents, in an order of summation that no number of cores changes."""
-    own = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
-    exponents = np.einsum("id,jd->ij", targets, sources) + own
+    offsets = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
+    exponents = np.einsum("id,jd->ij", targets, sources) + offsets
     if causal:
         order = backend_for(targets).to_device(np.arange(len(targets)))
         exponents = np.where(order[:, None] < order, -np.inf, exponents)

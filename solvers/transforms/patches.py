@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats
+from ..mesh.unit_vectors import unit_vectors
 from .pairwise import exponential_sums
 
 Indices = NDArray[np.int64]
@@ -101,5 +102,5 @@ def _nodes(patches: Indices, count: int, dimension: int) -> Floats:
     vectors[rows, :, axis] = np.where(sign, -1.0, 1.0)[:, None]
     for step in range(1, dimension):
         vectors[rows, :, (axis + step) % dimension] = np.tan(angles[..., step - 1])
-    points: Floats = (vectors / np.linalg.norm(vectors, axis=2, keepdims=True)).reshape(-1, dimension)
+    points = unit_vectors(vectors).reshape(-1, dimension)
     return points

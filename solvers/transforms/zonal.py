@@ -31,8 +31,8 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
     else:
         raise ValueError(f"dimension = {dimension}: expected 2 or 3")
     values = values[:degrees]
-    kept = np.flatnonzero(np.abs(values) > 1e-16 * np.abs(values).max())
-    return np.asarray(values[: int(kept[-1]) + 2 if len(kept) else 1])  # K = 0 has a multiplier 0
+    significant = np.flatnonzero(np.abs(values) > 1e-16 * np.abs(values).max())
+    return np.asarray(values[: int(significant[-1]) + 2 if len(significant) else 1])  # K = 0 has a multiplier 0
 
 
 def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:

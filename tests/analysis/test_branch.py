@@ -85,7 +85,7 @@ def test_both_branches_of_an_even_degree_on_the_sphere():
 def test_where_other_branches_leave_the_ring():
     """A ring has tokens gather at three places on it from the bifurcation of order 3 on, where a rate is zero."""
     found = [
-        follow(OverNoise(Equilibria(3, 4.0, nodes=nodes)), 2, negative=True, least=0.55).bifurcations
+        follow(OverNoise(Equilibria(3, 4.0, nodes=nodes)), 2, negative=True, min_ratio=0.55).bifurcations
         for nodes in (64, 96)
     ]
     ((one,), (again,)) = found

@@ -93,7 +93,7 @@ def test_modes_that_decay_have_no_branch():
 def test_a_branch_says_why_it_ends():
     equilibria = Equilibria(2, 4.0, nodes=64)
     assert follow(equilibria).end == "noise below 0.3 of the critical one"
-    assert follow(equilibria, least=0.0).end == "64 nodes do not resolve the density beyond it"
+    assert follow(equilibria, min_ratio=0.0).end == "64 nodes do not resolve the density beyond it"
     few = follow(equilibria, steps=3)
     assert (few.end, len(few.equilibria)) == ("3 steps", 4)
 

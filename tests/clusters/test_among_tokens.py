@@ -40,7 +40,7 @@ def test_few_tokens_have_the_clusters_that_many_have(dimension, monkeypatch):
     )
     masses = random.random(100)
     few = find_clusters_of_tokens(points, masses)
-    monkeypatch.setattr(among_tokens, "FEW", 0)
+    monkeypatch.setattr(among_tokens, "FEW_TOKENS", 0)
     many = find_clusters_of_tokens(points, masses)
     assert few.count == many.count == 4
     assert (few.basin == many.basin).all()

@@ -9,7 +9,7 @@ from scipy import integrate
 from support import exact_atoms
 from support.exact_flow import flow
 
-from meanfield.domains.atoms.flow import TOUCH, advance, until_merger
+from meanfield.domains.atoms.flow import MERGE_ANGLE, advance, until_merger
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.feed_forward import feed_forward_random
@@ -165,7 +165,7 @@ def meeting_times(beta, positions, masses, end):
         return (output - (output * x).sum(axis=1)[:, None] * x).ravel()
 
     def event(i, j):
-        return lambda _, state: np.linalg.norm(np.diff(state.reshape(positions.shape)[[i, j]], axis=0)) - TOUCH
+        return lambda _, state: np.linalg.norm(np.diff(state.reshape(positions.shape)[[i, j]], axis=0)) - MERGE_ANGLE
 
     solution = integrate.solve_ivp(
         rate, (0.0, end), positions.ravel(), "DOP853", rtol=1e-13, atol=1e-13, events=[event(*pair) for pair in pairs]
@@ -178,7 +178,7 @@ def test_three_unequal_clusters_on_the_sphere_merge_when_particles_do():
     _, mergers = advance(law(5), Atoms(THREE, MASSES), 0.0, 1e4)
     expected = meeting_times(5.0, THREE, MASSES, mergers[-1].time + 1)
     assert len(mergers) == 2
-    # particles of one atom stay TOUCH apart in the end, where this is 1e-6 of the time's digits
+    # particles of one atom stay MERGE_ANGLE apart in the end, where this is 1e-6 of the time's digits
     np.testing.assert_allclose([merger.time for merger in mergers], expected[:2], rtol=1e-5)
 
 
@@ -195,7 +195,7 @@ def test_the_energy_climbs_its_staircase():
 
 
 def test_mergers_keep_mass_and_the_first_moment():
-    """Three in one place and two in another: the moments differ by TOUCH squared."""
+    """Three in one place and two in another: the moments differ by MERGE_ANGLE squared."""
     angles = np.array([0.0, 0.5e-6, 1.0e-6, 2.0, 2.0 + 0.5e-6])
     atoms = Atoms(on_circle(angles), np.array([0.1, 0.2, 0.3, 0.15, 0.25]))
     merged, mergers = advance(law(9), atoms, 7.0, 7.0)
@@ -244,7 +244,7 @@ def test_a_resumed_flow_is_the_same_bit_for_bit():
 
 
 def test_stops_on_the_way_change_little():
-    """50 stops, of which one is within a merger: at TOUCH an error of 1e-9 in the angle is one of 1e-5 in time."""
+    """50 stops, one of them within a merger: at MERGE_ANGLE an error of 1e-9 in the angle is one of 1e-5 in time."""
     atoms = Atoms(THREE, MASSES)
     _, mergers = advance(law(5), atoms, 0.0, 5e3)
     stops = sorted([*np.linspace(0.0, 5e3, 50), mergers[0].time - 3.0])
@@ -263,17 +263,17 @@ def test_until_merger_stops_at_the_first_of_all():
 
 
 def test_until_merger_stops_where_two_touch_and_not_at_the_end_of_its_step():
-    """Unnormalized, φ̇ = −e^{β(cos φ − 1)} sin φ by the clock of ``rescaled``, to the angle whose chord is TOUCH."""
+    """Unnormalized, φ̇ = −e^{β(cos φ − 1)} sin φ by the clock of ``rescaled``, to the chord MERGE_ANGLE."""
     beta, angle = 4.0, 0.4
     atoms = Atoms(on_circle([0.0, angle]), np.array([0.7, 0.3]))
-    touching = 2 * np.arcsin(TOUCH / 2)
+    touching = 2 * np.arcsin(MERGE_ANGLE / 2)
     exact, _ = integrate.quad(
         lambda log: 1 / (np.exp(beta * (np.cos(np.exp(log)) - 1)) * np.sinc(np.exp(log) / np.pi)),
         np.log(touching), np.log(angle),
     )  # fmt: skip
     after, time, _ = until_merger(law(beta, "unnormalized", rescaled=True), atoms, 0.0, 1e6)
     assert after.count == 1
-    assert time == pytest.approx(exact, abs=1e-4)  # 1e-9 of a step, over TOUCH
+    assert time == pytest.approx(exact, abs=1e-4)  # 1e-9 of a step, over MERGE_ANGLE
 
 
 def test_those_who_touch_at_once_merge_at_once():

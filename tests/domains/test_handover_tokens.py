@@ -12,7 +12,7 @@ from meanfield.analysis.info import describe
 from meanfield.analysis.mergers import report
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
-from meanfield.domains.atoms.flow import TOUCH, Merger
+from meanfield.domains.atoms.flow import MERGE_ANGLE, Merger
 from meanfield.domains.atoms.handover_states import TokenStates
 from meanfield.domains.atoms.setup import FIRST_CHECK
 from meanfield.domains.atoms.velocity import Atoms
@@ -82,7 +82,7 @@ def test_tokens_are_where_they_are_without_it(tmp_path):
     plain, handed = read(plain), read(handed)
     assert 5 < handed.attributes["hand_over_time"] < 50
     assert handed.attributes["hand_over_angle"] < 1e-7
-    assert max(np.abs(plain.positions(k) - handed.positions(k)).max() for k in range(7)) < TOUCH
+    assert max(np.abs(plain.positions(k) - handed.positions(k)).max() for k in range(7)) < MERGE_ANGLE
     same = np.isin(handed.sample_times, plain.sample_times)
     for name in ("energy", "centroid", "pairs_close", "mass"):
         assert handed.diagnostics[name][same] == pytest.approx(plain.diagnostics[name], abs=1e-3, rel=1e-6), name

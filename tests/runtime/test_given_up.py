@@ -109,7 +109,7 @@ def test_a_signal_within_a_long_diagnostic_gives_it_up(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("meanfield.clusters.pairs.BLOCK", 2)
-    monkeypatch.setattr("meanfield.clusters.among_tokens.FEW", 0)
+    monkeypatch.setattr("meanfield.clusters.among_tokens.FEW_TOKENS", 0)
     assert run(case, Path(whole), quiet=True) == DONE
     monkeypatch.setattr(LONG[name], signalling)
     assert run(case, Path(path), quiet=True) == INTERRUPTED

@@ -9,7 +9,7 @@ from support.exact_particles import equiangular_gap
 from support.shipped_runs import assert_stated, finished
 
 from meanfield.analysis.mergers import report
-from meanfield.domains.atoms.flow import TOUCH
+from meanfield.domains.atoms.flow import MERGE_ANGLE
 from meanfield.domains.particles.velocity import ParticleVelocity
 
 
@@ -78,7 +78,7 @@ def three_clusters(case, file):
     directions, _ = flow(law, points, np.ones(3), np.append(0.0, times), tolerance=1e-12)
     cosines = np.stack([(directions[1:, i] * directions[1:, j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))])
     # atoms are one within 1e-4 rad
-    met = np.sort(times[(cosines > 1 - TOUCH**2 / 2).argmax(axis=1)])[:2]
+    met = np.sort(times[(cosines > 1 - MERGE_ANGLE**2 / 2).argmax(axis=1)])[:2]
     counts = file.diagnostics["clusters"]
     found = [file.sample_times[np.flatnonzero(counts <= k)[0]] for k in (2, 1)]
     assert found == pytest.approx(met, rel=0.02)

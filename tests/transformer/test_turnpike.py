@@ -24,7 +24,7 @@ def tokens(count, spread=0.0):
 @pytest.mark.parametrize("count", CLUSTERS)
 def test_clusters_are_recovered_from_their_cosines(count):
     x = tokens(count)
-    found = recovered(pair_cosines(x), most=3)
+    found = recovered(pair_cosines(x), max_atoms=3)
     sizes, centers = CLUSTERS[count]
     assert len(found.masses) == count
     np.testing.assert_allclose(found.masses, np.array(sizes) / sum(sizes), rtol=0, atol=MASS)

@@ -45,12 +45,13 @@ class Branch:
     end: str
 
 
-def follow(varied: Varied, degree: int = 1, least: float = 0.3, steps: int = 400, negative: bool = False) -> Branch:
+def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int = 400, negative: bool = False) -> Branch:
     """The branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
 
     ``negative``: with less of it, which is another branch for even degrees and d ≥ 3. It ends where the
-    parameter is below ``least`` of the critical one or beyond 1/``least`` times it, the nodes do not resolve the
-    density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere neutral to this degree.
+    parameter is below ``min_ratio`` of the critical one or beyond 1/``min_ratio`` times it, the nodes do not
+    resolve the density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere neutral to
+    this degree.
     """
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)
@@ -70,8 +71,8 @@ def follow(varied: Varied, degree: int = 1, least: float = 0.3, steps: int = 400
             for order, index in _crossings(points[-2], points[-1], folded):
                 bifurcations.append(Bifurcation(order, _bifurcation(varied, nodes, before, after, order, index)))
         ratio = varied.parameter(points[-1]) / critical
-        if ratio < least or (least > 0 and ratio > 1 / least):
-            side = f"below {least:g} of" if ratio < 1 else f"beyond {1 / least:.3g} times"
+        if ratio < min_ratio or (min_ratio > 0 and ratio > 1 / min_ratio):
+            side = f"below {min_ratio:g} of" if ratio < 1 else f"beyond {1 / min_ratio:.3g} times"
             end = f"{varied.name} {side} the critical one"
             break
         if len(points) > steps:

@@ -21,12 +21,13 @@ import numpy as np
 
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
-TOUCH = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
-TOLERANCE = 1e-9  # error of a step: far below TOUCH, and merging times, about β times as sensitive, are right to 1e-7
+MERGE_ANGLE = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
+TOLERANCE = 1e-9  # error of a step: far below MERGE_ANGLE; merging times, about β times as sensitive, right to 1e-7
 MAX_GROWTH = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
 MIN_STEP = 1e-9  # of s: smaller steps would feel the rounding of s
-TOUCH_RTOL = 1e-6  # of TOUCH: pairs that touch at once but for rounding merge at once
+TOUCH_RTOL = 1e-6  # of MERGE_ANGLE: pairs that touch at once but for rounding merge at once
 MAX_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MAX_NUMBERS = 1_000_000  # in one evaluation of many states
 MAX_STEP = 1e3  # in s
@@ -53,7 +54,7 @@ def advance(
     until: float,
     *,
     tolerance: float = TOLERANCE,
-    touch: float = TOUCH,
+    touch: float = MERGE_ANGLE,
 ) -> tuple[Atoms, tuple[Merger, ...]]:
     """Atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
@@ -80,7 +81,7 @@ def until_merger(
     until: float,
     *,
     tolerance: float = TOLERANCE,
-    touch: float = TOUCH,
+    touch: float = MERGE_ANGLE,
 ) -> tuple[Atoms, float, tuple[Merger, ...]]:
     """As :func:`advance`, up to the first merger: atoms, its time, and the mergers."""
     while time < until:
@@ -176,7 +177,7 @@ class _TimeMap:
 
     def atoms(self, state: Floats) -> Atoms:
         positions = state[:-1].reshape(len(self.masses), -1)
-        return Atoms(positions / np.linalg.norm(positions, axis=1, keepdims=True), self.masses)
+        return Atoms(unit_vectors(positions), self.masses)
 
     def solver(self, atoms: Atoms, tolerance: float) -> Any:
         """Radau's method from ``atoms`` at ``start``."""
@@ -277,5 +278,5 @@ def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[Merger]]:
         mergers.append(Merger(time, (float(masses[a]), float(masses[b])), positions[a].copy(), (a, b)))
         masses[a] += masses[b]
         slot = [a if p == b else p for p in slot]
-    kept = sorted(set(slot))
-    return Atoms(positions[kept], masses[kept]) if mergers else atoms, mergers
+    remaining = sorted(set(slot))
+    return Atoms(positions[remaining], masses[remaining]) if mergers else atoms, mergers

@@ -20,6 +20,7 @@ from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.domains.atoms.flow import advance, until_merger
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.mesh.unit_vectors import unit_vectors
 
 SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gains less than the mesh loses
 
@@ -54,10 +55,10 @@ def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
     return np.asarray(np.sqrt(sums / np.bincount(basin, masses, clusters.count)) / mesh.width)
 
 
-def collapsed(mesh: Mesh, density: Floats, most: float = SPREAD) -> Clusters | None:
-    """The clusters of a density (cells) if none is wider than ``most`` cells, else None."""
+def collapsed(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Clusters | None:
+    """The clusters of a density (cells) if none is wider than ``max_spread`` cells, else None."""
     clusters = find_clusters(mesh, density)
-    if clusters.count == 0 or cluster_spreads(mesh, density, clusters).max() > most:
+    if clusters.count == 0 or cluster_spreads(mesh, density, clusters).max() > max_spread:
         return None
     return clusters
 
@@ -112,5 +113,5 @@ def difference(one: Atoms, other: Atoms) -> tuple[float, float]:
     if not masses.all():
         return np.inf, np.inf
     sums = np.stack([np.bincount(nearest, more.masses * x, fewer.count) for x in more.positions.T], axis=1)
-    chords = np.linalg.norm(sums / np.linalg.norm(sums, axis=1, keepdims=True) - fewer.positions, axis=1)
+    chords = np.linalg.norm(unit_vectors(sums) - fewer.positions, axis=1)
     return float(2 * np.arcsin(chords.max() / 2)), float(np.abs(masses - fewer.masses).max())

@@ -14,7 +14,7 @@ import numpy as np
 
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.clusters.on_cells import Clusters
-from meanfield.domains.atoms.flow import TOUCH, Merger
+from meanfield.domains.atoms.flow import MERGE_ANGLE, Merger
 from meanfield.domains.atoms.handover import atoms_of, collapsed
 from meanfield.domains.atoms.velocity import Atoms
 from solvers.mesh.mesh import Floats, Mesh
@@ -122,7 +122,7 @@ class TokenStates:
         if not 0 < clusters.count <= most_atoms(self.dimension):
             return False
         away = np.linalg.norm(values - clusters.centers[clusters.basin], axis=1)
-        return bool(away.max() <= self.spread * TOUCH)
+        return bool(away.max() <= self.spread * MERGE_ANGLE)
 
     def _clusters(self, values: Floats) -> Clusters:
         return find_clusters_of_tokens(values, self.masses, self.scale)
@@ -140,8 +140,8 @@ class TokenStates:
     def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
         numbers = np.unique(values[:, -1], return_inverse=True)[1]
         for merger in mergers:
-            kept, gone = merger.atoms
-            numbers[numbers == gone] = kept
+            survivor, gone = merger.atoms
+            numbers[numbers == gone] = survivor
         numbers = np.unique(numbers, return_inverse=True)[1]
         return np.column_stack([atoms.positions[numbers], numbers])
 

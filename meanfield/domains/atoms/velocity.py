@@ -100,13 +100,13 @@ class AtomVelocity:
         velocity, d = self.particles, positions.shape[-1]
         scale, rest = _split_bilinear(velocity.beta, head, d)
         exponents = -scale / 2 * (offsets**2).sum(axis=-1)
-        own: Floats | float = scale
+        reference: Floats | float = scale
         if rest is not None:
             mapped = positions @ rest
             exponents += (mapped[..., None, :] * offsets).sum(axis=-1)
-            own = scale + (mapped * positions).sum(axis=-1)[..., None]
+            reference = scale + (mapped * positions).sum(axis=-1)[..., None]
         rule, log_rescaling = normalization_of(velocity.normalization), velocity.log_bound if velocity.rescaled else 0.0
-        shift = exponents.max(axis=-1, keepdims=True) if rule.is_relative else log_rescaling - own
+        shift = exponents.max(axis=-1, keepdims=True) if rule.is_relative else log_rescaling - reference
         weights = masses * np.exp(exponents - shift)
         return rule((log_rescaling, weights.sum(axis=-1), weights), log_rescaling)
 
@@ -116,8 +116,8 @@ def _pairs(positions: Floats) -> tuple[Floats, Floats]:
     targets, sources = positions[..., :, None, :], positions[..., None, :, :]
     offsets = sources - targets
     sign = np.where((targets * sources).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
-    near = sources - sign * targets  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
-    return offsets, near - (targets * near).sum(axis=-1, keepdims=True) * targets
+    differences = sources - sign * targets  # P_i x_j = P_i (x_j ∓ x_i), whichever is short
+    return offsets, differences - (targets * differences).sum(axis=-1, keepdims=True) * targets
 
 
 def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:

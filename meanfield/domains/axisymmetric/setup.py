@@ -14,7 +14,7 @@ from meanfield.domains.axisymmetric import initial
 from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar, energy
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
 from meanfield.domains.axisymmetric.section import Axisymmetric
-from meanfield.domains.common.given_density import GIVEN, Place
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
 from meanfield.domains.common.problem import Problem
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
@@ -79,7 +79,9 @@ def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
         return _INITIAL[type(kind)](mesh, dimension, kind)
     theta = mesh.centers[:, 0]
     coordinates = {"theta": theta, "z": np.cos(theta)}  # of a density on the sphere
-    return GIVEN[type(kind)](Place(mesh, coordinates, relative_to=initial.initial_uniform(mesh, dimension)), kind)
+    return GIVEN_DENSITIES[type(kind)](
+        Place(mesh, coordinates, relative_to=initial.initial_uniform(mesh, dimension)), kind
+    )
 
 
 def _points(mesh: Mesh, dimension: int, kind: sections.Points) -> Floats:

@@ -59,4 +59,4 @@ def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
     return scaled / (scaled @ mesh.volumes)[..., None] if scaled.ndim > 1 else scaled / (scaled @ mesh.volumes)
 
 
-GIVEN: dict[type, Callable[[Place, Any], Floats]] = {sections.Array: of_array, sections.Formula: of_formula}
+GIVEN_DENSITIES: dict[type, Callable[[Place, Any], Floats]] = {sections.Array: of_array, sections.Formula: of_formula}

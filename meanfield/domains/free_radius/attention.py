@@ -94,18 +94,18 @@ class ShellAttention:
         cells, backend = masses.shape, self.directions.backend
         sources = np.flatnonzero(weight)
         reach = self.size * np.outer(radii, radii[sources]) + np.log(weight[sources])  # log of all that r' can add at r
-        own = np.where(self.isotropic, self.form[0, 0] * radii**2, -np.inf)  # Z ≥ m e^own at a cell of mass m
+        own_exponents = np.where(self.isotropic, self.form[0, 0] * radii**2, -np.inf)  # Z ≥ m e^own at a cell of mass m
         scale = reach.max(axis=1)
         everywhere = backend.to_device(np.repeat(scale[:, None], cells[1], axis=1))
         sums = Sums(backend.zeros(cells), backend.zeros((*cells, len(self.form))), everywhere)
         # A transform errs by ε e^scale in N and Z, so by that over m e^own in A; summed over cells, each with its mass:
-        exact = np.finfo(float).eps * cells[1] * np.exp(np.minimum(scale - own, NEGLIGIBLE)) < REACH
+        exact = np.finfo(float).eps * cells[1] * np.exp(np.minimum(scale - own_exponents, NEGLIGIBLE)) < REACH
         fast = exact & (self.size * radii * radii[sources].max() <= self._shells.largest_exponent)
         if fast.any():
             self._add_by_shells(radii, masses, np.flatnonzero(fast), sources, scale, sums)
         for shell in np.flatnonzero(~fast & _beside(weight > 0)):
-            near = sources[reach[shell] >= own[shell] + np.log(VISIBLE) - NEGLIGIBLE]
-            self._add_by_pairs(radii, masses, int(shell), near, sums)
+            visible = sources[reach[shell] >= own_exponents[shell] + np.log(VISIBLE) - NEGLIGIBLE]
+            self._add_by_pairs(radii, masses, int(shell), visible, sums)
         return sums
 
     def _add_by_shells(

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, Unbounded
-from meanfield.domains.common.given_density import GIVEN, Place
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
 from meanfield.domains.common.problem import Problem, within_mesh
 from meanfield.domains.line.equation import MIN_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
 from meanfield.domains.line.section import Line
@@ -85,7 +85,7 @@ def _layer(case: Case, attention: LineAttention) -> LayerMap:
 def _initial(mesh: Mesh, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, kind)
-    return GIVEN[type(kind)](Place(mesh, {"x": mesh.centers[:, 0]}), kind)
+    return GIVEN_DENSITIES[type(kind)](Place(mesh, {"x": mesh.centers[:, 0]}), kind)
 
 
 def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:

@@ -70,8 +70,8 @@ def solve_batch(
     """
     masses = np.stack([_masses(problem) for problem in problems])
     velocities = [
-        particle_velocity(case, heads_by_interval(case).of_interval(0), own)
-        for case, own in zip(cases, masses, strict=True)
+        particle_velocity(case, heads_by_interval(case).of_interval(0), weights)
+        for case, weights in zip(cases, masses, strict=True)
     ]
     ends = np.array([case.time.end for case in cases])
     rates = RatesOfSystems(velocities, masses, cases[0].domain.d)

@@ -23,6 +23,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case
@@ -145,7 +146,7 @@ def leaders(sample: Particles) -> float:
 def drift(sample: Particles) -> float:
     """1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens are what they were, 1 where that is forgotten."""
     assert sample.start is not None
-    start = sample.start / np.linalg.norm(sample.start, axis=1)[:, None]
+    start = unit_vectors(sample.start)
     return float(sample.masses @ (1.0 - np.einsum("nd,nd->n", sample.directions, start)))
 
 

@@ -16,7 +16,7 @@ from solvers.transforms.harmonics import Complexes, harmonic_transform
 
 BLOCK = 1 << 14  # points at a time
 MAX_TRIES = 1 << 18
-WAVE = (64, 40)  # cells of the circle, and rings of the sphere, for each degree
+CELLS_PER_DEGREE = (64, 40)  # cells of the circle, and rings of the sphere, for each degree
 MAX_RINGS = 512  # beyond, four for each degree
 CELL_RADIUS = 2.1  # no point of a cell of the sphere is farther from its center than that, in half heights of a ring
 
@@ -97,7 +97,7 @@ def lowest(field: Field) -> float:
 
 def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
     """Cells that resolve a field, its values at their centers, and the largest distance of a point from its center."""
-    cells = WAVE[field.dimension - 2] * field.degree
+    cells = CELLS_PER_DEGREE[field.dimension - 2] * field.degree
     if field.dimension == 2:
         mesh, reach = circle(max(cells, 64)), np.pi / max(cells, 64)
     else:

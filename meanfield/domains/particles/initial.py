@@ -13,8 +13,8 @@ from meanfield.domains.particles.field import Field, draw_from_field, lowest
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
 from meanfield.model.layer_norm import projected
-from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 
 def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:
@@ -39,8 +39,8 @@ def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitu
     Raises ValueError for a dimension other than 2 and 3, and where the density would be negative.
     """
     field = Field(amplitude * harmonic_coefficients(dimension, degree, order))
-    if (least := lowest(field)) < -1:
-        largest = abs(amplitude) / -least
+    if (minimum := lowest(field)) < -1:
+        largest = abs(amplitude) / -minimum
         raise ArgumentError("amplitude", amplitude, f"at most {largest:.4g}, where the density becomes negative")
     return draw_from_field(field, np.log1p, count, seed)
 
@@ -128,9 +128,9 @@ def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Float
         raise ValueError(f"count = {count}: expected at most dimension = {dimension} equiangular tokens")
     if cosine * (count - 1) < -1.0 or cosine > 1.0:
         raise ValueError(f"cosine = {cosine}: expected −1/(count − 1) to 1 for {count} tokens")
-    own = np.sqrt(1.0 - cosine)
-    common = (np.sqrt(max(1.0 - cosine + count * cosine, 0.0)) - own) / count  # rounding at the least cosine
-    return np.asarray(own * np.eye(count, dimension) + common * (np.arange(dimension) < count))
+    diagonal = np.sqrt(1.0 - cosine)
+    common = (np.sqrt(max(1.0 - cosine + count * cosine, 0.0)) - diagonal) / count  # rounding at the least cosine
+    return np.asarray(diagonal * np.eye(count, dimension) + common * (np.arange(dimension) < count))
 
 
 def tokens_waves(count: int, mean: ArrayLike, amplitude: float, modes: int = 4, seed: int = 0) -> Floats:

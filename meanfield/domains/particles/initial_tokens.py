@@ -24,8 +24,8 @@ def draw_tokens(
     as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError for no file.
     """
     kind = tag_of(type(initial))
-    if type(initial) in OWN:
-        drawn, given = OWN[type(initial)](initial, count, dimension, seed), initial.radius is not None
+    if type(initial) in USER_TOKENS:
+        drawn, given = USER_TOKENS[type(initial)](initial, count, dimension, seed), initial.radius is not None
         positions, masses = particles.tokens_points(drawn, None, count, normalized=normalized or given)
         return (initial.radius or 1.0) * positions, masses
     if kind not in _TOKENS:
@@ -60,7 +60,7 @@ def _of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tu
     return particles.tokens_points(embeddings, None, len(embeddings))[0], None
 
 
-OWN: dict[type, Callable[[Any, int, int, int], Floats]] = {}  # of a user's own: section, n, d, seed → positions
+USER_TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {}  # of a user's own: section, n, d, seed → positions
 _TOKENS: dict[str, Callable[[Any, int, int, int], tuple[Floats, Floats | None]]] = {
     "uniform": lambda kind, n, d, seed: (particles.tokens_uniform(n, d, seed), None),
     "perturbed": lambda kind, n, d, seed: (

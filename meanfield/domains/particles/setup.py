@@ -140,8 +140,8 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
 
 def pattern_of(case: Case) -> Pattern | None:
     """Whom tokens attend to, None for all; along a periodic sequence the window goes on past its ends."""
-    own, sequence = case.attention.pattern, case.sequence
-    if own is None:
+    section, sequence = case.attention.pattern, case.sequence
+    if section is None:
         return None
     periodic, causal = sequence is not None and sequence.ends == "periodic", case.attention.mask == "causal"
-    return Pattern(own.local, own.global_tokens, own.random_tokens, own.seed, periodic, causal)
+    return Pattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)

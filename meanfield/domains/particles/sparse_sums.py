@@ -56,8 +56,8 @@ class SparseSums:
         first, number = self._first, self._all.points.dtype
         seen = first if self._causal else len(masses)
         logs = sum_of(log_weights, self._all.key_factors)
-        own = exponential_sums(
+        totals = exponential_sums(
             self._all.towards[:first], self._all.points[:seen], masses[:seen].astype(number, copy=False),
             log_weights=None if logs is None else logs[:seen].astype(number, copy=False), causal=self._causal,
         )  # fmt: skip
-        scale[:first], sums[:first, 0], sums[:first, 1:] = own
+        scale[:first], sums[:first, 0], sums[:first, 1:] = totals

@@ -54,8 +54,8 @@ def dynamics_adaptive(
         diffusion = along and along.where(velocity.norm.keeps_radius(time))
 
         def rate(time: float, positions: Floats) -> Floats:
-            own = motion.rate_at(time, positions)
-            return own if diffusion is None else own + diffusion.rate(positions)
+            attention_rate = motion.rate_at(time, positions)
+            return attention_rate if diffusion is None else attention_rate + diffusion.rate(positions)
 
         return AdaptiveIntegrator(rate, tolerance, limit, to_device)
 

@@ -42,15 +42,15 @@ class CausalVelocity:
         by_label = density.reshape(self.labels, -1)
         normalizer, result = np.empty_like(by_label), np.empty((*by_label.shape, self.dimension))
         for k, (share, seen) in enumerate(self._seen(by_label)):
-            own, output = self.velocity.attention.normalizer_and_output(seen)
-            normalizer[k], result[k] = share * own, self._of_output(time, share, output)
+            of_label, output = self.velocity.attention.normalizer_and_output(seen)
+            normalizer[k], result[k] = share * of_label, self._of_output(time, share, output)
         return normalizer.reshape(-1), result.reshape(-1, self.dimension)
 
     def _seen(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
         """The mass of ρ_{≤s}, and ρ_{≤s} over it (cells), label by label."""
         seen = np.zeros_like(by_label[0])
-        for k, own in enumerate(by_label):
-            seen += own
+        for k, of_label in enumerate(by_label):
+            seen += of_label
             share = (k + 1) / self.labels
             yield share, seen / share
 

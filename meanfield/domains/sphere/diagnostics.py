@@ -117,7 +117,7 @@ def energy(samples: Samples) -> Floats:
 
     def limit() -> Floats:
         pairs, points = zip(attentions, masses, strict=True), samples.mesh.centers
-        return np.array([functionals.energy_limit(one.heads, one.kernel, own, points) for one, own in pairs])
+        return np.array([functionals.energy_limit(one.heads, one.kernel, weights, points) for one, weights in pairs])
 
     flat, normalizer = masses.reshape(len(masses), -1), samples.normalizer_and_velocity[0]
     log_bounds = np.array([attention.log_bound for attention in attentions])
@@ -222,8 +222,8 @@ def diagnostics_round(
     attention = velocity_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
-    most = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells resolve
-    last = min(max(16, attention.rate_degree + 4), most) if degrees is None else degrees
+    max_degree = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells resolve
+    last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees
     transform = harmonic_transform(mesh, last)
 
     def samples_of(times: Sequence[float], densities: Floats) -> Samples:

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
-from meanfield.model.unit_vectors import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.mesh.unit_vectors import unit_vectors
 from solvers.remap.deposit import deposit_points
 from solvers.transforms.harmonics import harmonic_transform
 
@@ -107,8 +107,8 @@ def _moebius_points(axis: Floats, parameter: float, count: int = 2048) -> Floats
     """Points (count, d) of equal mass: uniform ones, pushed along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
     quantile = (np.arange(count) + 0.5) / count
     turned = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
-    near, far = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
-    along, across = (near**2 - far**2) / (near**2 + far**2), 2 * near * far / (near**2 + far**2)
+    cosine, sine = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
+    along, across = (cosine**2 - sine**2) / (cosine**2 + sine**2), 2 * cosine * sine / (cosine**2 + sine**2)
     if len(axis) == 2:
         points: Floats = along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
         return points

@@ -10,11 +10,12 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
 from meanfield.case.formula import LABEL, names_in
-from meanfield.domains.common.given_density import GIVEN, Place
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.mesh.unit_vectors import unit_vectors
 
 
 def initial_density(case: Case, mesh: Mesh) -> Floats:
@@ -49,7 +50,7 @@ def _of_labels(kind: sections.Initial, mesh: Mesh, labels: int) -> Iterable[Floa
     if isinstance(kind, sections.ByLabel):
         return (_density(mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
     if isinstance(kind, sections.Array):
-        return np.broadcast_to(GIVEN[sections.Array](Place(mesh, labels=labels), kind), (labels, mesh.cells))
+        return np.broadcast_to(GIVEN_DENSITIES[sections.Array](Place(mesh, labels=labels), kind), (labels, mesh.cells))
     if isinstance(kind, sections.Formula) and LABEL in names_in(kind.density):
         return (_density(mesh, kind, {LABEL: np.full(mesh.cells, (k + 0.5) / labels)}) for k in range(labels))
     return [_density(mesh, kind)] * labels
@@ -59,12 +60,12 @@ def _density(mesh: Mesh, kind: sections.InitialKind, more: Mapping[str, Floats] 
     """The density (cells) of mass 1 of a section; ``more`` are coordinates of formulas beside those of ``angles``."""
     if type(kind) in INITIAL:
         return INITIAL[type(kind)](mesh, kind)
-    return GIVEN[type(kind)](Place(mesh, angles(mesh) | dict(more or {})), kind)
+    return GIVEN_DENSITIES[type(kind)](Place(mesh, angles(mesh) | dict(more or {})), kind)
 
 
 def angles(mesh: Mesh) -> dict[str, Floats]:
     """x, y, z of the unit vectors, phi the azimuth (−π to π), on the circle the angle, theta the polar angle."""
-    x = mesh.centers / np.linalg.norm(mesh.centers, axis=1)[:, None]
+    x = unit_vectors(mesh.centers)
     values = dict(zip("xyz", x.T, strict=False)) | {"phi": np.arctan2(x[:, 1], x[:, 0])}
     return values | {"theta": np.arccos(np.clip(x[:, 2], -1.0, 1.0))} if x.shape[1] == 3 else values
 

@@ -82,8 +82,8 @@ class _Closed(Domain, frozen=True, kw_only=True):
             yield "domain.precision", "single", '"double" with sinkhorn attention, whose rounds would not end'
         cells = self.cells_and_width()[0] // (self.labels or 1)
         if (self.labels or 0) * cells > MAX_CELLS:
-            most = f"at most {MAX_CELLS // cells} with domain.resolution = {self.resolution}"
-            yield "domain.labels", self.labels, most
+            expected = f"at most {MAX_CELLS // cells} with domain.resolution = {self.resolution}"
+            yield "domain.labels", self.labels, expected
         if case.attention.mask == "none":
             if self.labels is not None:
                 yield "domain.labels", self.labels, 'only allowed with attention.mask = "causal"'

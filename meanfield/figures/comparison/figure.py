@@ -113,8 +113,8 @@ def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
             right.step(comparison.times, values, where="post", label=side, **style)
     right.set_title("clusters")
     right.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    most = max(float(np.nanmax(counts)), 1.0)
-    right.set(ylim=(-0.05 * most, 1.1 * most), ylabel="number of clusters")
+    top = max(float(np.nanmax(counts)), 1.0)
+    right.set(ylim=(-0.05 * top, 1.1 * top), ylabel="number of clusters")
     right.legend(frameon=False)
     _set_times(right, comparison)
 

@@ -18,6 +18,7 @@ from meanfield.figures.particles.tokens import MAX_SAMPLED
 from meanfield.figures.run_data import BLACK, BLUE
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +56,7 @@ def draw_means(ax: Axes, comparison: Comparison) -> None:
 def mean_product(run: Run, k: int) -> float:
     """Mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of all tokens: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
     measure = measure_of(run, k)
-    directions = measure.points / np.linalg.norm(measure.points, axis=1)[:, None]
+    directions = unit_vectors(measure.points)
     masses = measure.masses / measure.masses.sum()
     return float((((masses @ directions) ** 2).sum() - (masses**2).sum()) / (1.0 - (masses**2).sum()))
 
@@ -63,7 +64,7 @@ def mean_product(run: Run, k: int) -> float:
 def products_of(run: Run, k: int) -> tuple[Floats, float]:
     """Density (BINS) and mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of at most MOST tokens."""
     measure = measure_of(run, k)
-    points = measure.points / np.linalg.norm(measure.points, axis=1)[:, None]
+    points = unit_vectors(measure.points)
     chosen = np.unique(np.linspace(0, len(points) - 1, MAX_SAMPLED).astype(int))
     points, masses = points[chosen], measure.masses[chosen]
     first, second = np.triu_indices(len(points), 1)

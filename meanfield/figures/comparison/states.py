@@ -26,13 +26,14 @@ from meanfield.figures.sphere_map import (
 )
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
 BINS = 48  # of a histogram of particles
-HELD = 1e-3  # of the mass on either side: what lies beyond is not shown of a line
+TAIL_MASS = 1e-3  # of the mass on either side: what lies beyond is not shown of a line
 DOTS = 20_000  # particles on a map at most, the first of them
 _STYLES: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BLUE, "lw": 1.4, "ls": (0, (4, 1.5))})
 
@@ -129,7 +130,7 @@ def _draw_particles(ax: Axes, run: Run, k: int) -> None:
     size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
     ax.add_patch(Ellipse((0, 0), **size, facecolor=color_map()(0.0), edgecolor="none", zorder=0))
     points = run.positions(k)[:DOTS]
-    x, y, z = (points / np.linalg.norm(points, axis=1)[:, None]).T
+    x, y, z = unit_vectors(points).T
     dots = hammer(np.arccos(z.clip(-1, 1)), np.arctan2(y, x))
     area = float(np.clip(4000 / len(points), 0.4, 12))
     ax.scatter(*dots, s=area, color=color_map()(0.95), alpha=0.7, linewidths=0, rasterized=True)
@@ -162,7 +163,7 @@ def _span(profiles: list[tuple[Floats, Floats]], space: str, cut: float = 0.0) -
     lows, highs = [], []
     for places, values in profiles:
         masses = values * np.diff(places) if len(places) > len(values) else values
-        first, last = np.searchsorted(np.cumsum(masses) / masses.sum(), (HELD, 1 - HELD))
+        first, last = np.searchsorted(np.cumsum(masses) / masses.sum(), (TAIL_MASS, 1 - TAIL_MASS))
         lows.append(float(places[first]))
         highs.append(float(places[min(last + 1, len(places) - 1)]))
     low, high = min(lows), max(highs)

@@ -127,9 +127,9 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     from matplotlib.ticker import MaxNLocator
 
     times, clusters = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
-    most = max(float(np.nanmax(clusters)), 1.0)
+    top = max(float(np.nanmax(clusters)), 1.0)
     ax.step(times, clusters, where="post", color=ink(0), lw=1.4)
-    ax.set(ylabel="number", title="clusters", ylim=(-0.05 * most, 1.1 * most))  # zero stays off the axis
+    ax.set(ylabel="number", title="clusters", ylim=(-0.05 * top, 1.1 * top))  # zero stays off the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         annotate(ax, "none at any time")

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.figures.axes import Floats
 from meanfield.figures.run_data import Integers, RunData
 
-PLACES = np.pi * np.array([0, -1, -1.5, -0.5, -1.75, -0.25, -1.25, -0.75])  # the first of equally empty ones is taken
+CUT_ANGLES = np.pi * np.array([0, -1, -1.5, -0.5, -1.75, -0.25, -1.25, -0.75])  # of equally empty ones the first
 CUT_MASS = 0.01  # near to the cut, beyond that of an emptier place, which is not worth another axis
 
 
@@ -33,17 +33,17 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
 
 
 def emptiest(ratios: Iterable[Floats]) -> float:
-    """The angle, of PLACES, near to which densities (cells,) around the circle have the least mass at most."""
-    most = np.zeros(len(PLACES))
+    """The angle, of CUT_ANGLES, near to which densities (cells,) around the circle have the least mass at most."""
+    max_shares = np.zeros(len(CUT_ANGLES))
     for ratio in ratios:
-        shifts = np.round(PLACES * len(ratio) / (2 * np.pi)).astype(int)
-        most = np.maximum(most, masses_near(ratio, shifts))
-    return float(PLACES[np.argmax(most <= most.min() + CUT_MASS)])
+        shifts = np.round(CUT_ANGLES * len(ratio) / (2 * np.pi)).astype(int)
+        max_shares = np.maximum(max_shares, masses_near(ratio, shifts))
+    return float(CUT_ANGLES[np.argmax(max_shares <= max_shares.min() + CUT_MASS)])
 
 
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:
     """(places,) share of the mass of ρ/ρ̄ (cells,) within an eighth of the circle around the edges ``shifts``."""
     half = max(len(ratio) // 16, 1)
-    near = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]
-    shares: Floats = np.array(near) / ratio.sum()
+    sums = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]
+    shares: Floats = np.array(sums) / ratio.sum()
     return shares

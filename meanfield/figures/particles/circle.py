@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WIDTHS = (0.5, 4.0)  # points of a line, at least and at most: as √mass, 1 for the mean
 TWO_PI = 2 * np.pi
-ROOM = 0.35  # radians beyond the ends of an axis, for a dot at angle 0
+MARGIN = 0.35  # radians beyond the ends of an axis, for a dot at angle 0
 EQUAL = 1e-9  # of a mass: differences that are none
 
 
@@ -34,7 +34,7 @@ def draw_angles(ax: Axes, run_data: RunData) -> None:
     ax.set_title("tokens over time" if equal else "tokens over time; width: mass")
     set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
     coordinate(cut_open).draw_on(ax.yaxis)
-    ax.set_ylim(cut_open.cut - ROOM / 3, cut_open.cut + TWO_PI + ROOM / 3)
+    ax.set_ylim(cut_open.cut - MARGIN / 3, cut_open.cut + TWO_PI + MARGIN / 3)
 
 
 def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineCollection:
@@ -56,7 +56,7 @@ def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineColle
 
 def copies(turned: Floats) -> list[Floats]:
     """A continuous angle, shifted by as many whole turns as it takes to show all of it between 0 and 2π."""
-    first, last = np.floor((turned.min() - ROOM) / TWO_PI), np.floor((turned.max() + ROOM) / TWO_PI)
+    first, last = np.floor((turned.min() - MARGIN) / TWO_PI), np.floor((turned.max() + MARGIN) / TWO_PI)
     return [turned - turn * TWO_PI for turn in np.arange(first, last + 1)]
 
 
@@ -75,4 +75,4 @@ def draw_strips(ax: Axes, run_data: RunData) -> None:
     ax.set_yticks(range(len(chosen)), [format_time(run_data.times[k]) for k in chosen])
     ax.set(ylim=(len(chosen) - 0.5, -0.5), ylabel=run_data.time_label, title="tokens at these times; area: mass")
     coordinate(cut_open).draw_on(ax.xaxis)
-    ax.set_xlim(cut_open.cut - ROOM, cut_open.cut + TWO_PI + ROOM)
+    ax.set_xlim(cut_open.cut - MARGIN, cut_open.cut + TWO_PI + MARGIN)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import label_linear, positive, set_decades, set_time
-from meanfield.figures.free_radius import HELD, PLANE_HEIGHT, PLANES, plane_reaches
+from meanfield.figures.free_radius import PLANE_HEIGHT, PLANES, SHOWN_MASS, plane_reaches
 from meanfield.figures.panels.curves import draw_prediction
 from meanfield.figures.particles.circle import draw_angles, draw_strips
 from meanfield.figures.particles.projected import draw_pairs, draw_projections, has_pairs, projections_height
@@ -124,7 +124,7 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
     axes = figure.subplots(1, PLANES, squeeze=False)[0]
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
-    reaches = plane_reaches(token_quantiles(run_data, chosen, np.array([HELD]))[:, 0])
+    reaches = plane_reaches(token_quantiles(run_data, chosen, np.array([SHOWN_MASS]))[:, 0])
     for ax, k, reach in zip(axes, chosen, reaches, strict=False):
         points, masses = gathered(tokens_of(run_data).positions(k), tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.7, linewidths=0, rasterized=True)

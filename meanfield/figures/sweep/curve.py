@@ -42,16 +42,16 @@ def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line:
     """The median over x, and a band from the first to the third quartile where there is more than one value."""
     abscissas = np.unique(x)
     split = [values[(x == a) & np.isfinite(values)] for a in abscissas]
-    kept = [k for k, found in enumerate(split) if len(found)]
-    low, middle, high = np.array([np.quantile(split[k], [0.25, 0.5, 0.75]) for k in kept]).reshape(-1, 3).T
-    most = max((len(found) for found in split), default=1)
-    label = name or (f"median of {most}, and quartiles" if most > 1 else None)
-    ax.plot(abscissas[kept], middle, ls="-" if line else "", lw=1.4, ms=5, label=label, **style)
-    if most > 1:
-        ax.fill_between(abscissas[kept], low, high, color=style["color"], alpha=0.2, lw=0)
-    if most > 1 and (values == np.round(values)).all():  # counts: their median is one too, and jumps
-        means = [split[k].mean() for k in kept]
-        ax.plot(abscissas[kept], means, ls="", ms=7, mfc="none", mew=1.4, label=None if name else "mean", **style)
+    present = [k for k, found in enumerate(split) if len(found)]
+    low, middle, high = np.array([np.quantile(split[k], [0.25, 0.5, 0.75]) for k in present]).reshape(-1, 3).T
+    max_repeats = max((len(found) for found in split), default=1)
+    label = name or (f"median of {max_repeats}, and quartiles" if max_repeats > 1 else None)
+    ax.plot(abscissas[present], middle, ls="-" if line else "", lw=1.4, ms=5, label=label, **style)
+    if max_repeats > 1:
+        ax.fill_between(abscissas[present], low, high, color=style["color"], alpha=0.2, lw=0)
+    if max_repeats > 1 and (values == np.round(values)).all():  # counts: their median is one too, and jumps
+        means = [split[k].mean() for k in present]
+        ax.plot(abscissas[present], means, ls="", ms=7, mfc="none", mew=1.4, label=None if name else "mean", **style)
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats) -> None:

@@ -34,8 +34,8 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
     found: dict[tuple[str, int], list[Floats]] = {}
 
     def measure(fit: Fit) -> None:
-        own = fit.case.network.kind, fit.case.training.seed
-        found.setdefault(own, []).append(informations(fit))
+        subject = fit.case.network.kind, fit.case.training.seed
+        found.setdefault(subject, []).append(informations(fit))
 
     subjects = subjects_of(case, seeds, show, measure)
     epochs = max(map(len, found.values()))
@@ -45,7 +45,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
             rows = found[kind, seed]
             values[i, j, : len(rows)] = rows
     dims = ("network", "seed", "epoch", "layer")
-    most = float(np.log(len(subjects.task.train)))
+    max_information = float(np.log(len(subjects.task.train)))
     arrays = {
         **subjects.coordinates(),
         "input_lower": Labelled(dims, values[..., 0], "lower bound of I(X; T), at most log of the examples", "nat"),
@@ -53,7 +53,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
         "labels": Labelled(dims, values[..., 2], "lower bound of I(T; Y)", "nat"),
         "noise": Labelled((), NOISE, "noise in units of the standard deviation of T"),
     }
-    return Outcome(arrays, _summary(values, most), lambda figure: _draw(figure, values, most))
+    return Outcome(arrays, _summary(values, max_information), lambda figure: _draw(figure, values, max_information))
 
 
 def informations(fit: Fit) -> Floats:
@@ -71,14 +71,14 @@ def _of_layer(means: Floats, labels: Integers) -> tuple[float, float, float]:
     return *information_of_input(scaled, NOISE), information_of_labels(scaled, labels, NOISE)
 
 
-def _summary(values: Floats, most: float) -> str:
+def _summary(values: Floats, max_information: float) -> str:
     first, last = values[:, :, 0], [_last(of_kind) for of_kind in values]
     rows = [
         [kind, f"{layer}", *(mean_and_spread(ends[:, layer, k]) for k in range(3) for ends in (first[i], last[i]))]
         for i, kind in enumerate(KINDS) for layer in range(values.shape[3])
     ]  # fmt: skip
     head = ["network", "layer", *(f"I {name}, {when}" for name in MEASURES for when in ("untrained", "trained"))]
-    return f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {most:.3g} nats."
+    return f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {max_information:.3g} nats."
 
 
 def _last(values: Floats) -> Floats:
@@ -86,7 +86,7 @@ def _last(values: Floats) -> Floats:
     return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
 
 
-def _draw(figure: Figure, values: Floats, most: float) -> None:
+def _draw(figure: Figure, values: Floats, max_information: float) -> None:
     """The information plane: each layer's way through training, mean over seeds, from light to dark."""
     import matplotlib
 
@@ -99,7 +99,7 @@ def _draw(figure: Figure, values: Floats, most: float) -> None:
             x, y = (np.nanmean(v[i, :, :, layer], axis=0) for v in (middle, values[..., 2]))
             axes[i].plot(x, y, color=color, lw=1, label=f"layer {layer}")
             axes[i].scatter(x, y, color=color, s=np.linspace(4, 36, len(x)), lw=0)
-        axes[i].axvline(most, color="0.6", ls=":", lw=1)
+        axes[i].axvline(max_information, color="0.6", ls=":", lw=1)
         axes[i].set(xlabel="I(X; T), middle of the bounds (nats)", title=NAMES[kind])
     axes[0].set_ylabel("I(T; Y), lower bound (nats)")
     axes[0].legend(fontsize=8, frameon=False)

@@ -16,12 +16,12 @@ import numpy as np
 
 from meanfield.analysis.text import table
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
-from meanfield.model.unit_vectors import unit_vectors
 from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.network import TokenNetwork, traced
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,10 +28,10 @@ def information_of_input(means: Floats, noise: float, seed: int = 0) -> tuple[fl
     """Lower and upper bound of I(X; T), nats, for t(x) (m, d) and σ = ``noise``."""
     logs = _log_densities(means, noise, seed)
     m = len(logs)
-    own = np.diag(logs).copy()
-    lower = own - (logsumexp(logs, axis=1) - np.log(m))
+    diagonal = np.diag(logs).copy()
+    lower = diagonal - (logsumexp(logs, axis=1) - np.log(m))
     np.fill_diagonal(logs, -np.inf)
-    return float(lower.mean()), float((own - (logsumexp(logs, axis=1) - np.log(m - 1))).mean())
+    return float(lower.mean()), float((diagonal - (logsumexp(logs, axis=1) - np.log(m - 1))).mean())
 
 
 def information_of_labels(means: Floats, labels: NDArray[np.integer], noise: float, seed: int = 0) -> float:

@@ -137,21 +137,22 @@ def _measure(case: TrainingCase) -> dict[str, float]:
 
 
 def _label(case: TrainingCase) -> str:
-    own = case.network
-    residual = "residual" if own.residual else "no residual"
-    return f"{own.kind}, {residual}, layer norm {own.layer_norm}, {own.layers} layers, rate {case.training.rate:g}"
+    network = case.network
+    residual = "residual" if network.residual else "no residual"
+    described = f"{network.kind}, {residual}, layer norm {network.layer_norm}, {network.layers} layers"
+    return f"{described}, rate {case.training.rate:g}"
 
 
 def _summary(plan: Plan, found: dict[str, Floats]) -> str:
     rows = []
     for k, residual, norm in np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)):
-        own = {name: values[k, residual, norm].mean(axis=-1) for name, values in found.items()}
-        best = np.unravel_index(np.argmax(own["accuracy"]), own["accuracy"].shape)
+        of_kind = {name: values[k, residual, norm].mean(axis=-1) for name, values in found.items()}
+        best = np.unravel_index(np.argmax(of_kind["accuracy"]), of_kind["accuracy"].shape)
         exploded = (found["explosion"][k, residual, norm] < 1).mean()
         rows.append([
             KINDS[k], "yes" if RESIDUALS[residual] else "no", LAYER_NORMS[norm],
-            f"{own['accuracy'][best]:.3f} ({plan.depths[best[0]]} layers, rate {plan.rates[best[1]]:g})",
-            f"{own['accuracy'][-1].max():.3f}", f"{100 * exploded:.0f} %", f"{own['cosine'][-1].mean():.2f}",
+            f"{of_kind['accuracy'][best]:.3f} ({plan.depths[best[0]]} layers, rate {plan.rates[best[1]]:g})",
+            f"{of_kind['accuracy'][-1].max():.3f}", f"{100 * exploded:.0f} %", f"{of_kind['cosine'][-1].mean():.2f}",
         ])  # fmt: skip
     head = ["network", "residual", "layer norm", "best accuracy", f"best at {plan.depths[-1]} layers", "exploded"]
     return table([*head, f"cosine at {plan.depths[-1]} layers"], rows)

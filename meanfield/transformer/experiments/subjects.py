@@ -91,13 +91,13 @@ def subjects_of(
     """Train a network of each kind for each seed. ``after_epoch`` is called before training too."""
     cases = [case_of(case, kind, seed) for kind in KINDS for seed in seeds]
     task, found = task_of(case), []
-    for own in cases:
-        fit = begin(own, task)
+    for one in cases:
+        fit = begin(one, task)
         untrained = copy.deepcopy(fit.network)
         after_epoch(fit)
         train(fit, after_epoch=after_epoch)
-        show(f"{own.network.kind}, seed {own.training.seed}: accuracy {fit.history.test_accuracy[-1]:.4f}{_end(fit)}")
-        found.append(Subject(own.network.kind, own.training.seed, untrained, fit))
+        show(f"{one.network.kind}, seed {one.training.seed}: accuracy {fit.history.test_accuracy[-1]:.4f}{_end(fit)}")
+        found.append(Subject(one.network.kind, one.training.seed, untrained, fit))
     return Subjects(case, task, tuple(seeds), tuple(found))
 
 

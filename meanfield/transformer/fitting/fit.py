@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from meanfield.case.errors import CaseError
-from meanfield.model.unit_vectors import unit_vectors
 from meanfield.running import Printer
 from meanfield.transformer.ablation import states_of_variant
 from meanfield.transformer.case import CaseOptions
@@ -24,6 +23,7 @@ from meanfield.transformer.families import family_of
 from meanfield.transformer.fitting.law import LayerLaw
 from meanfield.transformer.model import States
 from solvers.mesh.mesh import Floats
+from solvers.mesh.unit_vectors import unit_vectors
 
 STILL, WHOLE = "standing still", "whole model"
 SCALAR_RATE = 0.1  # of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
@@ -73,16 +73,18 @@ def fit(texts: Sequence[States], options: Options, show: Printer) -> Found:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             one = LayerLaw(d, **shape, causal=causal)
-            own = [one] * layers if previous is None else [LayerLaw(d, **shape, causal=causal) for _ in range(layers)]
+            of_layers = (
+                [one] * layers if previous is None else [LayerLaw(d, **shape, causal=causal) for _ in range(layers)]
+            )
         if previous is not None:
-            for law, before in zip(own, previous, strict=True):
+            for law, before in zip(of_layers, previous, strict=True):
                 _begin_from(law, before)
-        descend(own, given, options)
+        descend(of_layers, given, options)
         laws.append(name)
-        errors.append(np.array([errors_of(own, part) for part in (given, held)]))
-        numbers.append(np.array([[float(law.beta.detach()), float(law.value.detach())] for law in own]).T)
+        errors.append(np.array([errors_of(of_layers, part) for part in (given, held)]))
+        numbers.append(np.array([[float(law.beta.detach()), float(law.value.detach())] for law in of_layers]).T)
         show(f"{name}: error {errors[-1][0].mean():.3f}, of texts held back {errors[-1][1].mean():.3f}")
-        previous = own
+        previous = of_layers
     laws.append(WHOLE)
     errors.append(np.array([_whole(part) for part in (texts[: -options.held], texts[-options.held :])]))
     numbers.append(np.full((2, layers), np.nan))
@@ -166,7 +168,7 @@ def _keep_best(
     errors: Sequence[Tensor],
 ) -> None:
     for index, law in enumerate(distinct):
-        error = sum(float(e.detach()) for own, e in zip(laws, errors, strict=True) if own is law)
+        error = sum(float(e.detach()) for other, e in zip(laws, errors, strict=True) if other is law)
         if error < best[index][0]:
             best[index] = error, {name: p.detach().clone() for name, p in law.state_dict().items()}
 

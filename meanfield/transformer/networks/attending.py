@@ -36,10 +36,10 @@ def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> 
 
 def pattern_of(network: Network, causal: bool, periodic: bool = False) -> Pattern | None:
     """Whom tokens of a network attend to, None for all or for a causal mask alone."""
-    own = network.pattern
-    if own is None:
+    section = network.pattern
+    if section is None:
         return None
-    return Pattern(own.local, own.global_tokens, own.random_tokens, own.seed, periodic, causal)
+    return Pattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)
 
 
 def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Pattern) -> Tensor:

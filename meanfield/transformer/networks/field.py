@@ -87,16 +87,18 @@ class FieldLayer(nn.Module):
 
     def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
         """αA + F (batch, n, d), and the weights (batch, heads, n, n), None of a sparse pattern."""
-        own, weights = self.matrices, None
+        matrices, weights = self.matrices, None
         y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
         output = torch.zeros_like(u)
         if self.network.attention:
-            query, key, value = (torch.einsum("hed,bnd->bhne", m, y) for m in (own.query, own.key, own.value))
-            found, weights = attend(query, key, value, own.beta, self.causal, self.pattern)
-            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", own.output, found)
+            query, key, value = (
+                torch.einsum("hed,bnd->bhne", m, y) for m in (matrices.query, matrices.key, matrices.value)
+            )
+            found, weights = attend(query, key, value, matrices.beta, self.causal, self.pattern)
+            output = self.coefficient("attention_weight") * torch.einsum("hde,bhne->bnd", matrices.output, found)
         if self.network.feed_forward:
-            hidden: Tensor = ACTIVATIONS[self.network.activation](y @ own.inner.T + own.bias)
-            output = output + hidden @ own.outer.T
+            hidden: Tensor = ACTIVATIONS[self.network.activation](y @ matrices.inner.T + matrices.bias)
+            output = output + hidden @ matrices.outer.T
         return output, weights
 
     def _diffused(self, u: Tensor, diffusion: Tensor, step: Tensor) -> Tensor:

@@ -60,9 +60,11 @@ class Fit:
 def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
     """A network as it is drawn, with the measures of epoch 0. ``seed`` takes the place of the case's."""
     network = build(case, task.shape, seed)
-    own = case.training
+    training = case.training
     # one rule for all parameters, one after another: sums of many at once depend on how they are grouped
-    optimizer = torch.optim.AdamW(network.parameters(), lr=own.rate, weight_decay=own.weight_decay, foreach=False)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=training.rate, weight_decay=training.weight_decay, foreach=False
+    )
     fit = Fit(case, task, network, optimizer)
     _measure(fit)
     return fit
@@ -100,25 +102,25 @@ def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
     }
 
 
-def rate_at(step: int, steps: int, own: Training) -> float:
+def rate_at(step: int, steps: int, training: Training) -> float:
     """Learning rate of a step: linear warm-up, then half a cosine to 0."""
     warm = max(round(WARM_UP * steps), 1)
     if step < warm:
-        return own.rate * (step + 1) / warm
-    return own.rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
+        return training.rate * (step + 1) / warm
+    return training.rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(steps - warm, 1)))
 
 
 def _batches(fit: Fit) -> list[Tensor]:
     """The examples of each step of the epoch that comes next."""
-    own = fit.case.training
-    order = np.random.default_rng([own.seed, fit.epochs]).permutation(len(fit.task.train))
-    return [torch.from_numpy(order)[k : k + own.batch] for k in range(0, len(order), own.batch)]
+    training = fit.case.training
+    order = np.random.default_rng([training.seed, fit.epochs]).permutation(len(fit.task.train))
+    return [torch.from_numpy(order)[k : k + training.batch] for k in range(0, len(order), training.batch)]
 
 
 def _step(fit: Fit, chosen: Tensor) -> str:
     """One step; why training ends, or nothing. Weights stay as they were where it does."""
-    history, own = fit.history, fit.case.training
-    step, steps = len(history.loss), own.epochs * math.ceil(len(fit.task.train) / own.batch)
+    history, training = fit.history, fit.case.training
+    step, steps = len(history.loss), training.epochs * math.ceil(len(fit.task.train) / training.batch)
     trace = Trace([], [])
     loss = loss_of(fit.network(fit.task.train.inputs[chosen], trace), fit.task.train.labels[chosen])
     fit.optimizer.zero_grad()
@@ -127,11 +129,11 @@ def _step(fit: Fit, chosen: Tensor) -> str:
     history.loss.append(loss.item())
     history.gradient_norm.append(list(norms.values()))
     history.state_norm.append([_root_mean_square(states) for states in trace.states])
-    found = _explosion(history, list(norms), own.explosion)
+    found = _explosion(history, list(norms), training.explosion)
     if found:
         return f"exploded at step {step}: {found}"
     for group in fit.optimizer.param_groups:
-        group["lr"] = rate_at(step, steps, own)
+        group["lr"] = rate_at(step, steps, training)
     fit.optimizer.step()
     return ""
 

@@ -58,7 +58,7 @@ def _along(normal, a, b, c):
 
 
 @kernel
-def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, one, other, scattered):
+def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped, one, other, scattered):
     """Cut a polygon within a ring by meridians: from the cell at its middle eastwards and westwards, while any is left.
 
     Each cut is by a whole plane, of which only one half is the meridian: what is cut off spans at most half a turn, and
@@ -71,7 +71,7 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, on
     y = a[1] + s * (b[1] - a[1]) + t * (c[1] - a[1])
     middle = int(np.floor(np.arctan2(y, x) * cells / (2.0 * np.pi))) % cells
     at_a, at_b, at_c = _along(normals[start + middle], a, b, c)
-    inside, east = _cut(row, count, at_a, at_b, at_c, kept, one)
+    inside, east = _cut(row, count, at_a, at_b, at_c, clipped, one)
     cell = middle
     for _ in range(cells // 2 + 1):
         if east < 3:
@@ -83,7 +83,7 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, kept, on
         one, other = other, one
     cell = (middle - 1) % cells
     at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
-    inside, west = _cut(kept, inside, -at_a, -at_b, -at_c, row, one)
+    inside, west = _cut(clipped, inside, -at_a, -at_b, -at_c, row, one)
     put(scattered, start + middle, _mass(row, inside, masses))
     for _ in range(cells // 2 + 1):
         if west < 3:
@@ -109,7 +109,7 @@ def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, po
         ring -= 1
     while ring < rings - 1 and north >= edges[ring + 1]:
         ring += 1
-    rest, next_rest, row, kept, one, other = (
+    rest, next_rest, row, clipped, one, other = (
         polygons[0], polygons[1], polygons[2], polygons[3], polygons[4], polygons[5]
     )  # fmt: skip
     rest[0, 0], rest[0, 1], rest[1, 0], rest[1, 1], rest[2, 0], rest[2, 1] = 0.0, 0.0, 1.0, 0.0, 0.0, 1.0
@@ -123,5 +123,5 @@ def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, po
             in_row, left = _cut(rest, count, a[3] - edge, b[3] - edge, c[3] - edge, row, next_rest)
         if in_row > 2:
             start, cells = ring_start[ring], ring_cells[ring]
-            _spread_in_ring(row, in_row, a, b, c, masses, normals, start, cells, kept, one, other, scattered)
+            _spread_in_ring(row, in_row, a, b, c, masses, normals, start, cells, clipped, one, other, scattered)
         rest, next_rest, count, ring = next_rest, rest, left, ring + 1

@@ -69,7 +69,7 @@ def _exponential(form):
     number = form.number
     zero, one, infinity, inverse = number(0), number(1), number(np.inf), number(1 / np.log(2))
     shift, ln2_high, ln2_low = number(form.shift), number(form.ln2[0]), number(form.ln2[1])
-    least, largest = number(form.least), number(form.largest)
+    smallest, largest = number(form.least), number(form.largest)
     leading, following = number(form.q[0]), tuple(number(coefficient) for coefficient in form.q[1:])
 
     def exponential(x):
@@ -80,7 +80,7 @@ def _exponential(form):
         for coefficient in following:
             q = q * r + coefficient
         value = _times_power_of_two((q * r * r + r) + one, shifted)
-        if x < least:
+        if x < smallest:
             value = zero
         return infinity if x > largest else value
 

@@ -57,16 +57,16 @@ def stretch_factors(worker, workers, points, images, corners, start, largest, sm
     first, last = share(worker, workers, len(largest))
     ends = corners.shape[1]
     for i in range(first, last):
-        most, before, after = 0.0, 0.0, 0.0
+        longest, before, after = 0.0, 0.0, 0.0
         for k in range(start[i], start[i + 1]):
             before += _size(points, corners[k])
             after += _size(images, corners[k])
             for a in range(ends):
                 for b in range(a):
                     p, q = corners[k, a], corners[k, b]
-                    most = max(most, _distance(images, p, q) / _distance(points, p, q))
-        largest[i] = most
-        smallest[i] = after / before / most ** (ends - 2) if most > 0.0 else 0.0
+                    longest = max(longest, _distance(images, p, q) / _distance(points, p, q))
+        largest[i] = longest
+        smallest[i] = after / before / longest ** (ends - 2) if longest > 0.0 else 0.0
 
 
 @kernel

@@ -194,19 +194,19 @@ def outgoing_flux_on_surface(
     for i in range(first, last):
         start = cell_start[i]
         count = cell_start[i + 1] - start
-        least, most = 1.0, 0.0
+        min_resolved, max_resolved = 1.0, 0.0
         for k in range(count):
             side = cell_sides[start + k]
             resolved[k] = min(smooth[i], smooth[neighbors[side ^ 1]])
             sent[side] *= resolved[k]
-            least, most = min(least, resolved[k]), max(most, resolved[k])
+            min_resolved, max_resolved = min(min_resolved, resolved[k]), max(max_resolved, resolved[k])
         value = density[i]
         if value == 0.0:
             continue
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
 
-        if most > 0.0:
+        if max_resolved > 0.0:
             inverse = _inverse_of_squares(p, q, count)
             slope_p, slope_q = _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse)
             for k in range(count):
@@ -216,7 +216,7 @@ def outgoing_flux_on_surface(
                     at_p, at_q = _in_plane(centers, i, face_centers, side >> 1, e, f)
                     sent[side] += resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
 
-        if least < 1.0:
+        if min_resolved < 1.0:
             vp = velocity[i, 0] * e[0] + velocity[i, 1] * e[1] + velocity[i, 2] * e[2]
             vq = velocity[i, 0] * f[0] + velocity[i, 1] * f[1] + velocity[i, 2] * f[2]
             k, n, weight_k, weight_n = _split(p, q, count, vp, vq)

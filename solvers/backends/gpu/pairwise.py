@@ -27,12 +27,12 @@ _MAX_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread a
 def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
     tile, lane, lanes = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     depth, rows = targets.shape[1], vectors.shape[1]
-    near = cuda.shared.array((_DEPTH, PAIR_SOURCES), targets.dtype)  # sources side by side: read several at a time
+    shared = cuda.shared.array((_DEPTH, PAIR_SOURCES), targets.dtype)  # sources side by side: read several at a time
     factors = cuda.shared.array((PAIR_ROWS, PAIR_SOURCES), targets.dtype)
     exponents = cuda.local.array(PAIR_SOURCES, targets.dtype)
-    own = cuda.local.array(PAIR_ROWS, targets.dtype)
+    totals = cuda.local.array(PAIR_ROWS, targets.dtype)
     for row in range(PAIR_ROWS):
-        own[row] = 0.0
+        totals[row] = 0.0
     for row in range(PAIR_ROWS, rows):
         sums[tile, row, lane] = 0.0
     scale = log_scale[tile, lane]
@@ -48,12 +48,12 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
             width = min(_DEPTH, depth - start)
             cuda.syncthreads()
             for place in range(lane, PAIR_SOURCES * width, lanes):
-                near[place % width, place // width] = sources[first + place // width, start + place % width]
+                shared[place % width, place // width] = sources[first + place // width, start + place % width]
             cuda.syncthreads()
             for k in range(width):
                 target = targets[tile, start + k, lane]
                 for j in range(PAIR_SOURCES):
-                    exponents[j] += target * near[k, j]
+                    exponents[j] += target * shared[k, j]
         if causal:
             for j in range(PAIR_SOURCES):
                 if first + j > tile * lanes + lane:
@@ -76,11 +76,11 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
                 for j in range(1, PAIR_SOURCES):
                     part += factors[row, j] * exponents[j]
                 if start == 0:
-                    own[row] = own[row] * shrink + part
+                    totals[row] = totals[row] * shrink + part
                 else:
                     sums[tile, start + row, lane] = sums[tile, start + row, lane] * shrink + part
     for row in range(PAIR_ROWS):
-        sums[tile, row, lane] = own[row]
+        sums[tile, row, lane] = totals[row]
     log_scale[tile, lane] = scale
 
 

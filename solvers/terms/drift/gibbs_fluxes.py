@@ -133,9 +133,11 @@ def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: F
         (ahead, mesh.face_cells[ahead >> 1, 0] == second),
         (behind, mesh.face_cells[behind >> 1, 1] == first),
     ):
-        near = number[sides >> 1]  # none beyond a wall, through which no flux goes
-        signs = np.where(same, 1.0, -1.0)[near >= 0] / 24
-        spread = spread - csr_matrix((signs, (every[near >= 0], near[near >= 0])), (len(inner), len(inner)))
+        neighbors = number[sides >> 1]  # none beyond a wall, through which no flux goes
+        signs = np.where(same, 1.0, -1.0)[neighbors >= 0] / 24
+        spread = spread - csr_matrix(
+            (signs, (every[neighbors >= 0], neighbors[neighbors >= 0])), (len(inner), len(inner))
+        )
     weights = (conductances[:, None] * np.array([-1.0, 27.0, -27.0, 1.0]) / 24).reshape(-1)
     return WideFluxes(faces, cells, weights, mean, spread.tocsr())
 

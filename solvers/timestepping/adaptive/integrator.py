@@ -75,20 +75,20 @@ def _step(state: State, method: _Method, target: float) -> None:
     first = left / max(math.ceil(left / state.dt), 1) if state.dt > 0 else None
     method.begin(state)
     size = method.first_size(state, left) if first is None else first
-    least, most = MIN_SPACINGS * float(np.spacing(state.time)), GROW
-    size = size if size > least else least
+    min_dt, max_growth = MIN_SPACINGS * float(np.spacing(state.time)), GROW
+    size = size if size > min_dt else min_dt
     while True:
-        if size < least:
+        if size < min_dt:
             raise Exploding(f"{state.when}: step size underflow (blow-up?)")
         reached = min(state.time + size, target)
         taken = reached - state.time
         values, error = method.attempt(state, taken)
-        size = taken * _change(error, most)
+        size = taken * _change(error, max_growth)
         if error < 1:
             break
         if math.isnan(error) and not method.begins_finite():
             raise NonFinite(f"{state.when}: the rate of change is not finite")
-        most = 1.0  # after a step that was refused none grows
+        max_growth = 1.0  # after a step that was refused none grows
     cut = first is not None and taken > 0.999 * first  # shortened to meet the target, not because of the error
     state.dt = max(size, state.dt) if cut else size
     state.time = target if target - reached <= TARGET_SPACINGS * np.spacing(target) else reached
@@ -96,12 +96,12 @@ def _step(state: State, method: _Method, target: float) -> None:
     state.steps += 1
 
 
-def _change(error: float, most: float) -> float:
+def _change(error: float, max_growth: float) -> float:
     """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
     if math.isnan(error):
         return SHRINK
     factor = SAFETY * error ** (-1 / ORDER) if error > 0 else GROW
-    return min(factor, most) if error < 1 else max(factor, SHRINK)
+    return min(factor, max_growth) if error < 1 else max(factor, SHRINK)
 
 
 class _Method:

@@ -87,8 +87,8 @@ class Systems:
         if not known.all():
             new = np.flatnonzero(~known)
             size[new] = self._first_size(new, rate[new], left[new])
-        least = MIN_SPACINGS * np.spacing(self._time)
-        size = np.where(size > least, size, least)
+        min_dt = MIN_SPACINGS * np.spacing(self._time)
+        size = np.where(size > min_dt, size, min_dt)
         self._first = np.where(self._begins, first, self._first)
         self._size = np.where(self._begins, size, self._size)
 
@@ -187,11 +187,11 @@ class Systems:
             setattr(self, name, getattr(self, name)[stay])
 
 
-def _change(error: Floats, most: Floats) -> Floats:
+def _change(error: Floats, max_growth: Floats) -> Floats:
     """The next step over this one, by the error over what is allowed; NaN is too much by any measure."""
     with np.errstate(divide="ignore"):
         proposed = np.where(error > 0, SAFETY * np.where(error > 0, error, 1.0) ** (-1 / ORDER), GROW)
-    change = np.where(error < 1, np.minimum(proposed, most), np.maximum(proposed, SHRINK))
+    change = np.where(error < 1, np.minimum(proposed, max_growth), np.maximum(proposed, SHRINK))
     return np.where(np.isnan(error), SHRINK, change)
 
 

@@ -156,25 +156,25 @@ class _Targets:
     """
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:
-        most = int(np.ceil(_OVERSAMPLING * degree))
-        self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / most
+        max_degree = int(np.ceil(_OVERSAMPLING * degree))
+        self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / max_degree
         backend = backend_for(lengths)
         self.near = np.flatnonzero(self.scale(lengths) - lengths > max_loss)
-        self._cells, self._on_cells = len(lengths), _transform(mesh, most)
+        self._cells, self._on_cells = len(lengths), _transform(mesh, max_degree)
         self.axes = None
-        if isinstance(mesh, Mesh) and PrincipalAxes.bytes(degree, most) <= _MAX_BYTES:
-            self.axes = PrincipalAxes(matrix, self.scale, degree, most, backend)
+        if isinstance(mesh, Mesh) and PrincipalAxes.bytes(degree, max_degree) <= _MAX_BYTES:
+            self.axes = PrincipalAxes(matrix, self.scale, degree, max_degree, backend)
             return
-        self.grid = GaussGrid(most).on(backend)
+        self.grid = GaussGrid(max_degree).on(backend)
         self._towards = self.grid.centers @ backend.to_device(matrix)
         self._scale = self.scale(np.sqrt((self._towards**2).sum(axis=1)))
-        self._on_grid = SphereHarmonics(self.grid, most)
+        self._on_grid = SphereHarmonics(self.grid, max_degree)
 
     @staticmethod
     def count(degree: int) -> int:
         """Nodes of a grid for a degree of the sources."""
-        most = int(np.ceil(_OVERSAMPLING * degree))
-        return 2 * (most + 1) ** 2
+        max_degree = int(np.ceil(_OVERSAMPLING * degree))
+        return 2 * (max_degree + 1) ** 2
 
     def scale(self, lengths: Floats) -> Floats:
         """s of |b(x)|, (...)."""

@@ -23,7 +23,7 @@ from .sides import COUNT, FLUX_NORTH, FLUX_SOUTH, FLUX_WITHIN, NORTH_FACES, SOUT
 from .transport import outgoing_flux_on_rings, reconstruct_on_rings
 
 BAND_CELLS = 1024
-LEAST = 4  # bands of a part, and so rings, of which two at either end are left to join_bands
+MIN_BANDS = 4  # bands of a part, and so rings, of which two at either end are left to join_bands
 
 calling = compiled()
 
@@ -40,9 +40,9 @@ def bands_of(counts: np.ndarray) -> np.ndarray:
 
 
 def parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
-    """``parts`` for so many workers: fewer where there are not LEAST bands for each."""
+    """``parts`` for so many workers: fewer where there are not MIN_BANDS bands for each."""
     count = len(bands) - 1
-    parts = max(min(workers, count // LEAST), 1)
+    parts = max(min(workers, count // MIN_BANDS), 1)
     return np.asarray(bands[count * np.arange(parts + 1) // parts])
 
 
@@ -56,15 +56,15 @@ def places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> 
     within, south = rows[:, COUNT], rows[:, COUNT] * rows[:, SOUTH_FACES]
     sizes = within + south
     seen = [sizes[max(first - 2, 0) : stop].sum() for first, stop in pairwise(bands)]
-    kept = int(max(rows[r, COUNT] * rows[r, NORTH_FACES] + sizes[r] for r in parts[:-1]))
-    places = kept + int(max(seen)) + int(max(within.max(), south.max()))
+    stored = int(max(rows[r, COUNT] * rows[r, NORTH_FACES] + sizes[r] for r in parts[:-1]))
+    places = stored + int(max(seen)) + int(max(within.max(), south.max()))
     for first, end in pairwise(parts):
         rows[first, FLUX_NORTH], rows[first, FLUX_WITHIN] = 0, rows[first, COUNT] * rows[first, NORTH_FACES]
-        rows[first, FLUX_SOUTH], at = rows[first, FLUX_WITHIN] + within[first], kept
+        rows[first, FLUX_SOUTH], at = rows[first, FLUX_WITHIN] + within[first], stored
         for r in range(first + 1, end):
             rows[r, FLUX_NORTH] = rows[r - 1, FLUX_SOUTH]
             for column, size in ((FLUX_WITHIN, within[r]), (FLUX_SOUTH, south[r])):
-                rows[r, column] = kept if at + size > places else at
+                rows[r, column] = stored if at + size > places else at
                 at = rows[r, column] + size
     return rows, places
 

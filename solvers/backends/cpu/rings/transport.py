@@ -61,8 +61,8 @@ def local_components(worker, workers, begin, end, rows, sine, cosine, centers, v
 @helper
 def _stencil(c, k, a, b, ae, be, an, bn, aw, bw, as_, bs):
     """Σ of a stencil's weights times the velocities of a cell and its neighbors east, north, west, south."""
-    near = (c[k, 12] * a + c[k, 13] * b) + (c[k, 0] * ae + c[k, 1] * be) + (c[k, 4] * aw + c[k, 5] * bw)
-    return near + (c[k, 2] * an + c[k, 3] * bn) + (c[k, 6] * as_ + c[k, 7] * bs)
+    sides = (c[k, 12] * a + c[k, 13] * b) + (c[k, 0] * ae + c[k, 1] * be) + (c[k, 4] * aw + c[k, 5] * bw)
+    return sides + (c[k, 2] * an + c[k, 3] * bn) + (c[k, 6] * as_ + c[k, 7] * bs)
 
 
 @helper
@@ -78,7 +78,7 @@ def reconstruct_on_rings(
     flux, smooth, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
-    near, near_east, near_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbors
+    neighbors, neighbors_east, neighbors_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbors
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -123,19 +123,19 @@ def reconstruct_on_rings(
                 p, q, worst = 0.0, 0.0, 0.0
                 for k in range(sides):
                     _, _, _, j = side_of(k, i - start, row)
-                    near[k], near_east[k], near_north[k] = density[j], east[j], north[j]
-                    p += slopes[k_of, 0, k] * (near[k] - density[i])
-                    q += slopes[k_of, 1, k] * (near[k] - density[i])
+                    neighbors[k], neighbors_east[k], neighbors_north[k] = density[j], east[j], north[j]
+                    p += slopes[k_of, 0, k] * (neighbors[k] - density[i])
+                    q += slopes[k_of, 1, k] * (neighbors[k] - density[i])
                 for k in range(sides):
                     predicted = density[i] + p * offsets[k_of, 0, k] + q * offsets[k_of, 1, k]
-                    worst = max(worst, smoothness_indicator(density[i], near[k], predicted))
+                    worst = max(worst, smoothness_indicator(density[i], neighbors[k], predicted))
                 smooth[i] = blending_weight(worst, low, high) if density[i] > occupied[0] else 0.0
                 for k in range(sides):
                     plane, face, place, _ = side_of(k, i - start, row)
                     through = stencils[0, k_of, k, 12] * east[i] + stencils[0, k_of, k, 13] * north[i]
                     bend = stencils[1, k_of, k, 12] * east[i] + stencils[1, k_of, k, 13] * north[i]
                     for m in range(sides):
-                        u, v = near_east[m], near_north[m]
+                        u, v = neighbors_east[m], neighbors_north[m]
                         through += stencils[0, k_of, k, 2 * m] * u + stencils[0, k_of, k, 2 * m + 1] * v
                         bend += stencils[1, k_of, k, 2 * m] * u + stencils[1, k_of, k, 2 * m + 1] * v
                     flux[plane, place] = through

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvers.mesh.mesh import Floats
+from .mesh import Floats
 
 
 def unit_vectors(vectors: ArrayLike) -> Floats:
