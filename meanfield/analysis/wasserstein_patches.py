@@ -11,8 +11,8 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 MIN_PATCH_WIDTH = 1e-5  # radians: empty cells would else be patches too
 

@@ -20,8 +20,8 @@ from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from meanfield.clusters.parts import between_parts
 from solvers.backends import cpu
 from solvers.backends.cpu.cells import sum_over_basins
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
-from solvers.mesh.unit_vectors import unit_vectors
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 from solvers.transforms.pairwise import exponential_sums

@@ -25,8 +25,8 @@ from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.case import CaseOptions, layer_arrays, start_of
 from meanfield.transformer.families import family_of, form_of, stored_layers
 from meanfield.transformer.model import Booleans, States
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 WHOLE, STILL = "whole model", "standing still"
 DROPS = ("special", "first")

@@ -20,8 +20,8 @@ from meanfield.model.matrices import norm_of_product
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.model import States
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.mean_field import require_attention
 from meanfield.transformer.model import Model, States, read_text, read_texts
 from meanfield.transformer.stacking import LAW, mean_field_states
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 ROUNDING = 1e-12  # of an entropy
 Measures = list[list[Floats]]  # of a variant: of each layer, of each prompt, directions (n, d)

@@ -25,8 +25,8 @@ from meanfield.transformer.labelled import Labelled, write_labelled
 from meanfield.transformer.mean_field import common_length, head_matrices, require_attention, start_of
 from meanfield.transformer.model import States
 from meanfield.transformer.turnpike import MAX_ATOMS, Configuration, gromov_wasserstein, recovered
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Coordinates of cells in figures and datasets: axes of a product, a length, angles."""
+"""Coordinates of cells in figures and datasets: axes of a product, a length, angles; and unit vectors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .mesh import Floats, Mesh
 
@@ -47,3 +48,10 @@ def layout(mesh: Mesh) -> Layout:
         of_cells["longitude"] = ("cell",), np.degrees(np.arctan2(centers[:, 1], centers[:, 0]))
         of_cells["latitude"] = ("cell",), np.degrees(np.arctan2(centers[:, 2], np.hypot(centers[:, 0], centers[:, 1])))
     return Layout(("cell",), (mesh.cells,), of_cells)
+
+
+def unit_vectors(vectors: ArrayLike) -> Floats:
+    """x/|x| of vectors x (..., d), in double precision; a vector 0 has no direction, and stays 0."""
+    x = np.asarray(vectors, dtype=float)
+    lengths = np.linalg.norm(x, axis=-1, keepdims=True)
+    return np.asarray(x / np.where(lengths > 0, lengths, 1.0))

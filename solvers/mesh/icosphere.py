@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arguments import check_count
+from .coordinates import unit_vectors
 from .mesh import Floats, Mesh
 from .polygons import Table, edges_of_triangles, oriented, sides_around
-from .unit_vectors import unit_vectors
 
 MAX_LEVEL = 9  # 2.6 million cells
 LLOYD_STEPS = 30  # that move points towards the centroids of their cells

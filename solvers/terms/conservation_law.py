@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_boundary_parts
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
+from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Mesh
-from ..mesh.unit_vectors import unit_vectors
 from .limiters import Constant, Reconstruction
 from .term import Step
 from .weno import Weno

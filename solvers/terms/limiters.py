@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Integers, Mesh
-from ..mesh.unit_vectors import unit_vectors
 
 LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # as solvers.backends.cpu.transport_faces numbers them
 MAX_NORMAL = 0.2  # of the speed: a tangent vector of a smooth surface is one of its cells but for O(h)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import backend_for
+from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats
-from ..mesh.unit_vectors import unit_vectors
 from .pairwise import exponential_sums
 
 Indices = NDArray[np.int64]

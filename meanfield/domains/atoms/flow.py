@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 MERGE_ANGLE = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
 TOLERANCE = 1e-9  # error of a step: far below MERGE_ANGLE; merging times, about β times as sensitive, right to 1e-7

@@ -19,8 +19,8 @@ import numpy as np
 from meanfield.clusters.on_cells import Clusters, find_clusters
 from meanfield.domains.atoms.flow import advance, until_merger
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.mesh.unit_vectors import unit_vectors
 
 SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gains less than the mesh loses
 

@@ -22,8 +22,8 @@ from meanfield.domains.particles.systems import system_of
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model import functionals
 from meanfield.model.heads import applied, steepness
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from meanfield.case.case import Case

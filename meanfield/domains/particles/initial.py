@@ -13,8 +13,8 @@ from meanfield.domains.particles.field import Field, draw_from_field, lowest
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
 from meanfield.model.layer_norm import projected
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 
 def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:

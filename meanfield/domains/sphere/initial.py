@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.mesh.unit_vectors import unit_vectors
 from solvers.remap.deposit import deposit_points
 from solvers.transforms.harmonics import harmonic_transform
 

@@ -14,8 +14,8 @@ from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.mesh.unit_vectors import unit_vectors
 
 
 def initial_density(case: Case, mesh: Mesh) -> Floats:

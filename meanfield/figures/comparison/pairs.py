@@ -17,8 +17,8 @@ from meanfield.figures.axes import label_linear
 from meanfield.figures.particles.tokens import MAX_SAMPLED
 from meanfield.figures.run_data import BLACK, BLUE
 from solvers.io.run_file import Run
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,8 +25,8 @@ from meanfield.figures.sphere_map import (
     pixel_columns,
 )
 from solvers.io.run_file import Run
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from meanfield.figures.axes import Floats
 from meanfield.figures.run_data import Integers, Particles, RunData
 from meanfield.figures.sphere_map import cell_angles, polar_and_azimuth
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
-from solvers.mesh.unit_vectors import unit_vectors
 
 MAX_LINES, MAX_DOTS = 300, 3000  # tokens drawn one by one, over time and at a time
 FEW_CELLS, FEW_RINGS = 360, 64  # of the circle and sphere, where tokens are to be seen one by one

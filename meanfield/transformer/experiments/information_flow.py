@@ -20,8 +20,8 @@ from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Out
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.networks.network import TokenNetwork, traced
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,8 +22,8 @@ from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.families import family_of
 from meanfield.transformer.fitting.law import LayerLaw
 from meanfield.transformer.model import States
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-from solvers.mesh.unit_vectors import unit_vectors
 
 STILL, WHOLE = "standing still", "whole model"
 SCALAR_RATE = 0.1  # of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d

@@ -92,7 +92,7 @@ def test_a_name_that_is_taken_meanwhile(links: bool, tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("links", [True, False])
 def test_a_lock_with_and_without_hard_links(links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "PATIENCE", 0.05)
+    monkeypatch.setattr(locks, "MIN_WAIT", 0.05)
     if not links:
         monkeypatch.setattr(locks.os, "link", refuse_links)
     path = tmp_path / "run.h5"

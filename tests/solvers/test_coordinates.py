@@ -1,6 +1,6 @@
 import numpy as np
 
-from solvers.mesh.unit_vectors import unit_vectors
+from solvers.mesh.coordinates import unit_vectors
 
 
 def test_directions_are_in_double_precision_and_a_vector_0_stays() -> None:
