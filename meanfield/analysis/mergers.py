@@ -92,7 +92,7 @@ def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
 
 
 def exact_from(run: Run) -> float:
-    """From when on a run has a sample at each merger: once its clusters go on as atoms; never where they do not."""
+    """From when on a run has a sample at each merger: once its clusters continue as atoms; never where they do not."""
     recorded = "cluster_mass" in run.diagnostics and "cluster_center" in run.diagnostics
     moment = run.number("hand_over_time", np.nan)
     return moment if recorded and np.isfinite(moment) else np.inf

@@ -32,7 +32,7 @@ def training_file(parser: ArgumentParser) -> None:
     parser.add_argument(
         "case",
         metavar="TRAINING",
-        help="a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to go on",
+        help="a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to continue",
     )
     cli_options.overrides(parser)
 
@@ -86,7 +86,7 @@ def train(options: argparse.Namespace) -> int:
         raise CaseError(f"--until {options.until}: expected an integer >= 1")
     goes_on = Path(options.case).suffix in (".h5", ".hdf5")
     if goes_on and options.output is not None:
-        raise CaseError(f"-o {options.output}: not allowed with a file, in which training goes on")
+        raise CaseError(f"-o {options.output}: not allowed with a file, in which training continues")
     path = options.case if goes_on else output_for(options.case) if options.output is None else options.output
     target = figure_target(Path(options.figure or Path(path).with_suffix(".png")))
     if not goes_on:
@@ -195,7 +195,7 @@ COMMANDS = {
     ),
     "train": (
         train,
-        "train the standard Transformer or the PDE network on a small data set, or go on training",
+        "train the standard Transformer or the PDE network on a small data set, or continue training",
         "TRAINING|FILE.h5 [--set KEY=VALUE ...] [--until EPOCH] [-o FILE.h5] [--figure FILE.png] [--overwrite] "
         "[--quiet]",
         (training_file, train_options, cli_options.quiet),

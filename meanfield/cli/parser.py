@@ -30,7 +30,7 @@ _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
 _LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters of a path or a key, and of its two ends
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
-Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` goes on).
+Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` continues).
 
 first steps:
   meanfield cases
@@ -225,7 +225,7 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "resume": (
         cli_commands.resume,
-        "go on from the last checkpoint of a run",
+        "continue from the last checkpoint of a run",
         f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
         (cli_options.run_to_resume, cli_options.components, cli_options.until, cli_options.quiet, cli_options.device),
     ),
@@ -279,7 +279,7 @@ _COMMANDS: dict[str, _Command] = {
     ),
     "watch": (
         cli_file_commands.watch,
-        "serve the page of a run while it goes on, to browsers of this machine",
+        "serve the page of a run while it continues, to browsers of this machine",
         "FILE.h5",
         (cli_options.run_file, cli_options.components),
     ),

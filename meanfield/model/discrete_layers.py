@@ -34,7 +34,7 @@ class LayerMap:
     norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is its speed scale at the
                 layer's time; none on the line, s = 1
     step        Δt > 0
-    residual    whether x itself goes on. Without it Δt scales nothing on the circle and the sphere
+    residual    whether x itself continues. Without it Δt scales nothing on the circle and the sphere
     gate        γ of −γx beside A + F; with a residual only
     output_at   (time, density, points (n, d)) → A + F (n, d), where it can be had exactly
     Good values: a step of 0.1 with the residual, 1 without.

@@ -23,7 +23,7 @@ class Pattern:
     local           distance in the sequence up to which tokens see each other
     global_tokens   how many of the first tokens see all, and are seen by all
     random_tokens   how many others each token draws, by ``seed``; one that it sees already counts once
-    periodic        whether the window goes on from the last token to the first
+    periodic        whether the window continues from the last token to the first
     causal          whether token i sees tokens j ≤ i only
     """
 

@@ -60,7 +60,7 @@ def _caption(figure: Figure, run_data: RunData, x: float, y: float, *, whole: bo
 
 
 def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
-    """The profile on the left; on the right its history, uncovered as time goes on."""
+    """The profile on the left; on the right its history, uncovered as time continues."""
     scale = scale_of(run_data, range(len(run_data.times)))
     show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), run_data, scale, "profile: ")
     uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), run_data, scale)

@@ -1,4 +1,4 @@
-"""Diagnostics of a run, drawn while it goes on."""
+"""Diagnostics of a run, drawn while it continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LivePlot:
-    """A callback that draws diagnostics over time, again and again while a run goes on.
+    """A callback that draws diagnostics over time, again and again while a run continues.
 
         mf.simulate(case, callbacks=[mf.LivePlot("energy", "clusters")])
 

@@ -193,7 +193,7 @@ class Result:
             return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a run file, with the checkpoint from which ``resume`` goes on, and return its path.
+        """Write a run file, with the checkpoint from which ``resume`` continues, and return its path.
 
         Raises FileError if it exists and ``overwrite`` is false, or cannot be written.
         """
@@ -206,7 +206,7 @@ class Result:
         with disk_errors(path, "cannot write it"):
             shutil.copyfile(self._run.path, path)
         if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
-            Checkpoints(path).write(*found)  # of a run that goes on, or of an earlier version
+            Checkpoints(path).write(*found)  # of a run that continues, or of an earlier version
         return path
 
     def __repr__(self) -> str:

@@ -63,8 +63,8 @@ def checkpoint_of(
 def last_start(run: Run, case: Case, problem: Problem) -> Start:
     """The last checkpoint; without one, the last snapshot, which is a whole state too; without any, time 0.
 
-    ``case`` is the one to go on with: its schedules count. Raises as ``new_start``, and FileError, also for a file with
-    other cells or points than the case has.
+    ``case`` is the one to continue with: its schedules count. Raises as ``new_start``, and FileError, also for a
+    file with other cells or points than the case has.
     """
     space = problem.space
     expected = (space.cells,) if isinstance(space, Mesh) else (len(space.weights), space.dimension)
@@ -83,7 +83,7 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     time = float(run.times[-1])
     rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
     start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
-    return replace(start, note=f"no checkpoint: going on from the last snapshot, t = {time:g}")
+    return replace(start, note=f"no checkpoint: continuing from the last snapshot, t = {time:g}")
 
 
 def _has_its_rows(run: Run, checkpoint: Contents) -> bool:

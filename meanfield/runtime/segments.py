@@ -49,7 +49,7 @@ def resume_advice(attributes: Mapping[str, Any], path: str | Path) -> str:
     """What to do with a file whose run has stopped early; one of layers that others compute is written anew."""
     if "layers_of" in attributes:
         return "it cannot be resumed: write it anew with --overwrite"
-    return f"go on from the last checkpoint: meanfield resume {path}"
+    return f"continue from the last checkpoint: meanfield resume {path}"
 
 
 def case_of(run: Run) -> Case:
@@ -102,7 +102,7 @@ def next_segment(
 ) -> Segment:
     """The segment from ``time`` on: to ``until``, else to the end of ``case``.
 
-    An extension that was broken off goes on to where it was to go, unless time.end is another now.
+    An extension that was broken off continues to where it was to go, unless time.end is another now.
     """
     last = segments[-1]
     if until is not None:

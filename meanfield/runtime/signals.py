@@ -119,9 +119,9 @@ def signals_deferred() -> Iterator[None]:
 def _no_interrupt_lost() -> Iterator[None]:
     """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
 
-    Python drops what is raised there and passes it to ``sys.unraisablehook`` alone, so the run would go on; the hook is
-    replaced within the block. The repetition is a signal, as that also ends a wait, and SIGTERM, as SIGINT is ignored
-    in jobs in a shell's background.
+    Python drops what is raised there and passes it to ``sys.unraisablehook`` alone, so the run would continue; the
+    hook is replaced within the block. The repetition is a signal, as that also ends a wait, and SIGTERM, as SIGINT is
+    ignored in jobs in a shell's background.
     """
     before, here = sys.unraisablehook, threading.get_ident()
     ended, senders = threading.Event(), list[threading.Thread]()

@@ -103,7 +103,7 @@ class TokenSequence(Section, frozen=True):
 
 
 class HandOver(Section, frozen=True):
-    """When what has collapsed, a density or particles, goes on as atoms, its clusters as point masses: to any time.
+    """When what has collapsed, a density or particles, continues as atoms, its clusters as point masses: to any time.
 
     ``spread``: once tokens lie within that many cell widths (root mean square) of their cluster's center, for every
     cluster; particles: all of them within that many times 1e-4 rad. ``again`` (times in which the fastest token could

@@ -46,7 +46,7 @@ def sweep(
     part     (i, n): every n-th point from the i-th on, i = 1 … n, beside n − 1 other processes, whose results a call
              without it merges
     Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 where it was
-    interrupted: the same call goes on then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
+    interrupted: the same call continues then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
     before any point is; FileError for an index that is another sweep's or cannot be written, and for a file that is not
     of this sweep where a run file is to be kept.
     """
@@ -102,8 +102,8 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
         index.close("interrupted")
         status = f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
         if isinstance(error, SolverLost):
-            raise CaseError(f"{error}; {status}; go on with the same command") from None
-        print_message(f"interrupted; {status}; go on with the same command")
+            raise CaseError(f"{error}; {status}; continue with the same command") from None
+        print_message(f"interrupted; {status}; continue with the same command")
         return INTERRUPTED
     if not index.closed:
         index.close("finished")

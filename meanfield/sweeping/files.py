@@ -84,7 +84,7 @@ def require_folders(path: Path) -> None:
 def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool, overwrite: bool) -> None:
     """Raise FileError if the run file of a point, of number and TOML, would replace a file not of the sweep.
 
-    started   whether the sweep goes on with its index: then a run file of the same case is its own
+    started   whether the sweep continues with its index: then a run file of the same case is its own
     """
     for number, case in cases:
         file = run_file(path, number)

@@ -5,7 +5,7 @@ batches of small points are solved in this process: a worker takes longer to sta
 with it but what it was solving: each of these points is tried once more, alone.
 
 Why not a library's pool: after ``kill -9`` of one of two workers loky gives up every point that waits; Dask's
-LocalCluster goes on, but with 146 MiB a worker and 60 MiB in the sweep, where this pool takes 113 and 15; pebble is
+LocalCluster continues, but with 146 MiB a worker and 60 MiB in the sweep, where this pool takes 113 and 15; pebble is
 under the LGPL.
 """
 
@@ -161,7 +161,7 @@ def _serve(pipe: Connection, threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A sweep that is killed leaves no worker behind that goes on for hours."""
+    """A sweep that is killed leaves no worker behind that continues for hours."""
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -283,5 +283,5 @@ def _failures(found: SweepResults) -> list[str]:
 def _next(found: SweepResults) -> str:
     if _state_and_writer(found)[1] is None:
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
-        return "go on with the same command" if waits else f"plot it: meanfield plot {found.path}"
+        return "continue with the same command" if waits else f"plot it: meanfield plot {found.path}"
     return f"in progress; plot it with: meanfield plot {found.path}"

@@ -1,4 +1,4 @@
-"""The page of a run while it goes on, served to browsers of this machine alone."""
+"""The page of a run while it continues, served to browsers of this machine alone."""
 
 from __future__ import annotations
 

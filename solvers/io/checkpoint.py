@@ -1,7 +1,7 @@
-"""Checkpoints: the whole state of a run, from which it goes on exactly.
+"""Checkpoints: the whole state of a run, from which it continues exactly.
 
-While a run goes on there are two beside its file, in rotation, so that one is always good; when the file is closed the
-last one moves into it.
+While a run goes there are two beside its file, in rotation, so that one is always good; when the file is closed
+the last one moves into it.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _lay_out_checkpoint(group: h5py.Group) -> None:
     """Room for the bytes of the last state, written when the file is closed; in a group, out of the way of readers."""
     scales = {"byte": _dimension(group, "byte", None)}
     place = group.create_dataset("bytes", shape=(0,), maxshape=(None,), chunks=(CHUNK_BYTES,), dtype=np.uint8)
-    place.attrs["long_name"] = "state from which a run goes on exactly"
+    place.attrs["long_name"] = "state from which a run continues exactly"
     place.dims[0].label = "byte"
     _attach(group, scales)
 

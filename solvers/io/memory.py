@@ -82,7 +82,7 @@ class MemoryRun(Run):
         return super()._read(name, index)
 
     def write(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write it as a run file, with the checkpoint from which it goes on.
+        """Write it as a run file, with the checkpoint from which it continues.
 
         Raises FileError if the file exists and ``overwrite`` is false, is being written, or cannot be written.
         """

@@ -145,7 +145,7 @@ class Run:
         return float(value)
 
     def require_growing(self) -> None:
-        """Raise FileError for snapshots or samples that no writer can go on with."""
+        """Raise FileError for snapshots or samples that no writer can continue with."""
         with self.opened() as file:
             snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
             for name in (*snapshots, "diagnostics/time", *(f"diagnostics/{column}" for column in columns_of(file))):

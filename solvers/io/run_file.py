@@ -319,5 +319,5 @@ class RunFile:
 
 def _kept(run: Run, what: str, wanted: int | None, there: int) -> int:
     if wanted is not None and not 0 <= wanted <= there:
-        raise FileError(f"{run.path}: holds {there} {what}, cannot go on after {wanted}")
+        raise FileError(f"{run.path}: holds {there} {what}, cannot continue after {wanted}")
     return there if wanted is None else wanted

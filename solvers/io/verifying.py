@@ -1,4 +1,4 @@
-"""Verification of a run file: the checksum of what changes as a run goes on, and a reading of all that a file holds.
+"""Verification of a run file: the checksum of what changes as a run continues, and a reading of all that a file holds.
 
 Densities, positions and the mesh carry HDF5's checksums (Fletcher-32), for each of their chunks is written once. Times
 and diagnostics are rewritten where they are as they grow, so that a checksum of theirs would be wrong in the moment in

@@ -31,7 +31,7 @@ class Periodic:
 
 @dataclass(frozen=True)
 class Outflow:
-    """∂ₙu = 0: outside, the field goes on as it is at the face, and what moves passes."""
+    """∂ₙu = 0: outside, the field continues as it is at the face, and what moves passes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,7 +67,7 @@ def record(
 
     fields        names, one for u (cells,), n for u (n, cells); the first is the file's dataset "density"
     diagnostics   name → function of u that gives a number, recorded with each snapshot
-    checkpoint    seconds of wall time between checkpoints, from which :func:`restart` goes on
+    checkpoint    seconds of wall time between checkpoints, from which :func:`restart` continues
     overwrite     whether an existing file is replaced
     resume        whether an existing file is continued, from the time of the initial state of the solver; later
                   snapshots in it are dropped
@@ -100,7 +100,7 @@ def restart(path: str | Path) -> State:
             dt = float(scalars["dt"]) or math.nan
             return State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
     if not run.snapshots:
-        raise FileError(f"{path}: holds no snapshot: expected a state to go on from")
+        raise FileError(f"{path}: holds no snapshot: expected a state to continue from")
     rows = [run.field(name, -1) for name in run.fields]
     return State(float(run.times[-1]), rows[0] if len(rows) == 1 else np.stack(rows))
 
@@ -126,7 +126,7 @@ class _Writer:
             self._file = RunFile.create(path, mesh.on_host, columns, fields=fields, overwrite=overwrite)
 
     def begin(self, state: State) -> None:
-        """Check the state; open a file to go on with, cut back to what lies before the state's time."""
+        """Check the state; open a file to continue with, cut back to what lies before the state's time."""
         shape = (len(self._fields), self._mesh.cells) if len(self._fields) > 1 else (self._mesh.cells,)
         if state.values.shape != shape:
             names = ", ".join(self._fields)

@@ -12,7 +12,7 @@ from ..mesh.checks import check_array, check_call, check_finite, check_unchanged
 from ..mesh.mesh import Floats
 from .term import Step
 
-ITERATIONS = 3  # of the power method, from the same vector each time, so that a run goes on exactly from any state
+ITERATIONS = 3  # of the power method, from the same vector each time, so that a run continues exactly from any state
 DIFFERENCE = 1e-7  # of the state, for a directional derivative
 MARGIN = 1.3  # over the rate found, which iterations approach from below
 

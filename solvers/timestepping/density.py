@@ -40,7 +40,7 @@ class DensityIntegrator(SplitIntegrator):
     nearly in balance, where nothing flows that would bound the step, would leave its balance in one.
 
     A step depends on time, values and ``state.dt``, the next step to try, alone, so that a state kept after any step
-    goes on bit for bit; NaN as ``dt`` for none, as after a step that has met its target, so that a state kept there
+    continues bit for bit; NaN as ``dt`` for none, as after a step that has met its target, so that a state kept there
     needs no ``dt``. Values within a step are
 
         u(θ) = (1 − θ) u₀ + θ (1 − θ) (u₀ + dt L(u₀)) + θ² u₁          0 ≤ θ ≤ 1

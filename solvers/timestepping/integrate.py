@@ -34,7 +34,7 @@ class Integrator(Protocol):
 class DenseIntegrator(Integrator, Protocol):
     """A method that interpolates its steps: observers are shown states within them, and none is shortened for one.
 
-    meets_kept   whether steps meet the times of observers that keep states to go on from, all the same
+    meets_kept   whether steps meet the times of observers that keep states to continue from, all the same
     """
 
     meets_kept: bool
@@ -69,7 +69,7 @@ def integrate(
                  One that returns True within a step ends the loop, with the state that it was given
     after_step   called after each step; True stops the loop
     stopping     whether to stop within a step that is interpolated: observers still due in it are not called, and the
-                 state is the one before that step, from which a loop goes on to the same states
+                 state is the one before that step, from which a loop continues to the same states
     Raises ValueError for an ``until`` that is not finite or before the state's time, what integrators raise, and
     GivenUp of an observer, which is still due: the state is then the one before the step where that is interpolated.
     """

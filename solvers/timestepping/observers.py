@@ -28,7 +28,7 @@ class Observer:
     that one step passes, as layers may, are one call.
 
     count       events of the schedule that are over
-    keeps       whether runs go on from the states that it is called with
+    keeps       whether runs continue from the states that it is called with
     last_time   time of the last call; NaN before the first
     """
 

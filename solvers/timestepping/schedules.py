@@ -51,7 +51,7 @@ class Every:
 class Logarithmic:
     """0, then ``parts`` times from first to last with equal ratios, and on with the same ratio.
 
-    A single part is the last time, from which it goes on by last/first.
+    A single part is the last time, from which it continues by last/first.
     Raises ValueError unless 0 < first <= last, both finite, and parts >= 1.
     """
 

@@ -105,7 +105,7 @@ def test_finished(path):
 @pytest.mark.parametrize(
     ("reason", "message", "line"),
     [
-        ("interrupted", "by Ctrl-C", "go on from the last checkpoint: meanfield resume"),
+        ("interrupted", "by Ctrl-C", "continue from the last checkpoint: meanfield resume"),
         ("failed", "density not finite at t = 2.1", "plot what led to it: meanfield plot"),
     ],
 )

@@ -395,8 +395,8 @@ class Fails:
     ("error", "status", "line"),
     [
         (KeyboardInterrupt(), 130, "meanfield: interrupted\n"),
-        (Interrupted("interrupted at t = 1; go on"), 130, "meanfield: interrupted at t = 1; go on\n"),
-        (Terminated("interrupted at t = 1; go on"), 130, "meanfield: interrupted at t = 1; go on\n"),
+        (Interrupted("interrupted at t = 1; continue"), 130, "meanfield: interrupted at t = 1; continue\n"),
+        (Terminated("interrupted at t = 1; continue"), 130, "meanfield: interrupted at t = 1; continue\n"),
         (NonFinite("stopped on a non-finite state"), 3, "meanfield: stopped on a non-finite state\n"),
         (FileError("mine.h5: is in use"), 2, "meanfield: mine.h5: is in use\n"),
         (PermissionError(13, "Permission denied", "a.h5"), 2, "meanfield: a.h5: Permission denied\n"),

@@ -1,4 +1,4 @@
-"""Faults of the machine in the midst of runs of every kind: the run that goes on afterwards is the undisturbed one.
+"""Faults of the machine in the midst of runs of every kind: the run that continues afterwards is the undisturbed one.
 
 A child process runs a case while it is killed, ended, stopped for a while, or runs out of disk or memory, at a random
 moment, some times over; what it leaves must be readable, and resumed to the end equal to the last bit. One in 25
@@ -101,7 +101,7 @@ def _disturbed(name: str, whole: Path, duration: float, work: Path, chance: rand
                 return [f"cannot be read after {'+'.join(faults)}: {error}".replace(str(work), "")]
     status = _ended(_child(lambda: _go_on(name, path)))
     if status != 0:
-        return [f"cannot go on after {'+'.join(faults)}: status {status}"]
+        return [f"cannot continue after {'+'.join(faults)}: status {status}"]
     wrong = _differences(whole, path)
     if mine.read_bytes() != NOTES or (work / "run.h5.lock").exists():
         wrong.append("files beside it are not as they were")

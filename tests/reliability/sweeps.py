@@ -1,6 +1,6 @@
 """Faults of sweeps: a pool's worker, the sweep itself, a Dask worker or the Dask scheduler dies at a random moment.
 
-The same command then goes on, and the index is that of the undisturbed sweep but for wall times. Where a worker alone
+The same command then continues, and the index is that of the undisturbed sweep but for wall times. Where a worker alone
 has died the sweep itself comes to this end, and where the scheduler has it ends with a line.
 """
 
@@ -47,7 +47,7 @@ def disturbed(whole: Path, duration: float, work: Path, chance: random.Random) -
     wrong = [FAULTS[fault](file, index, duration, chance)]
     status, error = _ended(_started(file, index, "--retry"))
     if status != FINISHED:
-        wrong.append(f"cannot go on: status {status}: {error}")
+        wrong.append(f"cannot continue: status {status}: {error}")
     elif contents(index) != contents(whole):
         wrong.append("the index differs")
     if mine.read_bytes() != NOTES or {path.name for path in mine.parent.iterdir()} != {mine.name}:

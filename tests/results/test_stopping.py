@@ -85,7 +85,7 @@ def test_bad_conditions_are_refused(case, changes, message):
 @pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 @pytest.mark.parametrize("in_file", [True, False])
 def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in_file, capfd):
-    """The handler is the caller's again, the file is closed well and goes on, what was computed is kept.
+    """The handler is the caller's again, the file is closed well and continues, what was computed is kept.
 
     Samples lie within steps: after the one with the signal no more of its step are taken.
     """

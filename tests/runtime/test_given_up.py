@@ -1,4 +1,4 @@
-"""Samples that a signal gives up: no further diagnostic is computed, and the run goes on to the same numbers."""
+"""Samples that a signal gives up: no further diagnostic is computed, and the run continues to the same numbers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_signal_within_a_sample_gives_it_up(kind: str, at: int, tmp_path: Path
 
 
 def test_the_last_sample_is_not_given_up(tmp_path: Path, signal_in: list[int]) -> None:
-    """Its run has reached its end, and could not go on with it."""
+    """Its run has reached its end, and could not continue with it."""
     path = tmp_path / "run.h5"
     signal_in[:] = [41]
     assert run(load("tokens_high_dimension", TOKENS), path, quiet=True) == DONE
@@ -119,7 +119,7 @@ def test_a_signal_within_a_long_diagnostic_gives_it_up(
 
 
 def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take milliseconds and are written; the run ends after its step, and goes on to the same numbers."""
+    """They take milliseconds and are written; the run ends after its step, and continues to the same numbers."""
     case, path, whole = load(*CASES["in steps of a density"]), tmp_path / "run.h5", tmp_path / "whole.h5"
     of_states, found = DiagnosticsTogether.of_states, list[int]()
 

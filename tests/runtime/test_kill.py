@@ -73,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def start() -> Start:
-    """A function that starts the run, or goes on with it, in a process of its own that starts fast."""
+    """A function that starts the run, or continues it, in a process of its own that starts fast."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pytest", "scipy.fft", "h5py", "meanfield.cli.parser", "meanfield.running"])
 

@@ -1,4 +1,4 @@
-"""Limits of the machine: a case beyond memory or disk is refused before it begins, and --force goes on."""
+"""Limits of the machine: a case beyond memory or disk is refused before it begins, and --force continues."""
 
 import resource
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Runs with particles, and such that are handed over to atoms, interrupted after any step: they go on to the bit."""
+"""Runs with particles, and such that are handed over to atoms, interrupted after any step: they continue to the bit."""
 
 from contextlib import contextmanager
 
@@ -166,7 +166,7 @@ def test_particles_open_in_xarray(tmp_path):
 
 @pytest.mark.parametrize("text", [TOKENS, HANDED])
 def test_an_end_of_its_own_is_kept(text, tmp_path):
-    """`resume --until TIME` leaves a snapshot and a sample at TIME, between the schedule's; and goes on from there."""
+    """`resume --until TIME` leaves a snapshot and a sample at TIME, between the schedule's, and continues there."""
     path = tmp_path / "run.h5"
     case = parse(text, ["time.end=1.0", "output.spacing=linear"])
     assert run(case, path, quiet=True) == DONE

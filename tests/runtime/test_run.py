@@ -143,7 +143,7 @@ def test_interrupted_again_and_again(tmp_path, interrupt_after):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_from_outside(tmp_path, number):
-    """Status 130 soon after Ctrl-C or a batch system's SIGTERM; the file is whole and goes on where it stopped."""
+    """Status 130 soon after Ctrl-C or a batch system's SIGTERM; the file is whole and continues where it stopped."""
     process, path = start(tmp_path, *LONG)
     wait_for(lambda: has_snapshots(path, 5), process)
     process.send_signal(number)
@@ -312,7 +312,7 @@ def test_without_a_checkpoint_the_last_snapshot_serves(tmp_path, rows, capsys):
     shutil.copy(tmp_path / "whole.h5", path)
     RunFile.append(path, snapshots=rows).close(stop_reason="interrupted")
     assert resume(path, quiet=True) == DONE
-    said = "from the initial density" if rows == 0 else f"going on from the last snapshot, t = {rows / 2 - 0.5:g}"
+    said = "from the initial density" if rows == 0 else f"continuing from the last snapshot, t = {rows / 2 - 0.5:g}"
     assert capsys.readouterr().err.rstrip().endswith(said)
     assert_same(read(tmp_path / "whole.h5"), read(path))
 

@@ -87,7 +87,7 @@ def test_ctrl_c_twice_leaves_at_once(
     assert run(parse(CASE, ["output.checkpoint=1e-3"]), path, quiet=True) == INTERRUPTED
     assert capfd.readouterr().err.splitlines() == [
         "stopping after this step; press Ctrl-C again to abort",
-        f"meanfield: interrupted at once; go on from the last checkpoint: meanfield resume {path}",
+        f"meanfield: interrupted at once; continue from the last checkpoint: meanfield resume {path}",
     ]
     facts = describe(path)
     assert (facts["state"], facts["message"]) == ("interrupted", "interrupted at once")
@@ -125,7 +125,7 @@ def test_an_interrupt_comes_through_a_finalizer(
     assert clock.monotonic() - began < PATIENCE
     assert capfd.readouterr().err.splitlines() == [
         "stopping after this step; press Ctrl-C again to abort",
-        f"meanfield: interrupted at once; go on from the last checkpoint: meanfield resume {path}",
+        f"meanfield: interrupted at once; continue from the last checkpoint: meanfield resume {path}",
     ]
 
 
@@ -195,7 +195,7 @@ def test_a_run_goes_on_where_nobody_reads_its_log(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("part", [0.8, 0.9, 0.99])  # an early write, a later one, the last
 def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
-    """A limit on the size of files stands for the disk. One line that says how to go on, and going on is exact."""
+    """A limit on the size of files stands for the disk. One line that says how to continue, and going on is exact."""
     (tmp_path / "case.toml").write_text(CASE)
     path = tmp_path / "run.h5"
     command = [
@@ -219,12 +219,12 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
     assert done.returncode == 2
     assert re.fullmatch(
         rf"meanfield: {path}: cannot write: File too large; the file is valid up to its \d+ snapshots; "
-        rf"when it can be written again, go on from the last checkpoint: meanfield resume {path}\n",
+        rf"when it can be written again, continue from the last checkpoint: meanfield resume {path}\n",
         done.stderr,
     )
     facts = describe(path)
     assert facts["state"] in ("interrupted", "killed")  # killed: there was no room to say so either
-    assert facts["next"] == f"go on from the last checkpoint: meanfield resume {path}"
+    assert facts["next"] == f"continue from the last checkpoint: meanfield resume {path}"
     assert resume(path, quiet=True) == DONE
     assert_same(read(whole), read(path))
 
@@ -279,7 +279,7 @@ def test_a_second_writer_is_refused_by_name(tmp_path: Path, capsys: pytest.Captu
             assert said.startswith(f"meanfield: {path}: being written by process {process.pid} on ")
             assert said.count("\n") == 1
         count = describe(path)["snapshots"]
-        wait_for(lambda: has_snapshots(path, count + 1), process)  # the first goes on undisturbed
+        wait_for(lambda: has_snapshots(path, count + 1), process)  # the first continues undisturbed
     finally:
         process.kill()
         process.wait(PATIENCE)

@@ -52,7 +52,7 @@ def test_advection_is_that_of_each_copy(mesh):
 
 @pytest.mark.parametrize("mesh", [CIRCLE, SPHERE], ids=lambda mesh: mesh.manifold)
 def test_diffusion_is_that_of_each_copy(mesh):
-    density = densities(mesh)[:2].copy()  # an empty cell's limiter goes on until no copy is below zero
+    density = densities(mesh)[:2].copy()  # an empty cell's limiter continues until no copy is below zero
     alone = density.copy()
     Diffusion(stack(mesh, 2), 0.1, nonnegative=True).step(0.05, density.reshape(-1))
     for values in alone:

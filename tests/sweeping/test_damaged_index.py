@@ -1,4 +1,4 @@
-"""Columns of an index with shapes that contradict: the sweep does not go on, and reading it is refused in a line."""
+"""Columns of an index with shapes that contradict: the sweep does not continue, and reading it is refused in a line."""
 
 from __future__ import annotations
 

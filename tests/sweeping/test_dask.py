@@ -43,7 +43,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
 
 @pytest.mark.slow
 def test_workers_and_the_sweep_killed(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is lost, then the sweep; another start goes on. All is as if solved here, to the last bit."""
+    """A worker is lost, then the sweep; another start continues. All is as if solved here, to the last bit."""
     file, index, whole = write(tmp_path / "slow.toml", SIX, SLOW, CASE), tmp_path / "slow.h5", tmp_path / "whole.h5"
     process = start(file, index, 1, cluster.address)
     wait_for_points(process, 1)
@@ -87,7 +87,7 @@ def test_a_scheduler_without_workers_that_dies(tmp_path: Path) -> None:
     assert process.wait() == 2, error
     assert error.splitlines()[-1] == (
         f"meanfield: --dask {cluster.address}: lost the connection to the scheduler; 0 of 6 points are kept in "
-        f"{index}; go on with the same command"
+        f"{index}; continue with the same command"
     )
     assert "Traceback" not in error
     assert statuses(index) == ["waiting"] * 6

@@ -153,7 +153,7 @@ def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     assert process.wait() == INTERRUPTED
     assert process.stderr is not None
-    assert "go on with the same command" in process.stderr.read()
+    assert "continue with the same command" in process.stderr.read()
     assert statuses(index).count("done") == 1
     assert not points_folder(index).exists()
     assert sweep(slow, index, quiet=True) == DONE
@@ -182,7 +182,7 @@ def test_an_interrupt_while_a_worker_starts(monkeypatch: pytest.MonkeyPatch, cap
 
 
 def test_a_point_that_never_ends_is_stopped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One worker for both: it is not killed, but goes on with the next point."""
+    """One worker for both: it is not killed, but continues with the next point."""
     cases = [parse(CASE.replace("case.", ""), [f"time.end={end}"]) for end in (1e9, 0.01)]
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
     solved = list(sweep_workers.with_processes(1)(Work(range(2), cases.__getitem__, keep=True, limit=0.5)))

@@ -196,7 +196,7 @@ def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.M
     assert "2 of 6 points ran over the limit of 2.5 s; the same command solves them again" in capsys.readouterr().err
     assert statuses(index) == ["done"] * 4 + ["over time"] * 2
     assert "6, 4 done, 2 over time" in describe_sweep(index)
-    assert "go on with the same command" in describe_sweep(index)
+    assert "continue with the same command" in describe_sweep(index)
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", solver(done))
     assert sweep(write(file, "limit = 60\n", SIX, CASE), index, quiet=True) == DONE
     assert statuses(index) == ["done"] * 6

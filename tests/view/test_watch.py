@@ -1,4 +1,4 @@
-"""The page of a run that goes on: what is served, and nothing else, until the run has ended."""
+"""The page of a run that continues: what is served, and nothing else, until the run has ended."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ DIFFERENCE_STEP = 1e-2  # of the angle 1/(1 + β): the difference by which growt
 class Merger:
     """Two atoms of ``masses`` that became one at ``position`` (d,) when they touched, at ``time``.
 
-    ``atoms`` are their numbers i < j among those of before; of these i goes on.
+    ``atoms`` are their numbers i < j among those of before; of these i continues.
     """
 
     time: float

@@ -1,7 +1,7 @@
 """A run in two stages: a density or tokens until they have collapsed, and from then on their clusters as atoms, to any
 time.
 
-The file goes on with densities, the atoms deposited on its mesh, or with tokens, each where its atom is; its
+The file continues with densities, the atoms deposited on its mesh, or with tokens, each where its atom is; its
 diagnostics are those of the atoms themselves.
 """
 
@@ -36,7 +36,7 @@ CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
 
 
 def with_hand_over(case: Case, problem: Problem) -> Problem:
-    """A problem on a circle or sphere, or of tokens, that goes on as atoms once they have collapsed.
+    """A problem on a circle or sphere, or of tokens, that continues as atoms once they have collapsed.
 
     Its run scalars: the time of the handover; the relative change of the time left to the next merger, and the distance
     of the atoms (radians), if it is done ``again`` later.
@@ -69,7 +69,7 @@ class _Stages:
     """The dynamics of a density or tokens, and of the atoms that they become.
 
     Whether all has collapsed is checked at fixed times, from the first after 0 on, whatever the samples: in a run
-    to 1e14 they may be 1e11 apart. A run that goes on from that time, or from before, is handed over then as well.
+    to 1e14 they may be 1e11 apart. A run that continues from that time, or from before, is handed over then as well.
     """
 
     def __init__(self, case: Case, problem: Problem, states: States, velocity: AtomVelocity) -> None:

@@ -71,7 +71,7 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
 
 @dataclass(frozen=True)
 class HeadsByInterval:
-    """Sets of matrices, each for a ``duration`` of time: interval k begins at k·duration. The last one goes on."""
+    """Sets of matrices, each for a ``duration`` of time: interval k begins at k·duration. The last one continues."""
 
     sets: list[list[Head]]
     duration: float

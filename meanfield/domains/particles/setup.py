@@ -139,7 +139,7 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
 
 
 def pattern_of(case: Case) -> Pattern | None:
-    """Whom tokens attend to, None for all; along a periodic sequence the window goes on past its ends."""
+    """Whom tokens attend to, None for all; along a periodic sequence the window continues past its ends."""
     section, sequence = case.attention.pattern, case.sequence
     if section is None:
         return None

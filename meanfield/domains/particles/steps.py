@@ -3,7 +3,7 @@
     ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/domains/particles/velocity.py
 
 Where the layer norm keeps the radius, r = 1 after every step. The velocity may change at given times, which no step
-crosses. A state goes on bit for bit from its time, values, steps and dt.
+crosses. A state continues bit for bit from its time, values, steps and dt.
 """
 
 from __future__ import annotations

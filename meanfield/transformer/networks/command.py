@@ -1,4 +1,4 @@
-"""The command `meanfield transformer train`: a training file, or a file of training that goes on."""
+"""The command `meanfield transformer train`: a training file, or a file of training that continues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def prepared(source: str, overrides: list[str]) -> Fit:
         torch.set_num_threads(case.training.threads)
         return begin(case, task_of(case))
     if overrides:
-        raise CaseError(f"--set {overrides[0]}: not allowed with a file, whose training goes on as it began")
+        raise CaseError(f"--set {overrides[0]}: not allowed with a file, whose training continues as it began")
     fit = read_training(source)
     torch.set_num_threads(fit.case.training.threads)
     return fit

@@ -1,4 +1,4 @@
-"""Files of training: history by step and epoch, and a checkpoint from which training goes on bit for bit."""
+"""Files of training: history by step and epoch, and a checkpoint from which training continues bit for bit."""
 
 from __future__ import annotations
 

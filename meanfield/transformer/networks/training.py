@@ -1,7 +1,7 @@
 """Training of a network: Adam, its history by step and epoch, and where and when it explodes.
 
 A step is a function of the weights, Adam's moments and the number of the step alone: the order of examples is drawn
-from the seed and the number of the epoch. So training goes on from a checkpoint bit for bit.
+from the seed and the number of the epoch. So training continues from a checkpoint bit for bit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class History:
 
 @dataclass
 class Fit:
-    """A network in training: its state after some epochs, and why it ended, empty while it goes on."""
+    """A network in training: its state after some epochs, and why it ended, empty while it continues."""
 
     case: TrainingCase
     task: Task

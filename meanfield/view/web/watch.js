@@ -1,4 +1,4 @@
-/* Follow a run that goes on: ask for the version of its page, and load the page anew when there is another. */
+/* Follow a run that continues: ask for the version of its page, and load the page anew when there is another. */
 
 const ASK_EVERY = 1000; // milliseconds
 

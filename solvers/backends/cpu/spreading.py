@@ -144,7 +144,7 @@ def add_bands(worker, workers, bands, buffer, grid):
 
 @_kernel
 def interpolate(worker, workers, polynomials, width, order, cells, offsets, grids, values):
-    """values[s, j] = Σ φ(node − x_j) g_s(node), of grids (sets, rows + …, columns + LANES) that go on periodically."""
+    """values[s, j] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + LANES)."""
     wide_vectors()
     powers = np.zeros((len(polynomials), BATCH))
     down, along, across = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))

@@ -27,7 +27,7 @@ class AdaptiveIntegrator:
 
     Dormand and Prince's Runge–Kutta method of order 8 with errors of orders 5 and 3 (Hairer, Nørsett and Wanner,
     Solving Ordinary Differential Equations I, section II.10), each step by itself: it depends on time, values and
-    ``state.dt``, the next step to try, so that a state kept after any step goes on bit for bit. NaN as ``dt`` has the
+    ``state.dt``, the next step to try, so that a state kept after any step continues bit for bit. NaN as ``dt`` has the
     first step chosen from the rates (section II.4). Of a step one number comes to the host, its error. Between its ends
     a step is interpolated, at order 7, by four more rates.
     Raises ValueError for a tolerance ≤ 0; Exploding where no step is small enough, and NonFinite where the rate is not

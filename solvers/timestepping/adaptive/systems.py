@@ -30,7 +30,7 @@ class Systems:
     dues        (systems, times) increasing times at which a system is looked at, infinite for none
 
     running     numbers of the systems that are still on their way
-    lost        numbers of the systems that no step can go on with: a rate is not finite, or steps shrink to nothing
+    lost        numbers of the systems that no step can continue with: a rate is not finite, or steps shrink to nothing
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Tokens through time: closed-form times, orders of convergence, and states that go on bit for bit."""
+"""Tokens through time: closed-form times, orders of convergence, and states that continue bit for bit."""
 
 from dataclasses import replace
 

@@ -534,7 +534,7 @@ def test_bad_input(path):
     run = read(path)
     check(run, 2)
     assert (run.attributes["note"], run.attributes["segments"]) == ("a longer text", 2)
-    with pytest.raises(FileError, match="holds 2 snapshots, cannot go on after 3"):
+    with pytest.raises(FileError, match="holds 2 snapshots, cannot continue after 3"):
         RunFile.append(path, snapshots=3)
     for attributes in ({"manifold": "x"}, {"a": None}):
         with pytest.raises(ValueError, match="attribute"):

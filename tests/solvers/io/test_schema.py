@@ -65,7 +65,7 @@ def test_what_is_no_density_is_named(change: str, path: Path) -> None:
 def test_rows_that_are_only_in_the_memory_of_the_writer_are_no_damage(path: Path) -> None:
     """A reader may see the new length of a dataset before its rows are on disk; committed are those with a time."""
     with h5py.File(path, "r+", locking=False) as file:
-        file.attrs["digest"] = ""  # a run that goes on has none
+        file.attrs["digest"] = ""  # a run that continues has none
         file["diagnostics/mass"].resize((10**5,))
     assert path.stat().st_size < 8 * 10**5
     np.testing.assert_array_equal(read(path).diagnostics["mass"], np.arange(5.0))

@@ -92,7 +92,7 @@ def test_an_explosion_ends_training_where_the_state_first_is_too_large(tmp_path,
     assert states[step, layer] > 100 >= states[step, :layer].max(initial=0)
     assert states[:step].max() <= 100
     assert path.with_suffix(".png").exists()
-    assert main(["transformer", "train", str(path), "--quiet"]) == 3  # it does not go on
+    assert main(["transformer", "train", str(path), "--quiet"]) == 3  # it does not continue
 
 
 def test_the_command_writes_what_xarray_opens_and_goes_on(tmp_path, capsys):
