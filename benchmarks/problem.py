@@ -60,7 +60,9 @@ def sphere_problem(rings: int, beta: float) -> SphereProblem:
 def brute_force_velocity(problem: SphereProblem, targets: Floats) -> Floats:
     """X at ``targets`` (n, d) by dense matrix products over all cells; a share of the uniform part is analytic."""
     mesh, beta, mean = problem.mesh, problem.attention.beta, 1.0 / problem.mesh.volume
-    mean *= max(0.0, 1.0 - (np.abs(problem.density - mean) @ mesh.volumes) ** 2)  # see meanfield.model.heads.ZonalSums
+    mean *= max(
+        0.0, 1.0 - (np.abs(problem.density - mean) @ mesh.volumes) ** 2
+    )  # see meanfield.model.kernel_sums.ZonalSums
     masses = (problem.density - mean) * mesh.volumes
     kernel = np.exp(beta * (targets @ mesh.centers.T - 1.0))
     sums = kernel @ np.column_stack([masses, masses[:, None] * mesh.centers])

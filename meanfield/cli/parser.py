@@ -17,12 +17,8 @@ from functools import cache
 from typing import NoReturn
 
 from meanfield import __version__
-from meanfield.cli import catalogue as cli_catalogue
-from meanfield.cli import commands as cli_commands
-from meanfield.cli import file_commands as cli_file_commands
-from meanfield.cli import options as cli_options
-from meanfield.cli import transformer as cli_transformer
 from meanfield.cli.streams import OUTPUT, give_up_output, prepare
+from meanfield.cli.table import COMMANDS, Command
 from meanfield.runtime.messages import print_message
 
 _BAD_INPUT, _NON_FINITE = 2, 3
@@ -191,11 +187,11 @@ def _parsers() -> _Parser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"meanfield {__version__}")
-    _add_commands(parser, "meanfield", _COMMANDS)
+    _add_commands(parser, "meanfield", COMMANDS)
     return parser
 
 
-def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, _Command]) -> None:
+def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, Command]) -> None:
     """Add the commands of a table to the parser of what is typed before them."""
     parser.set_defaults(handler=None)
     group = parser.add_subparsers(title="commands", metavar="COMMAND", prog=words, parser_class=_Parser)
@@ -205,144 +201,8 @@ def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[st
             name, help=summary, description=summary, usage=f"{typed} {usage}", allow_abbrev=False
         )
         command.set_defaults(handler=handler)
+        if isinstance(arguments, Mapping):
+            _add_commands(command, typed, arguments)
+            continue
         for add in arguments:
             add(command)
-
-
-def _transformer_commands(parser: argparse.ArgumentParser) -> None:
-    _add_commands(parser, "meanfield transformer", cli_transformer.COMMANDS)
-
-
-_Add = Callable[[argparse.ArgumentParser], None]
-_Command = tuple[Callable[[argparse.Namespace], int] | None, str, str, tuple[_Add, ...]]
-_SET = "[--set KEY=VALUE ...]"
-_COMMANDS: dict[str, _Command] = {
-    "run": (
-        cli_commands.run,
-        "solve a case and write an HDF5 file",
-        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
-        (cli_options.case_file, cli_options.components, cli_options.run_options, cli_options.quiet, cli_options.device),
-    ),
-    "resume": (
-        cli_commands.resume,
-        "continue from the last checkpoint of a run",
-        f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
-        (cli_options.run_to_resume, cli_options.components, cli_options.until, cli_options.quiet, cli_options.device),
-    ),
-    "info": (
-        cli_file_commands.info,
-        "describe a running, killed or finished run",
-        "FILE.h5 [--json | --verify]",
-        (cli_options.run_file, cli_options.components, cli_options.as_json, cli_options.verify),
-    ),
-    "plot": (
-        cli_file_commands.plot,
-        "draw snapshots and diagnostics over time",
-        "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark]",
-        (cli_options.run_file, cli_options.components, cli_options.figure_output),
-    ),
-    "mergers": (
-        cli_file_commands.mergers,
-        "report which clusters merged, when, and the lifetime of each cluster count",
-        "FILE.h5 [-o FIGURE.png] [--json]",
-        (cli_options.run_file, cli_options.components, cli_options.figure_if_named, cli_options.as_json),
-    ),
-    "compare": (
-        cli_file_commands.compare,
-        "distances (L1, Wasserstein) between two runs, or a density and particles",
-        "A.h5 [B.h5] [-o FIGURE.png] [--json]",
-        (
-            cli_options.run_file,
-            cli_options.components,
-            cli_options.other_run,
-            cli_options.figure_if_named,
-            cli_options.as_json,
-        ),
-    ),
-    "sweep": (
-        cli_commands.sweep,
-        "run a case over values of its keys, on this machine or a Dask cluster",
-        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet]",
-        (cli_options.sweep_options, cli_options.components, cli_options.quiet),
-    ),
-    "movie": (
-        cli_file_commands.movie,
-        "animate a run, a frame for each snapshot",
-        "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
-        (cli_options.run_file, cli_options.components, cli_options.movie_options, cli_options.quiet),
-    ),
-    "view": (
-        cli_file_commands.view,
-        "write a page for the browser, of a run, a sweep or a recorded solution",
-        "FILE.h5 [-o FILE.html] [--overwrite]",
-        (cli_options.run_file, cli_options.components, cli_options.page_output),
-    ),
-    "watch": (
-        cli_file_commands.watch,
-        "serve the page of a run while it continues, to browsers of this machine",
-        "FILE.h5",
-        (cli_options.run_file, cli_options.components),
-    ),
-    "export": (
-        cli_file_commands.export,
-        "write densities for ParaView or on a regular grid, or diagnostics as a table",
-        f"FILE.h5 --to {'|'.join(cli_options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite]",
-        (cli_options.run_file, cli_options.components, cli_options.export_options),
-    ),
-    "check": (
-        cli_commands.check,
-        "validate a case; print it resolved, with cells, memory and steps",
-        f"CASE {_SET} [--time]",
-        (cli_options.case_file, cli_options.timing, cli_options.components),
-    ),
-    "cases": (
-        cli_catalogue.cases,
-        "list the shipped cases by topic, with the time that each takes",
-        "[--search WORD]",
-        (cli_options.search,),
-    ),
-    "new": (
-        cli_catalogue.new,
-        "write a commented case for a manifold and a phenomenon",
-        "MANIFOLD [--phenomenon NAME] [-o FILE.toml] [--overwrite]",
-        (cli_options.new_case,),
-    ),
-    "keys": (
-        cli_catalogue.keys,
-        "list the keys of a case file: what each is, its range, default and an example",
-        "[PREFIX]",
-        (cli_options.prefix,),
-    ),
-    "schema": (cli_catalogue.schema, "print the JSON Schema of a case file, for editors", "", ()),
-    "stability": (
-        cli_commands.stability,
-        "growth rate of each mode about the uniform density, and the critical noise",
-        f"CASE {_SET}",
-        (cli_options.case_file, cli_options.components),
-    ),
-    "branch": (
-        cli_commands.branch,
-        "stationary densities over noise, beta or V, stable and unstable, through folds",
-        f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
-        (cli_options.case_file, cli_options.branch_options, cli_options.figure_if_named, cli_options.as_json),
-    ),
-    "convergence": (
-        cli_commands.convergence,
-        "error of a run by runs on coarser meshes, and the observed order",
-        f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET}",
-        (
-            cli_options.case_file,
-            cli_options.components,
-            cli_options.convergence_options,
-            cli_options.figure_if_named,
-            cli_options.as_json,
-        ),
-    ),
-    "selftest": (cli_catalogue.selftest, "check this installation by small runs with exact answers", "", ()),
-    "transformer": (
-        None,
-        "read a trained Transformer's layers, and run cases by PyTorch's attention",
-        f"{'|'.join(cli_transformer.COMMANDS)} ...",
-        (_transformer_commands,),
-    ),
-}

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from meanfield.model.errors import ArgumentError, check_number
-from meanfield.model.heads import Head, HeadSums, ZonalSums, head_sums
+from meanfield.model.heads import Head
 from meanfield.model.kernel import Kernel, kernel_of
+from meanfield.model.kernel_sums import HeadSums, ZonalSums, head_sums
 from meanfield.model.linear_stability import linear_rates
 from meanfield.model.normalization import Sums, normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed

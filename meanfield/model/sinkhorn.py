@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from meanfield.model.heads import Head, HeadSums, matrix_of, multiple
+from meanfield.model.heads import Head, matrix_of, multiple
 from meanfield.model.kernel import Kernel
+from meanfield.model.kernel_sums import HeadSums
 from meanfield.model.normalization import Sums, weighted_mean
 from solvers.analysis.anderson import Mixing
 from solvers.mesh.mesh import Floats

@@ -34,7 +34,7 @@ def velocity(mesh, beta, density, normalization="softmax", value=1.0):
     """
     x, dimension = mesh.centers, mesh.centers.shape[1]
     distance = 0.5 * np.abs(density - 1.0 / mesh.volume) @ mesh.volumes
-    share = max(0.0, 1.0 - 4.0 * distance**2)  # see meanfield.model.heads.ZonalSums
+    share = max(0.0, 1.0 - 4.0 * distance**2)  # see meanfield.model.kernel_sums.ZonalSums
     masses = (density - share / mesh.volume) * mesh.volumes
     size = abs(beta)
     mean = special.ive(0, size) if dimension == 2 else (-np.expm1(-2 * size) / (2 * size) if size else 1.0)

@@ -12,8 +12,9 @@ from meanfield.case.case import Case
 from meanfield.case.validate_model import MAX_BETA
 from meanfield.equation import Local
 from meanfield.model.feed_forward import FeedForward, feed_forward_random
-from meanfield.model.heads import Factor, Head, check_sums, log_bound, steepness
+from meanfield.model.heads import Factor, Head, log_bound, steepness
 from meanfield.model.kernel import kernel_of
+from meanfield.model.kernel_sums import check_sums
 from meanfield.model.matrices import matrices_of_layers, random_matrix
 from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.model.reactions import (

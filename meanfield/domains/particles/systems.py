@@ -11,7 +11,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import matrix_of, multiple
 from meanfield.model.normalization import NORMALIZATIONS
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.adaptive.systems import Places
+from solvers.timestepping.adaptive.systems import Indices
 from solvers.transforms.systems import sums_of_systems
 
 MAX_TOKENS = 256  # of a system: sums over its pairs then take longer than all else, one by one too
@@ -35,43 +35,43 @@ class RatesOfSystems:
         self._heads = [_HeadOfAll(velocities, number, d) for number in range(len(velocities[0].heads))]
         self._log_bounds = np.array([velocity.log_bound for velocity in velocities])[:, None]
 
-    def __call__(self, here: Places, times: Floats, positions: Floats) -> Floats:
+    def __call__(self, which: Indices, times: Floats, positions: Floats) -> Floats:
         velocity = self._velocity
         if velocity.sees_positions:
-            return self._output(here, positions) - velocity.gate * positions
+            return self._output(which, positions) - velocity.gate * positions
         shape, n = positions.shape, positions.shape[1]
         radii = np.sqrt(np.einsum("snd,snd->sn", positions, positions))
         directions = positions / radii[:, :, None]
-        output = self._output(here, directions)
+        output = self._output(which, directions)
         flat = directions.reshape(-1, shape[2]), output.reshape(-1, shape[2])
         return velocity.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, velocity.gate).reshape(shape)
 
-    def normalizer_and_output(self, here: Places, points: Floats) -> tuple[Floats, Floats]:
+    def normalizer_and_output(self, which: Indices, points: Floats) -> tuple[Floats, Floats]:
         """Those of :meth:`meanfield.domains.particles.velocity.ParticleVelocity.normalizer_and_output`, of each."""
         total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
         for head in self._heads:
-            sums = self._sums(head, here, points)
-            total += head.weights[here] * sums[1] * np.exp(sums[0] - self._log_bounds[here])
-            output += self._attended(head, here, sums)
+            sums = self._sums(head, which, points)
+            total += head.weights[which] * sums[1] * np.exp(sums[0] - self._log_bounds[which])
+            output += self._attended(head, which, sums)
         return total, output
 
-    def _output(self, here: Places, points: Floats) -> Floats:
+    def _output(self, which: Indices, points: Floats) -> Floats:
         """A + F."""
         velocity, shape = self._velocity, points.shape
         output = np.zeros_like(points)
         if velocity.feed_forward is not None:
             output += velocity.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
         for head in self._heads:
-            output += self._attended(head, here, self._sums(head, here, points))
+            output += self._attended(head, which, self._sums(head, which, points))
         return output
 
-    def _sums(self, head: _HeadOfAll, here: Places, points: Floats) -> tuple[Floats, Floats, Floats]:
-        return sums_of_systems(head.towards(here, points), points, self._masses[here], causal=self._velocity.causal)
+    def _sums(self, head: _HeadOfAll, which: Indices, points: Floats) -> tuple[Floats, Floats, Floats]:
+        return sums_of_systems(head.towards(which, points), points, self._masses[which], causal=self._velocity.causal)
 
-    def _attended(self, head: _HeadOfAll, here: Places, sums: tuple[Floats, Floats, Floats]) -> Floats:
+    def _attended(self, head: _HeadOfAll, which: Indices, sums: tuple[Floats, Floats, Floats]) -> Floats:
         """w V Σ_j m_j y_j k / Z of one head."""
-        bounds = self._log_bounds[here] if self._velocity.rescaled else np.zeros((1, 1))
-        return head.values(here, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
+        bounds = self._log_bounds[which] if self._velocity.rescaled else np.zeros((1, 1))
+        return head.values(which, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 
 
 class _HeadOfAll:
@@ -96,13 +96,13 @@ class _HeadOfAll:
             else np.stack([head.weight * matrix_of(head.value, d).T for head in heads])
         )
 
-    def towards(self, here: Places, points: Floats) -> Floats:
+    def towards(self, which: Indices, points: Floats) -> Floats:
         """b of e^{⟨b, y⟩}, (k, n, d)."""
-        return _times(points, self._towards[here])
+        return _times(points, self._towards[which])
 
-    def values(self, here: Places, output: Floats) -> Floats:
+    def values(self, which: Indices, output: Floats) -> Floats:
         """w V y of vectors y (k, n, d)."""
-        return _times(output, self._values[here])
+        return _times(output, self._values[which])
 
 
 def _times(vectors: Floats, factors: Floats) -> Floats:

@@ -15,8 +15,8 @@ from ...mesh.mesh import Floats
 from ..schedules import TIME_RTOL
 from .dormand_prince import GROW, MIN_SPACINGS, ORDER, SAFETY, SHRINK, TARGET_SPACINGS, dense_tableau, tableau
 
-Places = NDArray[np.intp]
-Rates = Callable[[Places, Floats, Floats], Floats]
+Indices = NDArray[np.intp]
+Rates = Callable[[Indices, Floats, Floats], Floats]
 
 
 class Systems:
@@ -42,7 +42,7 @@ class Systems:
         self._until, self._tolerance = until, tolerance
         self.running = np.arange(count)
         self._time, self._values = np.zeros(count), values.copy()
-        self._dt, self._size, self._most = np.full(count, np.nan), np.full(count, np.nan), np.full(count, GROW)
+        self._dt, self._size, self._max_growth = np.full(count, np.nan), np.full(count, np.nan), np.full(count, GROW)
         self._first = np.full(count, np.nan)  # the size that a step began with; NaN where the rates gave it
         self._begins = np.ones(count, dtype=bool)
         self._seen = np.zeros(count, dtype=np.intp)
@@ -65,7 +65,7 @@ class Systems:
         reached = np.minimum(self._time + self._size, self._until[running])
         taken = reached - self._time
         values, error = self._attempt(rates, taken)
-        self._size = taken * _change(error, self._most)
+        self._size = taken * _change(error, self._max_growth)
         good = error < 1
         until = self._until[running]
         time = np.where(until - reached <= TARGET_SPACINGS * np.spacing(until), until, reached)
@@ -73,7 +73,7 @@ class Systems:
         cut = np.isfinite(self._first) & (taken > 0.999 * self._first)
         self._dt[good] = np.where(cut, np.maximum(self._size, self._dt), self._size)[good]
         self._time[good], self._values[good] = time[good], values[good]
-        self._most = np.where(good, GROW, 1.0)  # after a step that was refused none grows
+        self._max_growth = np.where(good, GROW, 1.0)  # after a step that was refused none grows
         self._begins = good
         stuck = ~good & ((self._size < MIN_SPACINGS * np.spacing(self._time)) | ~np.isfinite(rates[0]).all(axis=1))
         self._leave(stuck, good & (time >= until))
@@ -92,8 +92,8 @@ class Systems:
         self._first = np.where(self._begins, first, self._first)
         self._size = np.where(self._begins, size, self._size)
 
-    def _first_size(self, new: Places, rate: Floats, longest: Floats) -> Floats:
-        """As `AdaptiveIntegrator` has it, for systems at places (k,) with rates (k, ...)."""
+    def _first_size(self, new: Indices, rate: Floats, longest: Floats) -> Floats:
+        """As `AdaptiveIntegrator` has it, for systems at indices (k,) with rates (k, ...)."""
         values, running = self._values[new], self.running[new]
         allowed = _rows(self._tolerance[running], values) * (1.0 + np.abs(values))
         size, speed = _norms(values / allowed), _norms(rate / allowed)
@@ -141,36 +141,36 @@ class Systems:
         after[good] = some
 
     def _between(
-        self, places: Places, time: Floats, taken: Floats, after: Floats, rates: Floats
+        self, indices: Indices, time: Floats, taken: Floats, after: Floats, rates: Floats
     ) -> Iterator[tuple[int, float, Floats]]:
-        polynomial = self._interpolated(places, taken[places], after[places], rates)
-        while len(places):
-            due = self._dues[self.running[places], self._seen[places]]
-            left = due < time[places] - TIME_RTOL * np.abs(due)
-            places, polynomial, due = places[left], polynomial[:, left], due[left]
-            if not len(places):
+        polynomial = self._interpolated(indices, taken[indices], after[indices], rates)
+        while len(indices):
+            due = self._dues[self.running[indices], self._seen[indices]]
+            left = due < time[indices] - TIME_RTOL * np.abs(due)
+            indices, polynomial, due = indices[left], polynomial[:, left], due[left]
+            if not len(indices):
                 return
-            x = ((due - self._time[places]) / taken[places])[:, None]
+            x = ((due - self._time[indices]) / taken[indices])[:, None]
             values = np.zeros_like(polynomial[0])
             for k, row in enumerate(polynomial[::-1]):
                 values = (values + row) * (x if k % 2 == 0 else 1 - x)
-            found = self._values[places] + values.reshape(len(places), *after.shape[1:])
+            found = self._values[indices] + values.reshape(len(indices), *after.shape[1:])
             self._limit(found)
-            for system, when, looked in zip(places, due, found, strict=True):
+            for system, when, looked in zip(indices, due, found, strict=True):
                 self._seen[system] += 1
                 yield int(self.running[system]), float(when), looked
 
-    def _interpolated(self, places: Places, dt: Floats, after: Floats, rates: Floats) -> Floats:
+    def _interpolated(self, indices: Indices, dt: Floats, after: Floats, rates: Floats) -> Floats:
         """Coefficients (7, k, ...) of the interpolation, by four more rates."""
         stages, nodes, coefficients = dense_tableau()
-        before = self._values[places]
-        flat, step = before.reshape(len(places), -1), dt[:, None]
+        before = self._values[indices]
+        flat, step = before.reshape(len(indices), -1), dt[:, None]
         stage_rates = np.empty((16, *flat.shape))
-        stage_rates[:12] = rates[:12, places]
+        stage_rates[:12] = rates[:12, indices]
         for k, node in enumerate(nodes, 12):
             stage = flat + step * _combined(stages[k - 12, :k], stage_rates)
             stage_rates[k] = self._rates_of(
-                self.running[places], self._time[places] + node * dt, stage.reshape(before.shape)
+                self.running[indices], self._time[indices] + node * dt, stage.reshape(before.shape)
             ).reshape(flat.shape)
         change = after.reshape(flat.shape) - flat
         first, last = step * stage_rates[0], step * stage_rates[12]
@@ -183,7 +183,7 @@ class Systems:
         stay = ~(stuck | ended)
         if stay.all():
             return
-        for name in ("running", "_time", "_values", "_dt", "_size", "_most", "_first", "_begins", "_seen"):
+        for name in ("running", "_time", "_values", "_dt", "_size", "_max_growth", "_first", "_begins", "_seen"):
             setattr(self, name, getattr(self, name)[stay])
 
 

@@ -1,0 +1,143 @@
+"""Table of commands: what each calls, its summary, usage and arguments."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping
+
+from meanfield.cli import catalogue, commands, file_commands, options, transformer
+
+Handler = Callable[[Namespace], int]
+Arguments = tuple[Callable[[ArgumentParser], None], ...]
+Command = tuple[Handler | None, str, str, Arguments | Mapping[str, "Command"]]  # or the table of its own commands
+_SET = "[--set KEY=VALUE ...]"
+COMMANDS: dict[str, Command] = {
+    "run": (
+        commands.run,
+        "solve a case and write an HDF5 file",
+        f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
+        (options.case_file, options.components, options.run_options, options.quiet, options.device),
+    ),
+    "resume": (
+        commands.resume,
+        "continue from the last checkpoint of a run",
+        f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
+        (options.run_to_resume, options.components, options.until, options.quiet, options.device),
+    ),
+    "info": (
+        file_commands.info,
+        "describe a running, killed or finished run",
+        "FILE.h5 [--json | --verify]",
+        (options.run_file, options.components, options.as_json, options.verify),
+    ),
+    "plot": (
+        file_commands.plot,
+        "draw snapshots and diagnostics over time",
+        "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark]",
+        (options.run_file, options.components, options.figure_output),
+    ),
+    "mergers": (
+        file_commands.mergers,
+        "report which clusters merged, when, and the lifetime of each cluster count",
+        "FILE.h5 [-o FIGURE.png] [--json]",
+        (options.run_file, options.components, options.figure_if_named, options.as_json),
+    ),
+    "compare": (
+        file_commands.compare,
+        "distances (L1, Wasserstein) between two runs, or a density and particles",
+        "A.h5 [B.h5] [-o FIGURE.png] [--json]",
+        (
+            options.run_file,
+            options.components,
+            options.other_run,
+            options.figure_if_named,
+            options.as_json,
+        ),
+    ),
+    "sweep": (
+        commands.sweep,
+        "run a case over values of its keys, on this machine or a Dask cluster",
+        "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet]",
+        (options.sweep_options, options.components, options.quiet),
+    ),
+    "movie": (
+        file_commands.movie,
+        "animate a run, a frame for each snapshot",
+        "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
+        (options.run_file, options.components, options.movie_options, options.quiet),
+    ),
+    "view": (
+        file_commands.view,
+        "write a page for the browser, of a run, a sweep or a recorded solution",
+        "FILE.h5 [-o FILE.html] [--overwrite]",
+        (options.run_file, options.components, options.page_output),
+    ),
+    "watch": (
+        file_commands.watch,
+        "serve the page of a run while it continues, to browsers of this machine",
+        "FILE.h5",
+        (options.run_file, options.components),
+    ),
+    "export": (
+        file_commands.export,
+        "write densities for ParaView or on a regular grid, or diagnostics as a table",
+        f"FILE.h5 --to {'|'.join(options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite]",
+        (options.run_file, options.components, options.export_options),
+    ),
+    "check": (
+        commands.check,
+        "validate a case; print it resolved, with cells, memory and steps",
+        f"CASE {_SET} [--time]",
+        (options.case_file, options.timing, options.components),
+    ),
+    "cases": (
+        catalogue.cases,
+        "list the shipped cases by topic, with the time that each takes",
+        "[--search WORD]",
+        (options.search,),
+    ),
+    "new": (
+        catalogue.new,
+        "write a commented case for a manifold and a phenomenon",
+        "MANIFOLD [--phenomenon NAME] [-o FILE.toml] [--overwrite]",
+        (options.new_case,),
+    ),
+    "keys": (
+        catalogue.keys,
+        "list the keys of a case file: what each is, its range, default and an example",
+        "[PREFIX]",
+        (options.prefix,),
+    ),
+    "schema": (catalogue.schema, "print the JSON Schema of a case file, for editors", "", ()),
+    "stability": (
+        commands.stability,
+        "growth rate of each mode about the uniform density, and the critical noise",
+        f"CASE {_SET}",
+        (options.case_file, options.components),
+    ),
+    "branch": (
+        commands.branch,
+        "stationary densities over noise, beta or V, stable and unstable, through folds",
+        f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
+        (options.case_file, options.branch_options, options.figure_if_named, options.as_json),
+    ),
+    "convergence": (
+        commands.convergence,
+        "error of a run by runs on coarser meshes, and the observed order",
+        f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET}",
+        (
+            options.case_file,
+            options.components,
+            options.convergence_options,
+            options.figure_if_named,
+            options.as_json,
+        ),
+    ),
+    "selftest": (catalogue.selftest, "check this installation by small runs with exact answers", "", ()),
+    "transformer": (
+        None,
+        "read a trained Transformer's layers, and run cases by PyTorch's attention",
+        f"{'|'.join(transformer.COMMANDS)} ...",
+        transformer.COMMANDS,
+    ),
+}

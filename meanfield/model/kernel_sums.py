@@ -1,0 +1,209 @@
+"""Sums ∫ k ρ and ∫ y k ρ of a head's kernel over a density, by the transform that fits its matrices."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from meanfield.model.errors import ArgumentError
+from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
+from meanfield.model.kernel import Kernel
+from meanfield.model.layer_norm import projected
+from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.anisotropic.bilinear import Bilinear
+from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
+from solvers.transforms.uniform import share_at, uniform_share
+from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
+
+STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
+
+
+class HeadSums(Protocol):
+    """Sums of one head's kernel over a density.
+
+    log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
+    uniform     ∫ k dy / |S| · e^{−log_bound} where it is the same for all x, else of a zonal kernel as steep
+    gradient    (degrees) multipliers of G, ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
+    """
+
+    log_bound: float
+    uniform: float
+    gradient: Floats
+
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats | float, Floats, Floats]:
+        """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
+
+        They are valid where there is mass, or where ``active``, another density (cells), has some.
+        """
+        ...
+
+
+class ZonalSums:
+    """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; near uniform a part is added in closed form.
+
+    The cells' sum over the uniform density has an error O(h²), which would grow. Near uniform it is subtracted, so that
+    the uniform density is steady to the last bit; the correction vanishes for clusters, whose weak attraction to far
+    ones it would exceed: :func:`solvers.transforms.uniform.uniform_share` is its share. A mass that is 1 to rounding
+    counts as 1.
+    """
+
+    def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, include_radial: bool) -> None:
+        self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
+        radial = radial_multipliers(mesh.ambient_dimension, kernel) if include_radial else None
+        self._operator = zonal_operator(mesh, kernel, gradient, radial)
+        self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
+        self._mean = 1.0 / mesh.volume
+        self.uniform = self._kernel * self._mean
+        self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
+
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
+        masses, mean = self._masses_beside(density)
+        normalizer, vectors = self._operator.apply(masses)
+        normalizer += self._kernel * mean
+        if self._radial is not None:
+            vectors += (self._radial * mean) * self.mesh.centers
+        return self.log_bound, normalizer, vectors
+
+    def apply_to_rows(self, densities: Floats) -> tuple[float, Floats, Floats]:
+        """As ``apply``, on the circle, for densities (rows, cells): (rows, cells) and (rows, cells, d)."""
+        volumes = self.mesh.volumes
+        mean = self._rounded((densities * volumes).sum(axis=-1) * self._mean)
+        distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
+        uniform = mean * share_at(distances, mean * self.mesh.volume)
+        normalizer, vectors = self._operator.apply((densities - uniform[:, None]) * volumes)
+        normalizer += self._kernel * uniform[:, None]
+        if self._radial is not None:
+            vectors += (self._radial * uniform)[:, None, None] * self.mesh.centers
+        return self.log_bound, normalizer, vectors
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether many densities cost less than one after the other."""
+        return isinstance(self._operator, CircleZonal)
+
+    @property
+    def has_components(self) -> bool:
+        """Whether there are rings of latitude, along which vectors have components."""
+        return isinstance(self._operator, SphereZonal)
+
+    def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
+        """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
+        masses, mean = self._masses_beside(density)
+        assert isinstance(self._operator, SphereZonal)
+        normalizer, components = self._operator.apply_along_rings(masses)
+        normalizer += self._kernel * mean
+        return self.log_bound, normalizer, components.T
+
+    def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
+        """Masses of the cells beside a uniform density, and that density, ()."""
+        mean = self._rounded(self.mesh.backend.dot(density, self.mesh.volumes) * self._mean)
+        mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
+        backend.launch(backend.distances_from, mesh.cells, density, np.reshape(mean, 1), masses)
+        uniform = mean * share_at(backend.dot(masses, mesh.volumes), mean * mesh.volume)
+        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
+        return masses, uniform
+
+    def _rounded(self, mean: Floats) -> Floats:
+        """Mean densities (...), that of a mass of 1 where they are it to rounding."""
+        return np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
+
+
+class OppositeSums:
+    """k = e^{t⟨x,y⟩}, t < 0: tokens attend to their antipodes, so Z at a cluster may be e^{−2|t|} of the largest.
+
+    Harmonics would lose that to rounding, :class:`Bilinear` does not. The errors of its sums over the uniform density
+    are subtracted as in :class:`ZonalSums`: a factor of Z and a difference of N/Z, as Z varies over many decades.
+    """
+
+    def __init__(self, mesh: Mesh, steepness: float, log_gaussian_factor: float, include_radial: bool) -> None:
+        d, size = mesh.ambient_dimension, abs(steepness)
+        self.mesh, self._include_radial = mesh, include_radial
+        self._log_gaussian_factor, self.log_bound = log_gaussian_factor, size - log_gaussian_factor
+        self.gradient = exponential_gradient_multipliers(d, steepness, exponential_degree(d, size) + 1)
+        normalizer, along = exponential_multipliers(d, steepness, 2) / mesh.volume
+        self.uniform = float(normalizer)
+        self._operator = Bilinear(mesh, steepness * np.eye(d))
+        log_scale, found, vectors = self._operator.apply(mesh.volumes / mesh.volume)
+        self._normalizer_correction = normalizer * np.exp(size - log_scale) / found - 1.0
+        self._output_correction = vectors / found[:, None] - along / normalizer * mesh.centers
+
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        mesh = self.mesh
+        masses = density * mesh.volumes
+        active_masses = masses if active is None else active * mesh.volumes
+        log_scale, normalizer, vectors = self._operator.apply(masses, active_masses)
+        mass = masses.sum()
+        share = uniform_share(masses - mass / mesh.volume * mesh.volumes, mass)
+        vectors = vectors - (share * normalizer)[:, None] * self._output_correction
+        if not self._include_radial:
+            vectors = projected(mesh.centers, vectors)
+        factor = 1.0 + share * self._normalizer_correction
+        return log_scale - self._log_gaussian_factor, normalizer * factor, vectors * factor[:, None]
+
+
+class BilinearSums:
+    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices, f by the kernel."""
+
+    def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, kernel: Kernel) -> None:
+        d = mesh.ambient_dimension
+        matrix = beta * query.T @ key
+        size = float(np.linalg.norm(matrix, 2))
+        degrees = exponential_degree(d, size) + 1
+        self.mesh, self.gradient = mesh, exponential_gradient_multipliers(d, size, degrees)
+        self.uniform = float(exponential_multipliers(d, size, 1)[0]) / mesh.volume
+        self._operator = Bilinear(mesh, matrix)
+        self._source_factors = log_factors(kernel, mesh.centers, beta, key)
+        self._largest_factor = 0.0 if self._source_factors is None else float(self._source_factors.max())
+        target_factors = log_factors(kernel, mesh.centers, beta, query)
+        self._target_factors: Floats | float = 0.0 if target_factors is None else target_factors
+        self.log_bound = size if target_factors is None else 0.0
+
+    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        masses = density * self.mesh.volumes
+        active_masses = masses if active is None else active * self.mesh.volumes
+        if self._source_factors is None:
+            return self._operator.apply(masses, active_masses)
+        weights = masses * np.exp(self._source_factors - self._largest_factor)
+        log_scale, normalizer, vectors = self._operator.apply(weights, active_masses)
+        return log_scale + self._largest_factor + self._target_factors, normalizer, vectors
+
+
+def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:
+    """The sums of a head for a kernel. Raises as :func:`check_sums`."""
+    d = mesh.ambient_dimension
+    check_sums(d, beta, head, kernel)
+    query, key = multiple(head.query), multiple(head.key)
+    if query is None or key is None:
+        return BilinearSums(mesh, beta, matrix_of(head.query, d), matrix_of(head.key, d), kernel)
+    exponent, bound = steepness(beta, head), log_bound(beta, head, kernel)
+    if kernel.zonal is not None:
+        multipliers = zonal_multipliers_on(mesh, kernel, exponent)
+        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), bound, include_radial)
+    if exponent < STEEPEST_OPPOSITE:
+        return OppositeSums(mesh, exponent, abs(exponent) - bound, include_radial)
+    degrees = exponential_degree(d, exponent) + 1
+    multipliers = exponential_multipliers(d, exponent, degrees)
+    gradient = exponential_gradient_multipliers(d, exponent, degrees)
+    return ZonalSums(mesh, multipliers, gradient, bound, include_radial)
+
+
+def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:
+    """Raise ArgumentError for a head whose sums over cells of the circle (d = 2) or the sphere (d = 3) would be wrong.
+
+    A zonal kernel: query or key that is no multiple of the identity, and as :func:`check_zonal`. A kernel with a factor
+    f: log f(Ky) with a range over the sphere beyond MAX_LOG_RANGE; by the singular values of K, no mesh is needed.
+    """
+    query, key = multiple(head.query), multiple(head.key)
+    if query is not None and key is not None:
+        if kernel.zonal is not None:
+            check_zonal(dimension, kernel, steepness(beta, head))
+    elif kernel.zonal is not None:
+        raise ArgumentError("kernel", kernel.name, "another, or query and key that are multiples of the identity")
+    elif kernel.log_factor is not None:
+        lengths = np.linalg.svd(matrix_of(head.key, dimension), compute_uv=False)
+        range_ = float(np.ptp([kernel.log_factor(beta, lengths[k] ** 2) for k in (0, -1)]))
+        if range_ > MAX_LOG_RANGE:
+            expected = f"a range of log f(Ky) up to {MAX_LOG_RANGE:g} for the {kernel.name} kernel, not {range_:.4g}"
+            raise ArgumentError("beta", beta, expected)
