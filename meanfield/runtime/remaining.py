@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 from solvers.timestepping.schedules import Schedule, events_before
 
-MIN_STEPS = 8  # before the first estimate
+MIN_STEPS = 20  # before the first estimate
 MAX_MOMENTS = 512  # in memory; beyond, every second one is dropped
 
 
 class RemainingTime:
     """Estimates the remaining seconds of a run: steps or outputs to come times the seconds of the latest ones.
 
-    Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through the first moment, the
-    middle and now: q = 1 for steps of one length, q → 0 for steps that grow with time. There are at least as many steps
-    as outputs of a schedule to come, but where several outputs lie in a step, which are interpolated, it is these that
-    take the time.
+    Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through three moments: now,
+    that after a quarter of the steps, for what was before is often a start of another kind, and the one between them.
+    q = 1 for steps of one length, q → 0 for steps that grow with time. There are at least as many steps as outputs of a
+    schedule to come, but where several outputs lie in a step, which are interpolated, it is these that take the time.
     From a handover on there are as many steps as outputs, and before it no estimate is given.
 
     end          model time to which the run goes
@@ -48,8 +48,8 @@ class RemainingTime:
         """To the end, from the last moment on; None while these are too few."""
         if self._waits or self._seen <= MIN_STEPS:
             return None
-        (n0, t0, _), (n1, t1, w1) = self._moments[0], self._moments[(len(self._moments) - 1) // 2]
-        n2, t2, w2 = self._moments[-1]
+        last = len(self._moments) - 1
+        (n0, t0, _), (n1, t1, w1), (n2, t2, w2) = (self._moments[k] for k in (last // 4, (last // 4 + last) // 2, last))
         if t2 >= self._end:
             return 0.0
         seen, to_come = sum(self._events_between(t1, t2)), self._events_between(t2, self._end)

@@ -37,22 +37,28 @@ def test_steps_in_logarithmic_time() -> None:
 
 
 def test_there_are_no_fewer_steps_than_looks() -> None:
-    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [4e-5 * 2**k for k in range(9)])  # t = 0.01024
+    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [1e-8 * 2**k for k in range(21)])  # t = 0.0105
     assert remaining.seconds() == pytest.approx(999 * SECONDS)
 
 
 def test_outputs_of_two_schedules_are_at_the_same_steps() -> None:
     schedules = [Every(10.0, 1000), Every(10.0, 1000)]
-    remaining = after(RemainingTime(10.0, schedules), [4e-5 * 2**k for k in range(9)])
+    remaining = after(RemainingTime(10.0, schedules), [1e-8 * 2**k for k in range(21)])
     assert remaining.seconds() == pytest.approx(999 * SECONDS)
 
 
 def test_looks_within_steps_take_the_time() -> None:
-    """Ten interpolated looks in a step, of which there are a hundred more however long the steps become."""
-    remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k for k in range(10)])  # t = 10
-    assert remaining.seconds() == pytest.approx(100 * SECONDS / 10)
-    growing = after(RemainingTime(20.0, [Every(20.0, 200)]), [0.01 * 2**k for k in range(10)])  # t = 5.12
-    assert growing.seconds() == pytest.approx(149 * 5 * SECONDS / 50)  # 50 looks since step 4, at t = 0.16, in 5 steps
+    """Five interpolated looks in a step, of which there are ninety more however long the steps become."""
+    remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k / 2 for k in range(21)])  # t = 11
+    assert remaining.seconds() == pytest.approx(90 * SECONDS / 5)
+    growing = after(RemainingTime(20.0, [Every(20.0, 200)]), [1e-5 * 2**k for k in range(21)])  # t = 10.49
+    assert growing.seconds() == pytest.approx(96 * 8 * SECONDS / 104)  # 104 looks since step 12, t = 0.041, in 8 steps
+
+
+def test_a_start_of_another_kind_is_forgotten() -> None:
+    """A quarter of steps a thousand times as short, as before a run has left its initial state."""
+    times = [1e-4 * (k + 1) for k in range(10)] + [1e-3 + 0.1 * (k + 1) for k in range(31)]  # t = 3.1
+    assert after(RemainingTime(10.0, []), times).seconds() == pytest.approx(69 * SECONDS, rel=1e-2)
 
 
 def test_few_steps_say_nothing() -> None:
@@ -72,7 +78,7 @@ def test_from_a_handover_on_steps_are_looks() -> None:
 
 
 def test_at_the_end_nothing_remains() -> None:
-    assert after(RemainingTime(0.5, []), [0.05 * (k + 1) for k in range(10)]).seconds() == 0.0
+    assert after(RemainingTime(0.5, []), [0.05 * (k + 1) for k in range(30)]).seconds() == 0.0
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps")])
