@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
+import scipy
 
 from ..mesh.mesh import Floats
 from .bessel import bessel_ratios
@@ -44,8 +44,8 @@ def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) 
 def _absolute(dimension: int, beta: float, spectrum: tuple[float, Floats]) -> Floats:
     """Times c_0 e^{−|β|} by I_ν itself: log c_0 is of size |β|, and so are its roundings."""
     nu, size = dimension / 2 - 1, abs(beta)
-    surface = 2 * np.pi ** (nu + 1) / special.gamma(nu + 1)
-    mean = special.gamma(nu + 1) * (2 / size) ** nu * special.ive(nu, size) if size else 1.0
+    surface = 2 * np.pi ** (nu + 1) / scipy.special.gamma(nu + 1)
+    mean = scipy.special.gamma(nu + 1) * (2 / size) ** nu * scipy.special.ive(nu, size) if size else 1.0
     return np.asarray(surface * mean * spectrum[1])
 
 

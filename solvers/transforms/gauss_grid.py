@@ -6,8 +6,8 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
 
 from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Integers
@@ -24,7 +24,7 @@ class GaussGrid:
 
     def __init__(self, degree: int) -> None:
         rings, count = degree + 1, 2 * degree + 2
-        z, weights = (values[::-1] for values in roots_legendre(rings))
+        z, weights = (values[::-1] for values in scipy.special.roots_legendre(rings))
         phi = (np.arange(count) + 0.5) * (2 * np.pi / count)
         self.ring_axis: tuple[Floats, Floats] = np.sqrt(1 - z * z), z.copy()
         sine = self.ring_axis[0][:, None]

@@ -10,7 +10,7 @@ function of degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Mer
 from __future__ import annotations
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from ..backends.cpu import WORKERS, launch
 from ..backends.protocol import Array
@@ -92,21 +92,21 @@ def _to_grid(modes: Complexes, degree: int) -> Floats:
     """Values on the grid of 2 degree + 2 angles along each axis; its one wave that is neither k nor −k is not there."""
     count = 2 * degree + 2
     if modes.ndim == 2:
-        on_circle: Floats = fft.irfft(modes, count, workers=WORKERS)
+        on_circle: Floats = scipy.fft.irfft(modes, count, workers=WORKERS)
         return on_circle
     spectrum = np.zeros((len(modes), count, degree + 1), dtype=complex)
     spectrum[:, : degree + 1], spectrum[:, -degree:] = np.split(modes, [degree + 1], axis=1)
-    rows = fft.ifft(spectrum, axis=1, overwrite_x=True, workers=WORKERS)
-    grid: Floats = fft.irfft(rows, count, workers=WORKERS)
+    rows = scipy.fft.ifft(spectrum, axis=1, overwrite_x=True, workers=WORKERS)
+    grid: Floats = scipy.fft.irfft(rows, count, workers=WORKERS)
     return grid
 
 
 def _to_modes(values: Floats, degree: int) -> Complexes:
     """The modes up to the degree of values on the grid."""
-    rows: Complexes = fft.rfft(values, norm="forward", workers=WORKERS)[..., : degree + 1]
+    rows: Complexes = scipy.fft.rfft(values, norm="forward", workers=WORKERS)[..., : degree + 1]
     if values.ndim == 2:
         return rows
-    modes = fft.fft(rows, axis=1, norm="forward", overwrite_x=True, workers=WORKERS)
+    modes = scipy.fft.fft(rows, axis=1, norm="forward", overwrite_x=True, workers=WORKERS)
     return np.concatenate([modes[:, : degree + 1], modes[:, -degree:]], axis=1)
 
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import scipy
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
-from scipy import fft, special
 
 from ..backends.cpu import WORKERS, launch, spreading
 from ..mesh.mesh import Floats
@@ -58,7 +58,7 @@ class NonuniformTransform:
             raise ValueError(f"tolerance = {tolerance}: expected {MIN_TOLERANCE} to 0.1")
         self.degree, self.axes, self.count = degree, len(angles), angles.shape[1]
         self._width = window_width(tolerance)
-        nodes = fft.next_fast_len(max(int(_OVERSAMPLING * (2 * degree + 1)), 2 * spreading.LANES), real=True)
+        nodes = scipy.fft.next_fast_len(max(int(_OVERSAMPLING * (2 * degree + 1)), 2 * spreading.LANES), real=True)
         self._shape = (nodes if self.axes == 2 else 1, nodes)
         self._polynomials, self._factors = window_polynomials(self._width), _factors(self._width, degree, nodes)
         self._sort(np.ascontiguousarray(angles, dtype=float))
@@ -98,11 +98,11 @@ class NonuniformTransform:
                 self._order, self._cells, self._offsets, row, self._bands, self._buffer,
             )  # fmt: skip
             launch(spreading.add_bands, self._buffer.size, self._bands, self._buffer, grid)
-        modes: Complexes = fft.rfft(grids, axis=2, workers=WORKERS)[..., : self.degree + 1]
+        modes: Complexes = scipy.fft.rfft(grids, axis=2, workers=WORKERS)[..., : self.degree + 1]
         modes *= self._factors[: self.degree + 1]
         if self.axes == 1:
             return modes[:, 0]
-        modes = fft.fft(modes, axis=1, overwrite_x=True, workers=WORKERS)
+        modes = scipy.fft.fft(modes, axis=1, overwrite_x=True, workers=WORKERS)
         modes = np.concatenate([modes[:, : self.degree + 1], modes[:, -self.degree :]], axis=1)
         modes *= self._factors[:, None]
         return modes
@@ -116,9 +116,9 @@ class NonuniformTransform:
         else:
             scaled = modes * self._factors[:, None]
             used[:, : self.degree + 1], used[:, -self.degree :] = np.split(scaled, [self.degree + 1], axis=1)
-            used[:] = fft.ifft(used, axis=1, norm="forward", workers=WORKERS)
+            used[:] = scipy.fft.ifft(used, axis=1, norm="forward", workers=WORKERS)
         used *= self._factors[: self.degree + 1]
-        grids = fft.irfft(spectrum, self._shape[1], axis=2, norm="forward", overwrite_x=True, workers=WORKERS)
+        grids = scipy.fft.irfft(spectrum, self._shape[1], axis=2, norm="forward", overwrite_x=True, workers=WORKERS)
         beyond = ((0, 0), (0, spreading.LANES if self.axes == 2 else 0), (0, spreading.LANES))
         values = np.empty((len(modes), self.count))
         launch(
@@ -153,7 +153,7 @@ def window_polynomials(width: int) -> Floats:
     u = (2 * nodes + t[:, None] + 1 - width) / width
     root = np.sqrt(1 - u**2)
     fall = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
-    series = fft.dct(special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV
+    series = scipy.fft.dct(scipy.special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV
     series[0] /= 2
     degrees = int(np.flatnonzero(np.abs(series).max(axis=1) < _ROUNDING)[0])
     polynomials = np.zeros((degrees, spreading.LANES))

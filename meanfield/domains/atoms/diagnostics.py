@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from meanfield.clusters.pairs import close_pairs, pairs_of_points
 from meanfield.diagnostics.table import heaviest
@@ -56,7 +56,7 @@ def power(sample: AtomSample) -> Floats:
     if x.shape[1] == 2:
         sizes, waves = np.where(l == 0, 1.0, 2.0), np.cos(l * np.arccos(cosines))
     else:
-        sizes, waves = 2.0 * l + 1.0, special.eval_legendre(l, cosines)
+        sizes, waves = 2.0 * l + 1.0, scipy.special.eval_legendre(l, cosines)
     return np.asarray(np.einsum("lij,i,j->l", sizes * waves, m, m))
 
 

@@ -3,8 +3,8 @@
 import os
 
 import numpy as np
+import scipy
 from numpy.typing import DTypeLike
-from scipy import fft, special
 
 from ..protocol import Array
 from .caching import compiled
@@ -57,12 +57,12 @@ def to_host(array):
 
 def rfft(values):
     """Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis."""
-    return fft.rfft(values, workers=workers_for(values.size))
+    return scipy.fft.rfft(values, workers=workers_for(values.size))
 
 
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
-    return fft.irfft(spectrum, count, norm=norm, overwrite_x=True, workers=workers_for(spectrum.size))
+    return scipy.fft.irfft(spectrum, count, norm=norm, overwrite_x=True, workers=workers_for(spectrum.size))
 
 
 def sums_at(places, amounts, count):
@@ -94,9 +94,9 @@ def _dot_of_parts(worker, workers, one, other, sums):
 
 def erf(values):
     """2/√π ∫₀ˣ e^{−t²} dt of each value."""
-    return special.erf(values)
+    return scipy.special.erf(values)
 
 
 def erfc(values):
     """1 − erf of each value."""
-    return special.erfc(values)
+    return scipy.special.erfc(values)
