@@ -39,7 +39,7 @@ class Attention:
 
     ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the fastest
     growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree``: that
-    mode's degree.
+    mode's degree; ``sums``: those of each head's kernel; ``log_rescaling``: log of the divisor of unnormalized sums.
     The cells' masses count as points at the cell centers. Raises ArgumentError for another mesh, a beta
     that is not finite, an unknown normalization or kernel, and matrices that do not fit.
     """
@@ -67,15 +67,15 @@ class Attention:
         self.mesh, self.beta, self.rescaled = mesh, beta, rescaled
         self.heads = tuple(heads)
         include_radial = include_radial or not all(head.is_scalar for head in heads)
-        self._sums: list[HeadSums] = [head_sums(mesh, beta, head, self.kernel, include_radial) for head in heads]
+        self.sums: list[HeadSums] = [head_sums(mesh, beta, head, self.kernel, include_radial) for head in heads]
         two_sided = self.normalization.is_two_sided
         back = [transposed(head, self.kernel) if two_sided else None for head in heads]
         self._back = [None if head is None else head_sums(mesh, beta, head, self.kernel, False) for head in back]
         self.tangent = not include_radial
-        self.log_bound = max(sums.log_bound for sums in self._sums)
+        self.log_bound = max(sums.log_bound for sums in self.sums)
         self.normalization.check_range(beta, self.log_bound, rescaled)
-        self._log_rescaling = self.log_bound if rescaled else 0.0  # log of the divisor of unnormalized sums
-        responses = [self._response(head, sums) for head, sums in zip(heads, self._sums, strict=True)]
+        self.log_rescaling = self.log_bound if rescaled else 0.0
+        responses = [self._response(head, sums) for head, sums in zip(heads, self.sums, strict=True)]
         rates = linear_rates(mesh.ambient_dimension, np.sum(np.abs(responses), axis=0))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
@@ -90,10 +90,10 @@ class Attention:
         """
         if not self.tangent or self.normalization.is_two_sided:
             return None
-        if not all(isinstance(sums, ZonalSums) and sums.has_components for sums in self._sums):
+        if not all(isinstance(sums, ZonalSums) and sums.has_components for sums in self.sums):
             return None
         output = None
-        for head, sums in zip(self.heads, self._sums, strict=True):
+        for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
             added = self._normalized(head, sums.apply_along_rings(density), normalizer)
             output = added if output is None else output + added
@@ -108,13 +108,13 @@ class Attention:
     @property
     def takes_rows(self) -> bool:
         """Whether :meth:`of_rows` is less work than one density after the other: on the circle, by FFTs alone."""
-        zonal = all(isinstance(sums, ZonalSums) and sums.takes_rows for sums in self._sums)
+        zonal = all(isinstance(sums, ZonalSums) and sums.takes_rows for sums in self.sums)
         return zonal and not self.normalization.is_two_sided
 
     def of_rows(self, densities: Floats) -> tuple[Floats, Floats]:
         """As :meth:`normalizer_and_output` for densities (rows, cells), each whatever the others; if ``takes_rows``."""
         normalizer, output = np.zeros_like(densities), None
-        for head, sums in zip(self.heads, self._sums, strict=True):
+        for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
             added = self._normalized(head, sums.apply_to_rows(densities), normalizer)
             output = added if output is None else output + added
@@ -126,7 +126,7 @@ class Attention:
         if density.shape != (self.mesh.cells,):
             raise ArgumentError("density", density.shape, f"shape ({self.mesh.cells},), as the mesh has cells")
         output = None
-        for each in zip(self.heads, self._sums, self._back, strict=True):
+        for each in zip(self.heads, self.sums, self._back, strict=True):
             added = self._attend(*each, density, normalizer)
             output = added if output is None else np.add(output, added, out=output)
             del added  # the next head's sums are made in its place
@@ -144,7 +144,7 @@ class Attention:
         """A of one head by its sums, in the place of N; its part of Z is added to ``total`` unless that is None."""
         log_scale, normalizer, numerator = sums
         shape = numerator.shape
-        found = self.normalization(sums, self._log_rescaling, reach=1.0).reshape(-1, shape[-1])
+        found = self.normalization(sums, self.log_rescaling, reach=1.0).reshape(-1, shape[-1])
         if total is not None:
             total += normalizer * (head.weight * np.exp(log_scale - self.log_bound))
         return head.values(found, head.weight).reshape(shape)
@@ -152,7 +152,7 @@ class Attention:
     def _response(self, head: Head, sums: HeadSums) -> Floats:
         """(degrees) c_l of :func:`linear_rates`, as if Q, K and V were their norms."""
         relative = self.normalization.is_relative
-        scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self._log_rescaling)
-        response = np.zeros(1 + max(len(other.gradient) for other in self._sums))
+        scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self.log_rescaling)
+        response = np.zeros(1 + max(len(other.gradient) for other in self.sums))
         response[: len(sums.gradient)] = head.weight * head.value_norm * scale * sums.gradient / self.mesh.volume
         return response

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -133,6 +134,15 @@ def multiple(matrix: Factor) -> float | None:
     if square.shape[0] != square.shape[1] or square[0, 1:].any() or square[-1, -1] != scale:
         return None  # of large matrices the comparison below takes long
     return scale if np.array_equal(square, scale * np.eye(len(square))) else None
+
+
+def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
+    """w V of a head for each row: (rows, 1, 1) where all are multiples of the identity, else (rows, d, d) of w Vᵀ."""
+    scales = [multiple(head.value) if head.out is None else None for head in heads]
+    known = [scale for scale in scales if scale is not None]
+    if len(known) == len(heads):
+        return np.array([head.weight * scale for head, scale in zip(heads, known, strict=True)])[:, None, None]
+    return np.stack([head.weight * head.value_matrix(dimension).T for head in heads])
 
 
 def applied(factor: Factor, points: Floats) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -52,62 +54,88 @@ class ZonalSums:
     def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, include_radial: bool) -> None:
         self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
         radial = radial_multipliers(mesh.ambient_dimension, kernel) if include_radial else None
-        self._operator = zonal_operator(mesh, kernel, gradient, radial)
-        self._kernel, self._radial = float(kernel[0]), None if radial is None else float(radial[0])
-        self._mean = 1.0 / mesh.volume
-        self.uniform = self._kernel * self._mean
+        self.operator = zonal_operator(mesh, kernel, gradient, radial)  # and the multipliers of degree 0:
+        self.kernel, self.radial = float(kernel[0]), None if radial is None else float(radial[0])
+        self.uniform = self.kernel * (1.0 / mesh.volume)
         self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
 
     def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
         masses, mean = self._masses_beside(density)
-        normalizer, vectors = self._operator.apply(masses)
-        normalizer += self._kernel * mean
-        if self._radial is not None:
-            vectors += (self._radial * mean) * self.mesh.centers
+        normalizer, vectors = self.operator.apply(masses)
+        normalizer += self.kernel * mean
+        if self.radial is not None:
+            vectors += (self.radial * mean) * self.mesh.centers
         return self.log_bound, normalizer, vectors
 
-    def apply_to_rows(self, densities: Floats) -> tuple[float, Floats, Floats]:
+    def apply_to_rows(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
         """As ``apply``, on the circle, for densities (rows, cells): (rows, cells) and (rows, cells, d)."""
-        volumes = self.mesh.volumes
-        mean = self._rounded((densities * volumes).sum(axis=-1) * self._mean)
-        distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
-        uniform = mean * share_at(distances, mean * self.mesh.volume)
-        normalizer, vectors = self._operator.apply((densities - uniform[:, None]) * volumes)
-        normalizer += self._kernel * uniform[:, None]
-        if self._radial is not None:
-            vectors += (self._radial * uniform)[:, None, None] * self.mesh.centers
-        return self.log_bound, normalizer, vectors
+        return self._rows.apply(densities)
+
+    @cached_property
+    def _rows(self) -> ZonalRows:
+        return ZonalRows([self])
 
     @property
     def takes_rows(self) -> bool:
         """Whether many densities cost less than one after the other."""
-        return isinstance(self._operator, CircleZonal)
+        return isinstance(self.operator, CircleZonal)
 
     @property
     def has_components(self) -> bool:
         """Whether there are rings of latitude, along which vectors have components."""
-        return isinstance(self._operator, SphereZonal)
+        return isinstance(self.operator, SphereZonal)
 
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
         """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
         masses, mean = self._masses_beside(density)
-        assert isinstance(self._operator, SphereZonal)
-        normalizer, components = self._operator.apply_along_rings(masses)
-        normalizer += self._kernel * mean
+        assert isinstance(self.operator, SphereZonal)
+        normalizer, components = self.operator.apply_along_rings(masses)
+        normalizer += self.kernel * mean
         return self.log_bound, normalizer, components.T
 
     def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
         """Masses of the cells beside a uniform density, and that density, ()."""
-        mean = self._rounded(self.mesh.backend.dot(density, self.mesh.volumes) * self._mean)
+        mean = _rounded(self.mesh.backend.dot(density, self.mesh.volumes) * (1.0 / self.mesh.volume), self.mesh)
         mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
         backend.launch(backend.distances_from, mesh.cells, density, np.reshape(mean, 1), masses)
         uniform = mean * share_at(backend.dot(masses, mesh.volumes), mean * mesh.volume)
         backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
         return masses, uniform
 
-    def _rounded(self, mean: Floats) -> Floats:
-        """Mean densities (...), that of a mass of 1 where they are it to rounding."""
-        return np.where(np.abs(mean - self._mean) <= 1e-12 * self._mean, self._mean, mean)
+
+class ZonalRows:
+    """Sums of densities (rows, cells) on one circle, each row by its own part, or all by the only one."""
+
+    def __init__(self, parts: Sequence[ZonalSums]) -> None:
+        self.mesh = parts[0].mesh
+        operators = [part.operator for part in parts if isinstance(part.operator, CircleZonal)]
+        self._operator = CircleZonal.of_rows(operators)
+        self._kernel = _column([part.kernel for part in parts])
+        self._log_bound = _column([part.log_bound for part in parts])
+        radial = [part.radial for part in parts if part.radial is not None]
+        self._radial = _column(radial) if radial else None
+
+    def apply(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
+        """log_scale s (rows, 1) or (1, 1), Z e^{−s} (rows, cells) and ∫ y k ρ dy e^{−s} (rows, cells, d)."""
+        mesh, volumes = self.mesh, self.mesh.volumes
+        mean = _rounded((densities * volumes).sum(axis=-1) * (1.0 / mesh.volume), mesh)
+        distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
+        uniform = (mean * share_at(distances, mean * mesh.volume))[:, None]
+        normalizer, vectors = self._operator.apply((densities - uniform) * volumes)
+        normalizer += self._kernel * uniform
+        if self._radial is not None:
+            vectors += (self._radial * uniform)[..., None] * mesh.centers
+        return self._log_bound, normalizer, vectors
+
+
+def _column(numbers: Sequence[float]) -> Floats:
+    return np.array(numbers)[:, None]
+
+
+def _rounded(mean: Floats, mesh: Mesh) -> Floats:
+    """Mean densities (...), that of a mass of 1 where they are it to rounding."""
+    one = 1.0 / mesh.volume
+    return np.where(np.abs(mean - one) <= 1e-12 * one, one, mean)
 
 
 class OppositeSums:

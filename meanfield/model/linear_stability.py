@@ -123,6 +123,13 @@ class HasRates(Protocol):
     rate_degree: int
 
 
+def linear_step(attention: HasRates, noise: float, dimension: int) -> float:
+    """The longest step near the uniform density, 1/(ACCURACY · the fastest rate)."""
+    degree = attention.rate_degree
+    fastest = attention.rate + noise * degree * (degree + dimension - 2)
+    return 1.0 / (ACCURACY * fastest) if fastest > 0 else np.inf
+
+
 class LinearRegime:
     """A term without a rate of change: bounds the time step by the fastest of |λ_l| + κ l(l + d − 2).
 
@@ -133,10 +140,7 @@ class LinearRegime:
     """
 
     def __init__(self, attention: HasRates, noise: float, dimension: int, is_near: Callable[[Floats], Near]) -> None:
-        degree = attention.rate_degree
-        fastest = attention.rate + noise * degree * (degree + dimension - 2)
-        self._step = 1.0 / (ACCURACY * fastest) if fastest > 0 else np.inf
-        self._is_near = is_near
+        self._step, self._is_near = linear_step(attention, noise, dimension), is_near
 
     def prepare(self, time: float, values: Floats) -> Step:
         return np.where(self._is_near(values), self._step, np.inf)

@@ -247,6 +247,16 @@ class Advection:
             self._outflow, dt, rate,
         )  # fmt: skip
 
+    def fastest_of_copies(self, values: Floats, copies: int) -> Floats:
+        """(copies,) 1/the largest stable step of each copy of a stack of meshes, as of the last ``prepare``."""
+        outflow = np.where(values <= self._occupied[0], 0.0, self._outflow).reshape(copies, -1)
+        return np.asarray(outflow.max(axis=1))
+
+    def scale_copies(self, factors: Floats) -> None:
+        """Multiply the velocity of the last ``prepare`` by a number ≥ 0 for each copy of a stack, (copies,)."""
+        for array in (self._sent, self._outflow):
+            array.reshape(len(factors), -1)[...] *= factors[:, None]
+
     def _outgoing_flux_on_curve(self, density: Floats, velocity: Floats, occupied: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)

@@ -76,7 +76,7 @@ class DensityIntegrator(SplitIntegrator):
 
     def step(self, state: State, target: float) -> StepResult:
         begin, values = state.time, state.values
-        attempts = _Attempts(state.dt, self._begin_step(state), least=MIN_STEP * float(np.spacing(begin)))
+        attempts = Attempts(state.dt, self._begin_step(state), least=MIN_STEP * float(np.spacing(begin)))
         while True:
             dt, reached = step_to_target(begin, target, attempts.longest)
             try:
@@ -129,9 +129,14 @@ class DensityIntegrator(SplitIntegrator):
         allowed = norms(change, size)
         if end.explicit is not None:
             allowed += OPPOSED_PART * dt * norms(end.explicit, size)
-        allowed = self._tolerance * (allowed + OTHERS_PART * allowed.max()) + self._rounding
-        ratio = float((norms(error, size) / allowed).max())
-        return ratio if math.isfinite(ratio) else math.inf
+        return float(error_ratio(norms(error, size), allowed, self._tolerance, self._rounding))
+
+
+def error_ratio(error: Floats, change: Floats, rtol: float, rounding: float) -> Floats:
+    """(...) the error of a step over what is allowed, by norms (..., 2) of its moments; ∞ where that is not finite."""
+    allowed = rtol * (change + OTHERS_PART * change.max(axis=-1, keepdims=True)) + rounding
+    ratio = (error / allowed).max(axis=-1)
+    return np.where(np.isfinite(ratio), ratio, np.inf)
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ class _Measured:
     explicit: Floats | None
 
 
-class _Attempts:
+class Attempts:
     """Attempts of a step, each shorter than the one before, and the next step to try.
 
     Where an error does not fall with the step it is not of time, and the longest step that errs no more is taken after

@@ -103,6 +103,14 @@ def is_reached(due: float, time: float) -> bool:
     return due <= time + TIME_RTOL * abs(time)
 
 
+def times_until(schedule: Schedule, end: float) -> list[float]:
+    """All times of a schedule up to the end."""
+    times: list[float] = []
+    while is_reached(due := schedule.due(len(times)), end):
+        times.append(due)
+    return times
+
+
 def next_time(dues: Iterable[float], until: float) -> float:
     """The first of the due times and ``until``; ``until`` itself where the two are equal but for rounding."""
     first = min(dues, default=math.inf)

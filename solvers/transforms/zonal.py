@@ -5,7 +5,8 @@ A zonal kernel acts on harmonics of degree l as a number, its multiplier c_l; th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -104,6 +105,13 @@ class CircleZonal:
         self._kernels = to_device(scipy.fft.rfft(np.stack(kernels)))
         self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
+    @classmethod
+    def of_rows(cls, operators: Sequence[CircleZonal]) -> CircleZonal:
+        """The operators of as many rows of masses (rows, cells), on one circle: each row has its own kernels."""
+        rows = copy(operators[0])
+        rows._kernels = np.stack([operator._kernels for operator in operators])
+        return rows
+
     def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
         angle = float(self.mesh.volumes[0]) * np.arange(self.mesh.cells, dtype=np.float64)
         values = np.zeros(self.mesh.cells)
@@ -114,7 +122,7 @@ class CircleZonal:
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         backend, cells = self.mesh.backend, self.mesh.cells
         found = backend.irfft(backend.rfft(masses)[..., None, :] * self._kernels, cells)
-        values, slope, *radial = (found[..., k, :] for k in range(len(self._kernels)))
+        values, slope, *radial = (found[..., k, :] for k in range(self._kernels.shape[-2]))
         vectors = slope[..., None] * self._tangent
         for part in radial:
             vectors += part[..., None] * self.mesh.centers

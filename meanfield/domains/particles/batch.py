@@ -19,7 +19,7 @@ from meanfield.model.normalization import NORMALIZATIONS
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.adaptive.systems import Systems
-from solvers.timestepping.schedules import Schedule, is_reached
+from solvers.timestepping.schedules import Schedule, times_until
 
 MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays stay in a core's caches
 
@@ -105,12 +105,7 @@ def _masses(problem: Problem) -> Floats:
 
 def _dues(schedules: Sequence[Schedule], ends: Floats) -> Floats:
     """(systems, times), infinite after the last."""
-    rows = []
-    for schedule, end in zip(schedules, ends, strict=True):
-        row: list[float] = []
-        while is_reached(due := schedule.due(len(row)), end):
-            row.append(due)
-        rows.append(row)
+    rows = [times_until(schedule, end) for schedule, end in zip(schedules, ends, strict=True)]
     dues = np.full((len(rows), max(map(len, rows)) + 1), np.inf)
     for k, row in enumerate(rows):
         dues[k, : len(row)] = row

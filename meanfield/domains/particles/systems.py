@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from meanfield.domains.particles.velocity import ParticleVelocity
-from meanfield.model.heads import matrix_of, multiple
+from meanfield.model.heads import matrix_of, multiple, values_of_rows
 from meanfield.model.normalization import NORMALIZATIONS
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.adaptive.systems import Indices
@@ -89,12 +89,7 @@ class _HeadOfAll:
                 [(b * matrix_of(h.query, d)).T @ matrix_of(h.key, d) for b, h in zip(betas, heads, strict=True)]
             )
         )
-        scales = [multiple(head.value) for head in heads]
-        self._values = (
-            np.array([head.weight * v for head, v in zip(heads, scales, strict=True)])[:, None, None]  # type: ignore[operator]
-            if None not in scales
-            else np.stack([head.weight * matrix_of(head.value, d).T for head in heads])
-        )
+        self._values = values_of_rows(heads, d)
 
     def towards(self, which: Indices, points: Floats) -> Floats:
         """b of e^{⟨b, y⟩}, (k, n, d)."""

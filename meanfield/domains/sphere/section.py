@@ -119,6 +119,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
     aliases: ClassVar = ("S1",)
     measure: ClassVar = ("rad", "density of tokens with respect to surface area")
     mesh: ClassVar = "solvers.mesh.mesh:circle"
+    batch: ClassVar = "meanfield.domains.sphere.batch:BATCH"
     ambient: ClassVar = 2
     formula: ClassVar = ("x", "y", "phi")
     space: ClassVar = "S1"

@@ -47,7 +47,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
 
     @lru_cache(maxsize=2)
     def velocity(interval: int, mesh: Mesh) -> Velocity:
-        return _velocity(case, mesh, heads.of_interval(interval))
+        return velocity_of(case, mesh, heads.of_interval(interval))
 
     def velocity_at(time: float) -> Velocity:
         return velocity(heads.interval_at(time), mesh)
@@ -117,7 +117,7 @@ def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity])
     return fixed(LayerIntegrator(layer, mesh.backend.to_device)), prepare
 
 
-def _velocity(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
+def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
     """X[ρ] with the given heads; tokens on a sphere of radius g attend as on the unit sphere with β g²."""
     attention, stabilizers = case.attention, case.stabilizers
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)

@@ -1,0 +1,161 @@
+"""Many cases of densities on the circle solved together in one array: cases that differ in β, seeds, V and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+
+from meanfield.case.case import Case
+from meanfield.diagnostics.table import Diagnostics
+from meanfield.domains.common.batch import Batch, Tables
+from meanfield.domains.common.model_of_case import heads_by_interval
+from meanfield.domains.common.problem import Problem
+from meanfield.domains.sphere.rows import VelocityOfRows, longest_steps
+from meanfield.domains.sphere.setup import velocity_of
+from meanfield.equation import Velocity
+from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.model.normalization import NORMALIZATIONS
+from meanfield.simulation import snapshot_schedule
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.timestepping.adaptive.densities import DensitySystems
+from solvers.timestepping.adaptive.systems import Indices
+from solvers.timestepping.schedules import Schedule, times_until
+from solvers.timestepping.steppers import STEPPERS
+
+MAX_CELLS, MAX_SYSTEMS = 1 << 14, 32  # of a batch: its arrays stay in a core's caches, and workers share a sweep
+MAX_STATES = 64  # looks at a system that are kept until its diagnostics are computed
+
+
+def batch_key(case: Case) -> Hashable | None:
+    """What cases have to share to be solved together; None for a case that is solved alone.
+
+    Alone are those in single precision, with labels, noise, a reaction, a handover, layers, a stop condition, matrices
+    by layer, Q or K other than multiples of the identity, and two-sided attention.
+    """
+    attention, stabilizers, time = case.attention, case.stabilizers, case.time
+    heads = attention.all_heads
+    apart = (
+        time.method not in STEPPERS
+        or time.stop is not None
+        or case.domain.in_single
+        or case.domain.labels is not None
+        or case.hand_over is not None
+        or case.reaction is not None
+        or case.noise_on_unit_sphere != 0
+        or attention.file is not None
+        or NORMALIZATIONS[attention.normalization].is_two_sided
+        or LAYER_NORMS[stabilizers.layer_norm].parameter == "switch"
+    )
+    if apart:
+        return None
+    norm = stabilizers.layer_norm, stabilizers.alpha
+    rule = attention.normalization, attention.rescaled, len(heads), case.feed_forward is None
+    return case.domain.resolution, norm, rule, time.method, time.cfl
+
+
+def batch_size(case: Case) -> int:
+    """How many such cases go into one array."""
+    return max(1, min(MAX_SYSTEMS, MAX_CELLS // case.domain.cells_and_width()[0]))
+
+
+def solve_batch(
+    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule]
+) -> Iterator[tuple[int, Tables | None]]:
+    """Numbers of the cases, as they end, with "time" and the diagnostics over time; None where a case has to go alone.
+
+    cases      of one `batch_key`
+    problems   of each, set up
+    schedules  when the diagnostics of each are due
+    The error of each is controlled for itself. A case whose step is lost is given up here: solved alone it says why.
+    """
+    velocities = _velocities(cases, problems)
+    for tangent in (True, False):
+        group = [k for k, one in enumerate(velocities) if one.attention.takes_rows and one.attention.tangent == tangent]
+        if group:
+            found = _solve(
+                [cases[k] for k in group], [problems[k] for k in group], [schedules[k] for k in group],
+                [velocities[k] for k in group],
+            )  # fmt: skip
+            yield from ((group[k], tables) for k, tables in found)
+    yield from ((k, None) for k, velocity in enumerate(velocities) if not velocity.attention.takes_rows)
+
+
+def _velocities(cases: Sequence[Case], problems: Sequence[Problem]) -> list[Velocity]:
+    """X of each; cases of the same attention share it."""
+    found: dict[str, Velocity] = {}
+    for case, problem in zip(cases, problems, strict=True):
+        name = repr((case.attention, case.stabilizers, case.feed_forward))
+        if name not in found:
+            found[name] = velocity_of(case, _mesh_of(problem), heads_by_interval(case).of_interval(0))
+    return [found[repr((case.attention, case.stabilizers, case.feed_forward))] for case in cases]
+
+
+def _mesh_of(problem: Problem) -> Mesh:
+    assert isinstance(problem.space, Mesh)
+    return problem.space
+
+
+def _solve(
+    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule], velocities: Sequence[Velocity]
+) -> Iterator[tuple[int, Tables | None]]:
+    def some(which: Indices) -> list[Velocity]:
+        return [velocities[k] for k in which.tolist()]
+
+    ends = [case.time.end for case in cases]
+    systems = DensitySystems(
+        _mesh_of(problems[0]),
+        np.stack([problem.initial() for problem in problems]),
+        lambda which: VelocityOfRows(some(which)),
+        lambda which: longest_steps(some(which)),
+        np.array(ends),
+        met=[times_until(snapshot_schedule(case), end) for case, end in zip(cases, ends, strict=True)],
+        dues=[times_until(schedule, end) for schedule, end in zip(schedules, ends, strict=True)],
+        stepper=cases[0].time.method,
+        cfl=cases[0].time.cfl,
+    )
+    samples = [
+        _Samples(problem.diagnostics(case.output.diagnostics or (), None))
+        for case, problem in zip(cases, problems, strict=True)
+    ]
+    with np.errstate(all="ignore"):
+        _add(samples, systems.start())
+        waiting = set(range(len(cases)))
+        while waiting:
+            _add(samples, systems.step())
+            gone = waiting - set(systems.running.tolist())
+            waiting -= gone
+            for number in sorted(gone):
+                yield number, None if number in systems.lost else samples[number].tables()
+
+
+def _add(samples: Sequence[_Samples], looks: Iterator[tuple[int, float, Floats]]) -> None:
+    for number, time, values in looks:
+        samples[number].add(time, values)
+
+
+class _Samples:
+    """The diagnostics of one case over time, computed for some states at once."""
+
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self._diagnostics, self._times, self._states = diagnostics, list[float](), list[Floats]()
+        self._parts: list[Tables] = []
+
+    def add(self, time: float, values: Floats) -> None:
+        self._times.append(time)
+        self._states.append(values)
+        if len(self._times) == MAX_STATES:
+            self._compute()
+
+    def _compute(self) -> None:
+        if self._times:
+            columns = self._diagnostics.of_states(self._times, self._states)
+            self._parts.append({"time": np.array(self._times), **columns})
+            self._times, self._states = [], []
+
+    def tables(self) -> Tables:
+        self._compute()
+        return {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
+
+
+BATCH = Batch(batch_key, batch_size, solve_batch)

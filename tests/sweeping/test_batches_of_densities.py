@@ -1,0 +1,102 @@
+"""Densities on the circle solved together in one array: the same results as one by one, and which cases those are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from meanfield.case.case import Case
+from meanfield.case.load import parse
+from meanfield.domains.sphere.batch import BATCH
+from meanfield.running import run_in_memory
+from meanfield.simulation import sample_schedule, set_up
+from meanfield.sweeping.tasks import Work
+from meanfield.sweeping.together import merged, solve_task
+
+DENSITY = """
+domain = {manifold = "circle", resolution = 64}
+attention = {beta = 4.0}
+initial = {kind = "perturbed", amplitude = 0.1}
+time = {end = 4.0}
+output = {snapshots = 3, samples = 8}
+"""
+ROTATED = "attention.heads=[{weight=0.4},{query=[[1.2,0],[0,1.2]],value=[[0,-1],[1,0]],weight=0.6}]"
+PAIR = 'initial={kind="points",points=[[1,0],[-0.99,0.02]],masses=[0.6,0.4]}'
+SAME = 1e-10  # steps are those of each alone, so that rounding alone is between them
+SETTINGS: dict[str, list[str]] = {
+    "softmax": [],
+    "unnormalized": ["attention.normalization=unnormalized", "attention.beta=1"],
+    "rescaled": ["attention.normalization=unnormalized", "attention.rescaled=true"],
+    "gaussian": ["attention.kernel=gaussian"],
+    "windowed": ["attention.kernel=windowed", "attention.window=1.0"],
+    "two heads, one that rotates": [ROTATED],
+    "feed-forward": ["feed_forward={width=5,seed=1,strength=0.2}"],
+    "ngpt": ["stabilizers.layer_norm=ngpt", "stabilizers.alpha=0.5"],
+    "cod": ["stabilizers.layer_norm=cod"],
+    "circle of radius 2": ["stabilizers.scale=2.0", "attention.beta=1.0"],
+    "clusters that are nearly opposite": [PAIR],
+    "logarithmic samples": ["output.spacing=log", "output.first=0.01"],
+    "another method": ["time.method=ssprk2", "time.cfl=0.9"],
+}
+
+
+def cases_of(overrides: list[str]) -> list[Case]:
+    """Five cases that differ in β, seed and end."""
+    seeds = overrides != [PAIR]
+    found = []
+    for number in range(5):
+        beta = parse(DENSITY, overrides).attention.beta * (1 + 0.2 * number)
+        more = [f"attention.beta={beta}", f"time.end={4.0 - 0.8 * number}", *[f"initial.seed={number}"] * seeds]
+        found.append(parse(DENSITY, [*overrides, *more]))
+    return found
+
+
+def solved(cases: list[Case]) -> dict[int, dict[str, Any] | None]:
+    return dict(BATCH.solve(cases, [set_up(case) for case in cases], [sample_schedule(case) for case in cases]))
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_densities_together_are_what_each_is_alone(name: str) -> None:
+    cases = cases_of(SETTINGS[name])
+    assert len({BATCH.key(case) for case in cases}) == 1
+    found = solved(cases)
+    for number, case in enumerate(cases):
+        alone, tables = run_in_memory(case), found[number]
+        assert tables is not None
+        assert list(tables) == ["time", *alone.diagnostics]
+        np.testing.assert_array_equal(tables["time"], alone.sample_times)
+        for column, values in alone.diagnostics.items():
+            np.testing.assert_allclose(tables[column], values, rtol=SAME, atol=SAME, err_msg=f"{number} {column}")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["stabilizers.noise=0.1"], ["time.method=layers", "time.layers=5"], ["time.stop=steady"],
+        ["attention.normalization=sinkhorn"], ["attention.mask=causal"], ["domain.precision=single"],
+        ["reaction.kind=logistic", "reaction.rate=0.1"], ["hand_over={}"],
+    ],
+)  # fmt: skip
+def test_others_go_alone(changes: list[str]) -> None:
+    assert BATCH.key(parse(DENSITY, changes)) is None
+
+
+def test_general_matrices_and_steep_repulsion_go_alone() -> None:
+    """Which sums a case has is known once it is set up; the others are solved together all the same."""
+    cases = cases_of([])[:2]
+    cases += [parse(DENSITY, [f"attention.query=[[1,{a}],[0,1]]", "attention.key=[[-2,0],[0,-2]]"]) for a in (0, 0.5)]
+    found = solved(cases)
+    assert [found[k] is None for k in range(4)] == [False, False, True, True]
+
+
+def test_a_sweep_solves_them_together() -> None:
+    """By tasks, as a sweep makes them: 70 points are two full batches and a rest."""
+    cases = [parse(DENSITY, [f"initial.seed={seed}", "time.end=0.2"]) for seed in range(70)]
+    tasks = list(Work(range(len(cases)), cases.__getitem__).tasks())
+    assert [len(task) for task in tasks] == [32, 32, 6]
+    results = merged(solve_task(tasks[2]))
+    assert {result.exit_status for result in results.values()} == {0}
+    alone = run_in_memory(cases[69])
+    np.testing.assert_allclose(results[69].tables["energy"], alone.diagnostics["energy"], rtol=SAME)
