@@ -90,17 +90,21 @@ class Diffusion:
         Nothing else limits the step where all mass is in one cell, whose own velocity there is zero. Fields of any sign
         have their :func:`amplitude` for ∫ρ.
         """
+        steps = self.longest_steps(values)
+        step: Step = steps[0] if len(steps) == 1 else np.min(np.stack([np.asarray(one) for one in steps]))
+        return step
+
+    def longest_steps(self, values: Floats) -> list[Step]:
+        """Those of each field."""
         self._check(values)
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, changes = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
-        steps = [
+        return [
             time_to_move(
                 dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row), dot(volumes, np.abs(change))
             )
             for row, change in zip(rows, changes, strict=True)
         ]
-        step: Step = steps[0] if len(steps) == 1 else np.min(np.stack([np.asarray(one) for one in steps]))
-        return step
 
     def jacobian(self, fields: int) -> list[Any]:
         """The sparse matrix L of the rates L u + b of each field."""
@@ -123,6 +127,12 @@ class Diffusion:
         fields = len(rows) if values.ndim == 2 else 0
         lowest = [self._step_field(k, dt, row, limited, fields) for k, row in enumerate(rows)]
         return lowest[0] if len(lowest) == 1 else np.min(np.stack([np.asarray(one) for one in lowest]))
+
+    def step_each(self, dt: Floats, values: Floats) -> None:
+        """As ``step``, limited, of fields (fields, cells), each by its own dt (fields,)."""
+        for k, (row, length) in enumerate(zip(values, dt.tolist(), strict=True)):
+            if length > 0:
+                self._step_field(k, length, row, True, len(values))
 
     def _step_field(self, field: int, dt: float, values: Floats, limited: bool, fields: int) -> Step:
         operator = self._operators[field if self._by_field else 0]

@@ -38,6 +38,8 @@ SETTINGS: dict[str, list[str]] = {
     "circle of radius 2": ["stabilizers.scale=2.0", "attention.beta=1.0"],
     "clusters that are nearly opposite": [PAIR],
     "logarithmic samples": ["output.spacing=log", "output.first=0.01"],
+    "noise": ["stabilizers.noise=0.05"],
+    "noise near the critical one": ["stabilizers.noise=0.4", "initial.amplitude=0.01"],
     "another method": ["time.method=ssprk2", "time.cfl=0.9"],
 }
 
@@ -74,7 +76,7 @@ def test_densities_together_are_what_each_is_alone(name: str) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        ["stabilizers.noise=0.1"], ["time.method=layers", "time.layers=5"], ["time.stop=steady"],
+        ["time.method=layers", "time.layers=5"], ["time.stop=steady"],
         ["attention.normalization=sinkhorn"], ["attention.mask=causal"], ["domain.precision=single"],
         ["reaction.kind=logistic", "reaction.rate=0.1"], ["hand_over={}"],
     ],

@@ -18,6 +18,7 @@ from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.simulation import snapshot_schedule
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.adaptive.densities import DensitySystems
 from solvers.timestepping.adaptive.systems import Indices
 from solvers.timestepping.schedules import Schedule, times_until
@@ -30,7 +31,7 @@ MAX_STATES = 64  # looks at a system that are kept until its diagnostics are com
 def batch_key(case: Case) -> Hashable | None:
     """What cases have to share to be solved together; None for a case that is solved alone.
 
-    Alone are those in single precision, with labels, noise, a reaction, a handover, layers, a stop condition, matrices
+    Alone are those in single precision, with labels, a reaction, a handover, layers, a stop condition, matrices
     by layer, Q or K other than multiples of the identity, and two-sided attention.
     """
     attention, stabilizers, time = case.attention, case.stabilizers, case.time
@@ -42,7 +43,6 @@ def batch_key(case: Case) -> Hashable | None:
         or case.domain.labels is not None
         or case.hand_over is not None
         or case.reaction is not None
-        or case.noise_on_unit_sphere != 0
         or attention.file is not None
         or NORMALIZATIONS[attention.normalization].is_two_sided
         or LAYER_NORMS[stabilizers.layer_norm].parameter == "switch"
@@ -51,7 +51,7 @@ def batch_key(case: Case) -> Hashable | None:
         return None
     norm = stabilizers.layer_norm, stabilizers.alpha
     rule = attention.normalization, attention.rescaled, len(heads), case.feed_forward is None
-    return case.domain.resolution, norm, rule, time.method, time.cfl
+    return case.domain.resolution, norm, rule, time.method, time.cfl, case.noise_on_unit_sphere > 0
 
 
 def batch_size(case: Case) -> int:
@@ -102,17 +102,23 @@ def _solve(
     def some(which: Indices) -> list[Velocity]:
         return [velocities[k] for k in which.tolist()]
 
+    def diffusion(which: Indices) -> Diffusion | None:
+        some_noises = [noises[k] for k in which.tolist()]
+        return Diffusion(mesh, some_noises, nonnegative=True) if some_noises[0] > 0 else None
+
+    mesh, noises = _mesh_of(problems[0]), [case.noise_on_unit_sphere for case in cases]
     ends = [case.time.end for case in cases]
     systems = DensitySystems(
-        _mesh_of(problems[0]),
+        mesh,
         np.stack([problem.initial() for problem in problems]),
         lambda which: VelocityOfRows(some(which)),
-        lambda which: longest_steps(some(which)),
+        lambda which: longest_steps(some(which), [noises[k] for k in which.tolist()]),
         np.array(ends),
         met=[times_until(snapshot_schedule(case), end) for case, end in zip(cases, ends, strict=True)],
         dues=[times_until(schedule, end) for schedule, end in zip(schedules, ends, strict=True)],
         stepper=cases[0].time.method,
         cfl=cases[0].time.cfl,
+        diffusion=diffusion,
     )
     samples = [
         _Samples(problem.diagnostics(case.output.diagnostics or (), None))

@@ -51,10 +51,10 @@ class VelocityOfRows:
         return output if np.ndim(scale) == 0 and scale == 1.0 else output / by_row(scale)
 
 
-def longest_steps(velocities: Sequence[Velocity]) -> Callable[[Floats], Floats]:
+def longest_steps(velocities: Sequence[Velocity], noises: Sequence[float]) -> Callable[[Floats], Floats]:
     """Densities (rows, cells) → (rows,) the longest step near the uniform density, infinite elsewhere."""
-    mesh = velocities[0].attention.mesh
-    steps = np.array([linear_step(velocity.attention, 0.0, mesh.ambient_dimension) for velocity in velocities])
+    mesh, pairs = velocities[0].attention.mesh, zip(velocities, noises, strict=True)
+    steps = np.array([linear_step(velocity.attention, noise, mesh.ambient_dimension) for velocity, noise in pairs])
 
     def longest(densities: Floats) -> Floats:
         mean = densities @ mesh.volumes / mesh.volume

@@ -8,6 +8,7 @@ of 1 of ∂ₛρ + div(ρ hX) = 0, so that all take steps of 1 together, each wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 from ...mesh.mesh import Floats, Mesh
 from ...mesh.stack import stack
 from ...terms.advection import Advection
+from ...terms.diffusion import Diffusion
 from ...terms.term import Step
 from ...transforms.harmonics import harmonic_transform
-from ..density import MIN_STEP, ROUNDING, RTOL, Attempts, error_ratio
+from ..density import MIN_STEP, OPPOSED_PART, ROUNDING, RTOL, Attempts, error_ratio
 from ..equation import Equation, limit_positivity
 from ..evolution import SLACK, step_to_target
 from ..moments import DEGREES
@@ -31,7 +33,7 @@ Complexes = NDArray[np.complex128]
 
 
 class DensitySystems:
-    """Densities ∂ₜρ + div(ρ X) = 0 of equal mass on their way from time 0, each to its own ``until``.
+    """Densities ∂ₜρ + div(ρ X) = κ Δρ of equal mass on their way from time 0, each to its own ``until``.
 
     mesh        a circle
     values      (systems, cells) where they start
@@ -42,6 +44,7 @@ class DensitySystems:
     dues        of each system the increasing times at which it is looked at
     stepper     one of STEPPERS, or its name
     cfl         fraction of the largest stable step that is used
+    diffusion   which systems (k,) → κΔ of fields (k, cells), on ``mesh``; None for none
 
     lost        numbers of the systems that no step can continue with
     """
@@ -57,10 +60,12 @@ class DensitySystems:
         dues: Sequence[Sequence[float]],
         stepper: str = "ssprk3",
         cfl: float = 0.5,
-    ) -> None:  # fmt: skip
+        diffusion: Callable[[Indices], Diffusion | None] = lambda which: None,
+    ) -> None:
         count = len(values)
         self._mesh, self._velocity, self._longest, self._until = mesh, velocity, longest, until
         self._met, self._dues, self._stepper, self._cfl = met, dues, stepper_of(stepper), cfl
+        self._diffusion_of = diffusion
         self._harmonics = harmonic_transform(mesh, min(DEGREES, mesh.cells // 2))
         self._numbers = np.arange(count)  # of the systems in the rows of the arrays
         self._runs = np.ones(count, dtype=bool)
@@ -84,18 +89,29 @@ class DensitySystems:
         """Try one step of each; yields the looks that were due within those that succeeded, in order of time."""
         self._compact()
         lengths, reached = self._proposed()
-        self._flow.scale(self._time, lengths)
-        state = State(0.0, self._values.copy().reshape(-1))
-        self._stepper.step(self._equation, state, 1.0, tuple(array.reshape(-1) for array in self._work))
-        within, values = self._flow.least, state.values.reshape(self._values.shape)
-        moments, rates = self._prepared(reached, values)
-        stable = self._flow.steps
+        values = self._advanced(lengths)
+        within = self._flow.least
+        ends = self._measured(reached, values)
+        stable = self._stable_steps(values)
         too_long = lengths > max(1.0, SLACK * self._cfl) * np.minimum(within, stable)
-        error = np.where(too_long, np.inf, self._error(lengths, moments, rates))
+        error = np.where(too_long, np.inf, self._error(lengths, ends))
         done = np.array([self._is_accepted(k, lengths[k], error[k], stable[k]) for k in range(len(lengths))])
-        for k in np.flatnonzero(done).tolist():
-            yield from self._looks_within(k, float(reached[k]), values[k])
-        self._commit(done, reached, values, moments, rates, stable)
+        yield from self._looks(done, reached, values)
+        self._commit(done, reached, values, ends, stable)
+
+    def _advanced(self, lengths: Floats) -> Floats:
+        """Values after steps of these lengths, for whose beginning the flow is prepared if nothing diffuses."""
+        values = self._values.copy()
+        if self._diffusion is not None:
+            self._diffusion.step_each(0.5 * lengths, values)
+            self._flow.at(self._time)
+            self._flow.prepare(0.0, values.reshape(-1))
+        self._flow.scale(self._time, lengths)
+        state = State(0.0, values.reshape(-1))
+        self._stepper.step(self._equation, state, 1.0, tuple(array.reshape(-1) for array in self._work))
+        if self._diffusion is not None:
+            self._diffusion.step_each(0.5 * lengths, values)
+        return values
 
     def _lay_out(self) -> None:
         """Terms and memory for the systems of now, prepared for their next steps."""
@@ -103,8 +119,16 @@ class DensitySystems:
         self._flow = _Flow(self._mesh, rows, self._velocity(self._numbers), self._longest(self._numbers))
         self._equation = Equation([self._flow], limit=limit_positivity)
         self._work = np.empty((3, *self._values.shape))  # values before a step, a rate, values after the first stage
-        self._moments, self._rates = self._prepared(self._time, self._values)
-        self._stable = self._flow.steps
+        self._diffusion = self._diffusion_of(self._numbers)
+        self._start = self._measured(self._time, self._values)
+        self._stable = self._stable_steps(self._values)
+
+    def _stable_steps(self, values: Floats) -> Floats:
+        """(rows,) the longest step of each, for which the flow is prepared."""
+        if self._diffusion is None:
+            return self._flow.steps
+        of_diffusion = np.array([float(step) for step in self._diffusion.longest_steps(values)])
+        return np.asarray(np.minimum(self._flow.steps, of_diffusion))
 
     def _compact(self) -> None:
         """Leave out what has ended once that is half of all: until then it is carried along without moving."""
@@ -135,22 +159,32 @@ class DensitySystems:
             lengths[k], reached[k] = step_to_target(time, target, attempts.longest)
         return lengths, reached
 
-    def _prepared(self, times: Floats, values: Floats) -> tuple[Complexes, Complexes]:
-        """(rows, degrees) moments of values, and of their rates, for which the flow is prepared at their times."""
+    def _measured(self, times: Floats, values: Floats) -> _Measured:
+        """Moments of values, for which the flow is prepared at their times, and of their rates of change."""
         self._flow.at(times)
         self._flow.prepare(0.0, values.reshape(-1))
         rate = self._work[1]
         rate[...] = 0.0
         self._flow.rate(0.0, rate.reshape(-1))
-        volumes = self._mesh.volumes
-        moments, rates = (self._harmonics.analysis(row * volumes)[:, 1:] for row in (values, rate))
-        return moments, rates
+        explicit = None
+        if self._diffusion is not None:
+            explicit = self._moments(rate)
+            self._diffusion.prepare(0.0, values)
+            self._diffusion.rate(0.0, rate)
+        return _Measured(self._moments(values), self._moments(rate), explicit)
 
-    def _error(self, dt: Floats, moments: Complexes, rates: Complexes) -> Floats:
+    def _moments(self, rows: Floats) -> Complexes:
+        """(rows, degrees) of the degrees 1 to 6."""
+        return self._harmonics.analysis(rows * self._mesh.volumes)[:, 1:]
+
+    def _error(self, dt: Floats, end: _Measured) -> Floats:
         """(rows,) as `DensityIntegrator` has it."""
-        change = moments - self._moments
-        error = change - 0.5 * dt[:, None] * (self._rates + rates)
-        return error_ratio(_norms(error), _norms(change), RTOL, ROUNDING)
+        change = end.moments - self._start.moments
+        error = change - 0.5 * dt[:, None] * (self._start.rates + end.rates)
+        allowed = _norms(change)
+        if end.explicit is not None:
+            allowed += OPPOSED_PART * dt[:, None] * _norms(end.explicit)
+        return error_ratio(_norms(error), allowed, RTOL, ROUNDING)
 
     def _is_accepted(self, k: int, dt: float, error: float, stable: float) -> bool:
         attempts = self._attempts[k]
@@ -166,13 +200,7 @@ class DensitySystems:
         self.lost.add(int(self._numbers[k]))
 
     def _commit(
-        self,
-        done: NDArray[np.bool_],
-        reached: Floats,
-        values: Floats,
-        moments: Complexes,
-        rates: Complexes,
-        stable: Floats,
+        self, done: NDArray[np.bool_], reached: Floats, values: Floats, ends: _Measured, stable: Floats
     ) -> None:
         """Take over the steps that are done; the others begin again where they were."""
         for k in np.flatnonzero(done).tolist():
@@ -184,25 +212,52 @@ class DensitySystems:
             self._attempts[k] = None
             self._runs[k] = reached[k] < self._until[number]
         self._time[done], self._values[done], self._stable[done] = reached[done], values[done], stable[done]
-        self._moments[done], self._rates[done] = moments[done], rates[done]
-        if (self._runs & ~done).any():
-            self._prepared(self._time, self._values)
+        self._start.moments[done], self._start.rates[done] = ends.moments[done], ends.rates[done]
+        if self._diffusion is None and (self._runs & ~done).any():
+            self._flow.at(self._time)
+            self._flow.prepare(0.0, self._values.reshape(-1))
 
-    def _looks_within(self, k: int, reached: float, after: Floats) -> Iterator[tuple[int, float, Floats]]:
-        """What is due within a step, interpolated, and at its end."""
-        number, begin = int(self._numbers[k]), float(self._time[k])
-        dues, start, first = self._dues[number], self._work[0, k], self._work[2, k]
-        while self._seen[number] < len(dues) and not is_reached(reached, due := dues[self._seen[number]]):
-            part = (due - begin) / (reached - begin)
-            self._seen[number] += 1
-            yield number, due, (1 - part) * start + (part * (1 - part)) * first + part**2 * after
-        yield from self._looks_until(number, k, reached, after)
+    def _looks(self, done: NDArray[np.bool_], reached: Floats, values: Floats) -> Iterator[tuple[int, float, Floats]]:
+        """What is due within the steps that are done, and at their ends."""
+        rows = np.flatnonzero(done).tolist()
+        while within := {k: due for k in rows if not is_reached(float(reached[k]), due := self._next_due(k))}:
+            for k, found in self._between(within, reached, values).items():
+                self._seen[self._numbers[k]] += 1
+                yield int(self._numbers[k]), within[k], found
+        for k in rows:
+            yield from self._looks_until(int(self._numbers[k]), k, float(reached[k]), values[k])
+
+    def _next_due(self, k: int) -> float:
+        number = int(self._numbers[k])
+        dues, seen = self._dues[number], self._seen[number]
+        return dues[seen] if seen < len(dues) else np.inf
+
+    def _between(self, times: dict[int, float], reached: Floats, after: Floats) -> dict[int, Floats]:
+        """Values of rows at times within their steps: interpolated, or those of a shorter step where they diffuse."""
+        if self._diffusion is not None:
+            lengths = np.zeros(len(reached))
+            for k, time in times.items():
+                lengths[k] = time - self._time[k]
+            found = self._advanced(lengths)
+            return {k: found[k] for k in times}
+        (start, _, first), begin = self._work, self._time
+        parts = {k: (time - begin[k]) / (reached[k] - begin[k]) for k, time in times.items()}
+        return {k: (1 - p) * start[k] + (p * (1 - p)) * first[k] + p**2 * after[k] for k, p in parts.items()}
 
     def _looks_until(self, number: int, k: int, time: float, values: Floats) -> Iterator[tuple[int, float, Floats]]:
         dues = self._dues[number]
         while self._seen[number] < len(dues) and is_reached(dues[self._seen[number]], time):
             self._seen[number] += 1
             yield number, time, values.copy()
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """(rows, degrees) moments of states, of their rates of change, and of those of the flow alone beside diffusion."""
+
+    moments: Complexes
+    rates: Complexes
+    explicit: Complexes | None
 
 
 class _Flow:
