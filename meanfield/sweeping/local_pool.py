@@ -32,7 +32,6 @@ from meanfield.sweeping.together import solve_task
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
 ORPHANED = 60.0  # without a parent: its disk may be slow, and it has a folder to remove
-_FEW = 4  # batches that are solved in this process
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
@@ -49,9 +48,9 @@ def with_processes(jobs: int) -> Solver:
     """A solver in ``jobs`` processes, which share the cores."""
 
     def solve(work: Work) -> Solved:
-        tasks = work.tasks()
-        first = list(islice(tasks, _FEW + 1))
-        if len(first) <= _FEW and all(len(task) > 1 for task in first):
+        tasks, few = work.tasks(), work.few
+        first = list(islice(tasks, few + 1))
+        if len(first) <= few and all(len(task) > 1 for task in first):
             return in_this_process(work, first)
         return _solve_here(work, chain(first, tasks), jobs)
 

@@ -44,6 +44,12 @@ class Work:
         """The components that its cases may name, for other processes. Raises CaseError for what they cannot have."""
         return loaded_sources(map(self.case, self.numbers))
 
+    @property
+    def few(self) -> int:
+        """How many tasks, of batches, take less time than a worker takes to start."""
+        batch = batch_of(self.case(self.numbers[0])) if len(self.numbers) else None
+        return 0 if batch is None else batch.few
+
     def tasks(self, at_once: int = 1) -> Iterator[Task]:
         """All of them, made as they are asked for; ``at_once`` points that are solved one by one are a task."""
         filling: dict[Hashable, Task] = {}

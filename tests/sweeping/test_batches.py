@@ -163,7 +163,7 @@ SWEEP = """
 def test_a_sweep_solves_together_what_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without being asked, and in this process: no worker starts, and only the other method's points go alone."""
     monkeypatch.setattr(local_pool, "_Worker", None)
-    monkeypatch.setattr(local_pool, "_FEW", 99)
+    monkeypatch.setattr(Work, "few", 99)
     alone: list[str] = []
     solve = together.solve_point
     monkeypatch.setattr(together, "solve_point", lambda case, *rest: (alone.append(case), solve(case, *rest))[1])

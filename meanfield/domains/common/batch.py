@@ -14,7 +14,7 @@ Tables = dict[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
 
 class Batch(NamedTuple):
-    """Three functions.
+    """Three functions, and how many batches take less time than a worker takes to start.
 
     key    case → what cases have to share to be solved together; None for a case that is solved alone
     size   case → how many such cases go into one array
@@ -25,3 +25,4 @@ class Batch(NamedTuple):
     key: Callable[[Case], Hashable | None]
     size: Callable[[Case], int]
     solve: Callable[[Sequence[Case], Sequence[Problem], Sequence[Schedule]], Iterator[tuple[int, Tables | None]]]
+    few: int

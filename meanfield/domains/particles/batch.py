@@ -155,4 +155,4 @@ def _as_it_is(positions: Floats) -> None:
     """Tokens may be anywhere."""
 
 
-BATCH = Batch(batch_key, batch_size, solve_batch)
+BATCH = Batch(batch_key, batch_size, solve_batch, few=4)

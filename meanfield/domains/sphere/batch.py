@@ -164,4 +164,4 @@ class _Samples:
         return {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
 
 
-BATCH = Batch(batch_key, batch_size, solve_batch)
+BATCH = Batch(batch_key, batch_size, solve_batch, few=1)
