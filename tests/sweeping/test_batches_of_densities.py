@@ -85,6 +85,20 @@ def test_others_go_alone(changes: list[str]) -> None:
     assert BATCH.key(parse(DENSITY, changes)) is None
 
 
+def test_layers_of_different_kinds_are_solved_together() -> None:
+    """Layer norms, kernels, networks and V: of each row its own."""
+    kinds = [[], *(SETTINGS[name] for name in ("ngpt", "cod", "gaussian", "windowed", "feed-forward"))]
+    kinds.append(["attention.value=[[0.5,0.2],[0.0,1.0]]"])
+    cases = [parse(DENSITY, changes) for changes in kinds]
+    assert len({BATCH.key(case) for case in cases}) == 1
+    found = solved(cases)
+    for number, case in enumerate(cases):
+        tables = found[number]
+        assert tables is not None
+        energy = run_in_memory(case).diagnostics["energy"]
+        np.testing.assert_allclose(tables["energy"], energy, rtol=SAME, err_msg=str(kinds[number]))
+
+
 def test_general_matrices_and_steep_repulsion_go_alone() -> None:
     """Which sums a case has is known once it is set up; the others are solved together all the same."""
     cases = cases_of([])[:2]

@@ -14,7 +14,6 @@ from meanfield.domains.common.problem import Problem
 from meanfield.domains.sphere.rows import VelocityOfRows, longest_steps
 from meanfield.domains.sphere.setup import velocity_of
 from meanfield.equation import Velocity
-from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.simulation import snapshot_schedule
 from solvers.mesh.mesh import Floats, Mesh
@@ -34,8 +33,7 @@ def batch_key(case: Case) -> Hashable | None:
     Alone are those in single precision, with labels, a reaction, a handover, layers, a stop condition, matrices
     by layer, Q or K other than multiples of the identity, and two-sided attention.
     """
-    attention, stabilizers, time = case.attention, case.stabilizers, case.time
-    heads = attention.all_heads
+    attention, time = case.attention, case.time
     apart = (
         time.method not in STEPPERS
         or time.stop is not None
@@ -45,13 +43,11 @@ def batch_key(case: Case) -> Hashable | None:
         or case.reaction is not None
         or attention.file is not None
         or NORMALIZATIONS[attention.normalization].is_two_sided
-        or LAYER_NORMS[stabilizers.layer_norm].parameter == "switch"
     )
     if apart:
         return None
-    norm = stabilizers.layer_norm, stabilizers.alpha
-    rule = attention.normalization, attention.rescaled, len(heads), case.feed_forward is None
-    return case.domain.resolution, norm, rule, time.method, time.cfl, case.noise_on_unit_sphere > 0
+    rule = attention.normalization, attention.rescaled, len(attention.all_heads)
+    return case.domain.resolution, rule, time.method, time.cfl, case.noise_on_unit_sphere > 0
 
 
 def batch_size(case: Case) -> int:

@@ -9,7 +9,6 @@ import numpy as np
 from meanfield.equation import Velocity
 from meanfield.model.heads import values_of_rows
 from meanfield.model.kernel_sums import ZonalRows, ZonalSums
-from meanfield.model.layer_norm import by_row, projected
 from meanfield.model.linear_stability import MAX_DENSITY, linear_step
 from solvers.mesh.mesh import Floats
 
@@ -17,38 +16,34 @@ from solvers.mesh.mesh import Floats
 class VelocityOfRows:
     """X (rows, cells, d) of densities (rows, cells) on a circle, each by a velocity of its own.
 
-    velocities   of as many rows, which differ in numbers alone: their attention ``takes_rows``, all of it tangent or
-                 none, of one normalization and as many heads; they have one layer norm, and all or none a local part
+    velocities   of as many rows; their attention ``takes_rows``, all of it tangent or none, is of one normalization and
+                 has as many heads
     """
 
     def __init__(self, velocities: Sequence[Velocity]) -> None:
-        first, attentions = velocities[0], [velocity.attention for velocity in velocities]
-        self._norm, self._normalization, d = first.norm, attentions[0].normalization, first.centers.shape[1]
+        attentions = [velocity.attention for velocity in velocities]
+        self._velocities, self._normalization = velocities, attentions[0].normalization
         self._log_rescaling = np.array([attention.log_rescaling for attention in attentions])[:, None]
-        self._sums = [
-            ZonalRows([sums for sums in of_head if isinstance(sums, ZonalSums)])
-            for of_head in zip(*(attention.sums for attention in attentions), strict=True)
+        of_heads = zip(*(zip(attention.sums, attention.heads, strict=True) for attention in attentions), strict=True)
+        self._heads = [
+            (
+                ZonalRows([sums for sums, _ in of_head if isinstance(sums, ZonalSums)]),
+                values_of_rows([head for _, head in of_head], attentions[0].mesh.ambient_dimension),
+            )
+            for of_head in of_heads
         ]
-        of_heads = zip(*(attention.heads for attention in attentions), strict=True)
-        self._values = [values_of_rows(heads, d) for heads in of_heads]
-        local = [velocity.local for velocity in velocities if velocity.local is not None]
-        self._local = np.stack(local) if local else None
-        self._centers = None if attentions[0].tangent else np.tile(first.centers, (len(velocities), 1))
 
     def __call__(self, times: Floats, densities: Floats) -> Floats:
         """X at times (rows,)."""
         output: Floats | None = None
-        for sums, values in zip(self._sums, self._values, strict=True):
+        for sums, values in self._heads:
             attended = self._normalization(sums.apply(densities), self._log_rescaling, reach=1.0)
             attended = attended * values if values.shape[1] == 1 else attended @ values
             output = attended if output is None else output + attended
         assert output is not None
-        if self._local is not None:
-            output += self._local
-        scale = self._norm.speed_scale(times[:, None], 1.0, output)
-        if self._centers is not None:
-            output = projected(self._centers, output.reshape(self._centers.shape)).reshape(output.shape)
-        return output if np.ndim(scale) == 0 and scale == 1.0 else output / by_row(scale)
+        for velocity, time, row in zip(self._velocities, times.tolist(), output, strict=True):
+            row[...] = velocity.of_output(time, row)
+        return output
 
 
 def longest_steps(velocities: Sequence[Velocity], noises: Sequence[float]) -> Callable[[Floats], Floats]:
