@@ -10,12 +10,24 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, SubFigure
 
 Floats = NDArray[np.float64]
 
 PLAIN = (1e-3, 1e5)  # numbers in between are written out, others as a power of ten
+PANEL_WIDTH = 3.0  # inches that a panel needs, its labels included
 SMALL_CHANGE = 0.01  # of a quantity's size: a smaller change is shown as a change
 EARLY = 0.1  # of the time shown: a log axis is for what happens sooner
+
+
+def panels_across(figure: Figure | SubFigure) -> int:
+    """How many panels stand beside each other, one or two."""
+    return 2 if inches_across(figure) >= 2 * PANEL_WIDTH else 1
+
+
+def inches_across(figure: Figure | SubFigure) -> float:
+    """The width of a figure or a part of one."""
+    return float(figure.bbox.width / figure.figure.dpi)
 
 
 def label_decades(axis: Axis, low: float, high: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +66,18 @@ def fitting_size(lines: list[str], width: float, max_size: float) -> float:
 
     widest = max(TextPath((0, 0), line, size=max_size).get_extents().width for line in lines)
     return max_size * min(1.0, width * 72 / widest)
+
+
+def wrapped(text: str, width: float) -> str:
+    """The text in as few lines as fit into ``width`` inches in the figure's font."""
+    from matplotlib import rcParams
+
+    size = float(rcParams["font.size"])
+    for parts in range(1, len(text)):
+        lines = wrap(text, -(-len(text) // parts))
+        if fitting_size(lines, width, size) >= size:
+            return "\n".join(lines)
+    return text
 
 
 def _title_line(title: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.figures.axes import ink, mark_time, set_time
+from meanfield.figures.axes import ink, mark_time, panels_across, set_time
 from meanfield.figures.panels.curves import NO_LENGTH, PANELS, draw_component, is_worth, time_range
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
@@ -60,10 +60,10 @@ def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
 
 
 def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the panels below snapshots, two to a row, an odd last one across."""
-    names = panels(run_data)
-    rows = [names[i : i + 2] for i in range(0, len(names), 2)]
-    layout: list[Any] = [list(row) * (2 // len(row)) for row in rows]
+    """Fill ``figure`` with the panels below snapshots, two to a row if there is room, an odd last one across."""
+    names, across = panels(run_data), panels_across(figure)
+    rows = [names[i : i + across] for i in range(0, len(names), across)]
+    layout: list[Any] = [list(row) * (across // len(row)) for row in rows]
     axes = figure.subplot_mosaic(layout)
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():

@@ -15,7 +15,7 @@ from meanfield.analysis.snapshot_clusters import counter
 from meanfield.case.summary import layer_in_words
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
-from meanfield.figures.axes import Floats
+from meanfield.figures.axes import Floats, inches_across, panels_across
 from meanfield.figures.captions import cluster_history, fitting_size, heading, state_in_words
 from meanfield.figures.diagnostics import draw_diagnostics, panels
 from meanfield.figures.panels.options import SCREEN, FigureOptions
@@ -237,7 +237,8 @@ def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None 
 
 def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
     """The whole page, in the size that a figure has."""
-    heights, lines, width = _heights(run_data), heading(run_data), 0.97 * figure.bbox.width / figure.figure.dpi
+    heights, lines = _heights(run_data, panels_across(figure)), heading(run_data)
+    width = 0.93 * inches_across(figure)  # small glyphs are wider than their font says
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
     if history := cluster_history(run_data):
         figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))
@@ -247,7 +248,8 @@ def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
         draw_diagnostics(parts[1], run_data)
 
 
-def _heights(run_data: RunData) -> list[float]:
-    """Inches of the snapshots, and of the diagnostics if there are any."""
-    rows = -(-len(panels(run_data)) // 2)
-    return [domains.load(run_data.kind.figure[1])(run_data)] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])
+def _heights(run_data: RunData, across: int = 2) -> list[float]:
+    """Inches of the snapshots, and of the diagnostics if there are any, so many beside each other."""
+    rows = -(-len(panels(run_data)) // across)
+    snapshots = domains.load(run_data.kind.figure[1])(run_data) * (1 if run_data.coordinate is None else 2 // across)
+    return [snapshots] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])

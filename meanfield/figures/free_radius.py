@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.figures.axes import Floats, label_linear
+from meanfield.figures.axes import Floats, label_linear, panels_across
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.profiles import draw_profiles, profiles_height
 from meanfield.figures.run_data import RunData, snapshots_chosen
-from meanfield.figures.sphere_map import cell_angles, draw_sphere, sphere_height
+from meanfield.figures.sphere_map import cell_angles, draw_sphere, maps_across, sphere_height
 from meanfield.figures.trim import trimmed
 from meanfield.sections.section import tag_of
 
@@ -87,15 +87,16 @@ def free_radius_height(run_data: RunData) -> float:
     return sum(_heights(run_data))
 
 
-def _heights(run_data: RunData) -> list[float]:
-    if run_data.kind.shows_rings:
-        return [sphere_height(run_data), profiles_height(run_data)]
-    return [profiles_height(run_data), profiles_height(run_data), PLANE_HEIGHT]
+def _heights(run_data: RunData, across: int = 2) -> list[float]:
+    """Of each part, where so many panels stand beside each other."""
+    profiles = profiles_height(run_data) * (2 // across)
+    return [sphere_height(run_data), profiles] if run_data.kind.shows_rings else [profiles, profiles, PLANE_HEIGHT]
 
 
 def draw_free_radius(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the directions, below them the radii, and on the plane the tokens at a few times."""
-    parts = figure.subfigures(len(_heights(run_data)), 1, height_ratios=_heights(run_data), squeeze=False)[:, 0]
+    heights = _heights(run_data, panels_across(figure))
+    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     (draw_sphere if run_data.kind.shows_rings else draw_profiles)(parts[0], directions_of(run_data))
     draw_profiles(parts[1], radii_of(run_data))
     if len(parts) > 2:
@@ -103,8 +104,9 @@ def draw_free_radius(figure: SubFigure, run_data: RunData) -> None:
 
 
 def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
-    chosen = snapshots_chosen(run_data, PLANES)
-    axes = figure.subplots(1, PLANES, squeeze=False)[0]
+    planes = min(PLANES, maps_across(figure))
+    chosen = snapshots_chosen(run_data, planes)
+    axes = figure.subplots(1, planes, squeeze=False)[0]
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
     drawn = list(axes[: len(chosen)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.figures.axes import Floats, annotate, ink, mark_time, set_time
+from meanfield.figures.axes import Floats, annotate, ink, mark_time, panels_across, set_time
 from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of, shades
 from meanfield.figures.panels.cut import with_cut
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
@@ -31,9 +31,12 @@ def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
     if len(columns(run_data)) < 2:
         draw_profile_lines(figure.subplots(), run_data)
         return
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    draw_space_time(left, run_data)
-    draw_profile_lines(right, run_data)
+    if panels_across(figure) == 1:
+        first, second = figure.subplots(2, 1)
+    else:
+        first, second = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    draw_space_time(first, run_data)
+    draw_profile_lines(second, run_data)
 
 
 def draw_space_time(ax: Axes, run_data: RunData) -> None:

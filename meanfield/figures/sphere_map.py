@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.figures.axes import Floats
+from meanfield.figures.axes import Floats, inches_across
+from meanfield.figures.captions import wrapped
 from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of
 from meanfield.figures.run_data import SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
 from solvers.mesh.rings import sphere_cells
@@ -21,27 +22,40 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
-LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units
+LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units,
+LABEL_MAP = 2.86 / 10.5  # where a map is so many inches wide for each point of the font: of three on a page
 RINGS = "; rings: clusters, with their mass"
+TITLE_HEIGHT, CAPTION_HEIGHT = 0.3, 0.4  # inches
+MAP_WIDTH = 1.3  # inches that a map needs under its title; a fifth of the figure is for the colour scale
 MIN_MASS = 0.005  # below it 0.00 would be written
 
 
 def sphere_height(run_data: RunData) -> float:
     """Inches that the maps need on a page ten inches wide, their titles and the line below included."""
     rows, columns = map_grid(min(len(run_data.times), SNAPSHOTS))
-    return rows * (8.6 / columns / 2 + 0.3) + 0.4
+    return rows * (8.6 / columns / 2 + TITLE_HEIGHT) + CAPTION_HEIGHT
 
 
-def map_grid(maps: int) -> tuple[int, int]:
-    """Rows and columns for so many maps."""
-    columns = 3 if maps > 4 else min(maps, 2)
+def map_grid(maps: int, across: int = 3) -> tuple[int, int]:
+    """Rows and columns for so many maps, of which no more than ``across`` have room beside each other."""
+    columns = min(3 if maps > 4 else min(maps, 2), across)
     return -(-maps // columns), columns
+
+
+def maps_across(figure: SubFigure) -> int:
+    """How many maps have room beside each other."""
+    return max(1, int(0.8 * inches_across(figure) / MAP_WIDTH))
+
+
+def snapshots_on_maps(figure: SubFigure, run_data: RunData) -> list[int]:
+    """The snapshots to show: six, fewer on a narrow figure."""
+    return snapshots_chosen(run_data, min(SNAPSHOTS, 2 * maps_across(figure)))
 
 
 def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with maps of up to six snapshots, on one colour scale."""
-    chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    rows, columns = map_grid(len(chosen))
+    chosen = snapshots_on_maps(figure, run_data)
+    rows, columns = map_grid(len(chosen), maps_across(figure))
     axes = figure.subplots(rows, columns, squeeze=False)
     cell = pixel_cells(run_data.ring_cells, pixel_columns(run_data.ring_cells))
     ratios = [run_data.ratio(k) for k in chosen]
@@ -63,7 +77,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
     extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
     bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)
-    figure.supxlabel(_caption(run_data, len(chosen), scale), fontsize="medium")
+    figure.supxlabel(wrapped(_caption(run_data, len(chosen), scale), inches_across(figure)), fontsize="medium")
 
 
 def _caption(run_data: RunData, maps: int, scale: Scale) -> str:
@@ -135,11 +149,12 @@ def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None
     ring: dict[str, Any] = {"markerfacecolor": "none", "clip_on": False, "in_layout": False, "path_effects": halo}
     ax.plot(xs, ys, "o", markersize=8, markeredgecolor="white", **ring)
     labels: list[tuple[float, float]] = []
+    scale = _label_scale(ax)
     for x, y, mass in zip(xs, ys, masses, strict=True):
         inward = -1 if x > 0 else 1  # so that the text stays on the map
         for dx, dy in [(inward, 0), (-inward, 0), (0, 1), (0, -1)] if mass >= MIN_MASS else []:
-            middle = (x + dx * LABEL_OFFSET[0], y + dy * LABEL_OFFSET[1])
-            if _is_free(*middle, labels, xs, ys):
+            middle = (x + dx * scale * LABEL_OFFSET[0], y + dy * scale * LABEL_OFFSET[1])
+            if _is_free(*middle, scale, labels, xs, ys):
                 labels.append(middle)
                 style: dict[str, Any] = {"color": "white", "fontsize": "small", "path_effects": halo}
                 place: dict[str, Any] = {"xytext": (7 * dx, 11 * dy), "textcoords": "offset points", "va": "center"}
@@ -147,9 +162,20 @@ def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None
                 break
 
 
-def _is_free(x: float, y: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
+def _label_scale(ax: Axes) -> float:
+    """How much larger labels are, in map units, than on a page of three maps beside each other; no smaller."""
+    from matplotlib import rcParams
+
+    place, figure = ax.get_subplotspec(), ax.figure
+    rows, columns = (1, 1) if place is None else place.get_gridspec().get_geometry()
+    height = (float(figure.bbox.height / figure.figure.dpi) - CAPTION_HEIGHT) / rows - TITLE_HEIGHT
+    width = min(0.86 * inches_across(figure) / columns, 2 * max(height, TITLE_HEIGHT))  # a map is half as high as wide
+    return max(1.0, LABEL_MAP * float(rcParams["font.size"]) / width)
+
+
+def _is_free(x: float, y: float, scale: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
     """Whether a label at (x, y) would stay on the map, clear of other labels and of the peaks (xs, ys)."""
-    width, height = LABEL_SIZE
+    width, height = scale * LABEL_SIZE[0], scale * LABEL_SIZE[1]
     on_map = abs(x) + width / 2 < HALF_WIDTH and abs(y) + height / 2 < HALF_HEIGHT  # below the title too
     off_labels = all(abs(x - a) > width or abs(y - b) > height for a, b in labels)
     off_peaks = np.all((np.abs(x - xs) > 0.7 * width) | (np.abs(y - ys) > 0.8 * height))

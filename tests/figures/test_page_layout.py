@@ -6,6 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -18,6 +19,7 @@ from matplotlib.transforms import Bbox
 from support.run_data import LINEAR, LOG, MANIFOLDS, crowd, law, particles, run_data, without
 
 from meanfield.figures.figure import STYLE, WIDTH, compose
+from meanfield.figures.panels.options import PAPER
 from meanfield.figures.run_data import RunData
 from meanfield.figures.saving import DPI
 from solvers.mesh.mesh import Mesh, circle, sphere
@@ -146,7 +148,9 @@ def unfinished(data: RunData, first: int = 20) -> RunData:
     return replace(data, diagnostics=recorded)
 
 
-def drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[Text]]:
+def drawn(
+    data: RunData, monkeypatch: pytest.MonkeyPatch, style: Any = STYLE, size: tuple[float, float] | None = None
+) -> tuple[Figure, list[Text]]:
     """The figure and every text that was painted on it: axes keep more tick labels than they show."""
     painted: list[Text] = []
     paint = Text.draw
@@ -157,9 +161,9 @@ def drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> tuple[Figure, list[
         paint(text, *arguments, **keywords)
 
     monkeypatch.setattr(Text, "draw", record)
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(style), warnings.catch_warnings():
         warnings.simplefilter("error")  # a layout that finds no room only warns, and leaves everything in a heap
-        figure = compose(data, Figure(dpi=DPI))
+        figure = compose(data, Figure(dpi=DPI), size)
         FigureCanvasAgg(figure).draw()
     return figure, painted
 
@@ -198,6 +202,19 @@ def test_text_and_panels_stay_on_the_page_and_apart(name: str, monkeypatch: pyte
         assert max(ax.bbox.size) >= 250, f"squeezed: {ax}"
         legend = ax.get_legend()
         assert legend is None or not legend.get_window_extent().overlaps(ax.bbox), f"hides curves: {ax}"
+
+
+COLUMN = 3.4  # inches of a column of a paper
+PLANE = ("particles, plane, many", "particles, space, few", "particles, 64 dimensions")
+
+
+@pytest.mark.parametrize("name", ["circle", "circle, log time", "sphere", "sphere, log time", *MANIFOLDS, *PLANE])
+def test_a_page_as_wide_as_a_column(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panels below each other, fewer maps, captions in several lines."""
+    figure, texts = drawn(RUNS[name](), monkeypatch, PAPER, (COLUMN, 15.0))
+    boxes: dict[object, Bbox] = {text: text.get_window_extent() for text in texts}
+    inside(figure.bbox, boxes)
+    apart(boxes)
 
 
 @pytest.mark.parametrize("mesh", [sphere(24), circle(64)], ids=["sphere", "circle"])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from meanfield.domains import domain as domains
+from meanfield.figures.axes import panels_across
 from meanfield.figures.diagnostics import draw_panel, recorded_panels
 from meanfield.figures.profiles import columns, draw_profile_lines, draw_space_time
 from meanfield.figures.run_data import RunData
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     Draw = Callable[[Axes, RunData], None]
 
 PANEL_HEIGHT = 2.3  # inches, of a row of panels
-MIN_WIDTH = 3.0  # inches of a panel, its labels included: two stand side by side from twice that on
 MAPS = ("density",)  # in more than one dimension: several axes
 
 
@@ -43,7 +43,7 @@ def selected_height(run_data: RunData, names: Sequence[str]) -> float:
 
 def draw_selected(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str]) -> None:
     """Fill ``figure`` with panels by ``names``: in rows, as many as its width has room for; maps above the others."""
-    across = 2 if figure.bbox.width >= 2 * MIN_WIDTH * figure.figure.dpi else 1
+    across = panels_across(figure)
     heights = _heights(run_data, names, across)
     flat = [name for name in names if not _is_maps(run_data, name)]
     parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.figures.axes import Floats, label_decades, label_linear, set_time
+from meanfield.figures.axes import Floats, inches_across, label_decades, label_linear, set_time
+from meanfield.figures.captions import wrapped
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
     directions,
@@ -17,6 +18,7 @@ from meanfield.figures.particles.tokens import (
 )
 from meanfield.figures.profiles import COLUMNS, time_edges
 from meanfield.figures.run_data import BLUE, SNAPSHOTS, VERMILION, Integers, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.sphere_map import maps_across
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,11 +90,12 @@ def _rows(run_data: RunData) -> int:
 
 def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the directions at up to six times, projected on two principal axes."""
-    chosen = snapshots_chosen(run_data, SNAPSHOTS)
+    across = min(3, maps_across(figure))
+    chosen = snapshots_chosen(run_data, min(SNAPSHOTS, 2 * across))
     spread, axes, share = principal_axes(run_data)
     places = [directions(run_data, k) @ axes for k in chosen]
     reach = reach_of(places)
-    panels = figure.subplots(_rows(run_data), 3, squeeze=False, sharex=True, sharey=True)
+    panels = figure.subplots(-(-len(chosen) // across), across, squeeze=False, sharex=True, sharey=True)
     for ax in panels.flat[len(chosen) :]:
         ax.set_axis_off()
     for ax, k, place in zip(panels.flat, chosen, places, strict=False):
@@ -106,7 +109,7 @@ def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     for ax in panels[:, 0]:
         ax.set_ylabel("second axis")
     rings = "; rings: clusters of several" if run_data.clusters is not None else ""
-    figure.supxlabel(caption(run_data, spread, share) + rings, fontsize="medium")
+    figure.supxlabel(wrapped(caption(run_data, spread, share) + rings, inches_across(figure)), fontsize="medium")
 
 
 def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:

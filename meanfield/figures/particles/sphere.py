@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.figures.axes import Floats
+from meanfield.figures.axes import Floats, inches_across
+from meanfield.figures.captions import wrapped
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
     MAX_DOTS,
@@ -14,7 +15,7 @@ from meanfield.figures.particles.tokens import (
     directions,
     tokens_of,
 )
-from meanfield.figures.run_data import SNAPSHOTS, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import RunData, moment_in_words
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
     HALF_WIDTH,
@@ -24,7 +25,9 @@ from meanfield.figures.sphere_map import (
     draw_sphere,
     hammer,
     map_grid,
+    maps_across,
     polar_and_azimuth,
+    snapshots_on_maps,
     sphere_height,
 )
 
@@ -46,8 +49,8 @@ def draw_maps(figure: SubFigure, run_data: RunData) -> None:
     if len(tokens_of(run_data).weights) > MAX_DOTS:
         draw_sphere(figure, as_density(run_data))
         return
-    chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    axes = figure.subplots(*map_grid(len(chosen)), squeeze=False)
+    chosen = snapshots_on_maps(figure, run_data)
+    axes = figure.subplots(*map_grid(len(chosen), maps_across(figure)), squeeze=False)
     for ax in axes.flat[len(chosen) :]:
         ax.remove()
     for ax, k in zip(axes.flat, chosen, strict=False):
@@ -56,7 +59,7 @@ def draw_maps(figure: SubFigure, run_data: RunData) -> None:
         draw_graticule(ax)
         draw_clusters(ax, run_data, k)
         ax.set_title(moment_in_words(run_data, k))
-    figure.supxlabel(caption(run_data, len(chosen)), fontsize="medium")
+    figure.supxlabel(wrapped(caption(run_data, len(chosen)), inches_across(figure)), fontsize="medium")
 
 
 def caption(run_data: RunData, maps: int) -> str:
