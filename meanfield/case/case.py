@@ -83,6 +83,11 @@ class Case(Section, frozen=True):
         return self.stabilizers.noise / self.stabilizers.scale / self.stabilizers.scale
 
     @property
+    def flow_steps(self) -> float:
+        """Steps in which no token moves by more than cfl cells: at most about so many where speeds are bounded."""
+        return self.time.end * self.attention.speed_bound / (self.time.cfl * self.domain.cells_and_width()[1])
+
+    @property
     def is_gradient_flow(self) -> bool:
         """Whether tokens move by Q = K = V = I alone, from which the entropy's rate follows."""
         attention = self.attention

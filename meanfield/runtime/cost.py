@@ -78,7 +78,7 @@ def _of_cells(case: Case) -> list[str]:
         f"cell width    {width:.4g} (mean)",
         f"memory        about {as_bytes(memory_bytes(case))}",
         f"file          at most about {as_bytes(file_bytes(case))} for {counted(snapshots, 'snapshot')}",
-        f"time steps    {_steps(case, width)}",
+        f"time steps    {_steps(case)}",
         *case.domain.estimates(case),
     ]
 
@@ -152,7 +152,7 @@ def _steps_of_tokens(case: Case, count: int) -> str:
     return f"limited by {limit}, not known in advance{later}"
 
 
-def _steps(case: Case, width: float) -> str:
+def _steps(case: Case) -> str:
     """Number of steps: layers; or such that a token moves by at most cfl·width; noise adds some at the start."""
     if case.time.method == "layers":
         return counted(case.time.layers or 0, "layer")
@@ -161,7 +161,7 @@ def _steps(case: Case, width: float) -> str:
     bounded = case.domain.bounded_speed and case.attention.is_scalar
     if not bounded or case.feed_forward is not None or LAYER_NORMS[case.stabilizers.layer_norm].sees_size:
         return "limited by the CFL condition, not known in advance"
-    bound = f"at most about {case.time.end * case.attention.speed_bound / (case.time.cfl * width):.2g}"
+    bound = f"at most about {case.flow_steps:.2g}"
     return f"{bound}, and some tens where noise smooths initial points" if case.stabilizers.noise else bound
 
 

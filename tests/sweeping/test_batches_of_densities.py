@@ -85,6 +85,13 @@ def test_others_go_alone(changes: list[str]) -> None:
     assert BATCH.key(parse(DENSITY, changes)) is None
 
 
+def test_long_runs_are_few_in_an_array() -> None:
+    """A batch that is killed is lost: 16 000 steps of 32 densities, at most about, or fewer densities."""
+    steps_of_one_time = 64 / (2 * np.pi) / 0.5  # cells of a unit of time at speed 1, at cfl = ½
+    sizes = [BATCH.size(parse(DENSITY, [f"time.end={end}"])) for end in (10.0, 1e4, 1e5, 1e9)]
+    assert sizes == [32, int(500_000 / (1e4 * steps_of_one_time)), 1, 1]
+
+
 def test_layers_of_different_kinds_are_solved_together() -> None:
     """Layer norms, kernels, networks and V: of each row its own."""
     kinds = [[], *(SETTINGS[name] for name in ("ngpt", "cod", "gaussian", "windowed", "feed-forward"))]

@@ -24,6 +24,7 @@ from solvers.timestepping.schedules import Schedule, times_until
 from solvers.timestepping.steppers import STEPPERS
 
 MAX_CELLS, MAX_SYSTEMS = 1 << 14, 32  # of a batch: its arrays stay in a core's caches, and workers share a sweep
+MAX_STEPS = 500_000  # of all systems of a batch, at most about: less than a minute, as a batch that is killed is lost
 MAX_STATES = 64  # looks at a system that are kept until its diagnostics are computed
 
 
@@ -52,7 +53,8 @@ def batch_key(case: Case) -> Hashable | None:
 
 def batch_size(case: Case) -> int:
     """How many such cases go into one array."""
-    return max(1, min(MAX_SYSTEMS, MAX_CELLS // case.domain.cells_and_width()[0]))
+    cells, _ = case.domain.cells_and_width()
+    return max(1, min(MAX_SYSTEMS, MAX_CELLS // cells, int(MAX_STEPS // max(case.flow_steps, 1.0))))
 
 
 def solve_batch(
