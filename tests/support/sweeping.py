@@ -28,6 +28,9 @@ end = 0.5
 [case.output]
 snapshots = 2
 samples = 5
+[case.reaction]  # of nothing: cases with one are solved one by one
+kind = "linear"
+rate = 0.0
 """
 SIX = """
 title = "Six"
