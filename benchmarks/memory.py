@@ -82,7 +82,7 @@ def _held(rings: int) -> Iterator[tuple[str, float]]:
     mesh = sphere(rings)
     attention = Attention(mesh, 9.0)
     advection = Advection(mesh, Velocity(attention), nonnegative=True)
-    harmonics = vars(attention._sums[0]._operator)["_harmonics"]
+    harmonics = vars(attention.sums[0].operator)["_harmonics"]
     for name, owner in (("mesh", mesh), ("transform", harmonics), ("advection", advection)):
         held = [vars(value).get("array") if isinstance(value, Lazy) else value for value in vars(owner).values()]
         arrays = (value for value in held if isinstance(value, np.ndarray) and value.base is None)

@@ -237,8 +237,9 @@ def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None 
 
 def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
     """The whole page, in the size that a figure has."""
-    heights, lines = _heights(run_data, panels_across(figure)), heading(run_data)
-    width = 0.93 * inches_across(figure)  # small glyphs are wider than their font says
+    across, lines = panels_across(figure), heading(run_data)
+    heights = _heights(run_data, across)
+    width = (0.93 if across == 1 else 0.97) * inches_across(figure)  # small glyphs are wider
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
     if history := cluster_history(run_data):
         figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))

@@ -41,7 +41,7 @@ def _together(cases: Mapping[int, str], components: tuple[Source, ...]) -> Itera
     """Results of those that are solved in one array; what fails there is solved alone, which says why."""
     from meanfield.case.load import parse
     from meanfield.domains.common.problem import Problem
-    from meanfield.simulation import sample_schedule, set_up
+    from meanfield.simulation import sample_schedule, set_up, snapshot_schedule
     from meanfield.sweeping.tasks import batch_of
 
     began, numbers, problems = clock.monotonic(), list[int](), list[Problem]()
@@ -60,7 +60,8 @@ def _together(cases: Mapping[int, str], components: tuple[Source, ...]) -> Itera
             continue
         numbers.append(number)
     together, results = [parsed[number] for number in numbers], dict[int, Result]()
-    for index, tables in batch.solve(together, problems, [sample_schedule(case) for case in together]):
+    schedules = ([schedule(case) for case in together] for schedule in (sample_schedule, snapshot_schedule))
+    for index, tables in batch.solve(together, problems, *schedules):
         if tables is not None:
             results[numbers[index]] = Result(DONE, FINISHED, tables=tables)
         if results and clock.monotonic() - began > _REPORT:

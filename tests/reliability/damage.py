@@ -65,6 +65,9 @@ beta = 1.0
 kind = "uniform"
 [case.time]
 end = 0.01
+[case.reaction]  # of nothing: cases with one are solved one by one
+kind = "linear"
+rate = 0.0
 [keys]
 "attention.beta" = [1.0, 2.0, 3.0]
 """

@@ -14,7 +14,7 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles import systems
-from meanfield.domains.particles.batch import BATCH
+from meanfield.domains.particles.batch import BATCH, solve_batch
 from meanfield.running import run_in_memory
 from meanfield.simulation import sample_schedule, set_up
 from meanfield.sweeping import local_pool, together
@@ -57,7 +57,7 @@ SETTINGS: dict[str, list[str]] = {
 
 def solved(cases: list[Case]) -> dict[int, dict[str, Any] | None]:
     problems: list[Problem] = [set_up(case) for case in cases]
-    return dict(BATCH.solve(cases, problems, [sample_schedule(case) for case in cases]))
+    return dict(solve_batch(cases, problems, [sample_schedule(case) for case in cases]))
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -217,7 +217,7 @@ def test_work_does_not_grow_with_the_number_of_systems(monkeypatch: pytest.Monke
         calls.clear()
         cases = [parse(TOKENS, [f"attention.beta={beta}"]) for beta in (1.0, 4.0, 9.0) * copies]
         problems, schedules = [set_up(case) for case in cases], [sample_schedule(case) for case in cases]
-        assert all(tables is not None for _, tables in BATCH.solve(cases, problems, schedules))
+        assert all(tables is not None for _, tables in solve_batch(cases, problems, schedules))
         assert max(calls) == len(cases)
         return len(calls)
 

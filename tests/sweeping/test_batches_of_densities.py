@@ -11,7 +11,7 @@ from meanfield.case.case import Case
 from meanfield.case.load import parse
 from meanfield.domains.sphere.batch import BATCH
 from meanfield.running import run_in_memory
-from meanfield.simulation import sample_schedule, set_up
+from meanfield.simulation import sample_schedule, set_up, snapshot_schedule
 from meanfield.sweeping.tasks import Work
 from meanfield.sweeping.together import merged, solve_task
 
@@ -56,7 +56,8 @@ def cases_of(overrides: list[str]) -> list[Case]:
 
 
 def solved(cases: list[Case]) -> dict[int, dict[str, Any] | None]:
-    return dict(BATCH.solve(cases, [set_up(case) for case in cases], [sample_schedule(case) for case in cases]))
+    schedules = ([schedule(case) for case in cases] for schedule in (sample_schedule, snapshot_schedule))
+    return dict(BATCH.solve(cases, [set_up(case) for case in cases], *schedules))
 
 
 @pytest.mark.parametrize("name", SETTINGS)

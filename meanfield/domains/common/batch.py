@@ -18,11 +18,13 @@ class Batch(NamedTuple):
 
     key    case → what cases have to share to be solved together; None for a case that is solved alone
     size   case → how many such cases go into one array
-    solve  cases of one key, their problems, and when their diagnostics are due → numbers of cases as they end, with
-           their diagnostics; None in their place for a case that has to go alone
+    solve  cases of one key, their problems, and when their diagnostics and their snapshots are due → numbers of cases
+           as they end, with their diagnostics; None in their place for a case that has to go alone
     """
 
     key: Callable[[Case], Hashable | None]
     size: Callable[[Case], int]
-    solve: Callable[[Sequence[Case], Sequence[Problem], Sequence[Schedule]], Iterator[tuple[int, Tables | None]]]
+    solve: Callable[
+        [Sequence[Case], Sequence[Problem], Sequence[Schedule], Sequence[Schedule]], Iterator[tuple[int, Tables | None]]
+    ]
     few: int

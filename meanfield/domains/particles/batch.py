@@ -58,13 +58,17 @@ def batch_size(case: Case) -> int:
 
 
 def solve_batch(
-    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule]
+    cases: Sequence[Case],
+    problems: Sequence[Problem],
+    schedules: Sequence[Schedule],
+    snapshots: Sequence[Schedule] = (),
 ) -> Iterator[tuple[int, Tables | None]]:
     """Numbers of the cases, as they end, with "time" and the diagnostics over time; None where a case has to go alone.
 
     cases      of one `batch_key`
     problems   of each, set up
     schedules  when the diagnostics of each are due
+    snapshots  when snapshots would be, which steps of tokens need not meet
     The error of each is controlled for itself. A case whose rates are not finite, or whose steps shrink to nothing, is
     given up here: solved alone it says why.
     """

@@ -15,7 +15,6 @@ from meanfield.domains.sphere.rows import VelocityOfRows, longest_steps
 from meanfield.domains.sphere.setup import velocity_of
 from meanfield.equation import Velocity
 from meanfield.model.normalization import NORMALIZATIONS
-from meanfield.simulation import snapshot_schedule
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.adaptive.densities import DensitySystems
@@ -58,13 +57,14 @@ def batch_size(case: Case) -> int:
 
 
 def solve_batch(
-    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule]
+    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule], snapshots: Sequence[Schedule]
 ) -> Iterator[tuple[int, Tables | None]]:
     """Numbers of the cases, as they end, with "time" and the diagnostics over time; None where a case has to go alone.
 
     cases      of one `batch_key`
     problems   of each, set up
     schedules  when the diagnostics of each are due
+    snapshots  when snapshots would be: steps meet these times, as those of a run do
     The error of each is controlled for itself. A case whose step is lost is given up here: solved alone it says why.
     """
     velocities = _velocities(cases, problems)
@@ -73,7 +73,7 @@ def solve_batch(
         if group:
             found = _solve(
                 [cases[k] for k in group], [problems[k] for k in group], [schedules[k] for k in group],
-                [velocities[k] for k in group],
+                [snapshots[k] for k in group], [velocities[k] for k in group],
             )  # fmt: skip
             yield from ((group[k], tables) for k, tables in found)
     yield from ((k, None) for k, velocity in enumerate(velocities) if not velocity.attention.takes_rows)
@@ -95,7 +95,11 @@ def _mesh_of(problem: Problem) -> Mesh:
 
 
 def _solve(
-    cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule], velocities: Sequence[Velocity]
+    cases: Sequence[Case],
+    problems: Sequence[Problem],
+    schedules: Sequence[Schedule],
+    snapshots: Sequence[Schedule],
+    velocities: Sequence[Velocity],
 ) -> Iterator[tuple[int, Tables | None]]:
     def some(which: Indices) -> list[Velocity]:
         return [velocities[k] for k in which.tolist()]
@@ -112,7 +116,7 @@ def _solve(
         lambda which: VelocityOfRows(some(which)),
         lambda which: longest_steps(some(which), [noises[k] for k in which.tolist()]),
         np.array(ends),
-        met=[times_until(snapshot_schedule(case), end) for case, end in zip(cases, ends, strict=True)],
+        met=[times_until(schedule, end) for schedule, end in zip(snapshots, ends, strict=True)],
         dues=[times_until(schedule, end) for schedule, end in zip(schedules, ends, strict=True)],
         stepper=cases[0].time.method,
         cfl=cases[0].time.cfl,
