@@ -35,16 +35,14 @@ class Velocity:
     attention     A[ρ]
     norm          the layer norm, which gives s; None for post
     feed_forward  F: points (n, d) → (n, d), None for none
-
-    ``local``: F at the cell centers, P_x of it where attention is tangent; None for none.
     """
 
     def __init__(self, attention: Attention, norm: LayerNorm | None = None, feed_forward: Local | None = None) -> None:
         self.attention, self.norm = attention, LayerNorm() if norm is None else norm
         backend = attention.mesh.backend
-        self.local = None if feed_forward is None else backend.to_device(feed_forward(backend.to_host(self.centers)))
-        if self.local is not None and attention.tangent:
-            self.local = projected(self.centers, self.local)
+        self._local = None if feed_forward is None else backend.to_device(feed_forward(backend.to_host(self.centers)))
+        if self._local is not None and attention.tangent:
+            self._local = projected(self.centers, self._local)
 
     @property
     def centers(self) -> Floats:
@@ -60,7 +58,7 @@ class Velocity:
 
         Z is then added to ``normalizer`` (cells,), as by `Attention.along_rings`.
         """
-        output = self.attention.along_rings(density, normalizer) if self.local is None else None
+        output = self.attention.along_rings(density, normalizer) if self._local is None else None
         if output is None:
             return None
         scale = self.norm.speed_scale(time, 1.0, output.T)
@@ -95,8 +93,8 @@ class Velocity:
 
     def _with_local(self, output: Floats) -> Floats:
         """A + F in the place of A."""
-        if self.local is not None:
-            output += self.local
+        if self._local is not None:
+            output += self._local
         return output
 
 

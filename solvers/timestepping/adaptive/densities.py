@@ -118,6 +118,7 @@ class DensitySystems:
         rows = len(self._numbers)
         self._flow = _Flow(self._mesh, rows, self._velocity(self._numbers), self._longest(self._numbers))
         self._equation = Equation([self._flow], limit=limit_positivity)
+        self._target = np.zeros(rows)  # the time that each step goes towards
         self._work = np.empty((3, *self._values.shape))  # values before a step, a rate, values after the first stage
         self._diffusion = self._diffusion_of(self._numbers)
         self._start = self._measured(self._time, self._values)
@@ -155,8 +156,9 @@ class DensitySystems:
             met = self._met[number]
             while self._met_seen[number] < len(met) and is_reached(met[self._met_seen[number]], time):
                 self._met_seen[number] += 1
-            target = next_time(met[self._met_seen[number] : self._met_seen[number] + 1], float(self._until[number]))
-            lengths[k], reached[k] = step_to_target(time, target, attempts.longest)
+            next_met = met[self._met_seen[number] : self._met_seen[number] + 1]
+            self._target[k] = next_time(next_met, float(self._until[number]))
+            lengths[k], reached[k] = step_to_target(time, float(self._target[k]), attempts.longest)
         return lengths, reached
 
     def _measured(self, times: Floats, values: Floats) -> _Measured:
@@ -204,13 +206,11 @@ class DensitySystems:
     ) -> None:
         """Take over the steps that are done; the others begin again where they were."""
         for k in np.flatnonzero(done).tolist():
-            attempts, number = self._attempts[k], int(self._numbers[k])
+            attempts = self._attempts[k]
             assert attempts is not None
-            met, seen = self._met[number], self._met_seen[number]
-            target = next_time(met[seen : seen + 1], float(self._until[number]))
-            self._dt[k] = np.nan if reached[k] == target else attempts.next_step
+            self._dt[k] = np.nan if reached[k] == self._target[k] else attempts.next_step
             self._attempts[k] = None
-            self._runs[k] = reached[k] < self._until[number]
+            self._runs[k] = reached[k] < self._until[self._numbers[k]]
         self._time[done], self._values[done], self._stable[done] = reached[done], values[done], stable[done]
         self._start.moments[done], self._start.rates[done] = ends.moments[done], ends.rates[done]
         if self._diffusion is None and (self._runs & ~done).any():
