@@ -11,13 +11,14 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from numba import njit
+from numba import config, njit
 from numba.core.caching import IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 from solvers.backends import cpu
 from solvers.backends.cpu import caching
-from solvers.backends.cpu.caching import LockedFiles
+from solvers.backends.cpu.caching import LockedCache, LockedFiles
+from solvers.backends.cpu.launching import WORKERS
 
 
 def files(folder: Path, stamp: str = "source") -> LockedFiles:
@@ -109,10 +110,73 @@ def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest
     assert called(2) == (3.0, 0)
 
 
+def function_to_compile(x: float) -> float:
+    return x + 1.0
+
+
+def test_one_process_compiles_a_function_and_the_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    first, second, done = LockedCache(function_to_compile), LockedCache(function_to_compile), list[str]()
+
+    def compile_later() -> None:
+        with second.alone():
+            done.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        with first.alone():
+            assert second.is_compiled()
+            later = pool.submit(compile_later)
+            with pytest.raises(TimeoutError):
+                later.result(0.2)
+            done.append("first")
+        later.result()
+    assert done == ["first", "second"]
+    assert not second.is_compiled()
+
+
+def test_one_that_is_suspended_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(caching, "LONGEST_WAIT", 0.05)
+    with LockedCache(function_to_compile).alone(), LockedCache(function_to_compile).alone():
+        pass
+
+
+AHEAD = """
+import numpy as np
+from solvers.backends.cpu import ahead
+from solvers.backends.cpu.rings.bands import flux_in_bands
+from solvers.mesh.mesh import sphere
+from solvers.terms.advection import Advection
+from solvers.terms.ring_transport import RingTransport
+
+mesh = sphere(8)
+RingTransport(mesh)
+print(len(ahead._PROCESSES))
+velocity = np.zeros((mesh.cells, 3))
+advection = Advection(mesh, lambda time, density: velocity, nonnegative=True)
+print(len(ahead._PROCESSES))
+for process in ahead._PROCESSES:
+    process.wait()
+advection.prepare(0.0, np.ones(mesh.cells))
+print(sum(flux_in_bands.stats.cache_hits.values()), sum(flux_in_bands.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.skipif(WORKERS < 2, reason="on one core nothing is compiled ahead")
+def test_the_flux_on_a_sphere_is_compiled_by_another_process(tmp_path: Path) -> None:
+    """Which starts no other itself, and whose code is that of the arrays of a run."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for started in (1, 0):
+        shown = subprocess.run(
+            [sys.executable, "-c", AHEAD], env=environment, check=True, capture_output=True, text=True
+        ).stdout
+        assert shown.split() == ["0", str(started), "1", "0"]
+
+
 LOADING = """
 import sys
 import numpy as np
-from numba import njit
+from numba import config, njit
 from solvers.backends.cpu import cells
 ones = np.ones(3)
 cells.apply_matrix(0, 1, np.eye(3), np.ones((2, 3)))  # memory of its own, from Numba's run time

@@ -3,25 +3,30 @@
 Numba reads a function's index, adds a signature under the next free name, and writes the index and then the code,
 in files of their own. Of two processes that do so at once one loses its signature, or the index names the other's
 code: then every call from there on fails ("can't unbox array"), in every process, until the cache is deleted.
-Functions of :func:`compiled` are read and written under a lock; others that Numba caches are left as they are.
+Functions of :func:`compiled` are read and written under a lock, and each is compiled by one process, whose code the
+others read; other functions that Numba caches are left as they are.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUTargetOptions
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
+
+LONGEST_WAIT = 60.0  # seconds for another process to compile a function, which takes at most ten: it may be suspended
 
 
 def compiled(*, apart: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -35,11 +40,21 @@ def compiled(*, apart: bool = False, **options: Any) -> Callable[[Callable[..., 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         dispatcher = compiler(function)
         dispatcher._cache = LockedCache(function)
+        dispatcher.compile = partial(_compile, dispatcher)
         if apart:
             dispatcher._compiler.targetdescr = _APART
         return dispatcher
 
     return compile_lazily
+
+
+def _compile(dispatcher: Any, signature: Any) -> Any:
+    """Numba's, which loads code or compiles and saves it, while no other process does so with the same function.
+
+    Numba's own lock comes first, as it does where one function calls another: two threads cannot wait for each other.
+    """
+    with global_compiler_lock, dispatcher._cache.alone():
+        return type(dispatcher).compile(dispatcher, signature)
 
 
 class _ArraysApart(CPUTargetOptions):
@@ -117,3 +132,45 @@ class LockedCache(FunctionCache):
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no other process compiles the function, and keep others waiting; no longer than LONGEST_WAIT."""
+        lock = self._lock()
+        if lock is None:
+            yield
+            return
+        with lock:
+            give_up = time.monotonic() + LONGEST_WAIT
+            while not _locked_now(lock) and time.monotonic() < give_up:
+                time.sleep(0.01)
+            yield
+
+    def is_compiled(self) -> bool:
+        """Whether code of the function is on disk, or another process compiles it now."""
+        if self._cache_file._load_index():
+            return True
+        lock = self._lock()
+        if lock is None:
+            return False
+        with lock:
+            return not _locked_now(lock)
+
+    def _lock(self) -> IO[bytes] | None:
+        """An opened file to lock, or none where nothing can be written."""
+        try:
+            self._impl.locator.ensure_cache_path()
+            return open(f"{self._cache_file._index_path}.compiling", "ab")
+        except OSError:
+            return None
+
+
+def _locked_now(file: IO[bytes]) -> bool:
+    """Whether the file is locked for this process until it is closed; also where its disk knows no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
