@@ -60,7 +60,7 @@ def with_processes(jobs: int) -> Solver:
 def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
     """Results of tasks without any worker."""
     for task in tasks:
-        yield from solve_task(task, work.keep, work.limit)
+        yield from solve_task(task, work.keep, work.limit, known=work.case)
 
 
 def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..backends import cpu
-from ..backends.cpu.ahead import compile_ahead
 from ..backends.cpu.launching import workers_for
 from ..backends.cpu.rings import bands
+from ..backends.cpu.rings.ahead import compile_ahead
 from ..mesh.mesh import Floats, Mesh, sphere
 from .ring_geometry import ring_geometry
 

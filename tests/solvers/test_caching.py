@@ -143,7 +143,7 @@ def test_one_that_is_suspended_is_not_waited_for(tmp_path: Path, monkeypatch: py
 
 AHEAD = """
 import numpy as np
-from solvers.backends.cpu import ahead
+from solvers.backends.cpu.rings import ahead
 from solvers.backends.cpu.rings.bands import flux_in_bands
 from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection

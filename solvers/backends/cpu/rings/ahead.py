@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .launching import WORKERS
+from ..launching import WORKERS
 
 _PROCESSES: list[subprocess.Popen[bytes]] = []  # nobody waits for them, nor warns that they still run
 
