@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import CORES, REPEATS, Figure, timed
+from benchmarks.measure import CORES, REPEATS, Figure, Spread, both_timed, timed
 from benchmarks.problem import sphere_problem
 from meanfield.case.case import Case
 from meanfield.case.load import load, parse
@@ -17,7 +17,7 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.simulation import set_up
 from solvers.backends import cpu
-from solvers.backends.cpu import arrays, launching
+from solvers.backends.cpu import launching
 from solvers.mesh.mesh import sphere
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.observers import Observer
@@ -26,9 +26,8 @@ from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
 GROWTH = (86, 272, 860, 2720)  # rings: 10⁴, 10⁵, 10⁶ and 10⁷ cells
-RINGS = 280  # some 10⁵ cells
+RINGS = (280, 860)  # some 10⁵ and 10⁶ cells
 STEPS = 60
-SHARES = 2  # cores
 FINE = 2000  # equal steps that a departure is compared with
 NEARLY_OPPOSITE = """
 domain = {manifold = "circle", resolution = 128}
@@ -39,16 +38,18 @@ time = {end = 6.0}
 DEPARTURES = {"without noise": 0.0, "with noise": 0.01}
 
 
-def steps(growth: tuple[int, ...] = GROWTH, rings: int = RINGS, count: int = STEPS, fine: int = FINE) -> list[Figure]:
+def steps(
+    growth: tuple[int, ...] = GROWTH, rings: tuple[int, ...] = RINGS, count: int = STEPS, fine: int = FINE
+) -> list[Figure]:
     """A step over its kernels, exponents of its cost, all cores over one, |m| of clusters that leave a balance."""
     costs = [(sphere(each).cells, timed(_step(each), clock=CORES).low) for each in growth]
     figures = [_over_kernels(load("metastable_sphere"), count)]
     for (few, short), (many, long) in pairwise(costs):
         exponent = np.log(long / short) / np.log(many / few)
         figures.append(Figure(f"SSPRK3 step, from {few} to {many} cells: exponent", float(exponent), "1", most=1.05))
-    call, cells = _step(rings), sphere(rings).cells
-    name = f"SSPRK3 step, {cells} cells: {SHARES} cores over one, by the shares of each"
-    figures.append(Figure(name, float(np.median([_over_one_core(call) for _ in range(REPEATS)])), "×", least=1.7))
+    for number in rings:
+        name = f"SSPRK3 step, {sphere(number).cells} cells: {launching.WORKERS} cores over one, by the wall"
+        figures.append(Figure.of(name, _over_one_core(number), "×", least=1.7))
     return figures + [_departure(name, noise, fine) for name, noise in DEPARTURES.items()]
 
 
@@ -67,31 +68,20 @@ def _step(rings: int) -> Callable[[], None]:
     return call
 
 
-def _over_one_core(call: Callable[[], None]) -> float:
-    """Processor time of a step over that of its longest shares and of what is not shared, made one after the other."""
-    call()
-    saved, clock = [0.0, 0.0], _clock_seconds()
+def _over_one_core(rings: int) -> Spread:
+    """Wall time of a step in one thread over that with all cores, taken in turn."""
+    cores = launching.WORKERS
 
-    def one_by_one(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
-        workers = SHARES if work >= launching.INLINE_WORK else 1
-        returned, spent = [], []
-        for worker in range(workers):
-            began = time.thread_time()
-            returned.append(kernel(worker, workers, *arguments))
-            spent.append(time.thread_time() - began)
-        saved[0] += sum(spent) - max(spent) - clock * (workers - 1)
-        saved[1] += 2 * clock * workers
-        return returned
+    def with_workers(workers: int, call: Callable[[], Any]) -> Any:
+        launching.WORKERS = workers
+        try:
+            return call()
+        finally:
+            launching.WORKERS = cores
 
-    launch = cpu.launch
-    cpu.launch = arrays.launch = one_by_one
-    try:
-        began = time.thread_time()
-        call()
-        whole = time.thread_time() - began - saved[1]
-    finally:
-        cpu.launch = arrays.launch = launch
-    return whole / (whole - saved[0])
+    alone, together = (with_workers(workers, lambda: _step(rings)) for workers in (1, cores))
+    one, all_cores = both_timed(lambda: with_workers(1, alone), together, 3 * REPEATS)
+    return one / all_cores
 
 
 def _clock_seconds() -> float:

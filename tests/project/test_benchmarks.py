@@ -79,13 +79,13 @@ def test_flux_and_scaling_figures():
 
 
 def test_steps_figures(monkeypatch):
-    """One share more of each kernel makes two cores worth no less than one, and no more than two."""
+    """So small that threads cost more than they save."""
     steps = load("steps")
-    monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
+    monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
     monkeypatch.setattr(steps, "load", lambda name: small(steps, name))
-    figures = steps.steps((8, 16), 40, 2, 50)
+    figures = steps.steps((8, 16), (40,), 2, 50)
     assert value_of(figures, "over its kernels") > 1
-    assert 0.9 < value_of(figures, "2 cores over one") < 2
+    assert value_of(figures, "cores over one") > 0
     assert len([figure for figure in figures if "exponent" in figure.name]) == 1
     for noise in ("without noise", "with noise"):
         assert value_of(figures, noise) < 1e-2  # beside 50 steps, which err too

@@ -260,7 +260,7 @@ def test_the_result_does_not_depend_on_the_number_of_workers(monkeypatch):
     mesh = sphere(32)
     density, move = rough(mesh), rotation(3, 0.6)[1]
     one = push_forward(mesh, density, move)
-    monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
+    monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
     monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", 3)
     assert np.array_equal(push_forward(mesh, density, move), one)
 

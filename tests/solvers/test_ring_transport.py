@@ -84,7 +84,7 @@ def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
     mesh = sphere(20)
     density, velocity = next(densities(mesh)), tangent(mesh, 0)
     monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
-    monkeypatch.setattr("solvers.backends.cpu.launching.INLINE_WORK", 1)
+    monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
     found = []
     for planned, workers in [(1, 1), (2, 2), (3, 3), (7, 7), (7, 3)]:
         monkeypatch.setattr("solvers.terms.ring_transport.workers_for", lambda work, count=planned: count)

@@ -8,10 +8,11 @@ from numpy.typing import DTypeLike
 
 from ..protocol import Array
 from .caching import compiled
-from .launching import INLINE_WORK, index, launch, share, workers_for
+from .launching import index, launch, share, workers_for
 
 TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
 DOT_PARTS = 64  # of a sum over all cells
+PARTS_WORK = 20_000  # products from which on the sum is one of parts
 BLAS_WORK = 10_000  # products up to which BLAS does a sum in one thread, in a third of the time that einsum takes
 PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transforms and patches save most of them
 
@@ -74,14 +75,14 @@ def dot(one, other):
     """Σ_i one[i] other[i], (), of arrays (n,)."""
     if len(one) <= BLAS_WORK and one.dtype == other.dtype == np.float64:
         return np.dot(one, other)
-    if len(one) < INLINE_WORK:
+    if len(one) < PARTS_WORK:
         return np.einsum("i,i", one, other, dtype=np.float64, casting="same_kind")  # BLAS would wake its threads
     sums = np.empty(DOT_PARTS)
     launch(_dot_of_parts, len(one), np.ascontiguousarray(one), np.ascontiguousarray(other), sums)
     return sums.sum()
 
 
-@compiled(fastmath={"reassoc", "contract"}, apart=True)
+@compiled(fastmath={"reassoc", "contract"}, apart=True, light=32)
 def _dot_of_parts(worker, workers, one, other, sums):
     """Σ one[i] other[i] of each part: as many parts for any number of workers, so that the sum is the same."""
     for part in range(worker, len(sums), workers):

@@ -29,17 +29,19 @@ from numba.core.runtime.nrt import rtsys
 LONGEST_WAIT = 60.0  # seconds for another process to compile a function, which takes at most ten: it may be suspended
 
 
-def compiled(*, apart: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, apart: bool = False, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Decorator: compile by Numba without Python's lock, on first use, and keep the code on disk; options as njit's.
 
     apart   whether no array that the function writes shares memory with another argument: its loops use vector
             instructions then, without being asked whether it does, and numbers out of arrays stay in registers
+    light   how many items of a kernel take as long as one of most kernels, some 10 ns
     """
     compiler = njit(nogil=True, error_model="numpy", **options)
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         dispatcher = compiler(function)
         dispatcher._cache = LockedCache(function)
+        dispatcher.light = light
         dispatcher.compile = partial(_compile, dispatcher)
         if apart:
             dispatcher._compiler.targetdescr = _APART

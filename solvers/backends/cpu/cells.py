@@ -8,7 +8,7 @@ from .launching import index, inline, kernel, share
 SWEEP = 8  # equal levels in one of so many cells: to go through all cells is faster than to sort them
 
 
-@kernel
+@compiled(light=8)
 def advance(worker, workers, start, stage, rate, dt, weight, result):
     """result = w + weight (start − w) with w = stage + dt rate: one stage of a Shu–Osher scheme.
 
@@ -20,7 +20,7 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
         result[i] = w + weight * (start[i] - w)
 
 
-@compiled(apart=True)
+@compiled(apart=True, light=16)
 def distances_from(worker, workers, values, level, distances):
     """|u_i − level|; level (1,)."""
     first, last = share(worker, workers, len(values))
@@ -28,7 +28,7 @@ def distances_from(worker, workers, values, level, distances):
         distances[index(i)] = abs(values[index(i)] - level[0])
 
 
-@compiled(apart=True)
+@compiled(apart=True, light=16)
 def masses_above(worker, workers, density, volumes, level, masses):
     """Masses (ρ_i − level) V_i of the cells; level (1,)."""
     first, last = share(worker, workers, len(density))
@@ -36,7 +36,7 @@ def masses_above(worker, workers, density, volumes, level, masses):
         masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
 
 
-@compiled(fastmath={"contract"}, apart=True)
+@compiled(fastmath={"contract"}, apart=True, light=8)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))

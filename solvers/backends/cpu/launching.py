@@ -7,9 +7,10 @@ Kernels gather (a cell sums its own sides, a ring its own modes), so results do 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,39 @@ import numpy as np
 from .caching import compiled
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-INLINE_WORK = 20_000  # below this many items a kernel is done before a second thread has taken its share
+SHARE = 10_000  # items, of some 10 ns, that a thread has to have: to wake it takes about as long as most of these
 
 kernel = compiled()
 inline = compiled(inline="always")
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=max(WORKERS - 1, 1), thread_name_prefix="solvers")
+def _jobs() -> SimpleQueue[Any]:
+    """What other threads have to do: (function, arguments, queue of its outcome); they wait for it from then on."""
+    jobs = SimpleQueue[Any]()
+    for worker in range(1, WORKERS):
+        threading.Thread(target=_serve, args=(jobs,), name=f"solvers-{worker}", daemon=True).start()
+    return jobs
 
 
-def workers_for(work: int) -> int:
-    """The number of workers that share so many items."""
-    return WORKERS if work >= INLINE_WORK else 1
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_jobs.cache_clear)  # a child has none of its parent's threads
+
+
+def _serve(jobs: SimpleQueue[Any]) -> None:
+    """Do what comes; queues of C wake a thread in less time than an executor with its futures."""
+    while True:
+        function, arguments, outcome = jobs.get()
+        try:
+            outcome.put((function(*arguments), None))
+        except BaseException as error:  # raised again by who waits
+            outcome.put((None, error))
+        del function, arguments, outcome  # memory of theirs, until the next comes
+
+
+def workers_for(work: int, light: int = 1) -> int:
+    """The number of workers that share so many items, of which ``light`` take as long as one of most kernels."""
+    return max(1, min(WORKERS, work // (light * SHARE)))
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
@@ -38,11 +58,19 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
     ``work`` is the number of items that the kernel visits: with little work there is one worker.
     """
-    workers = workers_for(work)
+    workers = workers_for(work, getattr(kernel, "light", 1))
     if workers == 1:
         return [kernel(0, 1, *arguments)]
-    others = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]
-    return [kernel(0, workers, *arguments), *(other.result() for other in others)]
+    outcomes = [SimpleQueue[Any]() for _ in range(1, workers)]
+    for worker, outcome in enumerate(outcomes, 1):
+        _jobs().put((kernel, (worker, workers, *arguments), outcome))
+    returned = [kernel(0, workers, *arguments)]
+    for outcome in outcomes:
+        value, error = outcome.get()
+        if error is not None:
+            raise error
+        returned.append(value)
+    return returned
 
 
 @inline

@@ -124,7 +124,7 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
                 point = end
 
 
-@kernel
+@compiled(light=8)
 def add_bands(worker, workers, bands, buffer, grid):
     """The periodic grid (rows, columns) as the sum of all bands, in their order; each worker has its own rows."""
     rows, columns = grid.shape

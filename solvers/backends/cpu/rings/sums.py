@@ -13,7 +13,9 @@ import numpy as np
 from ..caching import compiled
 from ..launching import index, inline
 
-summing = compiled(fastmath={"reassoc", "contract"}, apart=True)  # products in any order, which keeps NaN and ∞
+summing = compiled(
+    fastmath={"reassoc", "contract"}, apart=True, light=2
+)  # products in any order, which keeps NaN and ∞
 
 
 @inline

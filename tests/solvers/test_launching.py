@@ -1,0 +1,83 @@
+"""Shares of kernels in several threads: who gets how much, what fails in one of them, and a process that is forked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from solvers.backends.cpu import cells, launching
+from solvers.backends.cpu.launching import SHARE, launch, workers_for
+
+
+@pytest.fixture
+def three_workers(monkeypatch: pytest.MonkeyPatch):
+    """Of which two are threads of this test's own."""
+    monkeypatch.setattr(launching, "WORKERS", 3)
+    launching._jobs.cache_clear()
+    yield
+    launching._jobs.cache_clear()
+
+
+def test_every_worker_has_enough_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "WORKERS", 16)
+    assert [workers_for(work) for work in (0, 2 * SHARE - 1, 2 * SHARE, 5 * SHARE, 99 * SHARE)] == [1, 1, 2, 5, 16]
+    assert workers_for(5 * SHARE, light=2) == 2
+
+
+def test_shares_in_other_threads(three_workers: None) -> None:
+    """Each in one of its own, in the order of the workers; a light kernel stays in this thread with as much work."""
+    met = threading.Barrier(3, timeout=60.0)
+
+    def kernel(worker: int, workers: int, number: int) -> tuple[int, int, int, str]:
+        met.wait()
+        return worker, workers, number, threading.current_thread().name
+
+    returned = launch(kernel, 3 * SHARE, 7)
+    assert [found[:3] for found in returned] == [(0, 3, 7), (1, 3, 7), (2, 3, 7)]
+    assert {found[3] for found in returned[1:]} == {"solvers-1", "solvers-2"}
+    ones = np.ones(3 * SHARE)
+    assert len(launch(cells.advance, len(ones), ones, ones, ones, 0.1, 0.1, np.empty_like(ones))) == 1
+
+
+def test_what_fails_in_another_thread_is_raised_here(three_workers: None) -> None:
+    def kernel(worker: int, workers: int) -> int:
+        if worker == 2:
+            raise ZeroDivisionError("in a share")
+        return worker
+
+    for _ in range(2):  # the threads are still there
+        with pytest.raises(ZeroDivisionError, match="in a share"):
+            launch(kernel, 3 * SHARE)
+    assert launch(lambda worker, workers: worker, 3 * SHARE) == [0, 1, 2]
+
+
+def test_arguments_are_not_kept(three_workers: None) -> None:
+    class Weighted(np.ndarray):
+        pass
+
+    array, gone = np.ones(3).view(Weighted), threading.Event()
+    launch(lambda worker, workers, array: None, 3 * SHARE, array)
+    weakref.finalize(array, gone.set)
+    del array
+    deadline = time.monotonic() + 60.0
+    while not gone.is_set() and time.monotonic() < deadline:  # a thread that is just leaving its share
+        time.sleep(0.01)
+    assert gone.is_set()
+
+
+def _sum_of_shares() -> None:
+    assert launch(lambda worker, workers: worker, 3 * SHARE) == [0, 1, 2]
+
+
+def test_a_forked_process_has_threads_of_its_own(three_workers: None) -> None:
+    """Those of its parent are not there: it would wait for them forever."""
+    _sum_of_shares()
+    child = multiprocessing.get_context("fork").Process(target=_sum_of_shares)
+    child.start()
+    child.join(60.0)
+    assert child.exitcode == 0
