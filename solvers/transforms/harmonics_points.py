@@ -9,10 +9,13 @@ function of degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Mer
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import scipy
 
 from ..backends.cpu import WORKERS, launch
+from ..backends.cpu.points import angles
 from ..backends.protocol import Array
 from ..mesh.mesh import Floats, Mesh, circle
 from .harmonics import Complexes, Harmonics, harmonic_transform
@@ -45,7 +48,7 @@ class PointHarmonics:
         self._harmonics: Harmonics = harmonic_transform(self.grid, degree)
         self._ndim = points.shape[1] - 1
         spacing = np.pi / (degree + 1)
-        self._nonuniform = NonuniformTransform(_angles(points) - 0.5 * spacing, degree, _TOLERANCE)
+        self._nonuniform = NonuniformTransform(_angles(points, -0.5 * spacing), degree, _TOLERANCE)
 
     def analysis(self, weights: Floats) -> Complexes:
         """Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
@@ -73,19 +76,15 @@ class PointHarmonics:
         return _like(self._nonuniform.synthesis(_to_modes(grids, self.degree)), values, 1)
 
 
-def _angles(points: Floats) -> Floats:
-    """φ (1, n) on the circle; polar angle θ and azimuth φ (2, n) on the sphere, φ = 0 at the poles."""
-    angles = np.empty((points.shape[1] - 1, len(points)))
+def _angles(points: Floats, shift: float) -> Floats:
+    """φ (1, n) on the circle; polar angle θ and azimuth φ (2, n) on the sphere, φ = 0 at the poles; plus ``shift``."""
+    found = np.empty((points.shape[1] - 1, len(points)))
+    contiguous = np.ascontiguousarray(points, dtype=float)
+    launch(angles.angles_of_points, len(points), contiguous, _arctan_series(), shift, found)
+    return found
 
-    def measure(worker: int, workers: int) -> None:
-        part = slice(len(points) * worker // workers, len(points) * (worker + 1) // workers)
-        x, y = points[part, 0], points[part, 1]
-        np.arctan2(y, x, out=angles[-1, part])
-        if len(angles) == 2:
-            np.arctan2(np.hypot(x, y), points[part, 2], out=angles[0, part])
 
-    launch(measure, len(points))
-    return angles
+_arctan_series = cache(angles.arctan_series)
 
 
 def _to_grid(modes: Complexes, degree: int) -> Floats:

@@ -22,7 +22,8 @@ import scipy
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from ..backends.cpu import WORKERS, launch, spreading
+from ..backends.cpu import WORKERS, launch
+from ..backends.cpu.points import spreading
 from ..mesh.mesh import Floats
 
 Complexes = NDArray[np.complex128]
@@ -57,19 +58,17 @@ class NonuniformTransform:
         if not MIN_TOLERANCE <= tolerance <= 0.1:
             raise ValueError(f"tolerance = {tolerance}: expected {MIN_TOLERANCE} to 0.1")
         self.degree, self.axes, self.count = degree, len(angles), angles.shape[1]
-        self._width = window_width(tolerance)
+        width = window_width(tolerance)
         nodes = scipy.fft.next_fast_len(max(int(_OVERSAMPLING * (2 * degree + 1)), 2 * spreading.LANES), real=True)
         self._shape = (nodes if self.axes == 2 else 1, nodes)
-        self._polynomials, self._factors = window_polynomials(self._width), _factors(self._width, degree, nodes)
+        self._polynomials, self._factors = window_polynomials(width), _factors(width, degree, nodes)
         self._sort(np.ascontiguousarray(angles, dtype=float))
 
     def _sort(self, angles: Floats) -> None:
         """Points by cells, in parts that are spread apart from each other."""
         cells, offsets = np.empty(self.count, np.int64), np.empty_like(angles)
         self._order, self._cells, self._offsets = np.empty_like(cells), np.empty_like(cells), np.empty_like(angles)
-        counts = np.stack(
-            launch(spreading.count_points, self.count, angles, self._shape, self._width, cells, offsets), axis=1
-        )
+        counts = np.stack(launch(spreading.count_points, self.count, angles, self._shape, cells, offsets), axis=1)
         starts = np.cumsum(counts.ravel()).reshape(counts.shape) - counts
         launch(
             spreading.sort_points, self.count, cells, offsets, np.ascontiguousarray(starts.T),
@@ -120,17 +119,17 @@ class NonuniformTransform:
         used *= self._factors[: self.degree + 1]
         grids = scipy.fft.irfft(spectrum, self._shape[1], axis=2, norm="forward", overwrite_x=True, workers=WORKERS)
         beyond = ((0, 0), (0, spreading.LANES if self.axes == 2 else 0), (0, spreading.LANES))
-        values = np.empty((len(modes), self.count))
+        values = np.empty((self.count, len(modes)))
         launch(
-            spreading.interpolate, self.count * spreading.LANES, self._polynomials, self._width,
+            spreading.interpolate, self.count * spreading.LANES, self._polynomials,
             self._order, self._cells, self._offsets, np.pad(grids, beyond, mode="wrap"), values,
         )  # fmt: skip
-        return values
+        return values.T
 
 
 def window_width(tolerance: float) -> int:
-    """Nodes w that a window takes in: the fewest with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
-    for width in range(2, spreading.LANES):
+    """Nodes w that a window takes in: the least even number with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
+    for width in range(2, spreading.LANES, 2):
         s = np.pi * np.sqrt(width**2 / 2 - 1)
         if s * np.exp(-s) / 2 < tolerance:
             return width
@@ -144,23 +143,25 @@ def _shape_of(width: int) -> float:
 
 @cache
 def window_polynomials(width: int) -> Floats:
-    """(degrees, LANES) e^{−b} φ at nodes j = 0 … w − 1 as polynomials in the offset t, z = j + (t + 1 − w)/2.
+    """(degrees, LANES) E_j and O_j, j = 0 … LANES/2 − 1, polynomials in t²: e^{−b} φ = E_j + t O_j at node j.
 
-    φ is an entire function of z between its ends, and is interpolated at Chebyshev points to rounding.
+    There z = j + (t + 1 − LANES)/2. φ is an entire function of z between its ends, and is interpolated at Chebyshev
+    points to rounding.
     """
-    b, nodes = _shape_of(width), np.arange(width)
+    b, half = _shape_of(width), spreading.HALF
+    nodes = np.arange(half - width // 2, half)  # those before are beyond the window
     t = np.cos(np.pi / _CHEBYSHEV * (np.arange(_CHEBYSHEV) + 0.5))
-    u = (2 * nodes + t[:, None] + 1 - width) / width
+    u = (2 * nodes + t[:, None] + 1 - spreading.LANES) / width
     root = np.sqrt(1 - u**2)
     fall = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
     series = scipy.fft.dct(scipy.special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV
     series[0] /= 2
     degrees = int(np.flatnonzero(np.abs(series).max(axis=1) < _ROUNDING)[0])
-    polynomials = np.zeros((degrees, spreading.LANES))
-    for j in nodes:
-        powers = chebyshev.cheb2poly(series[:degrees, j])
-        polynomials[: len(powers), j] = powers
-    return polynomials
+    polynomials = np.zeros((degrees + degrees % 2, half))
+    for node, column in zip(nodes, series.T, strict=True):
+        powers = chebyshev.cheb2poly(column[:degrees])
+        polynomials[: len(powers), node] = powers
+    return np.hstack([polynomials[0::2], polynomials[1::2]])
 
 
 @cache

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
-from solvers.transforms.nonuniform import NonuniformTransform, window_polynomials, window_width
+from solvers.transforms.nonuniform import NonuniformTransform, _shape_of, window_polynomials, window_width
 
 TOLERANCES = (1e-2, 1e-4, 1e-7, 1e-10, 1e-13, 1e-14)
 ROUNDING = 2e-15  # of Σ|w| or Σ|c|, with angles of a few radians and modes up to 30; it grows with K as α's own does
@@ -122,11 +123,14 @@ def test_windows_are_entire_functions_of_the_offset():
     """The polynomials join where one node's interval ends and the next begins."""
     for tolerance in TOLERANCES:
         width = window_width(tolerance)
-        polynomials = window_polynomials(width)
-        ends, starts = polynomials.sum(axis=0), np.polynomial.polynomial.polyval(-1.0, polynomials)
-        assert np.abs(ends[: width - 1] - starts[1:width]).max() < 2e-15
-        assert not polynomials[:, width:].any()
-        assert ends[:width] == pytest.approx(starts[:width][::-1], abs=2e-15)  # the window is even
+        even, odd = np.hsplit(window_polynomials(width), 2)
+        ends, starts = (np.sum(even + t * odd, axis=0) for t in (1.0, -1.0))
+        beyond = len(ends) - width // 2
+        assert np.abs(ends[beyond:-1] - starts[beyond + 1 :]).max(initial=0.0) < 2e-15
+        assert not even[:, :beyond].any()
+        assert not odd[:, :beyond].any()
+        assert ends[beyond:].all()
+        assert ends[-1] == pytest.approx(special.i0e(_shape_of(width)), abs=2e-15)  # φ(0)
 
 
 def test_no_points_and_no_sets():

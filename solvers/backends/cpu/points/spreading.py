@@ -6,13 +6,18 @@ registers.
 """
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
-from .caching import compiled
-from .exponential import CONTRACT
-from .launching import inline, kernel, share
-from .product import TILE_BYTES, row_products, wide_vectors
+from ..caching import compiled
+from ..exponential import CONTRACT
+from ..launching import inline, kernel, share
+from ..product import TILE_BYTES, row_products, wide_vectors
 
-LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at its end
+LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at both ends
+HALF = LANES // 2
 BATCH = 64  # points whose windows are evaluated together
 ROWS = 8 if TILE_BYTES == 256 else 2  # rows of LANES float64 that stay in the registers of AVX-512, or of others
 
@@ -23,10 +28,10 @@ _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 
 
 @kernel
-def count_points(worker, workers, angles, shape, width, cells, offsets):
+def count_points(worker, workers, angles, shape, cells, offsets):
     """Cells (n,) and offsets (axes, n) of points at angles (axes, n); returns how many of this worker's each cell has.
 
-    With x = α N/2π, the window covers nodes l … l + width − 1, l = ⌈x − width/2⌉; the offset is 2(l − x) + width − 1,
+    With x = α N/2π, the window covers nodes l … l + LANES − 1, l = ⌈x − LANES/2⌉; the offset is 2(l − x) + LANES − 1,
     between −1 and 1. Cells are numbered row by row in a grid of ``shape`` (rows, columns), of one row for one axis.
     """
     rows, columns = shape
@@ -39,8 +44,8 @@ def count_points(worker, workers, angles, shape, width, cells, offsets):
             nodes = shape[axis + 2 - axes]
             x = angles[axis, i] * (nodes / (2.0 * np.pi))
             x -= nodes * np.floor(x / nodes)
-            node = np.ceil(x - 0.5 * width)
-            offsets[axis, i] = 2.0 * (node - x) + (width - 1)
+            node = np.ceil(x - 0.5 * LANES)
+            offsets[axis, i] = 2.0 * (node - x) + (LANES - 1)
             cell = cell * nodes + int(node) % nodes
         cells[i] = cell
         found[cell] += 1
@@ -62,23 +67,57 @@ def sort_points(worker, workers, cells, offsets, starts, order, sorted_cells, so
 
 
 @inline
-def _windows(offsets, first, count, polynomials, powers, values):
-    """values[p, j] = Σ_k polynomials[k, j] offset_pᵏ for ``count`` points from ``first``."""
+def _windows(offsets, first, count, polynomials, powers, parts, values):
+    """Windows of ``count`` points from ``first``: values[p, j] = E_j + t O_j, values[p, LANES − 1 − j] = E_j − t O_j.
+
+    The window is even, and so half of its nodes are enough: E and O, the columns of ``polynomials``, are its even and
+    odd part in the offset t, polynomials in t².
+    """
     for p in range(count):
         powers[0, p] = 1.0
     for k in range(1, len(powers)):
         for p in range(count):
-            powers[k, p] = powers[k - 1, p] * offsets[first + p]
+            powers[k, p] = powers[k - 1, p] * (offsets[first + p] * offsets[first + p])
     for p in range(0, count, ROWS):
-        _evaluate(powers.T, p, polynomials, len(powers), values, p)
+        _evaluate(powers.T, p, polynomials, len(powers), parts, p)
+    for p in range(count):
+        _join_parts(parts, p, offsets[first + p], values)
+
+
+@intrinsic
+def _join_parts(typing, parts, row, offset, values):
+    """values[row, j] = parts[row, j] + offset parts[row, HALF + j], and their difference at LANES − 1 − j."""
+
+    def generate(context, builder, signature, arguments):
+        number, half = ir.IntType(64), ir.VectorType(ir.DoubleType(), HALF)
+        lanes, zero = ir.VectorType(ir.IntType(32), HALF), ir.Constant(half, None)
+        row = arguments[1]
+
+        def pointer(place, column):
+            array = context.make_array(signature.args[place])(context, builder, arguments[place])
+            strides = cgutils.unpack_tuple(builder, array.strides, 2)
+            byte = builder.add(builder.mul(row, strides[0]), builder.mul(number(column), strides[1]))
+            start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+            return builder.bitcast(builder.gep(start, [byte]), half.as_pointer())
+
+        offset = builder.insert_element(zero, arguments[2], ir.IntType(32)(0))
+        offset = builder.shuffle_vector(offset, zero, ir.Constant(lanes, None))
+        even, odd = (builder.load(pointer(0, column), align=8) for column in (0, HALF))
+        odd = builder.fmul(offset, odd)
+        difference = builder.shuffle_vector(builder.fsub(even, odd), zero, ir.Constant(lanes, [*reversed(range(HALF))]))
+        builder.store(builder.fadd(even, odd), pointer(3, 0), align=8)
+        builder.store(difference, pointer(3, HALF), align=8)
+        return context.get_dummy_value()
+
+    return types.void(parts, types.intp, types.float64, values), generate
 
 
 @inline
-def _both_windows(offsets, first, count, polynomials, powers, down, along):
+def _both_windows(offsets, first, count, polynomials, powers, parts, down, along):
     """Windows along the rows, 1 at one node where there is one row, and along the columns."""
-    _windows(offsets[-1], first, count, polynomials, powers, along)
+    _windows(offsets[-1], first, count, polynomials, powers, parts, along)
     if len(offsets) == 2:
-        _windows(offsets[0], first, count, polynomials, powers, down)
+        _windows(offsets[0], first, count, polynomials, powers, parts, down)
     else:
         down[:, 0] = 1.0
 
@@ -99,7 +138,7 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
     bands    (parts, 5) first row and column, number of rows and columns, and where the part begins in the buffer
     """
     wide_vectors()
-    powers = np.zeros((len(polynomials), BATCH))
+    powers, parts = np.zeros((len(polynomials), BATCH)), np.zeros((BATCH, LANES))
     down, along = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
     deep = LANES if len(offsets) == 2 else ROWS
     for piece in range(worker, len(bands), workers):
@@ -109,7 +148,7 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
         stop = min((piece + 1) * part, len(cells))
         for first in range(piece * part, stop, BATCH):
             last = min(first + BATCH, stop)
-            _both_windows(offsets, first, last - first, polynomials, powers, down, along)
+            _both_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
             for p in range(last - first):
                 weight = weights[order[first + p]]
                 for j in range(LANES):
@@ -143,16 +182,16 @@ def add_bands(worker, workers, bands, buffer, grid):
 
 
 @_kernel
-def interpolate(worker, workers, polynomials, width, order, cells, offsets, grids, values):
-    """values[s, j] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + LANES)."""
+def interpolate(worker, workers, polynomials, order, cells, offsets, grids, values):
+    """values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + LANES)."""
     wide_vectors()
-    powers = np.zeros((len(polynomials), BATCH))
+    powers, parts = np.zeros((len(polynomials), BATCH)), np.zeros((BATCH, LANES))
     down, along, across = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
-    columns, deep = grids.shape[2] - LANES, width if len(offsets) == 2 else 1
+    columns, deep = grids.shape[2] - LANES, LANES if len(offsets) == 2 else 1
     first_batch, last_batch = share(worker, workers, (len(cells) + BATCH - 1) // BATCH)
     for first in range(first_batch * BATCH, min(last_batch * BATCH, len(cells)), BATCH):
         last = min(first + BATCH, len(cells))
-        _both_windows(offsets, first, last - first, polynomials, powers, down, along)
+        _both_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
         for s in range(len(grids)):
             point = first
             while point < last:
@@ -168,4 +207,4 @@ def interpolate(worker, workers, polynomials, width, order, cells, offsets, grid
                 total = 0.0
                 for j in range(LANES):
                     total += across[p, j] * along[p, j]
-                values[s, order[first + p]] = total
+                values[order[first + p], s] = total  # in one line of the caches for all sets

@@ -1,0 +1,1 @@
+"""Kernels of functions of points anywhere: their angles, and transforms between them and a periodic grid."""
