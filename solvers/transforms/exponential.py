@@ -9,10 +9,10 @@ with g and r of solvers/transforms/bessel.py; odd degrees have the sign of β.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from ..mesh.mesh import Floats
 from .bessel import bessel_ratios
@@ -42,11 +42,31 @@ def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) 
 
 
 def _absolute(dimension: int, beta: float, spectrum: tuple[float, Floats]) -> Floats:
-    """Times c_0 e^{−|β|} by I_ν itself: log c_0 is of size |β|, and so are its roundings."""
-    nu, size = dimension / 2 - 1, abs(beta)
-    surface = 2 * np.pi ** (nu + 1) / scipy.special.gamma(nu + 1)
-    mean = scipy.special.gamma(nu + 1) * (2 / size) ** nu * scipy.special.ive(nu, size) if size else 1.0
-    return np.asarray(surface * mean * spectrum[1])
+    """Times c_0 e^{−|β|}, found apart: log c_0 is of size |β|, and so are its roundings."""
+    nu = dimension / 2 - 1
+    surface = 2 * np.pi ** (nu + 1) / math.gamma(nu + 1)
+    return np.asarray(surface * _scaled_mean(dimension, abs(beta)) * spectrum[1])
+
+
+def _scaled_mean(dimension: int, beta: float) -> float:
+    """g_ν(β) e^{−β}, the mean of e^{β(z − 1)} over the unit sphere, β ≥ 0; for d = 2 and 3 without importing SciPy."""
+    if beta == 0:
+        return 1.0
+    if dimension == 2:  # periodic in the angle, and so by few equal angles to rounding
+        half = _max_degree(beta)  # of the angles, which are symmetric
+        values = np.exp(-2 * beta * np.sin(np.pi / (2 * half) * np.arange(half + 1)) ** 2)
+        return float((values.sum() - 0.5 * (values[0] + values[-1])) / half)
+    if dimension == 3:
+        return -math.expm1(-2 * beta) / (2 * beta)
+    from scipy.special import ive
+
+    nu = dimension / 2 - 1
+    return float(math.gamma(nu + 1) * (2 / beta) ** nu * ive(nu, beta))
+
+
+def _max_degree(beta: float) -> int:
+    """A degree beyond which multipliers are below 1e-20 of the first."""
+    return int(np.sqrt(2 * abs(beta) * 50) + 60)
 
 
 @lru_cache(maxsize=256)
@@ -55,7 +75,7 @@ def exponential_degree(dimension: int, beta: float) -> int:
 
     About √(2β ln(1/ε)) for large β. The multipliers are positive, so their tail bounds the error of the kernel.
     """
-    max_degree = int(np.sqrt(2 * abs(beta) * 50) + 60)
+    max_degree = _max_degree(beta)
     l = np.maximum(np.arange(max_degree), 1)
     harmonics_of_degree = (2 * l + dimension - 2.0) * l ** (dimension - 3.0)  # up to a constant
     tail = np.abs(exponential_multipliers(dimension, beta, max_degree)) * l * harmonics_of_degree

@@ -10,7 +10,6 @@ from copy import copy
 from typing import Protocol
 
 import numpy as np
-import scipy
 
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import SphereHarmonics, require_harmonics
@@ -26,7 +25,7 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
     if dimension == 2:
         nodes = 4 * degrees
         cosine = np.cos(2 * np.pi / nodes * np.arange(nodes))
-        values = scipy.fft.rfft(_evaluated(kernel, cosine)).real * (2 * np.pi / nodes)
+        values = np.fft.rfft(_evaluated(kernel, cosine)).real * (2 * np.pi / nodes)
     elif dimension == 3:
         values = _legendre_multipliers(kernel, degrees)
     else:
@@ -102,7 +101,7 @@ class CircleZonal:
         kernels = [self._sampled(value, np.cos), self._sampled(-gradient * np.arange(len(gradient)), np.sin)]
         if radial is not None:
             kernels.append(self._sampled(radial, np.cos))
-        self._kernels = to_device(scipy.fft.rfft(np.stack(kernels)))
+        self._kernels = to_device(np.fft.rfft(np.stack(kernels)))
         self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
     @classmethod
