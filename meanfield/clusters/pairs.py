@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from meanfield.clusters.parts import between_parts
@@ -102,8 +101,8 @@ def _pairs_on_circle(masses: Floats) -> Floats:
     cells = masses.shape[1]
     width = 2 * np.pi / cells
     lags, lag, part = _lags(cells)
-    spectrum = scipy.fft.rfft(masses)
-    value = scipy.fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[:, lags] * (2 / width)
+    spectrum = np.fft.rfft(masses)
+    value = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, cells)[:, lags] * (2 / width)
     up_to = np.zeros_like(value)
     np.cumsum((value[:, 1:] + value[:, :-1]) * (width / 2), axis=1, out=up_to[:, 1:])
     nearest = value[:, lag]

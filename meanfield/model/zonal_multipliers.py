@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import scipy
 
 from meanfield.model.errors import ArgumentError
 from meanfield.model.kernel import Kernel
@@ -58,13 +57,13 @@ def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> F
 def _sizes(kernel: Kernel, beta: float) -> Floats:
     """(2·MAX_DEGREES + 1) |multipliers| on the circle over the largest: how many degrees the kernel has."""
     nodes = 4 * MAX_DEGREES
-    waves = np.abs(scipy.fft.rfft(kernel.values(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta)).real)
+    waves = np.abs(np.fft.rfft(kernel.values(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta)).real)
     return np.asarray(waves / waves.max())
 
 
 def _of_values(values: Floats) -> Floats:
     """(degrees) multipliers on the circle of a kernel that has even ``values`` (cells) at angles 2πj/cells."""
-    multipliers = scipy.fft.rfft(values).real * (2 * np.pi / len(values))
+    multipliers = np.fft.rfft(values).real * (2 * np.pi / len(values))
     if len(values) % 2 == 0:
         multipliers[-1] /= 2  # cos(jπ) is one wave, others count for both signs
     return np.append(multipliers, 0.0)  # of a degree more, which K sin has

@@ -105,10 +105,12 @@ def _flux_in_part(
     """:func:`flux_in_bands` for the bands of one part."""
     rings, fastest = len(rows), 0.0
     begin, end = parts[part], parts[part + 1]
-    done = begin
+    done, band = begin, 0
     sent_from, lost_from = (begin, begin) if begin == 0 else (begin + 1, begin + 2)
     while done < end:
-        stop = bands[np.searchsorted(bands, done) + 1]
+        while bands[band + 1] <= done:
+            band += 1
+        stop = bands[band + 1]
         reconstruct_on_rings(
             0, 1, _cell(rows, done), _cell(rows, stop), rows, slopes, offsets, tangents, stencils, density, east, north,
             low, high, occupied, flux[part], outflow, sent,

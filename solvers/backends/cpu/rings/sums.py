@@ -19,6 +19,15 @@ summing = compiled(
 
 
 @inline
+def _largest(counts):
+    """The largest of some counts; Numba's maximum is in a module that imports SciPy's linear algebra, 0.1 s."""
+    found = counts[0]
+    for count in counts:
+        found = max(found, count)
+    return found
+
+
+@inline
 def _fold(masses, start, count, points, sign, parts):
     """Add sign times a ring's masses to its even cosine, odd cosine, even sine and odd sine parts (4, points)."""
     if 4 * points == count:
@@ -58,7 +67,7 @@ def ring_analysis(worker, workers, masses, ring_start, ring_cells, points, table
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[1]
     orders = (degrees + 7) // 8 * 8
-    even, odd = np.empty((4, points.max())), np.empty((4, points.max()))
+    even, odd = np.empty((4, _largest(points))), np.empty((4, _largest(points)))
     for r in range(worker, half, workers):
         south, count, q = rings - 1 - r, ring_cells[r], points[r]
         even[:, :q] = 0.0
@@ -130,7 +139,7 @@ def _write(parts, sign, start, count, points, row):
 def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
     """Values at the cells of all rings from the azimuthal modes (1, L + 1, rings) of a real function."""
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, points.max()))
+    columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, _largest(points)))
     for r in range(worker, half, workers):
         mirrored, q = rings - 1 - r, points[r]
         _fill_columns(re, im, 0, r, mirrored, False, 1.0, columns)
@@ -194,7 +203,7 @@ def ring_gradient(
     into ``radial``, else (0,). sine (rings,): of the polar angle of the cell centers.
     """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, points.max()))
+    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, _largest(points)))
     for r in range(worker, half, workers):
         mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
         for s in range(re.shape[0]):
@@ -214,8 +223,8 @@ def ring_gradient(
 def ring_vectors(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values, vectors):
     """Values (cells,) and vectors (cells, 3) at the cells of all rings from modes (4, L + 1, rings)."""
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, points.max()))
-    rows = np.empty((3, ring_cells.max()))
+    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, _largest(points)))
+    rows = np.empty((3, _largest(ring_cells)))
     for r in range(worker, half, workers):
         mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
         for s in range(4):
