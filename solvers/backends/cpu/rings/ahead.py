@@ -22,7 +22,7 @@ def compile_ahead(kernel: Any, call: Callable[[], object]) -> None:
     """
     if WORKERS < 2 or kernel._cache.is_compiled():
         return
-    command = f"from {call.__module__} import {call.__qualname__} as call; call()"
+    command = f"import gc; gc.disable(); from {call.__module__} import {call.__qualname__} as call; call()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with suppress(OSError):
         _PROCESSES.append(
