@@ -12,6 +12,13 @@ import numpy as np
 
 from ..caching import compiled
 from ..launching import index, inline
+from ..product import TILE_BYTES, row_products
+
+TILE = TILE_BYTES // 8  # points of a tile
+_three_sets = row_products(6, TILE_BYTES, accumulate=False)  # on two rings each
+_fourth_set = row_products(2, TILE_BYTES, accumulate=False)
+NARROW = 8
+_all_sets = row_products(8, 8 * NARROW, accumulate=False)
 
 summing = compiled(
     fastmath={"reassoc", "contract"}, apart=True, light=2
@@ -156,41 +163,33 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
 
 
 @inline
-def _add_rows_of_three(tables, at, points, m, columns, part, parts):
-    """Add Σ c_m table[m] over four orders m, m + 2, …, of three sets with two columns each: the table is read once."""
-    a, b, c, d = columns[0, 0, m], columns[0, 0, m + 2], columns[0, 0, m + 4], columns[0, 0, m + 6]
-    e, f, g, h = columns[0, 1, m], columns[0, 1, m + 2], columns[0, 1, m + 4], columns[0, 1, m + 6]
-    a1, b1, c1, d1 = columns[1, 0, m], columns[1, 0, m + 2], columns[1, 0, m + 4], columns[1, 0, m + 6]
-    e1, f1, g1, h1 = columns[1, 1, m], columns[1, 1, m + 2], columns[1, 1, m + 4], columns[1, 1, m + 6]
-    a2, b2, c2, d2 = columns[2, 0, m], columns[2, 0, m + 2], columns[2, 0, m + 4], columns[2, 0, m + 6]
-    e2, f2, g2, h2 = columns[2, 1, m], columns[2, 1, m + 2], columns[2, 1, m + 4], columns[2, 1, m + 6]
-    to, to1, to2 = parts[0, 0, part], parts[1, 0, part], parts[2, 0, part]
-    other, other1, other2 = parts[0, 1, part], parts[1, 1, part], parts[2, 1, part]
-    p, s, t = 2 * points, 4 * points, 6 * points
-    for j in range(points):
-        w, x = tables[index(at + j)], tables[index(at + p + j)]
-        y, z = tables[index(at + s + j)], tables[index(at + t + j)]
-        to[j] += (a * w + b * x) + (c * y + d * z)
-        other[j] += (e * w + f * x) + (g * y + h * z)
-        to1[j] += (a1 * w + b1 * x) + (c1 * y + d1 * z)
-        other1[j] += (e1 * w + f1 * x) + (g1 * y + h1 * z)
-        to2[j] += (a2 * w + b2 * x) + (c2 * y + d2 * z)
-        other2[j] += (e2 * w + f2 * x) + (g2 * y + h2 * z)
-
-
-@inline
 def _add_waves(tables, start, orders, points, sets, columns, parts):
-    """Parts of three or four sets along two mirrored rings: all orders with the columns of each; parts begin at 0."""
-    parts[:, :, :, :points] = 0.0
+    """Parts of three or four sets along two mirrored rings: all orders with the columns of each.
+
+    They are products of small matrices, (sets and sides, orders) by the table's (orders, points), tiles of which are
+    held in registers.
+    """
+    coefficients, sums = columns.reshape(8, 2, orders), parts.reshape(8, 4, parts.shape[3])
+    depth, wide = orders // 2, points - points % TILE
+    tiled = points - points % NARROW
     for wave in range(2):
+        begin = start + wave * orders * points
+        table = tables[begin : begin + orders * points].reshape(depth, 2 * points)
         for parity in range(2):
-            part = 2 * wave + parity
-            for m in range(parity, orders, 8):
-                at = start + (wave * orders + m) * points
-                _add_rows_of_three(tables, at, points, m, columns[:, :, wave], part, parts)
+            left, right = coefficients[:, wave, parity::2], table[:, parity * points :]
+            found = sums[:, 2 * wave + parity]
+            for j in range(0, wide, TILE):
+                _three_sets(left, 0, right[:, j:], depth, found[:, j:], 0)
                 if sets > 3:
-                    one, other = columns[3, 0, wave], columns[3, 1, wave]
-                    _add_rows(tables, at, points, m, one, other, parts[3, 0, part], parts[3, 1, part])
+                    _fourth_set(left, 6, right[:, j:], depth, found[:, j:], 6)
+            for j in range(wide, tiled, NARROW):
+                _all_sets(left, 0, right[:, j:], depth, found[:, j:], 0)
+            for row in range(2 * sets):
+                for j in range(tiled, points):
+                    total = 0.0
+                    for k in range(depth):
+                        total += left[row, k] * right[k, j]
+                    found[row, j] = total
 
 
 @summing
