@@ -13,7 +13,7 @@ from meanfield.runtime.messages import print_message
 from meanfield.sweeping.apart import solve_apart
 from meanfield.sweeping.local_pool import SolverLost
 from meanfield.sweeping.point import FAILED, Result
-from meanfield.sweeping.tasks import Solved, Solver, Task, Work
+from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import merged, solve_task
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
         completed = as_completed([], loop=client.loop)
 
         def submit(task: Task) -> None:
-            future = client.submit(solve_on_worker, task, work.keep, work.limit, sources, pure=False)
+            future = client.submit(solve_on_worker, as_text(task), work.keep, work.limit, sources, pure=False)
             futures[future] = task
             completed.add(future)
 
@@ -107,7 +107,9 @@ class _Threads:
         return self._count
 
 
-def solve_on_worker(cases: Task, keep: bool, limit: float | None, components: tuple[Source, ...]) -> dict[int, Result]:
+def solve_on_worker(
+    cases: dict[int, str], keep: bool, limit: float | None, components: tuple[Source, ...]
+) -> dict[int, Result]:
     """All results of a task. A limit is kept by a process apart: a thread of a worker cannot be stopped."""
     if limit is not None:
         return solve_apart(cases, keep, limit, components)

@@ -26,7 +26,7 @@ from typing import Any
 
 from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result
-from meanfield.sweeping.tasks import Solved, Solver, Task, Work
+from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import solve_task
 
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
@@ -60,7 +60,7 @@ def with_processes(jobs: int) -> Solver:
 def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
     """Results of tasks without any worker."""
     for task in tasks:
-        yield from solve_task(task, work.keep, work.limit, known=work.case)
+        yield from solve_task(task, work.keep, work.limit)
 
 
 def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
@@ -120,7 +120,7 @@ class _Worker:
     def give(self, task: Task, work: Work) -> None:
         self.task = dict(task)
         with suppress(OSError):  # it has died while it was idle: the end of its pipe says so
-            self.pipe.send((task, work.keep, work.limit, work.sources))
+            self.pipe.send((as_text(task), work.keep, work.limit, work.sources))
 
     def answer(self) -> dict[int, Result] | None:
         """Results of some of its points, None where it has died."""

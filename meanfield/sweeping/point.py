@@ -48,9 +48,9 @@ class Result:
 
 
 def solve_point(
-    case: str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
+    case: Case | str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
 ) -> Result:
-    """Run a case, given as TOML, in memory or a folder of its own; errors are in the result, and never raised.
+    """Run a case, also one given as TOML, in memory or a folder of its own; errors are in the result, and never raised.
 
     components   of a user's own: what `meanfield.components.loaded.loaded_sources` returned in the sweep
     After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
@@ -71,12 +71,12 @@ def solve_point(
             return Result(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
 
 
-def _run(text: str, keep: bool, over: threading.Event) -> Result:
+def _run(case: Case | str, keep: bool, over: threading.Event) -> Result:
     from meanfield.case.load import parse
     from meanfield.running import run, run_in_memory
     from solvers.io.run_file import read
 
-    case = parse(text)
+    case = parse(case) if isinstance(case, str) else case
     if not keep and _fits_memory(case):
         status, found = _ended(lambda: run_in_memory(case), over)
         return _result(status, found)

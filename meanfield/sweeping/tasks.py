@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from meanfield.sweeping.point import Result
 
 MAX_KEYS = 64  # of batches that are being filled at once
-Task = dict[int, str]  # the cases of some points, TOML by number
+Task = dict[int, "Case"]  # the cases of some points, by number
 Solved = Generator["dict[int, Result]", None, None]
 
 
@@ -60,7 +60,7 @@ class Work:
             size = at_once if batch is None or key is None else max(batch.size(case), at_once)
             name = type(case.domain), key
             task = filling.setdefault(name, {})
-            task[number] = to_toml(case)
+            task[number] = case
             if len(task) >= size:
                 yield filling.pop(name)
             elif len(filling) > MAX_KEYS:
@@ -69,6 +69,11 @@ class Work:
 
 
 Solver = Callable[[Work], Solved]
+
+
+def as_text(task: Task) -> dict[int, str]:
+    """The cases of a task in TOML, for another process."""
+    return {number: to_toml(case) for number, case in task.items()}
 
 
 def batch_of(case: Case) -> Batch | None:

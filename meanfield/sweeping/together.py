@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,22 +20,20 @@ _REPORT = 1.0  # seconds after which results that are there are returned
 
 
 def solve_task(
-    cases: Mapping[int, str],
+    cases: Mapping[int, Case | str],
     keep: bool = False,
     limit: float | None = None,
     components: tuple[Source, ...] = (),
-    known: Callable[[int], Case] | None = None,
 ) -> Iterator[dict[int, Result]]:
-    """Results of cases, TOML by number, some at once as they come; errors are in them, and never raised.
+    """Results of cases by number, some at once as they come; errors are in them, and never raised.
 
-    known   the case of a number, where this process has read it already
-    The other arguments are those of :func:`meanfield.sweeping.point.solve_point`.
+    The arguments are those of :func:`meanfield.sweeping.point.solve_point`.
     """
     waiting = dict(cases)
     if len(cases) > 1 and not keep and limit is None:
         try:
             with suppress(CaseError, FileError, MemoryError):  # of a user's component, say: alone the point says so
-                for results in _together(cases, components, known):
+                for results in _together(cases, components):
                     for number in results:
                         del waiting[number]
                     yield results
@@ -46,9 +44,7 @@ def solve_task(
         yield {number: solve_point(case, keep, limit, components)}
 
 
-def _together(
-    cases: Mapping[int, str], components: tuple[Source, ...], known: Callable[[int], Case] | None
-) -> Iterator[dict[int, Result]]:
+def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, Result]]:
     """Results of those that are solved in one array; what fails there is solved alone, which says why."""
     from meanfield.case.load import parse
     from meanfield.domains.common.problem import Problem
@@ -60,7 +56,7 @@ def _together(
         from meanfield.components.loading import load_sources
 
         load_sources(components)
-    parsed = {number: parse(text) if known is None else known(number) for number, text in cases.items()}
+    parsed = {number: parse(case) if isinstance(case, str) else case for number, case in cases.items()}
     batch = batch_of(next(iter(parsed.values())))
     if batch is None or any(batch.key(case) is None for case in parsed.values()):
         return

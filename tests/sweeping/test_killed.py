@@ -34,7 +34,7 @@ from meanfield.sweeping import together
 from meanfield.sweeping.driver import DONE, INTERRUPTED, sweep
 from meanfield.sweeping.files import points_folder
 from meanfield.sweeping.results import describe_sweep, read_sweep
-from meanfield.sweeping.tasks import Task, Work
+from meanfield.sweeping.tasks import Work
 
 SNAPSHOTS = '"output.snapshots" = 100000\n'  # more than a point keeps in memory, so that it has a folder
 PATIENCE = 120.0  # seconds for a process to end: a few, but machines are shared
@@ -101,7 +101,7 @@ def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypat
     assert not list(tmp_path.glob("meanfield-*"))
 
 
-def work_in(task: Task, *_: object) -> None:
+def work_in(task: dict[int, str], *_: object) -> None:
     """A point that is nowhere near a run yet, and whose folder takes its time to be removed."""
     with TemporaryDirectory(dir=task[0]) as own:
         try:
@@ -118,6 +118,7 @@ def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Pat
     fork = multiprocessing.get_context("fork")
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: fork)
     monkeypatch.setattr(sweep_workers, "solve_task", work_in)
+    monkeypatch.setattr(sweep_workers, "as_text", dict)
     monkeypatch.setattr(sweep_workers, "ENDING", 0.0)
 
     def work() -> None:

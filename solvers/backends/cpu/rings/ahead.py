@@ -20,10 +20,10 @@ def compile_ahead(kernel: Any, call: Callable[[], object]) -> None:
     Who needs the kernel meanwhile waits for that process and loads its code. Where no process can be started, or with
     one core, the kernel is compiled when it is first called, as every other.
     """
-    if WORKERS < 2 or kernel._cache.is_compiled():
+    if WORKERS < 2 or not sys.executable or kernel._cache.is_compiled():
         return
     command = f"import gc; gc.disable(); from {call.__module__} import {call.__qualname__} as call; call()"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with suppress(OSError):
         _PROCESSES.append(
             subprocess.Popen(
