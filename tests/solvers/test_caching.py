@@ -124,14 +124,26 @@ def test_one_process_compiles_a_function_and_the_others_wait(tmp_path: Path, mon
 
     with ThreadPoolExecutor(1) as pool:
         with first.alone():
-            assert second.is_compiled()
+            assert not second.is_missing()
             later = pool.submit(compile_later)
             with pytest.raises(TimeoutError):
                 later.result(0.2)
             done.append("first")
         later.result()
     assert done == ["first", "second"]
-    assert not second.is_compiled()
+    assert second.is_missing()
+
+
+def test_where_nothing_can_be_written_nothing_is_compiled_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could load the code, and every run would compile it once more."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    cache = LockedCache(function_to_compile)
+    monkeypatch.setattr(LockedCache, "_lock", lambda self: None)
+    assert not cache.is_missing()
+    with cache.alone(), cache.alone():
+        pass
 
 
 def test_one_that_is_suspended_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,15 +148,13 @@ class LockedCache(FunctionCache):
                 time.sleep(0.01)
             yield
 
-    def is_compiled(self) -> bool:
-        """Whether code of the function is on disk, or another process compiles it now."""
-        if self._cache_file._load_index():
-            return True
-        lock = self._lock()
+    def is_missing(self) -> bool:
+        """Whether code of the function could be on disk and is not, nor does another process compile it now."""
+        lock = None if self._cache_file._load_index() else self._lock()
         if lock is None:
             return False
         with lock:
-            return not _locked_now(lock)
+            return _locked_now(lock)
 
     def _lock(self) -> IO[bytes] | None:
         """An opened file to lock, or none where nothing can be written."""

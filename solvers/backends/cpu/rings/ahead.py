@@ -20,7 +20,7 @@ def compile_ahead(kernel: Any, call: Callable[[], object]) -> None:
     Who needs the kernel meanwhile waits for that process and loads its code. Where no process can be started, or with
     one core, the kernel is compiled when it is first called, as every other.
     """
-    if WORKERS < 2 or not sys.executable or kernel._cache.is_compiled():
+    if WORKERS < 2 or not sys.executable or not kernel._cache.is_missing():
         return
     command = f"import gc; gc.disable(); from {call.__module__} import {call.__qualname__} as call; call()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
