@@ -158,9 +158,12 @@ class LockedCache(FunctionCache):
 
     def _lock(self) -> IO[bytes] | None:
         """An opened file to lock, or none where nothing can be written."""
+        path = f"{self._cache_file._index_path}.compiling"
         try:
+            with suppress(FileNotFoundError):
+                return open(path, "ab")
             self._impl.locator.ensure_cache_path()
-            return open(f"{self._cache_file._index_path}.compiling", "ab")
+            return open(path, "ab")
         except OSError:
             return None
 
