@@ -9,8 +9,6 @@ function of degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Mer
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import scipy
 
@@ -80,11 +78,8 @@ def _angles(points: Floats, shift: float) -> Floats:
     """φ (1, n) on the circle; polar angle θ and azimuth φ (2, n) on the sphere, φ = 0 at the poles; plus ``shift``."""
     found = np.empty((points.shape[1] - 1, len(points)))
     contiguous = np.ascontiguousarray(points, dtype=float)
-    launch(angles.angles_of_points, len(points), contiguous, _arctan_series(), shift, found)
+    launch(angles.angles_of_points, len(points), contiguous, angles.arctan_series(), shift, found)
     return found
-
-
-_arctan_series = cache(angles.arctan_series)
 
 
 def _to_grid(modes: Complexes, degree: int) -> Floats:

@@ -31,6 +31,22 @@ def wide_vectors(typing):
     return types.void(), generate
 
 
+def vector_pointer(context, builder, kind, array_type, array, row, column):
+    """The address of ``array[row, column]``, by its strides, as that of a vector or number ``kind``; for intrinsics."""
+    found = context.make_array(array_type)(context, builder, array)
+    strides = cgutils.unpack_tuple(builder, found.strides, 2)
+    offset = builder.add(builder.mul(row, strides[0]), builder.mul(column, strides[1]))
+    start = builder.bitcast(found.data, ir.IntType(8).as_pointer())
+    return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
+
+
+def in_all_lanes(builder, value, lanes):
+    """A vector of so many equal numbers."""
+    none = ir.Constant(ir.VectorType(value.type, lanes), None)
+    first = builder.insert_element(none, value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(ir.IntType(32), lanes), None))
+
+
 def row_products(rows, row_bytes, accumulate):
     """A function (left, first, right, depth, result, row) for kernels, ``rows`` rows of a product of small matrices.
 
@@ -43,40 +59,32 @@ def row_products(rows, row_bytes, accumulate):
     def product(typing, left, first, right, depth, result, row):
         align = left.dtype.bitwidth // 8
         lanes = row_bytes // align
-        number, zero_lane = ir.IntType(64), ir.IntType(32)(0)
+        number = ir.IntType(64)
 
         def generate(context, builder, signature, arguments):
             scalar = context.get_value_type(left.dtype)
             vector = ir.VectorType(scalar, lanes)
-            zero, lane_zero = ir.Constant(vector, None), ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-            factors, across, products = (
-                context.make_array(signature.args[place])(context, builder, arguments[place]) for place in (0, 2, 4)
-            )
+            zero = ir.Constant(vector, None)
 
-            def pointer(array, down, along, kind):
-                strides = cgutils.unpack_tuple(builder, array.strides, 2)
-                offset = builder.add(builder.mul(down, strides[0]), builder.mul(along, strides[1]))
-                start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
-                return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
-
-            def in_all_lanes(value):
-                return builder.shuffle_vector(builder.insert_element(zero, value, zero_lane), zero, lane_zero)
+            def pointer(place, down, along, kind):
+                array_type, array = signature.args[place], arguments[place]
+                return vector_pointer(context, builder, kind, array_type, array, down, along)
 
             def rows_from(start):
                 return [builder.add(start, number(r)) for r in range(rows)]
 
             sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
             for here, total in zip(rows_from(arguments[5]), sums, strict=True):
-                before = builder.load(pointer(products, here, number(0), vector), align=align) if accumulate else zero
+                before = builder.load(pointer(4, here, number(0), vector), align=align) if accumulate else zero
                 builder.store(before, total)
             with cgutils.for_range(builder, arguments[3]) as loop:
-                along = builder.load(pointer(across, loop.index, number(0), vector), align=align)
+                along = builder.load(pointer(2, loop.index, number(0), vector), align=align)
                 for here, total in zip(rows_from(arguments[1]), sums, strict=True):
-                    factor = in_all_lanes(builder.load(pointer(factors, here, loop.index, scalar)))
+                    factor = in_all_lanes(builder, builder.load(pointer(0, here, loop.index, scalar)), lanes)
                     added = builder.fmul(factor, along, flags=[*CONTRACT])
                     builder.store(builder.fadd(builder.load(total), added, flags=[*CONTRACT]), total)
             for here, total in zip(rows_from(arguments[5]), sums, strict=True):
-                builder.store(builder.load(total), pointer(products, here, number(0), vector), align=align)
+                builder.store(builder.load(total), pointer(4, here, number(0), vector), align=align)
             return context.get_dummy_value()
 
         return types.void(left, types.intp, right, types.intp, result, types.intp), generate

@@ -1,5 +1,7 @@
 """Angles of points by vector instructions, some four times as fast as a library's function of two numbers."""
 
+from functools import cache
+
 import numpy as np
 
 from ..caching import compiled
@@ -9,12 +11,15 @@ from ..product import wide_vectors
 BATCH = 64  # points that are worked on together
 TURN = np.tan(np.pi / 8)  # arctan q = π/4 + arctan((q − 1)/(q + 1)) is used above, so that arguments are within ±TURN
 
+TERMS = 12  # of the series of arctan: the first left out is rounding
 
-def arctan_series(terms=12):
-    """(terms,) c of arctan t = t Σ_k c_k t^{2k}, |t| ≤ TURN: interpolated at Chebyshev points, twelve to rounding."""
-    s = TURN**2 / 2 * (1 + np.cos(np.pi / terms * (np.arange(terms) + 0.5)))
+
+@cache
+def arctan_series():
+    """(TERMS,) c of arctan t = t Σ_k c_k t^{2k} for |t| ≤ TURN, interpolated at Chebyshev points."""
+    s = TURN**2 / 2 * (1 + np.cos(np.pi / TERMS * (np.arange(TERMS) + 0.5)))
     t = np.sqrt(s)
-    fitted = np.polynomial.Chebyshev.fit(s, np.arctan(t) / t, terms - 1, domain=[0, TURN**2])
+    fitted = np.polynomial.Chebyshev.fit(s, np.arctan(t) / t, TERMS - 1, domain=[0, TURN**2])
     return fitted.convert(kind=np.polynomial.Polynomial).coef
 
 

@@ -8,13 +8,12 @@ registers.
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ..caching import compiled
 from ..exponential import CONTRACT
 from ..launching import inline, kernel, share
-from ..product import TILE_BYTES, row_products, wide_vectors
+from ..product import TILE_BYTES, in_all_lanes, row_products, vector_pointer, wide_vectors
 
 LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at both ends
 HALF = LANES // 2
@@ -90,23 +89,18 @@ def _join_parts(typing, parts, row, offset, values):
 
     def generate(context, builder, signature, arguments):
         number, half = ir.IntType(64), ir.VectorType(ir.DoubleType(), HALF)
-        lanes, zero = ir.VectorType(ir.IntType(32), HALF), ir.Constant(half, None)
+        reverse = ir.Constant(ir.VectorType(ir.IntType(32), HALF), [*reversed(range(HALF))])
         row = arguments[1]
 
         def pointer(place, column):
-            array = context.make_array(signature.args[place])(context, builder, arguments[place])
-            strides = cgutils.unpack_tuple(builder, array.strides, 2)
-            byte = builder.add(builder.mul(row, strides[0]), builder.mul(number(column), strides[1]))
-            start = builder.bitcast(array.data, ir.IntType(8).as_pointer())
-            return builder.bitcast(builder.gep(start, [byte]), half.as_pointer())
+            array_type, array = signature.args[place], arguments[place]
+            return vector_pointer(context, builder, half, array_type, array, row, number(column))
 
-        offset = builder.insert_element(zero, arguments[2], ir.IntType(32)(0))
-        offset = builder.shuffle_vector(offset, zero, ir.Constant(lanes, None))
         even, odd = (builder.load(pointer(0, column), align=8) for column in (0, HALF))
-        odd = builder.fmul(offset, odd)
-        difference = builder.shuffle_vector(builder.fsub(even, odd), zero, ir.Constant(lanes, [*reversed(range(HALF))]))
+        odd = builder.fmul(in_all_lanes(builder, arguments[2], HALF), odd)
+        difference = builder.fsub(even, odd)
         builder.store(builder.fadd(even, odd), pointer(3, 0), align=8)
-        builder.store(difference, pointer(3, HALF), align=8)
+        builder.store(builder.shuffle_vector(difference, difference, reverse), pointer(3, HALF), align=8)
         return context.get_dummy_value()
 
     return types.void(parts, types.intp, types.float64, values), generate
