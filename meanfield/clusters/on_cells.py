@@ -72,8 +72,9 @@ def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTR
     order = np.argsort(-level)  # not stable, which takes five times as long on 10⁴ cells
     masses, basins = densities * mesh.volumes, np.empty_like(order)
     cluster_masses, centers = np.empty_like(masses), np.empty((*order.shape, mesh.centers.shape[1]))
-    counts = basins_of_rows(
+    counts = np.empty(len(order), dtype=np.intp)
+    basins_of_rows(
         order, level, float(np.log(contrast)), *neighborhood, masses, mesh.centers,
-        np.empty(mesh.cells, dtype=np.int32), basins, cluster_masses, centers,
+        np.empty(mesh.cells, dtype=np.int32), basins, cluster_masses, centers, counts,
     )  # fmt: skip
     return ClustersOfRows(counts, cluster_masses, centers, basins)

@@ -116,11 +116,13 @@ class RingTransport:
 def compile_flux_ahead(mesh: Mesh) -> None:
     """Begin to compile the flux in bands, the longest of all kernels, where a mesh will need it."""
     if mesh.backend is cpu and mesh.volumes.dtype == np.float64:
-        compile_ahead(bands.flux_in_bands, find_any_flux)
+        compile_ahead(bands.flux_in_bands, find_any_rate)
 
 
-def find_any_flux() -> None:
-    """The flux in bands, once, on the smallest sphere: arrays of the types that every run has."""
+def find_any_rate() -> None:
+    """The flux in bands and its divergence, once, on the smallest sphere: arrays of the types that every run has."""
     mesh = sphere(4)
     density, outflow, sent = np.ones(mesh.cells), np.zeros(mesh.cells), np.zeros((2, mesh.faces))
-    RingTransport(mesh).outgoing_flux(density, np.zeros((2, mesh.cells)), (0.05, 0.15), np.zeros(1), sent, outflow)
+    transport = RingTransport(mesh)
+    transport.outgoing_flux(density, np.zeros((2, mesh.cells)), (0.05, 0.15), np.zeros(1), sent, outflow)
+    transport.add_divergence(sent, outflow, 1.0, np.zeros(mesh.cells))

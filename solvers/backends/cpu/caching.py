@@ -10,6 +10,7 @@ others read; other functions that Numba caches are left as they are.
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import time
 from collections.abc import Callable, Iterator
@@ -55,8 +56,20 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
 
     Numba's own lock comes first, as it does where one function calls another: two threads cannot wait for each other.
     """
-    with global_compiler_lock, dispatcher._cache.alone():
+    with global_compiler_lock, dispatcher._cache.alone(), _keeping_garbage():
         return type(dispatcher).compile(dispatcher, signature)
+
+
+@contextmanager
+def _keeping_garbage() -> Iterator[None]:
+    """Without Python's search for cycles, which takes a twentieth of a compilation and finds few before its end."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
 
 
 class _ArraysApart(CPUTargetOptions):

@@ -192,7 +192,11 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
         if basin[i] == i:
             number[i] = count
             count += 1
-    peaks, place, sums = np.empty(count, np.intp), np.empty(count, np.intp), np.zeros((count, 1 + d))
+    peaks, place, order = np.empty(count, np.intp), np.empty(count, np.intp), np.empty(count, np.intp)
+    sums = np.empty((count, 1 + d))
+    for k in range(count):
+        for c in range(1 + d):
+            sums[k, c] = 0.0
     for i in range(len(basin)):
         if basin[i] == i:
             peaks[number[i]] = i
@@ -200,8 +204,9 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
         sums[k, 0] += masses[i]
         for c in range(d):
             sums[k, 1 + c] += masses[i] * points[i, c]
-    order = np.arange(count)
-    sort_highest_first(order, sums[:, 0].copy())
+    for k in range(count):
+        order[k], basin_masses[k] = k, sums[k, 0]
+    sort_highest_first(order, basin_masses)
     for rank in range(count):
         k, square = order[rank], 0.0
         place[k] = rank
@@ -242,19 +247,20 @@ def smooth_rows(volumes, cell_start, cell_sides, neighbors, rows, masses, weight
 
 @kernel
 def basins_of_rows(
-    order, level, persistence, cell_start, cell_sides, neighbors, masses, points, basin, number, basin_masses, centers
-):
+    order, level, persistence, cell_start, cell_sides, neighbors, masses, points, basin, number, basin_masses, centers,
+    counts,
+):  # fmt: skip
     """:func:`persistent_basins` and :func:`sum_over_basins` of each row of ``order`` and ``level`` (rows, cells).
 
-    Equal levels count in the order of the cells' numbers. Returns how many basins each row has, 0 where its levels
-    differ by less than ``persistence`` and each cell's number is −1; basin (cells,) is scratch.
+    Equal levels count in the order of the cells' numbers. counts (rows,) is how many basins each row has, 0 where its
+    levels differ by less than ``persistence`` and each cell's number is −1; basin (cells,) is scratch.
     """
-    count = np.zeros(len(order), np.intp)
     for r in range(len(order)):
         if not level[r, order[r, 0]] - level[r, order[r, -1]] < persistence:
             sort_equal(order[r], level[r])
             persistent_basins(order[r], level[r], persistence, cell_start, cell_sides, neighbors, basin)
-            count[r] = sum_over_basins(basin, masses[r], points, number[r], basin_masses[r], centers[r])
+            counts[r] = sum_over_basins(basin, masses[r], points, number[r], basin_masses[r], centers[r])
         else:
-            number[r] = -1
-    return count
+            counts[r] = 0
+            for i in range(len(basin)):
+                number[r, i] = -1

@@ -22,7 +22,7 @@ def compile_ahead(kernel: Any, call: Callable[[], object]) -> None:
     """
     if WORKERS < 2 or not sys.executable or not kernel._cache.is_missing():
         return
-    command = f"import gc; gc.disable(); from {call.__module__} import {call.__qualname__} as call; call()"
+    command = f"from {call.__module__} import {call.__qualname__} as call; call()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))}
     with suppress(OSError):
         _PROCESSES.append(

@@ -97,7 +97,7 @@ def flux_in_bands(
     return fastest
 
 
-@calling
+@inline
 def _flux_in_part(
     part, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
     north, low, high, occupied, flux, sent, outflow,

@@ -74,16 +74,15 @@ def ring_analysis(worker, workers, masses, ring_start, ring_cells, points, table
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[1]
     orders = (degrees + 7) // 8 * 8
-    even, odd = np.empty((4, _largest(points))), np.empty((4, _largest(points)))
+    folded = np.empty((2, 4, _largest(points)))
+    even, odd = folded[0], folded[1]
     for r in range(worker, half, workers):
         south, count, q = rings - 1 - r, ring_cells[r], points[r]
-        even[:, :q] = 0.0
-        odd[:, :q] = 0.0
-        _fold(masses, ring_start[r], count, q, 1.0, even)
-        _fold(masses, ring_start[r], count, q, 1.0, odd)
-        if south != r:
-            _fold(masses, ring_start[south], count, q, 1.0, even)
-            _fold(masses, ring_start[south], count, q, -1.0, odd)
+        folded[:, :, :q] = 0.0
+        for side in range(1 if south == r else 2):
+            for difference in range(2):
+                sign = -1.0 if side and difference else 1.0
+                _fold(masses, ring_start[south if side else r], count, q, sign, folded[difference])
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
             for parity in range(2):
@@ -211,11 +210,9 @@ def ring_gradient(
         _add_waves(tables, table_start[r], orders, q, re.shape[0], columns, parts)
         for side in range(2):
             start = ring_start[mirrored if side else r]
-            _write(parts[0, side], 1.0, start, count, q, values)
-            _write(parts[2, side], 1.0, start, count, q, components[0])
-            _write(parts[1, side], -1.0, start, count, q, components[1])
-            if re.shape[0] > 3:
-                _write(parts[3, side], 1.0, start, count, q, radial)
+            for s in range(re.shape[0]):
+                row = values if s == 0 else radial if s == 3 else components[2 - s]
+                _write(parts[s, side], -1.0 if s == 1 else 1.0, start, count, q, row)
 
 
 @summing
