@@ -1,13 +1,17 @@
 """A simulated GPU: Numba's simulator runs the kernels, and modules in CuPy's place make arrays of :mod:`stand_in`.
 
-In Numba's simulator each thread is a thread of Python.
+In Numba's simulator each thread is a thread of Python; here only where a kernel has threads wait for each other. Others
+are run one after the other, the last of a block first: what depends on their order shows, and starting a thread takes
+longer than most of them have to do.
 """
 
 import sys
+import threading
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from threading import Lock
-from types import ModuleType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 
 import numba
 import numpy as np
@@ -25,8 +29,10 @@ def simulate():
     _install("cupy", empty=_empty, zeros=_zeros, asarray=_asarray, fft=SimpleNamespace(config=config))
     _install("cupyx.scipy.fft", irfft=_irfft)
     _install("cupyx.scipy.special", erf=special.erf, erfc=special.erfc)
-    simulated = import_module("numba.cuda.simulator.kernel").FakeCUDAKernel
+    simulator = import_module("numba.cuda.simulator.kernel")
+    simulated, blocks = simulator.FakeCUDAKernel, simulator.BlockManager
     simulated.__getitem__ = _on_arrays_of_numba(simulated.__getitem__)
+    blocks.run = _one_after_the_other(blocks.run, simulator.Dim3)
     import_module("numba.cuda.simulator.kernelapi").FakeCUDAShared.array = _shared_array
 
 
@@ -66,6 +72,31 @@ def _on_arrays_of_numba(configure):
         return lambda *arguments: launch(*map(_seen, arguments))
 
     return configured
+
+
+def _one_after_the_other(threaded, indices):
+    """A block's run of its threads: in this thread, the last of them first, unless they wait for each other."""
+
+    def run(block, number, *arguments):
+        if _waits(block._f):
+            threaded(block, number, *arguments)
+            return
+        this = threading.current_thread()  # which the simulator asks for indices
+        this.blockIdx = indices(*number)
+        for thread in reversed(list(np.ndindex(*block._block_dim))):
+            this.threadIdx = indices(*thread)
+            block._f(*arguments)
+
+    return run
+
+
+@cache
+def _waits(function):
+    """Whether a function, or one that it calls by a global name, has threads wait for each other."""
+    called = [function.__globals__.get(name) for name in function.__code__.co_names]
+    return "syncthreads" in function.__code__.co_names or any(
+        _waits(other) for other in called if isinstance(other, FunctionType) and other is not function
+    )
 
 
 def _seen(argument):
