@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from solvers.timestepping.schedules import Schedule, events_before
 
-MIN_STEPS = 20  # before the first estimate
+MIN_STEPS = 15  # before a first estimate; one is shown where another, from half as many steps, says the same
+AGREEMENT = 1.6  # of both, as a factor
+MIN_SECONDS = 0.5  # of a run, before which steps are too few and uneven, and nobody reads
 MAX_MOMENTS = 512  # in memory; beyond, every second one is dropped
 
 
@@ -45,13 +47,26 @@ class RemainingTime:
         self._seen += 1
 
     def seconds(self) -> float | None:
-        """To the end, from the last moment on; None while these are too few."""
-        if self._waits or self._seen <= MIN_STEPS:
-            return None
+        """To the end, from the last moment on; None while it means nothing.
+
+        That is at first, and where half of the moments would give another time for the whole run.
+        """
         last = len(self._moments) - 1
-        (n0, t0, _), (n1, t1, w1), (n2, t2, w2) = (self._moments[k] for k in (last // 4, (last // 4 + last) // 2, last))
-        if t2 >= self._end:
+        if last >= 0 and self._moments[last][1] >= self._end:
             return 0.0
+        now, before = self._seconds_after(last), self._seconds_after(last // 2)
+        if now is None or before is None:
+            return None
+        began, then, clock = (self._moments[k][2] for k in (0, last // 2, last))
+        whole, whole_before = clock - began + now, then - began + before
+        agree = max(whole, whole_before) <= AGREEMENT * min(whole, whole_before)
+        return now if agree and clock - began >= MIN_SECONDS else None
+
+    def _seconds_after(self, last: int) -> float | None:
+        """To the end, from a moment on, by those up to it; None while these are too few."""
+        if self._waits or last < 1 or self._moments[last][0] < MIN_STEPS:
+            return None
+        (n0, t0, _), (n1, t1, w1), (n2, t2, w2) = (self._moments[k] for k in (last // 4, (last // 4 + last) // 2, last))
         seen, to_come = sum(self._events_between(t1, t2)), self._events_between(t2, self._end)
         if self._by_events or seen > len(self._schedules) * (n2 - n1):
             return (w2 - w1) / seen * sum(to_come) if seen else None

@@ -18,7 +18,7 @@ def after(remaining: RemainingTime, times: list[float], first: float = 5.0) -> R
     return remaining
 
 
-@pytest.mark.parametrize("steps", [MIN_STEPS + 1, 100, 10 * MAX_MOMENTS + 1])
+@pytest.mark.parametrize("steps", [2 * MIN_STEPS + 1, 100, 10 * MAX_MOMENTS + 1])
 def test_steps_of_one_length(steps: int) -> None:
     remaining = after(RemainingTime(1.0, []), [(k + 1) / (10 * steps) for k in range(steps)])
     assert remaining.seconds() == pytest.approx(9 * steps * SECONDS, rel=10 / steps if steps > MAX_MOMENTS else 1e-9)
@@ -37,32 +37,45 @@ def test_steps_in_logarithmic_time() -> None:
 
 
 def test_there_are_no_fewer_steps_than_looks() -> None:
-    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [1e-8 * 2**k for k in range(21)])  # t = 0.0105
+    remaining = after(RemainingTime(10.0, [Every(10.0, 1000)]), [1e-11 * 2**k for k in range(31)])  # t = 0.0107
     assert remaining.seconds() == pytest.approx(999 * SECONDS)
 
 
 def test_outputs_of_two_schedules_are_at_the_same_steps() -> None:
     schedules = [Every(10.0, 1000), Every(10.0, 1000)]
-    remaining = after(RemainingTime(10.0, schedules), [1e-8 * 2**k for k in range(21)])
+    remaining = after(RemainingTime(10.0, schedules), [1e-11 * 2**k for k in range(31)])
     assert remaining.seconds() == pytest.approx(999 * SECONDS)
 
 
 def test_looks_within_steps_take_the_time() -> None:
-    """Five interpolated looks in a step, of which there are ninety more however long the steps become."""
-    remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k / 2 for k in range(21)])  # t = 11
-    assert remaining.seconds() == pytest.approx(90 * SECONDS / 5)
-    growing = after(RemainingTime(20.0, [Every(20.0, 200)]), [1e-5 * 2**k for k in range(21)])  # t = 10.49
-    assert growing.seconds() == pytest.approx(96 * 8 * SECONDS / 104)  # 104 looks since step 12, t = 0.041, in 8 steps
+    """Five interpolated looks in a step, of which there are forty more."""
+    remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k / 2 for k in range(31)])  # t = 16
+    assert remaining.seconds() == pytest.approx(40 * SECONDS / 5)
+
+
+def test_nothing_is_shown_where_half_of_the_steps_say_otherwise() -> None:
+    """After half of these steps there seemed to be one for each look; now many looks lie in each."""
+    times = [1e-8 * 2**k for k in range(31)]  # t = 10.7
+    assert after(RemainingTime(20.0, [Every(20.0, 200)]), times).seconds() is None
 
 
 def test_a_start_of_another_kind_is_forgotten() -> None:
-    """A quarter of steps a thousand times as short, as before a run has left its initial state."""
-    times = [1e-4 * (k + 1) for k in range(10)] + [1e-3 + 0.1 * (k + 1) for k in range(31)]  # t = 3.1
-    assert after(RemainingTime(10.0, []), times).seconds() == pytest.approx(69 * SECONDS, rel=1e-2)
+    """An eighth of steps a thousand times as short, as before a run has left its initial state."""
+    times = [1e-4 * (k + 1) for k in range(10)] + [1e-3 + 0.1 * (k + 1) for k in range(71)]  # t = 7.1
+    assert after(RemainingTime(20.0, []), times).seconds() == pytest.approx(129 * SECONDS, rel=1e-2)
 
 
 def test_few_steps_say_nothing() -> None:
-    assert after(RemainingTime(1.0, []), [0.01 * (k + 1) for k in range(MIN_STEPS)]).seconds() is None
+    assert after(RemainingTime(1.0, []), [0.01 * (k + 1) for k in range(2 * MIN_STEPS)]).seconds() is None
+
+
+def test_the_first_half_second_says_nothing() -> None:
+    times = [0.001 * (k + 1) for k in range(100)]
+    for seconds, shown in ((0.005, None), (0.0051, pytest.approx(0.0051 * 900))):
+        remaining = RemainingTime(1.0, [])
+        for step, time in enumerate(times):
+            remaining.update(time, 5.0 + seconds * step)
+        assert remaining.seconds() == shown
 
 
 def test_from_a_handover_on_steps_are_looks() -> None:
