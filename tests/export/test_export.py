@@ -402,6 +402,7 @@ def test_full_disk_leaves_one_line_and_no_file(to: str, part: float, tmp_path: P
     size = export(path, to, tmp_path / "whole").stat().st_size
     before = sorted(tmp_path.iterdir())
     code = """import resource
+sys.dont_write_bytecode = True  # what is cut short would stay, and fail others
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
 sys.exit(cli.main(["export", sys.argv[1], "--to", sys.argv[3]]))"""
     with child(code, path, int(part * size), to, stderr=subprocess.PIPE) as process:

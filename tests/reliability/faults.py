@@ -12,6 +12,7 @@ import os
 import random
 import resource
 import signal
+import sys
 import time
 import traceback
 from collections import Counter
@@ -173,6 +174,7 @@ def _limited(kind: int, least: int, most: Callable[[int], int]) -> Callable[...,
 
         def limited() -> int:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            sys.dont_write_bytecode = True  # what is cut short would stay, and fail others
             used = 0 if kind == resource.RLIMIT_FSIZE else _address_space()
             resource.setrlimit(kind, (used + room, resource.getrlimit(kind)[1]))
             return work()

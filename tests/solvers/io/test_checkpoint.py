@@ -84,6 +84,7 @@ import resource, signal, sys
 import numpy as np
 from solvers.io.checkpoint import Checkpoints, FileError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # what is cut short would stay, and fail others
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 try:
     Checkpoints(sys.argv[1]).write({"a": np.zeros(1000)}, {})

@@ -395,6 +395,7 @@ import resource
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 file = RunFile.create(sys.argv[1], MESH, COLUMNS)
 size = os.path.getsize(sys.argv[1]) + int(sys.argv[2])
+sys.dont_write_bytecode = True  # what is cut short would stay, and fail others
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 try:
     write(file, 0, 10**9)
@@ -447,6 +448,7 @@ def test_failing_creation_leaves_the_old_file(path):
     code = """
 import resource
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # as above
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 try:
     RunFile.create(sys.argv[1], MESH, COLUMNS, overwrite=True)
