@@ -89,8 +89,7 @@ class ZonalSums:
         """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
         masses, mean = self._masses_beside(density)
         assert isinstance(self.operator, SphereZonal)
-        normalizer, components = self.operator.apply_along_rings(masses)
-        normalizer += self.kernel * mean
+        normalizer, components = self.operator.apply_along_rings(masses, mean)
         return self.log_bound, normalizer, components.T
 
     def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:

@@ -140,9 +140,14 @@ class SphereZonal:
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
 
-    def apply_along_rings(self, masses: Floats) -> tuple[Floats, Floats]:
-        """As ``apply`` without R, and the vectors by their components along east and north, (2, cells)."""
-        return self._harmonics.gradient_along_rings(self._harmonics.analysis(masses), self._multipliers[:2])
+    def apply_along_rings(self, masses: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        """As ``apply`` without R, and the vectors by their components along east and north, (2, cells).
+
+        ``uniform`` () is a uniform density beside the masses, whose sums are exact: √4π of it is its coefficient.
+        """
+        coefficients = self._harmonics.analysis(masses)
+        coefficients[0, 0] += np.sqrt(4 * np.pi) * uniform
+        return self._harmonics.gradient_along_rings(coefficients, self._multipliers[:2])
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:

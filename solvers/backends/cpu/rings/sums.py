@@ -35,35 +35,51 @@ def _largest(counts):
 
 
 @inline
-def _fold(masses, start, count, points, sign, parts):
-    """Add sign times a ring's masses to its even cosine, odd cosine, even sine and odd sine parts (4, points)."""
+def _fold(masses, start, mirrored, both, count, points, even, odd):
+    """Even cosine, odd cosine, even sine and odd sine parts (4, points) of the sum and difference of mirrored rings.
+
+    both   1.0, or 0.0 for the ring on the equator, which mirrors itself: its sum and difference are its masses
+    """
     if 4 * points == count:
-        half = start + 2 * points
+        half = 2 * points
         for j in range(points):
             a, b = masses[index(start + j)], masses[index(start + count - 1 - j)]
-            c, d = masses[index(half - 1 - j)], masses[index(half + j)]
-            parts[0, j] += sign * ((a + b) + (c + d))
-            parts[1, j] += sign * ((a + b) - (c + d))
-            parts[2, j] += sign * ((a - b) - (c - d))
-            parts[3, j] += sign * ((a - b) + (c - d))
+            c, d = masses[index(start + half - 1 - j)], masses[index(start + half + j)]
+            p, q = both * masses[index(mirrored + j)], both * masses[index(mirrored + count - 1 - j)]
+            s, t = both * masses[index(mirrored + half - 1 - j)], both * masses[index(mirrored + half + j)]
+            _set_parts(a + p, b + q, c + s, d + t, j, even)
+            _set_parts(a - p, b - q, c - s, d - t, j, odd)
     else:
         for j in range(points):
+            a, b = masses[index(start + j)], both * masses[index(mirrored + j)]
             for part in range(4):
-                parts[part, j] += sign * masses[index(start + j)]
+                even[part, j], odd[part, j] = a + b, a - b
+
+
+@inline
+def _set_parts(a, b, c, d, j, parts):
+    parts[0, j], parts[1, j] = (a + b) + (c + d), (a + b) - (c + d)
+    parts[2, j], parts[3, j] = (a - b) - (c - d), (a - b) + (c - d)
 
 
 @inline
 def _products(tables, at, points, even, odd):
-    """Σ_j of two rows of a table, two orders apart, with two rows of parts each."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    after = at + 2 * points
+    """Σ_j of four rows of a table, two orders apart, with two rows of parts each."""
+    a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    p, s, t = 2 * points, 4 * points, 6 * points
     for j in range(points):
-        x, y = tables[index(at + j)], tables[index(after + j)]
-        a += x * even[j]
-        b += y * even[j]
-        c += x * odd[j]
-        d += y * odd[j]
-    return a, b, c, d
+        w, x = tables[index(at + j)], tables[index(at + p + j)]
+        y, z = tables[index(at + s + j)], tables[index(at + t + j)]
+        u, v = even[j], odd[j]
+        a += w * u
+        b += x * u
+        c += y * u
+        d += z * u
+        e += w * v
+        f += x * v
+        g += y * v
+        h += z * v
+    return (a, b, c, d), (e, f, g, h)
 
 
 @summing
@@ -77,22 +93,19 @@ def ring_analysis(worker, workers, masses, ring_start, ring_cells, points, table
     folded = np.empty((2, 4, _largest(points)))
     even, odd = folded[0], folded[1]
     for r in range(worker, half, workers):
-        south, count, q = rings - 1 - r, ring_cells[r], points[r]
-        folded[:, :, :q] = 0.0
-        for side in range(1 if south == r else 2):
-            for difference in range(2):
-                sign = -1.0 if side and difference else 1.0
-                _fold(masses, ring_start[south if side else r], count, q, sign, folded[difference])
+        south, q = rings - 1 - r, points[r]
+        both = 0.0 if south == r else 1.0
+        _fold(masses, ring_start[r], ring_start[south], both, ring_cells[r], q, even, odd)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
             for parity in range(2):
                 part = 2 * wave + parity
-                for m in range(parity, degrees, 4):
+                for m in range(parity, degrees, 8):
                     at = table_start[r] + (wave * orders + m) * q
-                    a, b, c, d = _products(tables, at, q, even[part], odd[part])
-                    modes[wave, m, r], modes[2 + wave, m, r] = sign * a, sign * c
-                    if m + 2 < degrees:
-                        modes[wave, m + 2, r], modes[2 + wave, m + 2, r] = sign * b, sign * d
+                    of_even, of_odd = _products(tables, at, q, even[part], odd[part])
+                    for k in range(min(4, (degrees - m + 1) // 2)):
+                        modes[wave, m + 2 * k, r] = sign * of_even[k]
+                        modes[2 + wave, m + 2 * k, r] = sign * of_odd[k]
 
 
 @inline
