@@ -51,6 +51,9 @@ def test_looks_within_steps_take_the_time() -> None:
     """Five interpolated looks in a step, of which there are forty more."""
     remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k / 2 for k in range(31)])  # t = 16
     assert remaining.seconds() == pytest.approx(40 * SECONDS / 5)
+    growing = [1.03 + 0.3 * k + 0.01 * k * (k - 1) for k in range(31)]  # from 3 looks in a step to 9; t = 18.73
+    remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), growing)
+    assert remaining.seconds() == pytest.approx(13 * 12 * SECONDS / 93)  # 93 looks since step 18, t = 9.49, in 12 steps
 
 
 def test_nothing_is_shown_where_half_of_the_steps_say_otherwise() -> None:

@@ -157,6 +157,7 @@ AHEAD = """
 import numpy as np
 from solvers.backends.cpu.rings import ahead
 from solvers.backends.cpu.rings.bands import flux_in_bands
+from solvers.backends.cpu.rings.divergence import divergence_on_rings
 from solvers.mesh.mesh import sphere
 from solvers.terms.advection import Advection
 from solvers.terms.ring_transport import RingTransport
@@ -170,19 +171,21 @@ print(len(ahead._PROCESSES))
 for process in ahead._PROCESSES:
     process.wait()
 advection.prepare(0.0, np.ones(mesh.cells))
-print(sum(flux_in_bands.stats.cache_hits.values()), sum(flux_in_bands.stats.cache_misses.values()))
+advection.rate(0.1, np.zeros(mesh.cells))
+for kernel in (flux_in_bands, divergence_on_rings):
+    print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
 """
 
 
 @pytest.mark.skipif(WORKERS < 2, reason="on one core nothing is compiled ahead")
 def test_the_flux_on_a_sphere_is_compiled_by_another_process(tmp_path: Path) -> None:
-    """Which starts no other itself, and whose code is that of the arrays of a run."""
+    """And its divergence, by one that starts no other itself, and whose code is that of the arrays of a run."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for started in (1, 0):
         shown = subprocess.run(
             [sys.executable, "-c", AHEAD], env=environment, check=True, capture_output=True, text=True
         ).stdout
-        assert shown.split() == ["0", str(started), "1", "0"]
+        assert shown.split() == ["0", str(started), "1", "0", "1", "0"]
 
 
 LOADING = """

@@ -194,7 +194,7 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
             count += 1
     peaks, place, order = np.empty(count, np.intp), np.empty(count, np.intp), np.empty(count, np.intp)
     sums = np.empty((count, 1 + d))
-    for k in range(count):
+    for k in range(count):  # np.zeros, arange and slices would take half a second to compile
         for c in range(1 + d):
             sums[k, c] = 0.0
     for i in range(len(basin)):

@@ -18,9 +18,7 @@ SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # many faces there e
 FLUX_WITHIN, FLUX_NORTH, FLUX_SOUTH = range(13, 16)  # place of the first face within the ring, and on either side
 
 row_kernel = compiled(fastmath={"contract"}, apart=True)
-helper = compiled(
-    fastmath={"contract"}, forceinline=True, no_cpython_wrapper=True
-)  # by LLVM, which takes less time than Numba
+helper = compiled(fastmath={"contract"}, forceinline=True)  # by LLVM, which takes less time than Numba
 
 
 @helper

@@ -58,6 +58,7 @@ def _fold(masses, start, mirrored, both, count, points, even, odd):
 
 @inline
 def _set_parts(a, b, c, d, j, parts):
+    """Parts at j of masses at φ, −φ, π − φ and π + φ."""
     parts[0, j], parts[1, j] = (a + b) + (c + d), (a + b) - (c + d)
     parts[2, j], parts[3, j] = (a - b) - (c - d), (a - b) + (c - d)
 
