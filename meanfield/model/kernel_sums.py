@@ -14,6 +14,7 @@ from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.terms.mass import mass_of
 from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.uniform import share_at, uniform_share
@@ -94,10 +95,10 @@ class ZonalSums:
 
     def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
         """Masses of the cells beside a uniform density, and that density, ()."""
-        mean = _rounded(self.mesh.backend.dot(density, self.mesh.volumes) * (1.0 / self.mesh.volume), self.mesh)
         mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
-        backend.launch(backend.distances_from, mesh.cells, density, np.reshape(mean, 1), masses)
-        uniform = mean * share_at(backend.dot(masses, mesh.volumes), mean * mesh.volume)
+        mean = _rounded(mass_of(mesh, density) * (1.0 / mesh.volume), mesh)
+        distance = backend.distance(density, np.reshape(mean, 1), mesh.volumes)
+        uniform = mean * share_at(distance, mean * mesh.volume)
         backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
         return masses, uniform
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.terms.mass import mass_of
 from solvers.terms.term import Step
 
 
@@ -153,7 +154,7 @@ def below_twice_the_mean(mesh: Mesh) -> Callable[[Floats], Near]:
     """Whether no cell of a density (cells) has MAX_DENSITY times the mean."""
 
     def is_near(values: Floats) -> Near:
-        mean = mesh.backend.dot(mesh.volumes, values) / mesh.volume
+        mean = mass_of(mesh, values) / mesh.volume
         below: Near = values.max() < MAX_DENSITY * mean
         return below
 

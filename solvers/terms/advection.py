@@ -24,6 +24,7 @@ from ..mesh.checks import (
 from ..mesh.mesh import Floats, Mesh
 from .face_fluxes import FaceFluxes, StreamFunction
 from .limiters import Reconstruction, check_tangent
+from .mass import mass_of
 from .ring_geometry import is_of_rings
 from .ring_transport import RingTransport, compile_flux_ahead
 from .term import Step
@@ -178,8 +179,8 @@ class Advection:
             return step
 
     def _outgoing_flux_by_cells(self, values: Floats, velocity: Floats) -> Step:
-        mesh, backend = self.mesh, self.mesh.backend
-        mean = backend.dot(mesh.volumes, values) / mesh.volume
+        mesh = self.mesh
+        mean = mass_of(mesh, values) / mesh.volume
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
         if self._rings is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..mesh.checks import is_same
 from ..mesh.mesh import Floats, Mesh
+from ..terms.mass import mass_of, unchanged
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term
@@ -59,9 +60,17 @@ class Equation:
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
-        steps = [term.prepare(time, values) for term in self.terms]
-        finite = np.where(np.isfinite(values).all(), np.inf, np.nan)
+        with unchanged(values):
+            steps = [term.prepare(time, values) for term in self.terms]
+            finite = np.where(self._is_finite(values), np.inf, np.nan)
         return reduce(np.minimum, steps, finite)
+
+    def _is_finite(self, values: Floats) -> Any:
+        """Whether no value is NaN or ∞; of one field, by its mass, which terms have asked for."""
+        if self.mesh is not None and values.shape == (self.mesh.cells,):
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.isfinite(mass_of(self.mesh, values))
+        return np.isfinite(values).all()
 
     def lost_in(self, time: float, values: Floats) -> str:
         """What is not finite in a state whose stable step is NaN."""
@@ -70,7 +79,9 @@ class Equation:
                 of = getattr(term, "velocity", None) or getattr(term, "f", None)
                 name = f"{type(term).__name__} of {getattr(of, '__name__', 'the state')}"
                 return f"the rate of change by {name} is not finite"
-        return "the rate of change is not finite"
+        if not np.isfinite(values).all() or self._is_finite(values):
+            return "the rate of change is not finite"
+        return "the sum over all cells is beyond the range of numbers"
 
     def longest_step(self, time: float, values: Floats) -> Step:
         """As ``prepare``, but no longer than the stiff term allows, which the others do not see meanwhile."""
@@ -107,4 +118,6 @@ def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:
 
 def limit_positivity(values: Floats) -> None:
     """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
+    if isinstance(values, np.ndarray) and not values.min() < 0.0:
+        return  # most often; what is on a device would have to be waited for
     np.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum

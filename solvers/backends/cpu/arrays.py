@@ -102,6 +102,24 @@ def _dot_of_parts(worker, workers, one, other, sums):
         sums[part] = total
 
 
+def distance(values, level, weights):
+    """Σ_i |values[i] − level| weights[i], (), of arrays (n,); level (1,)."""
+    sums = np.empty(DOT_PARTS)
+    launch(_distance_of_parts, len(values), values, level, weights, sums)
+    return sums.sum()
+
+
+@compiled(fastmath={"reassoc", "contract"}, apart=True, light=32)
+def _distance_of_parts(worker, workers, values, level, weights, sums):
+    """Σ |values[i] − level| weights[i] of each part."""
+    for part in range(worker, len(sums), workers):
+        first, last = share(part, len(sums), len(values))
+        total = 0.0
+        for i in range(first, last):
+            total += abs(values[index(i)] - level[0]) * weights[index(i)]
+        sums[part] = total
+
+
 def erf(values):
     """2/√π ∫₀ˣ e^{−t²} dt of each value."""
     from scipy.special import erf

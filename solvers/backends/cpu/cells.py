@@ -21,14 +21,6 @@ def advance(worker, workers, start, stage, rate, dt, weight, result):
 
 
 @compiled(apart=True, light=16)
-def distances_from(worker, workers, values, level, distances):
-    """|u_i − level|; level (1,)."""
-    first, last = share(worker, workers, len(values))
-    for i in range(first, last):
-        distances[index(i)] = abs(values[index(i)] - level[0])
-
-
-@compiled(apart=True, light=16)
 def masses_above(worker, workers, density, volumes, level, masses):
     """Masses (ρ_i − level) V_i of the cells; level (1,)."""
     first, last = share(worker, workers, len(density))

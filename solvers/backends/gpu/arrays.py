@@ -64,6 +64,11 @@ def dot(one, other):
     return np.dot(one, other)  # CuPy's einsum takes it for a product of matrices, whose one entry few threads add up
 
 
+def distance(values, level, weights):
+    """Σ_i |values[i] − level| weights[i], (), of arrays (n,); level (1,)."""
+    return np.dot(np.abs(values - level), weights)
+
+
 def erf(values):
     """2/√π ∫₀ˣ e^{−t²} dt of each value."""
     return _special().erf(values)

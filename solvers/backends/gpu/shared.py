@@ -16,7 +16,6 @@ from ..cpu.rings import transport as on_rings
 from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
-distances_from = on_grid(cells.distances_from)
 masses_above = on_grid(cells.masses_above)
 project_to_tangent = on_grid(cells.project_to_tangent)
 scale_softmax = on_grid(cells.scale_softmax)
