@@ -55,18 +55,11 @@ class ZonalSums:
     def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, include_radial: bool) -> None:
         self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
         radial = radial_multipliers(mesh.ambient_dimension, kernel) if include_radial else None
-        self.operator = zonal_operator(mesh, kernel, gradient, radial)  # and the multipliers of degree 0:
-        self.kernel, self.radial = float(kernel[0]), None if radial is None else float(radial[0])
-        self.uniform = self.kernel * (1.0 / mesh.volume)
-        self._masses = mesh.backend.work_array(mesh.cells, mesh.volumes.dtype)
+        self.operator = zonal_operator(mesh, kernel, gradient, radial)
+        self.uniform = float(kernel[0]) * (1.0 / mesh.volume)
 
     def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
-        masses, mean = self._masses_beside(density)
-        normalizer, vectors = self.operator.apply(masses)
-        normalizer += self.kernel * mean
-        if self.radial is not None:
-            vectors += (self.radial * mean) * self.mesh.centers
-        return self.log_bound, normalizer, vectors
+        return self.log_bound, *self.operator.of_density(density, self._uniform_part(density))
 
     def apply_to_rows(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
         """As ``apply``, on the circle, for densities (rows, cells): (rows, cells) and (rows, cells, d)."""
@@ -88,19 +81,15 @@ class ZonalSums:
 
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
         """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
-        masses, mean = self._masses_beside(density)
         assert isinstance(self.operator, SphereZonal)
-        normalizer, components = self.operator.apply_along_rings(masses, mean)
+        normalizer, components = self.operator.along_rings(density, self._uniform_part(density))
         return self.log_bound, normalizer, components.T
 
-    def _masses_beside(self, density: Floats) -> tuple[Floats, Floats]:
-        """Masses of the cells beside a uniform density, and that density, ()."""
-        mesh, backend, masses = self.mesh, self.mesh.backend, self._masses()
-        mean = _rounded(mass_of(mesh, density) * (1.0 / mesh.volume), mesh)
-        distance = backend.distance(density, np.reshape(mean, 1), mesh.volumes)
-        uniform = mean * share_at(distance, mean * mesh.volume)
-        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(uniform, 1), masses)
-        return masses, uniform
+    def _uniform_part(self, density: Floats) -> Floats:
+        """The uniform density, (), that is summed exactly."""
+        mean = _rounded(mass_of(self.mesh, density) * (1.0 / self.mesh.volume), self.mesh)
+        distance = self.mesh.backend.distance(density, np.reshape(mean, 1), self.mesh.volumes)
+        return mean * share_at(distance, mean * self.mesh.volume)
 
 
 class ZonalRows:
@@ -110,26 +99,15 @@ class ZonalRows:
         self.mesh = parts[0].mesh
         operators = [part.operator for part in parts if isinstance(part.operator, CircleZonal)]
         self._operator = CircleZonal.of_rows(operators)
-        self._kernel = _column([part.kernel for part in parts])
-        self._log_bound = _column([part.log_bound for part in parts])
-        radial = [part.radial for part in parts if part.radial is not None]
-        self._radial = _column(radial) if radial else None
+        self._log_bound = np.array([part.log_bound for part in parts])[:, None]
 
     def apply(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
         """log_scale s (rows, 1) or (1, 1), Z e^{−s} (rows, cells) and ∫ y k ρ dy e^{−s} (rows, cells, d)."""
         mesh, volumes = self.mesh, self.mesh.volumes
         mean = _rounded((densities * volumes).sum(axis=-1) * (1.0 / mesh.volume), mesh)
         distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
-        uniform = (mean * share_at(distances, mean * mesh.volume))[:, None]
-        normalizer, vectors = self._operator.apply((densities - uniform) * volumes)
-        normalizer += self._kernel * uniform
-        if self._radial is not None:
-            vectors += (self._radial * uniform)[..., None] * mesh.centers
-        return self._log_bound, normalizer, vectors
-
-
-def _column(numbers: Sequence[float]) -> Floats:
-    return np.array(numbers)[:, None]
+        uniform = mean * share_at(distances, mean * mesh.volume)
+        return self._log_bound, *self._operator.of_density(densities, uniform)
 
 
 def _rounded(mean: Floats, mesh: Mesh) -> Floats:

@@ -36,9 +36,7 @@ class HarmonicMoments:
     def __call__(self, *fields: Floats) -> list[Floats]:
         mesh = self._mesh
         rows = [row for field in fields for row in field.reshape(-1, mesh.cells)]
-        found = mesh.backend.to_host(
-            np.stack([self._harmonics.analysis(row * mesh.volumes)[1:] for row in rows], axis=1)
-        )
+        found = mesh.backend.to_host(np.stack([self._harmonics.of_density(row)[1:] for row in rows], axis=1))
         return np.split(found, len(fields), axis=1)
 
     def norms(self, moments: Floats, state: Floats) -> Floats:

@@ -29,6 +29,10 @@ class Harmonics(Protocol):
         """Coefficients Σ_j conj(Y(x_j)) w_j of masses (cells)."""
         ...
 
+    def of_density(self, density: Floats) -> Complexes:
+        """Coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density (cells)."""
+        ...
+
     def synthesis(self, coefficients: Complexes) -> Floats:
         """The function with these coefficients at the cell centers, (cells)."""
         ...
@@ -61,6 +65,10 @@ class CircleHarmonics:
         """[..., l] = Σ_j conj(Y_l(x_j)) w_j for masses (..., cells)."""
         spectrum: Complexes = self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
         return spectrum
+
+    def of_density(self, density: Floats) -> Complexes:
+        """As :meth:`analysis` of a density (..., cells)."""
+        return self.analysis(density * self.mesh.volumes)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
@@ -102,7 +110,14 @@ class SphereHarmonics:
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
-        backend, modes = self.mesh.backend, self._along_rings.analysis(masses)
+        return self._of_modes(self._along_rings.analysis(masses))
+
+    def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
+        """As :meth:`analysis` of a density (cells), or of what it is above a level ()."""
+        return self._of_modes(self._along_rings.of_density(density, level))
+
+    def _of_modes(self, modes: Floats) -> Complexes:
+        backend = self.mesh.backend
         coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
         work = modes[0].size * self.degree // PRODUCTS
         backend.launch(backend.legendre_analysis, work, *self._north, *modes, coefficients)

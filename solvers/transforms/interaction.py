@@ -64,13 +64,12 @@ class Zonal:
 
     def _applied(self, u: Floats) -> tuple[Floats, Floats]:
         check_array("u", u, (self.mesh.cells,))
-        masses, volumes = u * self.mesh.volumes, self.mesh.volumes
+        masses = u * self.mesh.volumes
         if self.mesh.dimension == 1:  # where sums of what is uniform are exact
             return self._operator.apply(masses)
         mean = masses.sum() / self.mesh.volume
-        share = uniform_share(masses - mean * volumes, np.abs(masses).sum())
-        potential, drift = self._operator.apply(masses - share * mean * volumes)
-        return potential + share * mean * self.multipliers[0], drift
+        share = uniform_share(masses - mean * self.mesh.volumes, np.abs(masses).sum())
+        return self._operator.of_density(u, share * mean)
 
 
 _MAX_DEGREES: dict[str, Callable[[Mesh], int]] = {

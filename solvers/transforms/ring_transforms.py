@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 
 Rings = Mesh | GaussGrid
+_ZERO = np.zeros(1)
 MAX_PRODUCTS = 60  # of a sum for a cell: where there are more, FFTs take less time
 PRODUCTS = 16  # that take about as long as an item of other kernels, of which there have to be many for threads
 
@@ -27,6 +29,10 @@ class RingTransform(Protocol):
 
     def analysis(self, masses: Floats) -> Floats:
         """(4, degree + 1, half) Σ_j w_j e^{−imφ_j}: of the sum of mirrored rings re and im, of their difference."""
+        ...
+
+    def of_density(self, density: Floats, level: Floats | None) -> Floats:
+        """As :meth:`analysis` of (ρ_j − level) V_j, for ρ (cells) and level (), or of ρ_j V_j."""
         ...
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
@@ -51,7 +57,7 @@ class RingSums:
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
-        self._sine = mesh.ring_axis[0]
+        self._sine, self._ones = mesh.ring_axis[0], np.ones(len(mesh.ring_cells))
         self._rings = mesh.ring_start, mesh.ring_cells
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
@@ -63,7 +69,21 @@ class RingSums:
         self._work = int(_products(counts, degree) @ counts) // PRODUCTS
 
     def analysis(self, masses: Floats) -> Floats:
-        cpu.launch(sums.ring_analysis, self._work, masses, *self._rings, *self._tables, self._modes)
+        return self._analysis(masses, None, self._ones)
+
+    def of_density(self, density: Floats, level: Floats | None) -> Floats:
+        return self._analysis(density, level, self._volumes)
+
+    @cached_property
+    def _volumes(self) -> Floats:
+        """(rings,) of a cell of each ring."""
+        assert isinstance(self.mesh, Mesh)
+        return self.mesh.volumes[self.mesh.ring_start[:-1]].astype(np.float64)
+
+    def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
+        values = np.require(values, requirements=["C", "W"])  # other arrays would be compiled for
+        level = _ZERO if level is None else np.reshape(level, 1)
+        cpu.launch(sums.ring_analysis, self._work, values, level, weights, *self._rings, *self._tables, self._modes)
         return self._modes
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
@@ -142,6 +162,15 @@ class RingFFTs:
             south[:, :, -1] = 0.0
         modes: Floats = np.concatenate([north + south, north - south])
         return modes
+
+    def of_density(self, density: Floats, level: Floats | None) -> Floats:
+        assert isinstance(self.mesh, Mesh)
+        mesh, backend = self.mesh, self.mesh.backend
+        if level is None:
+            return self.analysis(density * mesh.volumes)
+        masses = backend.empty(mesh.cells, mesh.volumes.dtype)
+        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(level, 1), masses)
+        return self.analysis(masses)
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
         values: Floats = self.mesh.backend.empty(self.mesh.cells, self.mesh.volumes.dtype)

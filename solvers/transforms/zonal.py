@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
-from .harmonics import SphereHarmonics, require_harmonics
+from .harmonics import Complexes, SphereHarmonics, require_harmonics
 
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
@@ -88,6 +88,13 @@ class ZonalOperator(Protocol):
         """
         ...
 
+    def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        """As ``apply`` for a density (cells), of which a uniform one, (), is summed exactly.
+
+        On the circle densities may be (..., cells), with uniform ones (...,).
+        """
+        ...
+
 
 class CircleZonal:
     """K, G and R given by multipliers (degrees), applied as circular convolutions with the sampled kernels.
@@ -99,6 +106,7 @@ class CircleZonal:
         self.mesh = mesh
         to_device = mesh.backend.to_device
         kernels = [self._sampled(value, np.cos), self._sampled(-gradient * np.arange(len(gradient)), np.sin)]
+        self._integrals = to_device(np.array([value[0], 0.0 if radial is None else radial[0]]))  # ∫K and ∫R
         if radial is not None:
             kernels.append(self._sampled(radial, np.cos))
         self._kernels = to_device(np.fft.rfft(np.stack(kernels)))
@@ -109,6 +117,7 @@ class CircleZonal:
         """The operators of as many rows of masses (rows, cells), on one circle: each row has its own kernels."""
         rows = copy(operators[0])
         rows._kernels = np.stack([operator._kernels for operator in operators])
+        rows._integrals = np.stack([operator._integrals for operator in operators])
         return rows
 
     def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
@@ -127,6 +136,14 @@ class CircleZonal:
             vectors += part[..., None] * self.mesh.centers
         return values, vectors
 
+    def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        values, vectors = self.apply((density - uniform[..., None]) * self.mesh.volumes)
+        of_value, of_radial = np.moveaxis(self._integrals, -1, 0)
+        values += (of_value * uniform)[..., None]
+        if self._kernels.shape[-2] > 2:
+            vectors += (of_radial * uniform)[..., None, None] * self.mesh.centers
+        return values, vectors
+
 
 class SphereZonal:
     """K, G and R given by multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) turned into vectors."""
@@ -140,14 +157,17 @@ class SphereZonal:
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
 
-    def apply_along_rings(self, masses: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """As ``apply`` without R, and the vectors by their components along east and north, (2, cells).
+    def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
 
-        ``uniform`` () is a uniform density beside the masses, whose sums are exact: √4π of it is its coefficient.
-        """
-        coefficients = self._harmonics.analysis(masses)
+    def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        """As ``of_density`` without R, and the vectors by their components along east and north, (2, cells)."""
+        return self._harmonics.gradient_along_rings(self._coefficients(density, uniform), self._multipliers[:2])
+
+    def _coefficients(self, density: Floats, uniform: Floats) -> Complexes:
+        coefficients = self._harmonics.of_density(density, uniform)
         coefficients[0, 0] += np.sqrt(4 * np.pi) * uniform
-        return self._harmonics.gradient_along_rings(coefficients, self._multipliers[:2])
+        return coefficients
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:

@@ -9,6 +9,7 @@ from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.gauss_grid import GaussGrid
 from solvers.transforms.harmonics import CircleHarmonics, SphereHarmonics, harmonic_transform, zonal_sets
 from solvers.transforms.ring_transforms import MAX_PRODUCTS, RingFFTs, RingSums, ring_transform
+from solvers.transforms.zonal import CircleZonal, zonal_operator
 
 ALONG_RINGS = [RingSums, RingFFTs]
 DEGREE = 40  # beyond half of the cells of every ring of the meshes below: aliased orders are exact as well
@@ -89,6 +90,48 @@ def test_sums_along_rings_are_the_ffts(mesh, degree):
     for found, expected in pairs:
         error = np.abs(found - expected).max() / np.abs(expected).max()
         assert error < 1e-13 * (degree + 1), f"relative error {error:.1e}"
+
+
+@pytest.mark.parametrize("along_rings", ALONG_RINGS)
+@pytest.mark.parametrize("rings", [4, 5, 9, 16])
+def test_density_above_a_level(rings, along_rings, monkeypatch):
+    """The masses (ρ − level) V, of which nothing is left for a uniform density, to the last bit."""
+    monkeypatch.setattr("solvers.transforms.harmonics.ring_transform", along_rings)
+    mesh, level = sphere(rings), np.float64(0.7)
+    density, transform = np.random.default_rng(rings).random(mesh.cells), SphereHarmonics(mesh, DEGREE)
+    for found, masses in (
+        (transform.of_density(density), density * mesh.volumes),
+        (transform.of_density(density, level), (density - level) * mesh.volumes),
+    ):
+        assert np.abs(found - transform.analysis(masses)).max() < 1e-13
+    assert not transform.of_density(np.full(mesh.cells, level), level).any()
+
+
+@pytest.mark.parametrize("mesh", [circle(16), sphere(8)], ids=["circle", "sphere"])
+@pytest.mark.parametrize("radial", [False, True])
+def test_the_uniform_part_of_a_density_is_summed_exactly(mesh, radial):
+    """∫K ρ and ∇∫G ρ + x ∫R ρ are the cells' sums of what is above the level, and the level's integrals."""
+    random, level = np.random.default_rng(0), np.float64(0.3)
+    value, gradient, along = random.random((3, 6))
+    operator = zonal_operator(mesh, value, gradient, along if radial else None)
+    density = random.random(mesh.cells)
+    values, vectors = operator.apply((density - level) * mesh.volumes)
+    found = operator.of_density(density, level)
+    np.testing.assert_allclose(found[0], values + value[0] * level, atol=1e-13)
+    np.testing.assert_allclose(found[1], vectors + radial * along[0] * level * mesh.centers, atol=1e-13)
+    uniform = operator.of_density(np.full(mesh.cells, level), level)
+    assert np.ptp(uniform[0]) == 0.0
+    assert np.abs(uniform[1] - radial * along[0] * level * mesh.centers).max() < 1e-15
+
+
+def test_rows_of_a_circle_have_uniform_parts_of_their_own():
+    mesh, random = circle(16), np.random.default_rng(0)
+    operators = [zonal_operator(mesh, *random.random((3, 5))) for _ in range(3)]
+    densities, levels = random.random((3, mesh.cells)), random.random(3)
+    rows = CircleZonal.of_rows(operators).of_density(densities, levels)
+    for k, operator in enumerate(operators):
+        for found, alone in zip(rows, operator.of_density(densities[k], levels[k]), strict=True):
+            np.testing.assert_array_equal(found[k], alone)
 
 
 def test_sums_along_rings_are_for_few_degrees():

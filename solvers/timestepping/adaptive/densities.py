@@ -177,7 +177,7 @@ class DensitySystems:
 
     def _moments(self, rows: Floats) -> Complexes:
         """(rows, degrees) of the degrees 1 to 6."""
-        return self._harmonics.analysis(rows * self._mesh.volumes)[:, 1:]
+        return self._harmonics.of_density(rows)[:, 1:]
 
     def _error(self, dt: Floats, end: _Measured) -> Floats:
         """(rows,) as `DensityIntegrator` has it."""

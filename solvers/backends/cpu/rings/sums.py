@@ -35,30 +35,36 @@ def _largest(counts):
 
 
 @inline
-def _fold(masses, start, mirrored, both, count, points, even, odd):
+def _fold(values, level, weight, other, start, mirrored, count, points, even, odd):
     """Even cosine, odd cosine, even sine and odd sine parts (4, points) of the sum and difference of mirrored rings.
 
-    both   1.0, or 0.0 for the ring on the equator, which mirrors itself: its sum and difference are its masses
+    weight, other   of the ring and of the mirrored one; the equator's mirrors itself and has 0 for the other, so that
+                    its sum and difference are its own
     """
     if 4 * points == count:
         half = 2 * points
         for j in range(points):
-            a, b = masses[index(start + j)], masses[index(start + count - 1 - j)]
-            c, d = masses[index(start + half - 1 - j)], masses[index(start + half + j)]
-            p, q = both * masses[index(mirrored + j)], both * masses[index(mirrored + count - 1 - j)]
-            s, t = both * masses[index(mirrored + half - 1 - j)], both * masses[index(mirrored + half + j)]
+            a = weight * (values[index(start + j)] - level)
+            b = weight * (values[index(start + count - 1 - j)] - level)
+            c = weight * (values[index(start + half - 1 - j)] - level)
+            d = weight * (values[index(start + half + j)] - level)
+            p = other * (values[index(mirrored + j)] - level)
+            q = other * (values[index(mirrored + count - 1 - j)] - level)
+            s = other * (values[index(mirrored + half - 1 - j)] - level)
+            t = other * (values[index(mirrored + half + j)] - level)
             _set_parts(a + p, b + q, c + s, d + t, j, even)
             _set_parts(a - p, b - q, c - s, d - t, j, odd)
     else:
         for j in range(points):
-            a, b = masses[index(start + j)], both * masses[index(mirrored + j)]
+            a = weight * (values[index(start + j)] - level)
+            b = other * (values[index(mirrored + j)] - level)
             for part in range(4):
                 even[part, j], odd[part, j] = a + b, a - b
 
 
 @inline
 def _set_parts(a, b, c, d, j, parts):
-    """Parts at j of masses at φ, −φ, π − φ and π + φ."""
+    """Parts at j of what is at φ, −φ, π − φ and π + φ."""
     parts[0, j], parts[1, j] = (a + b) + (c + d), (a + b) - (c + d)
     parts[2, j], parts[3, j] = (a - b) - (c - d), (a - b) + (c - d)
 
@@ -84,10 +90,13 @@ def _products(tables, at, points, even, odd):
 
 
 @summing
-def ring_analysis(worker, workers, masses, ring_start, ring_cells, points, tables, table_start, modes):
+def ring_analysis(
+    worker, workers, values, level, weights, ring_start, ring_cells, points, tables, table_start, modes
+):  # fmt: skip
     """Azimuthal modes of the sums and differences of mirrored rings; modes (4, L + 1, half): even and odd, re and im.
 
-    modes[m] = Σ_j w_j e^{−imφ_j}; the ring on the equator is in the even ones, and in the odd ones alike.
+    modes[m] = Σ_j w (u_j − level) e^{−imφ_j} with level (1,) and a weight w of each ring (rings,); the ring on the
+    equator is in the even ones, and in the odd ones alike.
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[1]
     orders = (degrees + 7) // 8 * 8
@@ -95,8 +104,8 @@ def ring_analysis(worker, workers, masses, ring_start, ring_cells, points, table
     even, odd = folded[0], folded[1]
     for r in range(worker, half, workers):
         south, q = rings - 1 - r, points[r]
-        both = 0.0 if south == r else 1.0
-        _fold(masses, ring_start[r], ring_start[south], both, ring_cells[r], q, even, odd)
+        other = 0.0 if south == r else weights[south]
+        _fold(values, level[0], weights[r], other, ring_start[r], ring_start[south], ring_cells[r], q, even, odd)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
             for parity in range(2):
