@@ -27,6 +27,7 @@ from solvers.timestepping.steppers import STEPPERS
 
 GROWTH = (86, 272, 860, 2720)  # rings: 10⁴, 10⁵, 10⁶ and 10⁷ cells
 RINGS = (280, 860)  # some 10⁵ and 10⁶ cells
+IN_A_ROW = 2_000_000  # cells of the steps that are timed together
 STEPS = 60
 FINE = 2000  # equal steps that a departure is compared with
 NEARLY_OPPOSITE = """
@@ -69,18 +70,22 @@ def _step(rings: int) -> Callable[[], None]:
 
 
 def _over_one_core(rings: int) -> Spread:
-    """Wall time of a step in one thread over that with all cores, taken in turn."""
-    cores = launching.WORKERS
+    """Wall time of steps in one thread over that with all cores, in turn; several at a time, as a run makes them."""
+    cores, count = launching.WORKERS, max(IN_A_ROW // sphere(rings).cells, 1)
 
-    def with_workers(workers: int, call: Callable[[], Any]) -> Any:
+    def with_workers(workers: int, make: Callable[[], Any]) -> Any:
         launching.WORKERS = workers
         try:
-            return call()
+            return make()
         finally:
             launching.WORKERS = cores
 
+    def several(step: Callable[[], None]) -> None:
+        for _ in range(count):
+            step()
+
     alone, together = (with_workers(workers, lambda: _step(rings)) for workers in (1, cores))
-    one, all_cores = both_timed(lambda: with_workers(1, alone), together, 3 * REPEATS)
+    one, all_cores = both_timed(lambda: with_workers(1, lambda: several(alone)), lambda: several(together), 3 * REPEATS)
     return one / all_cores
 
 

@@ -18,9 +18,9 @@ from solvers.backends.cpu.launching import SHARE, launch, workers_for
 def three_workers(monkeypatch: pytest.MonkeyPatch):
     """Of which two are threads of this test's own."""
     monkeypatch.setattr(launching, "WORKERS", 3)
-    launching._jobs.cache_clear()
+    launching._crew.cache_clear()
     yield
-    launching._jobs.cache_clear()
+    launching._crew.cache_clear()
 
 
 def test_every_worker_has_enough_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +68,85 @@ def test_arguments_are_not_kept(three_workers: None) -> None:
     while not gone.is_set() and time.monotonic() < deadline:  # a thread that is just leaving its share
         time.sleep(0.01)
     assert gone.is_set()
+
+
+@pytest.mark.parametrize("looks", [0, 1, 3, 1000])
+def test_no_share_is_lost_between_looking_and_sleeping(
+    three_workers: None, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    """However long a thread looks before it sleeps, and whatever time passes between two kernels."""
+    monkeypatch.setattr(launching, "LOOKS", looks)
+    waits = np.random.default_rng(looks).exponential(2e-5, 500)
+    for number, seconds in enumerate(waits):
+        began = time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            pass
+        assert launch(lambda worker, workers, n: (worker, n), 3 * SHARE, number) == [(k, number) for k in range(3)]
+
+
+def test_kernels_of_several_threads(three_workers: None) -> None:
+    """One has the helpers, the others do all shares by themselves; a kernel within a share likewise."""
+    wrong: list[object] = []
+
+    def inner(worker: int, workers: int, number: int) -> tuple[int, int]:
+        return worker, number
+
+    def outer(worker: int, workers: int, number: int) -> list[tuple[int, int]]:
+        return launch(inner, 2 * SHARE, 10 * number + worker)
+
+    def many(thread: int) -> None:
+        for k in range(200):
+            number = 1000 * thread + k
+            expected = [[(0, 10 * number + share), (1, 10 * number + share)] for share in range(3)]
+            found = launch(outer, 3 * SHARE, number)
+            if found != expected:
+                wrong.append((found, expected))
+
+    threads = [threading.Thread(target=many, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60.0)
+        assert not thread.is_alive()
+    assert wrong == []
+
+
+def test_what_fails_here_waits_for_the_other_shares(three_workers: None) -> None:
+    """So that nothing is written to an array any more when the error is raised."""
+    written = np.zeros(3)
+
+    def kernel(worker: int, workers: int) -> None:
+        if worker == 0:
+            raise ZeroDivisionError
+        time.sleep(0.05)
+        written[worker] = 1.0
+
+    with pytest.raises(ZeroDivisionError):
+        launch(kernel, 3 * SHARE)
+    assert written.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_a_helper_that_nobody_waits_for_is_given_nothing(three_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a second Ctrl-C, while one waits for the first one's shares: the next kernel does without."""
+    let_go = threading.Event()
+
+    def patient(helper: launching._Helper) -> None:
+        raise KeyboardInterrupt
+
+    def slow(worker: int, workers: int) -> None:
+        if worker:
+            let_go.wait(60.0)
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(launching._Helper, "wait", patient)
+        with pytest.raises(KeyboardInterrupt):
+            launch(slow, 3 * SHARE)
+    names = launch(lambda worker, workers: threading.current_thread().name, 3 * SHARE)
+    assert set(names) == {threading.current_thread().name}
+    let_go.set()
+    deadline = time.monotonic() + 60.0
+    while len({*launch(lambda worker, workers: threading.current_thread().name, 3 * SHARE)}) < 3:
+        assert time.monotonic() < deadline
 
 
 def _sum_of_shares() -> None:

@@ -8,44 +8,127 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from .caching import compiled
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-SHARE = 10_000  # items, of some 10 ns, that a thread has to have: to wake it takes about as long as most of these
+SHARE = 5_000  # items, of some 10 ns, that a thread has to have: to call it takes about as long as most of these
+LOOKS = 200  # of half a microsecond, for what a thread waits for, before it sleeps: as long as to wake it takes
+HEAD_START = 20  # of such looks, so that who gives a share has left Python's lock when it is begun
+NAP = 1e-4  # seconds
 
 kernel = compiled()
 inline = compiled(inline="always")
+_pass_on = types.ExternalFunction("sched_yield", types.int32())  # the core to another thread, if there is one
+
+_GIVEN, _DONE, _PLACES = 0, 8, 16  # numbers of the last share that was given and done, apart in the processor's cache
 
 
-@cache
-def _jobs() -> SimpleQueue[Any]:
-    """What other threads have to do: (function, arguments, queue of its outcome); they wait for it from then on."""
-    jobs = SimpleQueue[Any]()
-    for worker in range(1, WORKERS):
-        threading.Thread(target=_serve, args=(jobs,), name=f"solvers-{worker}", daemon=True).start()
-    return jobs
+@compiled()
+def _next_share(flags, done, looks, head_start):
+    """Say that a share is done; whether another one is given before one has looked again so many times."""
+    flags[_DONE] = done
+    while flags[_GIVEN] == done:
+        if looks == 0:
+            return False
+        looks -= 1
+        _pass_on()
+    for _ in range(head_start):
+        _pass_on()
+    return True
 
 
+@compiled()
+def _is_done(flags, looks):
+    """Whether the share that was given is done before one has looked again so many times."""
+    while flags[_DONE] != flags[_GIVEN]:
+        if looks == 0:
+            return False
+        looks -= 1
+        _pass_on()
+    return True
+
+
+class _Helper:
+    """A thread that does shares of kernels, one after the other; within a step the next one comes while it looks."""
+
+    def __init__(self, number: int) -> None:
+        self._flags = np.zeros(_PLACES, np.int64)
+        self._share: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._outcome: tuple[Any, BaseException | None] = None, None
+        self._asleep, self._wake = False, SimpleQueue[None]()
+        threading.Thread(target=self._serve, name=f"solvers-{number}", daemon=True).start()
+
+    @property
+    def is_free(self) -> bool:
+        return bool(self._flags[_GIVEN] == self._flags[_DONE])
+
+    def give(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """A share to be done, if it is free."""
+        self._share = function, arguments
+        self._flags[_GIVEN] += 1
+        if self._asleep:
+            self._wake.put(None)
+
+    def wait(self) -> None:
+        """Until it is free."""
+        if not _is_done(self._flags, LOOKS):
+            while not self.is_free:
+                time.sleep(NAP)
+
+    def outcome(self) -> Any:
+        """What the share returned; raises what it raised."""
+        self.wait()
+        (returned, error), self._outcome = self._outcome, (None, None)
+        if error is not None:
+            raise error
+        return returned
+
+    def _serve(self) -> None:
+        done = 0
+        while True:
+            if not _next_share(self._flags, done, LOOKS, HEAD_START):
+                self._asleep = True
+                if self._flags[_GIVEN] == done:  # what is given from now on wakes it
+                    self._wake.get()
+                self._asleep = False
+                continue
+            assert self._share is not None
+            (function, arguments), self._share = self._share, None
+            try:
+                self._outcome = function(*arguments), None
+            except BaseException as error:  # raised again by who waits
+                self._outcome = None, error
+            del function, arguments  # memory of theirs, until the next comes
+            done += 1
+
+
+class _Crew:
+    """Helpers of one kernel at a time, which begin when they are first needed."""
+
+    def __init__(self) -> None:
+        self.at_work = threading.Lock()
+        self._helpers: list[_Helper] = []
+
+    def free_helpers(self, count: int) -> list[_Helper] | None:
+        """So many; none while one still does what somebody has given up to wait for."""
+        while len(self._helpers) < count:
+            self._helpers.append(_Helper(len(self._helpers) + 1))
+        helpers = self._helpers[:count]
+        return helpers if all(helper.is_free for helper in helpers) else None
+
+
+_crew = cache(_Crew)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_jobs.cache_clear)  # a child has none of its parent's threads
-
-
-def _serve(jobs: SimpleQueue[Any]) -> None:
-    """Do what comes; queues of C wake a thread in less time than an executor with its futures."""
-    while True:
-        function, arguments, outcome = jobs.get()
-        try:
-            outcome.put((function(*arguments), None))
-        except BaseException as error:  # raised again by who waits
-            outcome.put((None, error))
-        del function, arguments, outcome  # memory of theirs, until the next comes
+    os.register_at_fork(after_in_child=_crew.cache_clear)  # a child has none of its parent's threads
 
 
 def workers_for(work: int, light: int = 1) -> int:
@@ -56,21 +139,32 @@ def workers_for(work: int, light: int = 1) -> int:
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     """Run ``kernel(worker, workers, *arguments)`` for every worker; returns what each returned.
 
-    ``work`` is the number of items that the kernel visits: with little work there is one worker.
+    ``work`` is the number of items that the kernel visits: with little work there is one worker. While another thread's
+    kernel is at work this one does all shares.
     """
     workers = workers_for(work, getattr(kernel, "light", 1))
     if workers == 1:
         return [kernel(0, 1, *arguments)]
-    outcomes = [SimpleQueue[Any]() for _ in range(1, workers)]
-    for worker, outcome in enumerate(outcomes, 1):
-        _jobs().put((kernel, (worker, workers, *arguments), outcome))
-    returned = [kernel(0, workers, *arguments)]
-    for outcome in outcomes:
-        value, error = outcome.get()
-        if error is not None:
-            raise error
-        returned.append(value)
-    return returned
+    crew = _crew()
+    if crew.at_work.acquire(blocking=False):
+        try:
+            helpers = crew.free_helpers(workers - 1)
+            if helpers is not None:
+                return _launch_with(helpers, kernel, arguments)
+        finally:
+            crew.at_work.release()
+    return [kernel(worker, workers, *arguments) for worker in range(workers)]
+
+
+def _launch_with(helpers: list[_Helper], kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Any]:
+    workers = len(helpers) + 1
+    for worker, helper in enumerate(helpers, 1):
+        helper.give(kernel, worker, workers, *arguments)
+    try:
+        return [kernel(0, workers, *arguments), *(helper.outcome() for helper in helpers)]
+    finally:
+        for helper in helpers:
+            helper.wait()
 
 
 @inline
