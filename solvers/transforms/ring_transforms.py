@@ -19,8 +19,9 @@ from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 
 Rings = Mesh | GaussGrid
+Outputs = list[tuple[bool, Floats]]  # of each set of modes: whether to take ∂/∂φ, and a factor (rings,)
 _ZERO = np.zeros(1)
-MAX_PRODUCTS = 60  # of a sum for a cell: where there are more, FFTs take less time
+MAX_PRODUCTS = 100  # of a sum for a cell: where there are more, FFTs take less time, on small meshes from some 200 on
 PRODUCTS = 16  # that take about as long as an item of other kernels, of which there have to be many for threads
 
 
@@ -57,7 +58,9 @@ class RingSums:
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
-        self._sine, self._ones = mesh.ring_axis[0], np.ones(len(mesh.ring_cells))
+        self._ones = np.ones(len(mesh.ring_cells))
+        self._of_gradient = _stacked(_of_gradient(self._ones, 1.0 / mesh.ring_axis[0]), [0, 2, 1, 3])  # east first
+        self._of_vectors = _stacked([(False, self._ones)] * 4, [0, 1, 2, 3])
         self._rings = mesh.ring_start, mesh.ring_cells
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
@@ -92,22 +95,32 @@ class RingSums:
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        cells, number = self.mesh.cells, self.mesh.volumes.dtype
-        values: Floats = cpu.empty(cells, number)
-        vectors: Floats = cpu.empty((cells, 3), number)
-        cpu.launch(sums.ring_vectors, 4 * self._work, re, im, *self._rings, *self._tables, values, vectors)
-        return values, vectors
+        rows = self._functions(re, im, *self._of_vectors)
+        return rows[0], np.ascontiguousarray(rows[1:].T)
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
-        cells, number = self.mesh.cells, self.mesh.volumes.dtype
-        values: Floats = cpu.empty(cells, number)
-        components: Floats = cpu.empty((2, cells), number)
-        radial: Floats = cpu.empty(cells if len(re) > 3 else 0, number)
+        rows = self._functions(re, im, *self._of_gradient)
+        return rows[0], rows[1:3], rows[3] if len(rows) > 3 else rows[0, :0]
+
+    def _functions(self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats) -> Floats:
+        """(sets, cells) functions of modes, set k in row places[k]."""
+        rows: Floats = cpu.empty((len(re), self.mesh.cells), self.mesh.volumes.dtype)
         cpu.launch(
-            sums.ring_gradient, 3 * self._work, re, im, *self._rings, self._sine, *self._tables, values, components,
-            radial,
+            sums.ring_functions, len(re) * self._work, re, im, by_order, scales, places, *self._rings, *self._tables,
+            rows,
         )  # fmt: skip
-        return values, components, radial
+        return rows
+
+
+def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
+    """Whether to take ∂/∂φ of each set (sets,), its factors (sets, rings), and its row."""
+    by_order, scales = zip(*outputs, strict=True)
+    return np.array(by_order), np.stack(scales), np.array(places)
+
+
+def _of_gradient(one: Floats, over_sine: Floats) -> Outputs:
+    """A function, the components north and east of a gradient, and another function: see :class:`RingTransform`."""
+    return [(False, one), (False, -over_sine), (True, over_sine), (False, one)]
 
 
 def _points(counts: np.ndarray) -> np.ndarray:
@@ -190,7 +203,7 @@ class RingFFTs:
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
-        outputs = [(False, self._one), (False, -self._over_sine), (True, self._over_sine), (False, self._one)]
+        outputs = _of_gradient(self._one, self._over_sine)
         values, components = backend.empty(cells, number), backend.empty((2, cells), number)
         radial = backend.empty(cells if len(re) > 3 else 0, number)
         for here, (value, north, east, *along) in self._synthesized(re, im, outputs[: len(re)]):
@@ -200,11 +213,8 @@ class RingFFTs:
             del value, north, east, along  # the next block is made in their place
         return values, components, radial
 
-    def _synthesized(
-        self, re: Floats, im: Floats, outputs: list[tuple[bool, Floats]]
-    ) -> Iterator[tuple[slice, list[Floats]]]:
-        """The slice of cells of each block and the values there of each set, of which ``outputs`` has whether to take
-        ∂/∂φ, and a factor per ring."""
+    def _synthesized(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
+        """The slice of cells of each block and the values there of each set."""
         backend, number = self.mesh.backend, np.result_type(self.mesh.volumes, np.complex64)
         for block in self._blocks:
             values = []

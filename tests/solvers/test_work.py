@@ -12,7 +12,7 @@ from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
 STAGES = 3
-OF_TRANSFORM = ("ring_analysis", "legendre_analysis", "zonal_sets", "legendre_synthesis", "ring_gradient")
+OF_TRANSFORM = ("ring_analysis", "legendre_analysis", "zonal_sets", "legendre_synthesis", "ring_functions")
 OF_FLUX = ("flux_in_bands", "divergence_on_rings")
 
 

@@ -40,8 +40,10 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
     scale, mass, exponents = np.empty(n), np.empty(n), np.empty(n)
     begin, end = share(worker, workers, systems)
     for system in range(begin, end):
-        b[:], y[:], total[:] = towards[system].T, points[system].T, 0.0
-        scale[:], mass[:] = -np.inf, 0.0
+        for i in range(n):  # to copy by slices would take seconds to compile
+            scale[i], mass[i] = -np.inf, 0.0
+            for c in range(d):
+                b[c, i], y[c, i], total[c, i] = towards[system, i, c], points[system, i, c], 0.0
         for j in range(n):
             if weights[system, j] != 0.0:
                 first = j if causal else 0
@@ -63,4 +65,7 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
                     row, number = total[c, first:], y[c, j]
                     for i in range(len(logs)):
                         row[i] += logs[i] * number
-        log_scale[system], normalizer[system], sums[system] = scale, mass, total.T
+        for i in range(n):
+            log_scale[system, i], normalizer[system, i] = scale[i], mass[i]
+            for c in range(d):
+                sums[system, i, c] = total[c, i]

@@ -148,20 +148,20 @@ def _fill_columns(re, im, s, r, south, by_order, scale, columns):
 
 
 @inline
-def _write(parts, sign, start, count, points, row):
-    """Values of a set along a ring, times a sign, from its parts (4, points), into row[start: start + count]."""
+def _write(parts, start, count, points, row):
+    """Values of a set along a ring, from its parts (4, points), into row[start: start + count]."""
     even, odd, even_sine, odd_sine = parts[0], parts[1], parts[2], parts[3]
     if 4 * points != count:
         for j in range(points):
-            row[index(start + j)] = sign * ((even[j] + odd[j]) + (even_sine[j] + odd_sine[j]))
+            row[index(start + j)] = (even[j] + odd[j]) + (even_sine[j] + odd_sine[j])
         return
     half, last = start + 2 * points, start + count - 1
     for j in range(points):
-        row[index(start + j)] = sign * ((even[j] + odd[j]) + (even_sine[j] + odd_sine[j]))
-        row[index(half + j)] = sign * ((even[j] - odd[j]) + (even_sine[j] - odd_sine[j]))
+        row[index(start + j)] = (even[j] + odd[j]) + (even_sine[j] + odd_sine[j])
+        row[index(half + j)] = (even[j] - odd[j]) + (even_sine[j] - odd_sine[j])
     for j in range(points):
-        row[index(last - j)] = sign * ((even[j] + odd[j]) - (even_sine[j] + odd_sine[j]))
-        row[index(half - 1 - j)] = sign * ((even[j] - odd[j]) - (even_sine[j] - odd_sine[j]))
+        row[index(last - j)] = (even[j] + odd[j]) - (even_sine[j] + odd_sine[j])
+        row[index(half - 1 - j)] = (even[j] - odd[j]) - (even_sine[j] - odd_sine[j])
 
 
 @summing
@@ -181,7 +181,7 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
                     one, other = columns[0, wave], columns[1, wave]
                     _add_rows(tables, at, q, m, one, other, parts[0, part], parts[1, part])
         for side in range(2):
-            _write(parts[side], 1.0, ring_start[mirrored if side else r], ring_cells[r], q, values)
+            _write(parts[side], ring_start[mirrored if side else r], ring_cells[r], q, values)
 
 
 @inline
@@ -215,45 +215,23 @@ def _add_waves(tables, start, orders, points, sets, columns, parts):
 
 
 @summing
-def ring_gradient(
-    worker, workers, re, im, ring_start, ring_cells, sine, points, tables, table_start, values, components, radial
+def ring_functions(
+    worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, rows
 ):  # fmt: skip
-    """Values, and components east and north (2, cells), at the cells of all rings, from modes (3 or 4, L + 1, rings).
+    """Functions at the cells of all rings from modes (3 or 4, L + 1, rings), each in its row of ``rows`` (sets, cells).
 
-    The sets are a function, sin θ ∂θ and 1 of a potential, whose gradient has these components, and maybe what goes
-    into ``radial``, else (0,). sine (rings,): of the polar angle of the cell centers.
+    by_order   (sets,) whether of ∂/∂φ
+    scales     (sets, rings) a factor of each ring, the same for mirrored ones
+    places     (sets,) the row of each
     """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
     columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, _largest(points)))
     for r in range(worker, half, workers):
         mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
         for s in range(re.shape[0]):
-            scale = 1.0 if s == 0 or s == 3 else 1.0 / sine[r]
-            _fill_columns(re, im, s, r, mirrored, s == 2, scale, columns[s])
+            _fill_columns(re, im, s, r, mirrored, by_order[s], scales[s, r], columns[s])
         _add_waves(tables, table_start[r], orders, q, re.shape[0], columns, parts)
         for side in range(2):
             start = ring_start[mirrored if side else r]
             for s in range(re.shape[0]):
-                row = values if s == 0 else radial if s == 3 else components[2 - s]
-                _write(parts[s, side], -1.0 if s == 1 else 1.0, start, count, q, row)
-
-
-@summing
-def ring_vectors(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values, vectors):
-    """Values (cells,) and vectors (cells, 3) at the cells of all rings from modes (4, L + 1, rings)."""
-    rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, _largest(points)))
-    rows = np.empty((3, _largest(ring_cells)))
-    for r in range(worker, half, workers):
-        mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
-        for s in range(4):
-            _fill_columns(re, im, s, r, mirrored, False, 1.0, columns[s])
-        _add_waves(tables, table_start[r], orders, q, 4, columns, parts)
-        for side in range(2):
-            start = ring_start[mirrored if side else r]
-            _write(parts[0, side], 1.0, start, count, q, values)
-            for axis in range(3):
-                _write(parts[1 + axis, side], 1.0, 0, count, q, rows[axis])
-            for j in range(count):
-                i = index(start + j)
-                vectors[i, 0], vectors[i, 1], vectors[i, 2] = rows[0, j], rows[1, j], rows[2, j]
+                _write(parts[s, side], start, count, q, rows[places[s]])
