@@ -59,8 +59,8 @@ class RingSums:
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
         self._ones = np.ones(len(mesh.ring_cells))
-        self._of_gradient = _stacked(_of_gradient(self._ones, 1.0 / mesh.ring_axis[0]), [0, 2, 1, 3])  # east first
-        self._of_vectors = _stacked([(False, self._ones)] * 4, [0, 1, 2, 3])
+        self._of_gradient = _stacked(_of_gradient(self._ones, 1.0 / mesh.ring_axis[0]), [0, 1, 0, 2])  # east first
+        self._of_vectors = _stacked([(False, self._ones)] * 4, [0, 0, 1, 2])
         self._rings = mesh.ring_start, mesh.ring_cells
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
@@ -95,21 +95,25 @@ class RingSums:
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        rows = self._functions(re, im, *self._of_vectors)
-        return rows[0], np.ascontiguousarray(rows[1:].T)
+        values, components = self._functions(re, im, *self._of_vectors)
+        return values, np.ascontiguousarray(components.T)
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
-        rows = self._functions(re, im, *self._of_gradient)
-        return rows[0], rows[1:3], rows[3] if len(rows) > 3 else rows[0, :0]
+        values, rows = self._functions(re, im, *self._of_gradient)
+        return values, rows[:2], rows[2] if len(rows) > 2 else rows[0, :0]
 
-    def _functions(self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats) -> Floats:
-        """(sets, cells) functions of modes, set k in row places[k]."""
-        rows: Floats = cpu.empty((len(re), self.mesh.cells), self.mesh.volumes.dtype)
+    def _functions(
+        self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats
+    ) -> tuple[Floats, Floats]:
+        """(cells,) and (sets − 1, cells) functions of modes, set k > 0 in row places[k]."""
+        cells, number = self.mesh.cells, self.mesh.volumes.dtype
+        values: Floats = cpu.empty(cells, number)  # apart, so that they can be given back before the others
+        rows: Floats = cpu.empty((len(re) - 1, cells), number)
         cpu.launch(
             sums.ring_functions, len(re) * self._work, re, im, by_order, scales, places, *self._rings, *self._tables,
-            rows,
+            values, rows,
         )  # fmt: skip
-        return rows
+        return values, rows
 
 
 def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:

@@ -84,6 +84,7 @@ def test_steps_figures(monkeypatch):
     """So small that threads cost more than they save."""
     steps = load("steps")
     monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
+    monkeypatch.setattr(steps, "IN_A_ROW", 5000)  # two steps
     monkeypatch.setattr(steps, "load", lambda name: small(steps, name))
     figures = steps.steps((8, 16), (40,), 2, 50)
     assert value_of(figures, "over its kernels") > 0

@@ -10,6 +10,7 @@ from .caching import compiled
 from .launching import index, launch, share, workers_for
 
 TRANSFORM_CELLS = 1 << 17  # of rings that are transformed together: so many stay in a core's cache
+FFT_LIGHT = 2  # numbers of a transform that take as long as an item of most kernels; SciPy wakes threads of its own
 DOT_PARTS = 64  # of a sum over all cells
 PARTS_WORK = 20_000  # products from which on the sum is one of parts
 BLAS_WORK = 10_000  # products up to which BLAS does a sum in one thread, in a third of the time that einsum takes
@@ -57,7 +58,7 @@ def to_host(array):
 
 def rfft(values):
     """Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis."""
-    workers = workers_for(values.size)
+    workers = workers_for(values.size, FFT_LIGHT)
     if workers == 1:
         return np.fft.rfft(values)  # the same in as little time, without importing SciPy
     from scipy import fft
@@ -67,7 +68,7 @@ def rfft(values):
 
 def irfft(spectrum, count, norm="backward"):
     """The inverse of :func:`rfft` for ``count`` values, without the 1/n if norm is "forward"; spends the spectrum."""
-    workers = workers_for(spectrum.size)
+    workers = workers_for(spectrum.size, FFT_LIGHT)
     if workers == 1:
         return np.fft.irfft(spectrum, count, norm=norm)
     from scipy import fft

@@ -216,13 +216,13 @@ def _add_waves(tables, start, orders, points, sets, columns, parts):
 
 @summing
 def ring_functions(
-    worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, rows
+    worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, values, rows
 ):  # fmt: skip
-    """Functions at the cells of all rings from modes (3 or 4, L + 1, rings), each in its row of ``rows`` (sets, cells).
+    """Functions at the cells of all rings from modes (3 or 4, L + 1, rings): values (cells,), rows (sets − 1, cells).
 
     by_order   (sets,) whether of ∂/∂φ
     scales     (sets, rings) a factor of each ring, the same for mirrored ones
-    places     (sets,) the row of each
+    places     (sets,) the row of each, but for the first, the values
     """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
     columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, _largest(points)))
@@ -234,4 +234,4 @@ def ring_functions(
         for side in range(2):
             start = ring_start[mirrored if side else r]
             for s in range(re.shape[0]):
-                _write(parts[s, side], start, count, q, rows[places[s]])
+                _write(parts[s, side], start, count, q, values if s == 0 else rows[places[s]])
