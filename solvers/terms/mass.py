@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ..backends.protocol import Array
 from ..mesh.mesh import Floats, Mesh
@@ -21,16 +19,19 @@ class _Prepared(threading.local):
 _prepared = _Prepared()
 
 
-@contextmanager
-def unchanged(values: Floats) -> Iterator[None]:
+class Unchanged:
     """Within it :func:`mass_of` adds up these values once: nothing may change them meanwhile."""
-    before = dict(vars(_prepared))
-    _prepared.values, _prepared.mesh, _prepared.mass = values, None, None
-    try:
-        yield
-    finally:
-        vars(_prepared).clear()
-        vars(_prepared).update(before)
+
+    def __init__(self, values: Floats) -> None:
+        self._values = values
+
+    def __enter__(self) -> None:
+        prepared = _prepared
+        self._before = prepared.values, prepared.mesh, prepared.mass
+        prepared.values, prepared.mesh, prepared.mass = self._values, None, None
+
+    def __exit__(self, *raised: object) -> None:
+        _prepared.values, _prepared.mesh, _prepared.mass = self._before
 
 
 def mass_of(mesh: Mesh, values: Floats) -> Array:

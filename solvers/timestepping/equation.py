@@ -10,7 +10,7 @@ import numpy as np
 
 from ..mesh.checks import is_same
 from ..mesh.mesh import Floats, Mesh
-from ..terms.mass import mass_of, unchanged
+from ..terms.mass import Unchanged, mass_of
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
 from ..terms.term import Step, StiffTerm, Term
@@ -60,7 +60,7 @@ class Equation:
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
-        with unchanged(values):
+        with Unchanged(values):
             steps = [term.prepare(time, values) for term in self.terms]
             finite = np.where(self._is_finite(values), np.inf, np.nan)
         return reduce(np.minimum, steps, finite)

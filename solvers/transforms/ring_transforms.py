@@ -84,7 +84,8 @@ class RingSums:
         return self.mesh.volumes[self.mesh.ring_start[:-1]].astype(np.float64)
 
     def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
-        values = np.require(values, requirements=["C", "W"])  # other arrays would be compiled for
+        if not (values.flags.c_contiguous and values.flags.writeable):
+            values = values.copy()  # what it is would be compiled for
         level = _ZERO if level is None else np.reshape(level, 1)
         cpu.launch(sums.ring_analysis, self._work, values, level, weights, *self._rings, *self._tables, self._modes)
         return self._modes
