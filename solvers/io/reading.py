@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 TRIES = 200  # to open a file that is being written: two seconds
+TRIES_WRITTEN = 20  # to read one that is, before it is called damaged
 TRIES_ALONE = 5  # of these while no process writes it, for a writer may come and go within one of them
 
 Floats = NDArray[np.float64]
@@ -230,7 +231,19 @@ def read(path: str | Path | Run) -> Run:
     if isinstance(path, Run):
         return path
     path = Path(path)
-    writer = holder(path)
+    for _ in range(TRIES_WRITTEN):
+        writer = holder(path)
+        try:
+            return _read(path, writer)
+        except FileError:
+            if writer is None and holder(path) is None:
+                raise
+        clock.sleep(MIN_WAIT / 50)  # parts of a file can be older than others while it is being written
+    return _read(path, holder(path))
+
+
+def _read(path: Path, writer: str | None) -> Run:
+    """Read it once, being written by ``writer``, or by nobody."""
     _mend(path)
     with _open(path) as file:
         attributes = plain_attributes(file)

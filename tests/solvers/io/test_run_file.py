@@ -116,6 +116,33 @@ def test_finished_file(path):
     assert [p.name for p in path.parent.iterdir()] == ["run.h5"]  # no lock or temporary file stays
 
 
+@pytest.mark.parametrize("failures", [1, 2, 1000])
+def test_what_is_damaged_while_it_is_written_is_read_again(path, monkeypatch, failures):
+    """Its parts may be of different times for a moment; without a writer, or if it lasts, it is damage."""
+    from solvers.io import reading
+
+    left, faults = [failures], reading.faults
+
+    def sometimes(*arguments):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise OSError("addr overflow")
+        return faults(*arguments)
+
+    with RunFile.create(path, MESH, COLUMNS, {"case": "x"}) as file:
+        write(file, 0, 2)
+        monkeypatch.setattr(reading, "faults", sometimes)
+        if failures < 100:
+            assert read(path).snapshots == 2
+        else:
+            with pytest.raises(FileError, match="damaged: addr overflow"):
+                read(path)
+            assert left == [1000 - reading.TRIES_WRITTEN - 1]
+    left[0] = 1
+    with pytest.raises(FileError, match="damaged: addr overflow"):
+        read(path)
+
+
 def test_xarray(path):
     import xarray
 
