@@ -73,10 +73,10 @@ def _over_one_core(rings: int) -> Spread:
     """Wall time of steps in one thread over that with all cores, in turn; several at a time, as a run makes them."""
     cores, count = launching.WORKERS, max(IN_A_ROW // sphere(rings).cells, 1)
 
-    def with_workers(workers: int, make: Callable[[], Any]) -> Any:
+    def with_workers(workers: int, call: Callable[[], Any]) -> Any:
         launching.WORKERS = workers
         try:
-            return make()
+            return call()
         finally:
             launching.WORKERS = cores
 
