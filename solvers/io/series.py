@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .chunks import filtered
 from .reading import Floats, read_times
 
 if TYPE_CHECKING:
@@ -78,4 +79,15 @@ class Series:
 
 def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
     dataset.resize(start + len(rows), axis=0)
-    dataset[start:] = rows
+    if not _has_filters(dataset):
+        dataset[start:] = rows
+        return
+    for k, row in enumerate(rows, start):
+        values = np.ascontiguousarray(row, dtype=dataset.dtype)
+        dataset.id.write_direct_chunk((k, *[0] * row.ndim), filtered(values))
+
+
+def _has_filters(dataset: h5py.Dataset) -> bool:
+    """Whether each of its rows is a chunk that :func:`filtered` makes."""
+    of_rows = dataset.chunks == (1, *dataset.shape[1:])
+    return of_rows and dataset.shuffle and dataset.compression == "gzip" and dataset.fletcher32
