@@ -98,9 +98,9 @@ class Index:
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
             self._replace(state)
+        self.results = Merged(self.results.count, [Source(self.path)])  # before an interrupt can come between
         with disk_errors(self.path, "cannot remove the files of single points"):
             remove_points(self.path, self.sweep.identity, *self.replaced)
-        self.results = Merged(self.results.count, [Source(self.path)])
         self._written = clock.monotonic()
         self._cost = self._written - began
 

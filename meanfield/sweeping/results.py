@@ -23,7 +23,7 @@ from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
 from solvers.io.repair import FileError, reason
-from solvers.io.schema import DAMAGE, dataset_of
+from solvers.io.schema import DAMAGE, dataset_of, is_text
 from solvers.mesh.mesh import Floats
 
 _REASONS = 3  # of failed points, reported
@@ -139,12 +139,12 @@ def read_sweep(path: str | Path) -> SweepResults:
         with h5py.File(path, "r", locking=False) as file:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")
-            names = [str(name) for name in file.attrs["keys"]]
+            attributes = _attributes(file)
+            names = [_text("keys", name) for name in attributes["keys"]]
             if not names:
                 raise ValueError("attribute keys is empty")
-            attributes = _attributes(file)
             parameters = {key: values_of(file, f"parameters/{key}") for key in names}
-            spacings = {key: str(dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
+            spacings = {key: _text("spacing", dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
             count = len(values_of(file, "status"))
         results = Merged(count, [Source(path), *sources_beside(path, str(attributes["identity"]))])
         scalars = Scalars(results)
@@ -188,12 +188,18 @@ def _attributes(file: Any) -> dict[str, Any]:
     """The texts that every index has, and what else there is. ValueError where one is no text."""
     found = dict(file.attrs)
     for name in _TEXTS:
-        if not isinstance(found.get(name), str):
-            raise ValueError(f"attribute {name} is {found.get(name)!r:.40}")
+        _text(name, found.get(name))
     if found["state"] not in STATES:
         raise ValueError(f"attribute state is {found['state']!r:.40}")
     tomllib.loads(found["sweep"])
     return found
+
+
+def _text(name: str, value: Any) -> str:
+    """The value of an attribute that is a text. Raises ValueError for another."""
+    if not is_text(value):
+        raise ValueError(f"attribute {name} is {value!r:.40}")
+    return str(value)
 
 
 def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: Merged) -> None:

@@ -31,7 +31,7 @@ def deflated(planes: Bytes) -> bytes:
         stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
         end = zlib.Z_FINISH if k == len(planes) - 1 else zlib.Z_SYNC_FLUSH
         parts += [stream.compress(plane), stream.flush(end)]
-    return b"".join([*parts, zlib.adler32(planes).to_bytes(4, "big")])
+    return b"".join([*parts, zlib.adler32(planes.data).to_bytes(4, "big")])
 
 
 def information(data: Bytes) -> float:

@@ -107,6 +107,8 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
         if name not in attributes or not is_right(attributes[name]):
             yield f"attribute {name} is {attributes.get(name, 'missing')!r:.40}"
     for name, value in attributes.items():  # of a record of any equation they may be lists of numbers
+        if isinstance(value, str) and not is_text(value):
+            yield f"attribute {name} is {value!r:.40}, no text"
         if not isinstance(value, str | int | float) and (name in CHANGING or "fields" not in attributes):
             yield f"attribute {name} is {value!r:.40}, no text or number"
     lengths: dict[str, int] = {}
@@ -120,6 +122,11 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
         return
     for name in columns:
         yield from _faults_of(file, f"diagnostics/{name}", ("sample", ...), lengths, size)
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is a text that can be written, without what h5py puts for bytes that are no UTF-8."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
 def columns_of(file: h5py.File) -> list[str]:

@@ -90,4 +90,4 @@ def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
 def _has_filters(dataset: h5py.Dataset) -> bool:
     """Whether each of its rows is a chunk that :func:`filtered` makes."""
     of_rows = dataset.chunks == (1, *dataset.shape[1:])
-    return of_rows and dataset.shuffle and dataset.compression == "gzip" and dataset.fletcher32
+    return bool(of_rows and dataset.shuffle and dataset.compression == "gzip" and dataset.fletcher32)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from support.sweeping import CASE, as_version_1, in_this_process, statuses, write
 
-from meanfield.sweeping import driver
+from meanfield.sweeping import driver, index
 from meanfield.sweeping.case import load_sweep
 from meanfield.sweeping.columns import Shapes
-from meanfield.sweeping.driver import sweep
+from meanfield.sweeping.driver import sweep, work_of
+from meanfield.sweeping.files import remove_points
+from meanfield.sweeping.index import open_index
 from meanfield.sweeping.results import read_sweep
 from meanfield.sweeping.scalars import lengths
 from solvers.io.repair import FileError
@@ -116,3 +118,38 @@ def test_the_length_of_a_centroid_out_of_range_is_infinite() -> None:
     """Without a warning."""
     with np.errstate(over="raise"):
         assert lengths(np.array([[3e200, 4e200], [3.0, 4.0]])).tolist() == [np.inf, 5.0]
+
+
+@pytest.mark.parametrize("name", ["title", "keys", "parameters/attention.beta"])
+def test_texts_that_are_none_are_refused(solved: Path, tmp_path: Path, name: str) -> None:
+    """Bytes that are no UTF-8, which neither a figure nor a page can show."""
+    path = tmp_path / "three.h5"
+    path.write_bytes(solved.read_bytes())
+    with h5py.File(path, "r+") as file:
+        texts, attribute = (file[name].attrs, "spacing") if name in file else (file.attrs, name)
+        text = h5py.string_dtype()
+        texts.create(attribute, [b"\xe2\x28"] if name == "keys" else b"\xe2\x28", dtype=text)
+    with pytest.raises(FileError, match=rf"^{path}: damaged: attribute {attribute} is '\\udce2\("):
+        read_sweep(path)
+
+
+def test_an_interrupt_while_files_of_points_are_removed(solved: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """They are in the index then, which is written once more as the sweep ends."""
+    path, three = tmp_path / "three.h5", load_sweep(solved.with_suffix(".toml"))
+    opened = open_index(path, three, "", overwrite=False, retry=False)
+    for results in in_this_process(1)(work_of(opened)):
+        opened.put(results)
+    monkeypatch.setattr(index, "remove_points", removing_and_then(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        opened.write("running")
+    monkeypatch.undo()
+    opened.close("interrupted")
+    np.testing.assert_array_equal(read_sweep(path).scalars["mass"], read_sweep(solved).scalars["mass"])
+
+
+def removing_and_then(error: type[BaseException]) -> Any:
+    def remove(*arguments: Any) -> None:
+        remove_points(*arguments)
+        raise error
+
+    return remove

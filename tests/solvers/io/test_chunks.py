@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+
 from solvers.io.chunks import BLOCK, deflated, filtered, fletcher32
 from solvers.io.series import Series
 

@@ -149,3 +149,10 @@ def test_a_flipped_superblock_is_not_mended(path: Path) -> None:
     with pytest.raises(FileError, match="damaged: its first 48 bytes"):
         read(path)
     assert path.read_bytes() == bytes(data)
+
+
+def test_a_text_that_is_none_is_named(path: Path) -> None:
+    with h5py.File(path, "r+", locking=False) as file:
+        file.attrs.create("case", b"title = '\xe2\x28'", dtype=h5py.string_dtype())
+    with pytest.raises(FileError, match="attribute case is"):
+        read(path)
