@@ -123,10 +123,13 @@ def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show:
         closing(stop),
         np.errstate(over="ignore", divide="ignore", invalid="ignore"),
     ):
-        with recorder.compiling():
-            problem.prepare(state)
         recorder.stop_when(lambda: bool(stop))
         with suppress(GivenUp):
+            with recorder.compiling():
+                problem.compile_ahead()
+                for observer in recorder.observers:
+                    observer.begin(state)
+                problem.prepare(state)
             integrate(state, problem.dynamics, end, recorder.observers, after_step, lambda: bool(stop))
         recorder.end(state)
         if state.time < end and stop:

@@ -32,7 +32,7 @@ from solvers.timestepping.moments import HarmonicMoments
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
 
-Prepare = Callable[[State], Any]
+Motion = tuple[Dynamics, Callable[[], Any], Callable[[State], Any]]  # dynamics, compile_ahead, prepare of a problem
 
 
 def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
@@ -56,16 +56,16 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         return diagnostics_round(names, mesh, velocity_at, degrees, labels)
 
     if case.time.method == "layers":
-        dynamics, prepare = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
+        motion = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
     else:
-        dynamics, prepare = _flowing(
-            case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels
-        )
+        motion = _flowing(case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels)
+    dynamics, compile_ahead, prepare = motion
     to_device = _to_device(device_mesh)
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if case.domain.labels else initial_density(case, mesh),
         dynamics=dynamics,
+        compile_ahead=compile_ahead,
         prepare=lambda state: prepare(replace(state, values=to_device(state.values))),
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
@@ -79,9 +79,7 @@ def _to_device(mesh: Mesh) -> Callable[[Floats], Floats]:
     return lambda values: to_device(values.astype(number, copy=False))
 
 
-def _flowing(
-    case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int
-) -> tuple[Dynamics, Prepare]:
+def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int) -> Motion:
     """The continuous flow, with the velocity of one set of matrices after another."""
 
     @lru_cache(maxsize=1)
@@ -97,10 +95,13 @@ def _flowing(
         time = case.time
         return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=_to_device(mesh))
 
-    return by_interval(integrator, intervals), lambda state: equation(0).prepare(state.time, state.values)
+    def prepare(state: State) -> None:
+        equation(0).prepare(state.time, state.values)
+
+    return by_interval(integrator, intervals), lambda: equation(0), prepare
 
 
-def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> tuple[Dynamics, Prepare]:
+def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
     """The push-forward by one layer after another."""
     layer = LayerMap(
         mesh,
@@ -114,7 +115,7 @@ def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity])
         with suppress(FloatingPointError):  # which the first layer raises as well
             layer(state.time, state.values)
 
-    return fixed(LayerIntegrator(layer, mesh.backend.to_device)), prepare
+    return fixed(LayerIntegrator(layer, mesh.backend.to_device)), lambda: None, prepare
 
 
 def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
