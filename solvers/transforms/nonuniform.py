@@ -51,8 +51,6 @@ class NonuniformTransform:
     def __init__(self, angles: Floats, degree: int, tolerance: float = 1e-13) -> None:
         if angles.ndim != 2 or len(angles) not in (1, 2):
             raise ValueError(f"angles {angles.shape}: expected (1, n) or (2, n)")
-        if not np.isfinite(angles).all():
-            raise ValueError("angles: expected finite numbers")
         if degree < 1:
             raise ValueError(f"degree = {degree}: expected 1 or more")
         if not MIN_TOLERANCE <= tolerance <= 0.1:
@@ -66,12 +64,16 @@ class NonuniformTransform:
 
     def _sort(self, angles: Floats) -> None:
         """Points by cells, in parts that are spread apart from each other."""
-        cells, offsets = np.empty(self.count, np.int64), np.empty_like(angles)
+        few = max(self.count, self._shape[0] * self._shape[1]) < 2**31
+        cells = np.empty(self.count, np.int32 if few else np.int64)
         self._order, self._cells, self._offsets = np.empty_like(cells), np.empty_like(cells), np.empty_like(angles)
-        counts = np.stack(launch(spreading.count_points, self.count, angles, self._shape, cells, offsets), axis=1)
+        counts = np.stack(launch(spreading.count_points, self.count, angles, self._shape, cells), axis=1)
+        if counts[-1].any():
+            raise ValueError("angles: expected finite numbers")
+        counts = counts[:-1]
         starts = np.cumsum(counts.ravel()).reshape(counts.shape) - counts
         launch(
-            spreading.sort_points, self.count, cells, offsets, np.ascontiguousarray(starts.T),
+            spreading.sort_points, self.count, angles, self._shape, cells, np.ascontiguousarray(starts.T),
             self._order, self._cells, self._offsets,
         )  # fmt: skip
         self._bands = self._extents()

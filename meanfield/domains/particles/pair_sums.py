@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from meanfield.model.heads import Head, log_factors, matrix_of, multiple
@@ -20,30 +22,31 @@ _CHUNK = 1 << 21  # pairs at once, where no tiles are at hand
 class PairSums:
     """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d), f by the kernel.
 
-    All is computed in the format of ``points``, float32 or float64. ``towards`` (n, d) are β KᵀQx, ``here`` and
-    ``there`` (n,) the logarithms of f(Qx) and f(Ky), the last None where f = 1.
+    All is computed in the format of ``points``, float32 or float64. ``query_factors`` and ``key_factors`` (n,) are the
+    logarithms of f(Qx) and f(Ky), the last None where f = 1.
     """
 
     def __init__(
         self, points: Floats, beta: float, head: Head, kernel: Kernel = EXPONENTIAL, causal: bool = False
     ) -> None:
-        number = points.dtype
-        query, key = multiple(head.query), multiple(head.key)
-        self.rounding = 500 * float(np.finfo(number).eps)
-        self.points, self._causal = points, causal
-        if query is not None and key is not None:
-            self.towards = points * number.type(beta * query * key)
-        else:
-            d = points.shape[1]
-            to_device = backend_for(points).to_device
-            first, second = (matrix_of(factor, d) for factor in (beta * head.query, head.key))
-            if len(first) < d:  # two thin products cost less than a square one
-                self.towards = points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
-            else:
-                self.towards = points @ to_device((first.T @ second).astype(number))
+        self.rounding = 500 * float(np.finfo(points.dtype).eps)
+        self.points, self._beta, self._head, self._causal = points, beta, head, causal
         query_factors = log_factors(kernel, points, beta, head.query)
         self.query_factors = np.zeros_like(points[:, 0]) if query_factors is None else query_factors
         self.key_factors = log_factors(kernel, points, beta, head.key)
+
+    @cached_property
+    def towards(self) -> Floats:
+        """(n, d) β KᵀQx."""
+        points, beta, head = self.points, self._beta, self._head
+        number, (_, d), to_device = points.dtype, points.shape, backend_for(points).to_device
+        query, key = multiple(head.query), multiple(head.key)
+        if query is not None and key is not None:
+            return points * number.type(beta * query * key)
+        first, second = (matrix_of(factor, d) for factor in (beta * head.query, head.key))
+        if len(first) < d:  # two thin products cost less than a square one
+            return points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
+        return points @ to_device((first.T @ second).astype(number))
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
         number = self.points.dtype

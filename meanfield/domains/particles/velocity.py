@@ -110,10 +110,11 @@ class ParticleVelocity:
 
     def output_at(self, points: Floats) -> Floats:
         """A + F of all tokens, (n, d), where they see each other at ``points`` y (n, d)."""
-        output = np.zeros_like(points) if self.feed_forward is None else self.feed_forward(points)
+        output = None if self.feed_forward is None else self.feed_forward(points)
         for head in self.heads:
-            output = output + self._attend(head, points)[2]
-        return output
+            part = self._attend(head, points)[2]
+            output = part if output is None else output + part
+        return np.zeros_like(points) if output is None else output
 
     def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d); F left out."""

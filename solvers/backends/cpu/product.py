@@ -47,6 +47,18 @@ def in_all_lanes(builder, value, lanes):
     return builder.shuffle_vector(first, none, ir.Constant(ir.VectorType(ir.IntType(32), lanes), None))
 
 
+def sum_of_lanes(builder, vector, lanes):
+    """The sum of the numbers of a vector, a power of two, half and half."""
+    while lanes > 1:
+        lanes //= 2
+        low, high = (
+            builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), lanes), [*some]))
+            for some in (range(lanes), range(lanes, 2 * lanes))
+        )
+        vector = builder.fadd(low, high)
+    return builder.extract_element(vector, ir.IntType(32)(0))
+
+
 def row_products(rows, row_bytes, accumulate):
     """A function (left, first, right, depth, result, row) for kernels, ``rows`` rows of a product of small matrices.
 
@@ -57,39 +69,76 @@ def row_products(rows, row_bytes, accumulate):
 
     @intrinsic
     def product(typing, left, first, right, depth, result, row):
-        align = left.dtype.bitwidth // 8
-        lanes = row_bytes // align
-        number = ir.IntType(64)
-
         def generate(context, builder, signature, arguments):
-            scalar = context.get_value_type(left.dtype)
-            vector = ir.VectorType(scalar, lanes)
-            zero = ir.Constant(vector, None)
-
-            def pointer(place, down, along, kind):
-                array_type, array = signature.args[place], arguments[place]
-                return vector_pointer(context, builder, kind, array_type, array, down, along)
-
-            def rows_from(start):
-                return [builder.add(start, number(r)) for r in range(rows)]
-
-            sums = [cgutils.alloca_once(builder, vector) for _ in range(rows)]
-            for here, total in zip(rows_from(arguments[5]), sums, strict=True):
-                before = builder.load(pointer(4, here, number(0), vector), align=align) if accumulate else zero
-                builder.store(before, total)
-            with cgutils.for_range(builder, arguments[3]) as loop:
-                along = builder.load(pointer(2, loop.index, number(0), vector), align=align)
-                for here, total in zip(rows_from(arguments[1]), sums, strict=True):
-                    factor = in_all_lanes(builder, builder.load(pointer(0, here, loop.index, scalar)), lanes)
-                    added = builder.fmul(factor, along, flags=[*CONTRACT])
-                    builder.store(builder.fadd(builder.load(total), added, flags=[*CONTRACT]), total)
-            for here, total in zip(rows_from(arguments[5]), sums, strict=True):
-                builder.store(builder.load(total), pointer(4, here, number(0), vector), align=align)
+            block = _Block(context, builder, signature, arguments, rows, row_bytes)
+            before = [block.vector(4, block.down(5, r), 0) if accumulate else block.zero for r in range(rows)]
+            for r, total in enumerate(block.products(before)):
+                builder.store(total, block.pointer(4, block.down(5, r), 0), align=block.align)
             return context.get_dummy_value()
 
         return types.void(left, types.intp, right, types.intp, result, types.intp), generate
 
     return product
+
+
+def row_dots(rows, row_bytes):
+    """A function (left, first, right, depth, others, result) for kernels, sums over such a product without keeping it.
+
+    result[first + r, 0] = Σ_j others[first + r, j] Σ_k left[first + r, k] right[k, j] for r < rows.
+    """
+
+    @intrinsic
+    def dots(typing, left, first, right, depth, others, result):
+        def generate(context, builder, signature, arguments):
+            block = _Block(context, builder, signature, arguments, rows, row_bytes)
+            for r, total in enumerate(block.products([block.zero] * rows)):
+                here = block.down(1, r)
+                product = builder.fmul(block.vector(4, here, 0), total, flags=[*CONTRACT])
+                found = sum_of_lanes(builder, product, block.lanes)
+                builder.store(found, block.pointer(5, here, 0, block.scalar), align=block.align)
+            return context.get_dummy_value()
+
+        return types.void(left, types.intp, right, types.intp, others, result), generate
+
+    return dots
+
+
+class _Block:
+    """Rows of a product of matrices in registers, for an intrinsic (left, first, right, depth, ...)."""
+
+    def __init__(self, context, builder, signature, arguments, rows, row_bytes):
+        self._context, self._builder, self._types, self._arguments = context, builder, signature.args, arguments
+        dtype = self._types[0].dtype
+        self.align, self._rows = dtype.bitwidth // 8, rows
+        self.lanes = row_bytes // self.align
+        self.scalar = context.get_value_type(dtype)
+        self.kind = ir.VectorType(self.scalar, self.lanes)
+        self.zero = ir.Constant(self.kind, None)
+
+    def down(self, place, r):
+        """The number of row r from that in an argument on."""
+        return self._builder.add(self._arguments[place], ir.IntType(64)(r))
+
+    def pointer(self, place, row, column, kind=None):
+        column = ir.IntType(64)(column) if isinstance(column, int) else column
+        array_type, array = self._types[place], self._arguments[place]
+        return vector_pointer(self._context, self._builder, kind or self.kind, array_type, array, row, column)
+
+    def vector(self, place, row, column):
+        return self._builder.load(self.pointer(place, row, column), align=self.align)
+
+    def products(self, before):
+        """Σ_k left[first + r, k] right[k, :] of each row, added to what was before."""
+        builder, sums = self._builder, [cgutils.alloca_once(self._builder, self.kind) for _ in before]
+        for value, total in zip(before, sums, strict=True):
+            builder.store(value, total)
+        with cgutils.for_range(builder, self._arguments[3]) as loop:
+            along = self.vector(2, loop.index, 0)
+            for r, total in enumerate(sums):
+                factor = builder.load(self.pointer(0, self.down(1, r), loop.index, self.scalar))
+                added = builder.fmul(in_all_lanes(builder, factor, self.lanes), along, flags=[*CONTRACT])
+                builder.store(builder.fadd(builder.load(total), added, flags=[*CONTRACT]), total)
+        return [builder.load(total) for total in sums]
 
 
 _row_products = row_products(TILE_ROWS, TILE_BYTES, accumulate=False)

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from ..caching import compiled
 from ..exponential import CONTRACT
 from ..launching import inline, kernel, share
-from ..product import TILE_BYTES, in_all_lanes, row_products, vector_pointer, wide_vectors
+from ..product import TILE_BYTES, in_all_lanes, row_dots, row_products, vector_pointer, wide_vectors
 
 LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at both ends
 HALF = LANES // 2
@@ -21,48 +21,63 @@ BATCH = 64  # points whose windows are evaluated together
 ROWS = 8 if TILE_BYTES == 256 else 2  # rows of LANES float64 that stay in the registers of AVX-512, or of others
 
 _evaluate = row_products(ROWS, 8 * LANES, accumulate=False)
-_evaluate_one = row_products(1, 8 * LANES, accumulate=False)
+_sum_up, _sum_up_one = row_dots(ROWS, 8 * LANES), row_dots(1, 8 * LANES)
 _accumulate = row_products(ROWS, 8 * LANES, accumulate=True)
 _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 
 
-@kernel
-def count_points(worker, workers, angles, shape, cells, offsets):
-    """Cells (n,) and offsets (axes, n) of points at angles (axes, n); returns how many of this worker's each cell has.
+@inline
+def _place(angle, nodes):
+    """First node that the window of a point covers, on a periodic axis of so many, and the point's offset.
 
     With x = α N/2π, the window covers nodes l … l + LANES − 1, l = ⌈x − LANES/2⌉; the offset is 2(l − x) + LANES − 1,
-    between −1 and 1. Cells are numbered row by row in a grid of ``shape`` (rows, columns), of one row for one axis.
+    between −1 and 1.
+    """
+    x = angle * (nodes / (2.0 * np.pi))
+    x -= nodes * np.floor(x / nodes)
+    node = np.ceil(x - 0.5 * LANES)
+    return int(node) % nodes, 2.0 * (node - x) + (LANES - 1)
+
+
+@kernel
+def count_points(worker, workers, angles, shape, cells):
+    """Cells (n,) of points at angles (axes, n); returns how many of this worker's each cell has, and at the end how
+    many have an angle that is not finite.
+
+    Cells are numbered row by row in a grid of ``shape`` (rows, columns), of one row for one axis.
     """
     rows, columns = shape
     axes, count = angles.shape
-    found = np.zeros(rows * columns, np.int64)
+    found = np.zeros(rows * columns + 1, np.int64)
     first, last = share(worker, workers, count)
     for i in range(first, last):
-        cell = 0
+        cell, finite = 0, True
         for axis in range(axes):
             nodes = shape[axis + 2 - axes]
-            x = angles[axis, i] * (nodes / (2.0 * np.pi))
-            x -= nodes * np.floor(x / nodes)
-            node = np.ceil(x - 0.5 * LANES)
-            offsets[axis, i] = 2.0 * (node - x) + (LANES - 1)
-            cell = cell * nodes + int(node) % nodes
+            finite = finite and np.isfinite(angles[axis, i])
+            node, _ = _place(angles[axis, i] if finite else 0.0, nodes)
+            cell = cell * nodes + node
         cells[i] = cell
-        found[cell] += 1
+        found[cell if finite else rows * columns] += 1
     return found
 
 
 @kernel
-def sort_points(worker, workers, cells, offsets, starts, order, sorted_cells, sorted_offsets):
-    """Points in the order of their cells, and of their numbers in a cell; starts (workers, cells) are spent."""
+def sort_points(worker, workers, angles, shape, cells, starts, order, sorted_cells, offsets):
+    """Points in the order of their cells, and of their numbers in a cell, and their offsets (axes, n).
+
+    starts (workers, cells) are spent.
+    """
     first, last = share(worker, workers, len(cells))
+    axes = len(angles)
     for i in range(first, last):
         cell = cells[i]
         rank = starts[worker, cell]
         starts[worker, cell] = rank + 1
         order[rank] = i
         sorted_cells[rank] = cell
-        for axis in range(len(offsets)):
-            sorted_offsets[axis, rank] = offsets[axis, i]
+        for axis in range(axes):
+            _, offsets[axis, rank] = _place(angles[axis, i], shape[axis + 2 - axes])
 
 
 @inline
@@ -180,7 +195,7 @@ def interpolate(worker, workers, polynomials, order, cells, offsets, grids, valu
     """values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + LANES)."""
     wide_vectors()
     powers, parts = np.zeros((len(polynomials), BATCH)), np.zeros((BATCH, LANES))
-    down, along, across = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
+    down, along, found = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.zeros((BATCH, 1))
     columns, deep = grids.shape[2] - LANES, LANES if len(offsets) == 2 else 1
     first_batch, last_batch = share(worker, workers, (len(cells) + BATCH - 1) // BATCH)
     for first in range(first_batch * BATCH, min(last_batch * BATCH, len(cells)), BATCH):
@@ -192,13 +207,10 @@ def interpolate(worker, workers, polynomials, order, cells, offsets, grids, valu
                 end = _run(cells, point, last)
                 block = grids[s, cells[point] // columns :, cells[point] % columns :]
                 while point + ROWS <= end:
-                    _evaluate(down, point - first, block, deep, across, point - first)
+                    _sum_up(down, point - first, block, deep, along, found)
                     point += ROWS
                 while point < end:
-                    _evaluate_one(down, point - first, block, deep, across, point - first)
+                    _sum_up_one(down, point - first, block, deep, along, found)
                     point += 1
             for p in range(last - first):
-                total = 0.0
-                for j in range(LANES):
-                    total += across[p, j] * along[p, j]
-                values[order[first + p], s] = total  # in one line of the caches for all sets
+                values[order[first + p], s] = found[p, 0]  # in one line of the caches for all sets
