@@ -4,15 +4,15 @@ from math import cos, pi, sin
 
 from numba import cuda, float64
 
-from ..cpu.rings import transform
+from ..cpu.rings import legendre
 from .arrays import empty
 from .launching import run, shape_of, translated
 
 MAX_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
 RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers
 
-_legendre_norm = translated(transform.legendre_norm)
-_legendre_up = translated(transform.legendre_up)
+_legendre_norm = translated(legendre.legendre_norm)
+_legendre_up = translated(legendre.legendre_up)
 
 
 @cuda.jit

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..caching import compiled
-from ..launching import index, inline, kernel, share
+from ..launching import index, kernel, share
 
 
 @kernel
@@ -46,95 +46,6 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
                 spectrum[r, k] += value
             if m > 0 and 2 * opposite <= cells:
                 spectrum[r, opposite] += np.conj(value)
-
-
-@inline
-def legendre_norm(m):
-    """(1/√4π) Π √((2k+1)/2k), k = 1 … m: P̄_mm of the orthonormal associated Legendre functions at the equator."""
-    norm = 1.0 / np.sqrt(4.0 * np.pi)
-    for k in range(1, m + 1):
-        norm *= np.sqrt((2.0 * k + 1.0) / (2.0 * k))
-    return norm
-
-
-@inline
-def _legendre_start(m, sine, previous, current):
-    """P̄_mm = norm · sin^m θ at every ring."""
-    norm = legendre_norm(m)
-    for r in range(len(sine)):
-        previous[r] = 0.0
-        current[r] = norm * sine[r] ** m
-
-
-@inline
-def legendre_up(l, m):
-    """α of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
-    return np.sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
-
-
-@compiled(fastmath={"reassoc", "contract"})
-def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients):
-    """coefficients[l, m] = Σ_rings P̄_lm(cos θ) modes[m, ring], over northern rings.
-
-    even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
-    """
-    degrees, half = even_re.shape
-    previous, current, following = np.empty(half), np.empty(half), np.empty(half)
-    for m in range(worker, degrees, workers):
-        _legendre_start(m, sine, previous, current)
-        below = 0.0
-        for l in range(m, degrees):
-            re, im = 0.0, 0.0
-            if (l - m) % 2 == 0:
-                for r in range(half):
-                    re += current[r] * even_re[m, r]
-                    im += current[r] * even_im[m, r]
-            else:
-                for r in range(half):
-                    re += current[r] * odd_re[m, r]
-                    im += current[r] * odd_im[m, r]
-            coefficients[l, m] = complex(re, im)
-            up = legendre_up(l + 1.0, m)
-            for r in range(half):
-                following[r] = up * (cosine[r] * current[r] - below * previous[r])
-            below = 1.0 / up
-            previous, current, following = current, following, previous
-
-
-@compiled(fastmath={"contract"})
-def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for several sets s at once, on all rings.
-
-    cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
-    """
-    sets, degrees = coefficients.shape[0], coefficients.shape[1]
-    half = len(cosine)
-    previous, current, following = np.empty(half), np.empty(half), np.empty(half)
-    sums = np.empty((2 * sets, 2, half))  # (re and im of each set), (even, odd), ring
-    for m in range(worker, degrees, workers):
-        _legendre_start(m, sine, previous, current)
-        sums[:] = 0.0
-        below = 0.0
-        for l in range(m, degrees):
-            parity = (l - m) % 2
-            for s in range(sets):
-                re, im = coefficients[s, l, m].real, coefficients[s, l, m].imag
-                to_re, to_im = sums[2 * s, parity], sums[2 * s + 1, parity]
-                for r in range(half):
-                    value = current[r]
-                    to_re[r] += re * value
-                    to_im[r] += im * value
-            up = legendre_up(l + 1.0, m)
-            for r in range(half):
-                following[r] = up * (cosine[r] * current[r] - below * previous[r])
-            below = 1.0 / up
-            previous, current, following = current, following, previous
-        for s in range(sets):
-            for r in range(half):
-                modes_re[s, m, mirror[r]] = sums[2 * s, 0, r] - sums[2 * s, 1, r]
-                modes_im[s, m, mirror[r]] = sums[2 * s + 1, 0, r] - sums[2 * s + 1, 1, r]
-                modes_re[s, m, r] = sums[2 * s, 0, r] + sums[2 * s, 1, r]
-                modes_im[s, m, r] = sums[2 * s + 1, 0, r] + sums[2 * s + 1, 1, r]
 
 
 @kernel

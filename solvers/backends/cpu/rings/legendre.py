@@ -1,0 +1,219 @@
+"""Sums of associated Legendre functions over rings of latitude, and of what rings have times these functions.
+
+P̄_lm at some rings side by side stays in registers from l = m on, two degrees at a time: one even and one odd about the
+equator. Nothing of it is in memory, where each of its values would be written once and read several times.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ..caching import compiled
+from ..exponential import CONTRACT
+from ..launching import inline
+from ..product import TILE_BYTES, in_all_lanes, vector_pointer, wide_vectors
+
+LANES = 16 if TILE_BYTES == 256 else 8  # rings at a time: two vectors, so that one need not wait for the other
+HALF = LANES // 2
+COLUMNS = 6 if TILE_BYTES == 256 else 2  # sums at a time that stay in the registers with them
+
+_kernel = compiled(fastmath={*CONTRACT, "reassoc"}, apart=True)
+
+
+@inline
+def legendre_norm(m):
+    """(1/√4π) Π √((2k+1)/2k), k = 1 … m: P̄_mm of the orthonormal associated Legendre functions at the equator."""
+    norm = 1.0 / np.sqrt(4.0 * np.pi)
+    for k in range(1, m + 1):
+        norm *= np.sqrt((2.0 * k + 1.0) / (2.0 * k))
+    return norm
+
+
+@inline
+def legendre_up(l, m):
+    """α of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
+    return np.sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
+
+
+class _Walk:
+    """Code that goes over the degrees, of an intrinsic (rings, ring, steps, count, ...)."""
+
+    def __init__(self, context, builder, signature, arguments):
+        self._context, self.builder, self._types, self._arguments = context, builder, signature.args, arguments
+        self.number = ir.DoubleType()
+        self.vector, self.half = ir.VectorType(self.number, LANES), ir.VectorType(self.number, HALF)
+
+    def pointer(self, place, row, column, kind):
+        row, column = (ir.IntType(64)(k) if isinstance(k, int) else k for k in (row, column))
+        return vector_pointer(
+            self._context, self.builder, kind, self._types[place], self._arguments[place], row, column
+        )
+
+    def at_rings(self, place, row):
+        """``row`` of an argument at the rings."""
+        return self.builder.load(self.pointer(place, row, self._arguments[1], self.vector), align=8)
+
+    def in_all(self, place, row, column):
+        """A number of an argument in all lanes."""
+        return in_all_lanes(self.builder, self.builder.load(self.pointer(place, row, column, self.number)), LANES)
+
+    def plus_product(self, total, one, other):
+        product = self.builder.fmul(one, other, flags=[*CONTRACT])
+        return self.builder.fadd(total, product, flags=[*CONTRACT])
+
+    def over_degrees(self, visit):
+        """Write the loop; visit(k, parity, P̄) writes what is done with degree m + k, k = parity + 0, 2, 4, …"""
+        builder, two = self.builder, ir.IntType(64)(2)
+        places = [cgutils.alloca_once(builder, self.vector) for _ in range(2)]
+        cosine = self.at_rings(0, 0)
+        for value, place in zip((ir.Constant(self.vector, None), self.at_rings(0, 1)), places, strict=True):
+            builder.store(value, place)
+        with cgutils.for_range_slice(builder, ir.IntType(64)(0), self._arguments[3], two) as (first, _):
+            before, here = (builder.load(place) for place in places)
+            for parity in range(2):
+                k = builder.add(first, ir.IntType(64)(parity))
+                visit(k, parity, here)
+                up, below = (self.in_all(2, k, column) for column in range(2))
+                less = builder.fmul(below, before, flags=[*CONTRACT])
+                more = builder.fmul(cosine, here, flags=[*CONTRACT])
+                change = builder.fsub(more, less, flags=[*CONTRACT])
+                before, here = here, builder.fmul(up, change, flags=[*CONTRACT])
+            for value, place in zip((before, here), places, strict=True):
+                builder.store(value, place)
+
+
+def _sums_at_rings(columns):
+    """A function (rings, ring, steps, count, factors, column, sums) for kernels, at LANES rings from ``ring`` on.
+
+    sums[2c + parity, ring] = Σ_k P̄_{m+k} factors[k, column + c] over even and over odd k < count, for c < columns.
+    """
+
+    @intrinsic
+    def sum_up(typing, rings, ring, steps, count, factors, column, sums):
+        def generate(context, builder, signature, arguments):
+            walk = _Walk(context, builder, signature, arguments)
+            totals = [cgutils.alloca_once_value(builder, ir.Constant(walk.vector, None)) for _ in range(2 * columns)]
+
+            def visit(k, parity, legendre):
+                for c in range(columns):
+                    factor = walk.in_all(4, k, builder.add(arguments[5], ir.IntType(64)(c)))
+                    place = totals[2 * c + parity]
+                    builder.store(walk.plus_product(builder.load(place), factor, legendre), place)
+
+            walk.over_degrees(visit)
+            for row, total in enumerate(totals):
+                builder.store(builder.load(total), walk.pointer(6, row, arguments[1], walk.vector), align=8)
+            return context.get_dummy_value()
+
+        return types.void(rings, types.intp, steps, types.intp, factors, types.intp, sums), generate
+
+    return sum_up
+
+
+_sums_of_few, _sums_of_one = _sums_at_rings(COLUMNS), _sums_at_rings(2)
+
+
+@intrinsic
+def _add_products(typing, rings, ring, steps, count, modes, sums):
+    """sums[k, c] += Σ P̄_{m+k} modes[2 parity + c] over LANES rings, in HALF parts; c = 0, 1, k < count."""
+
+    def generate(context, builder, signature, arguments):
+        walk = _Walk(context, builder, signature, arguments)
+        modes_here = [walk.at_rings(4, row) for row in range(4)]
+        lanes = ir.VectorType(ir.IntType(32), HALF)
+        parts = [ir.Constant(lanes, [*range(first, first + HALF)]) for first in (0, HALF)]
+
+        def visit(k, parity, legendre):
+            for c in range(2):
+                place, mode = walk.pointer(5, k, c * HALF, walk.half), modes_here[2 * parity + c]
+                total = builder.load(place, align=8)
+                for part in parts:
+                    one, other = (builder.shuffle_vector(whole, whole, part) for whole in (legendre, mode))
+                    total = walk.plus_product(total, one, other)
+                builder.store(total, place, align=8)
+
+        walk.over_degrees(visit)
+        return context.get_dummy_value()
+
+    return types.void(rings, types.intp, steps, types.intp, modes, sums), generate
+
+
+@inline
+def _start(m, count, cosine, sine, rings, steps):
+    """cos θ and P̄_mm = norm · sin^m θ of the rings, 0 beyond them, and of each degree α_{l+1} and 1/α_l."""
+    norm = legendre_norm(m)
+    for r in range(len(sine)):
+        rings[0, r], rings[1, r] = cosine[r], norm * sine[r] ** m
+    for k in range(count):
+        steps[k, 0] = legendre_up(m + k + 1.0, m)
+    steps[0, 1] = 0.0
+    for k in range(1, count):
+        steps[k, 1] = 1.0 / steps[k - 1, 0]
+
+
+@_kernel
+def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients):
+    """coefficients[l, m] = Σ_rings P̄_lm(cos θ) modes[m, ring], over northern rings.
+
+    even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
+    """
+    wide_vectors()
+    degrees, half = even_re.shape
+    width = (half + LANES - 1) // LANES * LANES
+    rings, modes = np.zeros((2, width)), np.zeros((4, width))
+    steps, sums = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF))
+    for m in range(worker, degrees, workers):
+        count = (degrees - m + 1) // 2 * 2
+        _start(m, count, cosine, sine, rings, steps)
+        for r in range(half):
+            modes[0, r], modes[1, r] = even_re[m, r], even_im[m, r]
+            modes[2, r], modes[3, r] = odd_re[m, r], odd_im[m, r]
+        for k in range(count):
+            for j in range(2 * HALF):
+                sums[k, j] = 0.0
+        for ring in range(0, half, LANES):
+            _add_products(rings, ring, steps, count, modes, sums)
+        for k in range(degrees - m):
+            re, im = 0.0, 0.0
+            for j in range(HALF):
+                re += sums[k, j]
+                im += sums[k, HALF + j]
+            coefficients[m + k, m] = complex(re, im)
+
+
+@_kernel
+def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
+    """modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for several sets s at once, on all rings.
+
+    cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
+    """
+    wide_vectors()
+    sets, degrees, half = coefficients.shape[0], coefficients.shape[1], len(cosine)
+    width = (half + LANES - 1) // LANES * LANES
+    rings, sums = np.zeros((2, width)), np.empty((4 * sets, width))
+    steps, factors = np.empty((degrees + 1, 2)), np.zeros((degrees + 1, 2 * sets))
+    for m in range(worker, degrees, workers):
+        count = (degrees - m + 1) // 2 * 2
+        _start(m, count, cosine, sine, rings, steps)
+        for s in range(sets):
+            for k in range(degrees - m):
+                value = coefficients[s, m + k, m]
+                factors[k, 2 * s], factors[k, 2 * s + 1] = value.real, value.imag
+            for k in range(degrees - m, count):
+                factors[k, 2 * s], factors[k, 2 * s + 1] = 0.0, 0.0
+        for ring in range(0, half, LANES):
+            column = 0
+            while column + COLUMNS <= 2 * sets:
+                _sums_of_few(rings, ring, steps, count, factors, column, sums[2 * column :])
+                column += COLUMNS
+            while column < 2 * sets:
+                _sums_of_one(rings, ring, steps, count, factors, column, sums[2 * column :])
+                column += 2
+        for s in range(sets):
+            for r in range(half):
+                modes_re[s, m, mirror[r]] = sums[4 * s, r] - sums[4 * s + 1, r]
+                modes_im[s, m, mirror[r]] = sums[4 * s + 2, r] - sums[4 * s + 3, r]
+                modes_re[s, m, r] = sums[4 * s, r] + sums[4 * s + 1, r]
+                modes_im[s, m, r] = sums[4 * s + 2, r] + sums[4 * s + 3, r]
