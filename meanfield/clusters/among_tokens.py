@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from meanfield.clusters.parts import between_parts
 from solvers.backends import cpu
-from solvers.backends.cpu.cells import sum_over_basins
+from solvers.backends.cpu.basins import sum_over_basins
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
@@ -72,7 +72,7 @@ def find_clusters_of_tokens(
     )
     if cover.density.max() < CONTRAST * cover.uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
-    label = _basins(cover.points, np.log(cover.density + FLOOR * cover.uniform), scale)[cover.nearest]
+    label = _basins(cover.points, cover.density + FLOOR * cover.uniform, scale)[cover.nearest]
     peaks, first, basin, count = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
     cluster_masses = np.bincount(basin, masses, len(peaks)).astype(float)
     sums = _sums_of_groups(basin, masses, directions, len(peaks))
@@ -94,9 +94,7 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
         return Clusters(np.empty(0), np.empty((0, d)), np.full(n, -1))
     adjacent = cosines >= np.cos(scale)
     start = np.concatenate([[0], adjacent.sum(axis=1).cumsum()], dtype=np.int32)
-    others = np.repeat(adjacent.nonzero()[1].astype(np.int32), 2)  # where sides 2k and 2k + 1 belong together
-    sides = np.arange(0, len(others), 2, dtype=np.int32)
-    peak = _peaks(np.log(density + FLOOR * uniform), start, sides, others)
+    peak = _peaks(density + FLOOR * uniform, start, adjacent.nonzero()[1].astype(np.int32))
     number, cluster_masses, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
     count = sum_over_basins(peak, np.asarray(masses, dtype=float), directions, number, cluster_masses, centers)
     return Clusters(cluster_masses[:count], centers[:count], number)
@@ -184,11 +182,11 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
     ends = pairs.astype(np.int32).reshape(-1)
     sides = np.argsort(ends, kind="stable").astype(np.int32)
     start = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=len(points)))]).astype(np.int32)
-    return _peaks(level, start, sides, ends).astype(np.intp)
+    return _peaks(level, start, ends[sides ^ 1]).astype(np.intp)
 
 
-def _peaks(level: Floats, start: Integers, sides: Integers, ends: Integers) -> Integers:
-    """(k,) the peak of each point on a graph: sides[start[i] : start[i + 1]] are those of i, side s leads to s^1."""
+def _peaks(level: Floats, start: Integers, neighbors: Integers) -> Integers:
+    """(k,) the peak of each point on a graph, where those beside point i are neighbors[start[i] : start[i + 1]]."""
     peak, order = np.empty(len(level), dtype=np.int32), np.argsort(-level, kind="stable")
-    cpu.persistent_basins(order, level, float(np.log(CONTRAST)), start, sides, ends, peak)
+    cpu.persistent_basins(order, level, CONTRAST, start, neighbors, peak)
     return peak

@@ -26,6 +26,7 @@ MAX_POINTS = 4096  # whose pairs are taken one by one
 MAX_CELLS = 384  # likewise of a sphere's
 BLOCK = 8000  # pairs at a time: in memory that is in use already
 NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
+TRACE = 1e-12  # mass of one of them
 CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
 
 
@@ -85,11 +86,12 @@ def pairs_of_densities(mesh: Mesh, masses: Floats) -> Floats:
 
 def _pairs_on_sphere(mesh: Mesh, masses: Floats) -> Floats:
     """(bins,) for masses (cells,) of sum 1."""
-    heaviest = np.argpartition(-masses, min(MAX_CELLS, len(masses) - 1))[:MAX_CELLS]
-    if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
-        return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
+    if np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE:  # else there is more than that in the others
+        heaviest = np.argpartition(-masses, min(MAX_CELLS, len(masses) - 1))[:MAX_CELLS]
+        if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
+            return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
     transform, parts = _degrees(mesh)
-    found = np.maximum(parts @ transform.power(masses), 0.0)
+    found = np.maximum((parts * transform.power(masses)).sum(axis=1), 0.0)  # BLAS would wake its threads
     return np.asarray(found / found.sum())
 
 

@@ -60,9 +60,8 @@ class Backend(Protocol):
     def conditional(self, condition: bool | Array, one: Callable[[], T], other: Callable[[], T], /) -> T: ...
 
     def persistent_basins(
-        self, order: Array, level: Array, persistence: float, cell_start: Array, cell_sides: Array, neighbors: Array,
-        basin: Array, /,
-    ) -> None: ...  # fmt: skip
+        self, order: Array, level: Array, contrast: float, start: Array, neighbors: Array, basin: Array, /
+    ) -> None: ...
 
     def redo_sums(
         self, lost: Array, occupied: Array, count: int | Array, targets: Callable[[Any], Array], sources: Array,

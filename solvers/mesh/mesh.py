@@ -162,6 +162,12 @@ class Mesh:
         """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbor through it."""
         return self.face_cells.reshape(-1)
 
+    @cached_property
+    def side_neighbors(self) -> Integers:
+        """(sides,) those of cell i from cell_start[i] to cell_start[i + 1], in the order of its sides."""
+        neighbors: Integers = self.side_cells[self.cell_sides ^ 1]
+        return neighbors
+
     def shortest(self, offsets: Floats) -> Floats:
         """Offsets (n, d) between points, to the nearest image where coordinates are periodic."""
         if not self.periods:

@@ -80,12 +80,10 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     """
     x, backend = mesh.centers[:, 0], mesh.backend
     index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
-    with np.errstate(divide="ignore"):
-        level = np.log(masses / mesh.volumes)
-    level = np.maximum(level, level.max() - 700.0)  # empty cells
-    peak = backend.empty(mesh.cells, np.int32)
-    order, neighborhood = np.argsort(-level, kind="stable"), (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
-    backend.persistent_basins(order, level, np.log(_CONTRAST), *neighborhood, peak)
+    level = masses / mesh.volumes
+    level = np.maximum(level, 1e-304 * level.max())  # empty cells
+    peak, order = backend.empty(mesh.cells, np.int32), np.argsort(-level, kind="stable")
+    backend.persistent_basins(order, level, _CONTRAST, mesh.cell_start, mesh.side_neighbors, peak)
     mass = backend.sums_at(peak, masses, mesh.cells)
     mass = np.where(mass == 0, 1.0, mass)
     center, middle = (backend.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))

@@ -17,14 +17,8 @@ from .arrays import (
     work_array,
     zeros,
 )
-from .cells import (
-    advance,
-    apply_matrix,
-    masses_above,
-    persistent_basins,
-    project_to_tangent,
-    scale_softmax,
-)
+from .basins import persistent_basins
+from .cells import advance, apply_matrix, masses_above, project_to_tangent, scale_softmax
 from .diffusion import (
     diffuse_on_lines,
     diffuse_on_surface,

@@ -56,16 +56,17 @@ _basins = translated(cpu.persistent_basins)
 
 
 @cuda.jit
-def _find_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
-    _basins(order, level, persistence, cell_start, cell_sides, neighbors, basin)
+def _find_basins(order, level, contrast, start, neighbors, basin):
+    _basins(order, level, contrast, start, neighbors, basin)
 
 
-def persistent_basins(order, level, persistence, cell_start, cell_sides, neighbors, basin):
-    """The peak (a cell) that each cell belongs to; peaks of less persistence are joined to higher ones.
+def persistent_basins(order, level, contrast, start, neighbors, basin):
+    """The peak (a cell) that each cell belongs to.
 
-    Cells take their turns one after the other, so one thread does all: it is for lines, of some thousand cells.
+    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it. Cells take their
+    turns one after the other, so one thread does all: it is for lines, of some thousand cells.
     Diagnostics look for peaks on the host.
 
     order   cells from the highest to the lowest level
     """
-    run(_find_basins, (1, 1), order, level, persistence, cell_start, cell_sides, neighbors, basin)
+    run(_find_basins, (1, 1), order, level, contrast, start, neighbors, basin)
