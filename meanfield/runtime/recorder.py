@@ -27,7 +27,7 @@ from solvers.timestepping.observers import GivenUp, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
 MAX_SAMPLES = 64  # whose diagnostics are found together
-MAX_NUMBERS = 14_000  # of their states: arrays of 128 kB are memory that is mapped anew, page by page
+MAX_NUMBERS = 70_000  # of their states, half a megabyte: they stay in a core's caches
 MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
 MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
