@@ -119,7 +119,7 @@ class SphereHarmonics:
     def _of_modes(self, modes: Floats) -> Complexes:
         backend = self.mesh.backend
         coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
-        work = modes[0].size * self.degree // (5 * PRODUCTS)  # l ≥ m, and all but the masses in registers
+        work = modes[0].size * self.degree // (10 * PRODUCTS)  # l ≥ m, all but the masses is in registers
         backend.launch(backend.legendre_analysis, work, *self._north, *modes, coefficients)
         return coefficients
 
@@ -154,7 +154,7 @@ class SphereHarmonics:
         backend = self.mesh.backend
         shape = (len(sets), self.degree + 1, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
-        work = re.size * self.degree // (15 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
+        work = re.size * self.degree // (30 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
         backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, re, im)
         return re, im
 

@@ -77,7 +77,8 @@ def sort_cells(keys, order, other_keys, other_order):
 
     keys   (cells,) uint64, from 0 on: there are as many passes as the largest has digits
 
-    The arrays are work space, one of which is returned. A radix sort, digit after digit from the lowest (Knuth, The Art of Computer Programming 3, 5.2.5).
+    The arrays are work space, one of which is returned. A radix sort, digit after digit from the lowest (Knuth, The Art
+    of Computer Programming 3, 5.2.5).
     """
     count, largest = len(keys), np.uint64(0)
     for i in range(count):

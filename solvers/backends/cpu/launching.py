@@ -21,25 +21,37 @@ from .caching import compiled
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SHARE = 5_000  # items, of some 10 ns, that a thread has to have: to call it takes about as long as most of these
-LOOKS = 200  # of half a microsecond, for what a thread waits for, before it sleeps: as long as to wake it takes
-HEAD_START = 20  # of such looks, so that who gives a share has left Python's lock when it is begun
+PATIENCE = (
+    500_000  # nanoseconds for which a thread looks before it sleeps: to wake it, and its core, takes up to as long
+)
+HEAD_START = 20  # looks, of half a microsecond, so that who gives a share has left Python's lock when it is begun
 NAP = 1e-4  # seconds
 
 kernel = compiled()
 inline = compiled(inline="always")
 _pass_on = types.ExternalFunction("sched_yield", types.int32())  # the core to another thread, if there is one
+_read_clock = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.voidptr))
+_CLOCK = time.CLOCK_MONOTONIC
 
 _GIVEN, _DONE, _PLACES = 0, 8, 16  # numbers of the last share that was given and done, apart in the processor's cache
 
 
+@inline
+def _nanoseconds(seconds):
+    """The time now; seconds (2,) are work space, as the system has it."""
+    _read_clock(_CLOCK, seconds.ctypes)
+    return seconds[0] * 1_000_000_000 + seconds[1]
+
+
 @compiled()
-def _next_share(flags, done, looks, head_start):
-    """Say that a share is done; whether another one is given before one has looked again so many times."""
+def _next_share(flags, done, patience, head_start):
+    """Say that a share is done; whether another one is given before so many nanoseconds have passed."""
     flags[_DONE] = done
+    seconds = np.empty(2, np.int64)
+    end = _nanoseconds(seconds) + patience
     while flags[_GIVEN] == done:
-        if looks == 0:
+        if _nanoseconds(seconds) > end:
             return False
-        looks -= 1
         _pass_on()
     for _ in range(head_start):
         _pass_on()
@@ -47,12 +59,15 @@ def _next_share(flags, done, looks, head_start):
 
 
 @compiled()
-def _is_done(flags, looks):
-    """Whether the share that was given is done before one has looked again so many times."""
+def _is_done(flags, patience):
+    """Whether the share that was given is done before so many nanoseconds have passed."""
+    if flags[_DONE] == flags[_GIVEN]:
+        return True
+    seconds = np.empty(2, np.int64)
+    end = _nanoseconds(seconds) + patience
     while flags[_DONE] != flags[_GIVEN]:
-        if looks == 0:
+        if _nanoseconds(seconds) > end:
             return False
-        looks -= 1
         _pass_on()
     return True
 
@@ -80,7 +95,7 @@ class _Helper:
 
     def wait(self) -> None:
         """Until it is free."""
-        if not _is_done(self._flags, LOOKS):
+        if not _is_done(self._flags, PATIENCE):
             while not self.is_free:
                 time.sleep(NAP)
 
@@ -95,7 +110,7 @@ class _Helper:
     def _serve(self) -> None:
         done = 0
         while True:
-            if not _next_share(self._flags, done, LOOKS, HEAD_START):
+            if not _next_share(self._flags, done, PATIENCE, HEAD_START):
                 self._asleep = True
                 if self._flags[_GIVEN] == done:  # what is given from now on wakes it
                     self._wake.get()
