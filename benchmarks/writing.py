@@ -1,11 +1,11 @@
-"""What it costs to keep a run: time that writing takes of it, and bytes of its file."""
+"""What it costs to keep a run: time that writing and diagnostics take of it, and bytes of its file."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,42 +14,58 @@ from benchmarks import measure
 from benchmarks.measure import Figure, Spread
 from meanfield.case.case import Case
 from meanfield.case.load import load
+from meanfield.diagnostics.table import Diagnostics
 from meanfield.running import run
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import RunFile
 
 RINGS, SNAPSHOTS, END = 128, 100, 50.0  # a third of the shipped case: clusters condense, and two mergers
-WRITING = [(RunFile, ("write_snapshot", "write_sample", "flush", "sync", "update")), (Checkpoints, ("write",))]
+Parts = list[tuple[type, tuple[str, ...]]]
+WRITING: Parts = [
+    (RunFile, ("write_snapshot", "write_sample", "write_samples", "flush", "sync", "update", "close")),
+    (Checkpoints, ("write",)),
+]
+DIAGNOSTICS: Parts = [(Diagnostics, ("values",))]
 
 
-def writing(rings: int = RINGS, snapshots: int = SNAPSHOTS, end: float = END) -> list[Figure]:
-    """Share of a whole run, by the wall, that is spent in writing; bytes of its file for each snapshot."""
+def writing(
+    rings: int = RINGS, snapshots: int = SNAPSHOTS, end: float = END, changes_of_main: Sequence[str] = ()
+) -> list[Figure]:
+    """Share of a whole run, by the wall, that is spent in writing, and in diagnostics; bytes of its file."""
     changes = [f"domain.resolution={rings}", f"time.end={end}", f"output.snapshots={snapshots}"]
     case = load("metastable_sphere", changes)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run.h5")
-        shares = [_share(case, path) for _ in range(measure.REPEATS)]
+        shares = [_share(case, path, WRITING) for _ in range(measure.REPEATS)]
         size = os.path.getsize(path)
+        main_job = load("metastable_sphere", changes_of_main)
+        of_main = [_share(main_job, path, [*WRITING, *DIAGNOSTICS]) for _ in range(measure.REPEATS)]
     name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
     return [
         Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=3.0),
         Figure(f"writing, {name}: file for 1000 such", 1000 * size / (snapshots + 1) / 1e6, "MB", most=250.0),
+        Figure.of(
+            "writing and diagnostics, README's main job: of the run's time",
+            100 * Spread.of(of_main),
+            "%",
+            most=3.0,
+        ),
     ]
 
 
-def _share(case: Case, path: Path) -> float:
-    """Part of the seconds of a run of ``case`` into ``path`` that is spent in writing."""
+def _share(case: Case, path: Path, parts: Parts) -> float:
+    """Share of the seconds of a run of ``case`` into ``path`` that is spent in ``parts``."""
     spent = [0.0]
-    with _timing(spent):
+    with _timing(spent, parts):
         began = time.perf_counter()
         run(case, path, overwrite=True)
         return spent[0] / (time.perf_counter() - began)
 
 
 @contextmanager
-def _timing(spent: list[float]) -> Iterator[None]:
-    """Add to ``spent`` what calls of WRITING take, of calls within calls the outermost alone."""
-    originals = [(owner, name, getattr(owner, name)) for owner, names in WRITING for name in names]
+def _timing(spent: list[float], parts: Parts) -> Iterator[None]:
+    """Add to ``spent`` what calls of ``parts`` take, of calls within calls the outermost alone."""
+    originals = [(owner, name, getattr(owner, name)) for owner, names in parts for name in names]
     depth = [0]
 
     def timed(original: Callable[..., Any]) -> Callable[..., Any]:

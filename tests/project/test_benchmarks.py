@@ -153,9 +153,11 @@ def test_startup_figures(monkeypatch):
 def test_writing_figures():
     writing = load("writing")
     before = writing.RunFile.write_snapshot
-    share, size = (figure.value for figure in writing.writing(rings=16, snapshots=4, end=2.0))
+    figures = writing.writing(rings=16, snapshots=4, end=2.0, changes_of_main=["domain.resolution=24", "time.end=2.0"])
+    share, size, both = (figure.value for figure in figures)
     assert 0 < share < 100
     assert 1e-3 < size < 1e3
+    assert 0 < both < 100
     assert writing.RunFile.write_snapshot is before
 
 
@@ -188,7 +190,7 @@ def test_writing_within_writing_is_counted_once(monkeypatch):
     monkeypatch.setattr(writing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(writing, "WRITING", [(Nested, ("outer", "inner"))])
     spent = [0.0]
-    with writing._timing(spent):
+    with writing._timing(spent, writing.WRITING):
         Nested().outer()
     assert spent == [2.0]  # counted twice it would be more
 

@@ -86,7 +86,7 @@ def sort_cells(keys, order, other_keys, other_order):
         largest = max(largest, keys[i])
     places = np.empty(VALUES, np.int64)
     shift = np.uint64(0)
-    while largest >> shift > np.uint64(0):
+    while shift < np.uint64(64) and largest >> shift > np.uint64(0):  # to shift by more than 63 is undefined
         for v in range(VALUES):
             places[v] = 0
         for i in range(count):

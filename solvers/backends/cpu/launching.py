@@ -21,9 +21,7 @@ from .caching import compiled
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SHARE = 5_000  # items, of some 10 ns, that a thread has to have: to call it takes about as long as most of these
-PATIENCE = (
-    500_000  # nanoseconds for which a thread looks before it sleeps: to wake it, and its core, takes up to as long
-)
+PATIENCE = 500_000  # nanoseconds of looking before a thread sleeps: to wake it, and its core, takes up to as long
 HEAD_START = 20  # looks, of half a microsecond, so that who gives a share has left Python's lock when it is begun
 NAP = 1e-4  # seconds
 
