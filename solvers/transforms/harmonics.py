@@ -119,7 +119,7 @@ class SphereHarmonics:
     def _of_modes(self, modes: Floats) -> Complexes:
         backend = self.mesh.backend
         coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
-        work = modes[0].size * self.degree // (10 * PRODUCTS)  # l ≥ m, all but the masses is in registers
+        work = modes[0].size * self.degree // (5 * PRODUCTS)  # l ≥ m, and all but the masses is in registers
         backend.launch(backend.legendre_analysis, work, *self._north, *modes, coefficients)
         return coefficients
 
