@@ -155,8 +155,8 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     ``work`` is the number of items that the kernel visits: with little work there is one worker. While another thread's
     kernel is at work this one does all shares.
     """
-    workers = workers_for(work, getattr(kernel, "light", 1))
-    if workers == 1:
+    light = getattr(kernel, "light", 1)
+    if work < 2 * light * SHARE or (workers := workers_for(work, light)) == 1:
         return [kernel(0, 1, *arguments)]
     crew = _crew()
     if crew.at_work.acquire(blocking=False):
