@@ -26,6 +26,7 @@ class Series:
         self._file, self._times = file, group["time"]
         self._columns = {name: group[name] for name in names}
         self._shapes = {name: dataset.shape[1:] for name, dataset in self._columns.items()}
+        self._in_chunks = {name for name, dataset in self._columns.items() if _has_filters(dataset)}
 
     @property
     def committed(self) -> int:
@@ -64,7 +65,7 @@ class Series:
     def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
         """Write rows of each dataset from number ``start`` on, and then the times that commit them."""
         for name, dataset in self._columns.items():
-            _append(dataset, start, rows[name])
+            _append(dataset, start, rows[name], name in self._in_chunks)
         self._file.flush()
         _append(self._times, start, np.array(times))
         self._file.flush()
@@ -77,9 +78,10 @@ class Series:
                 self._file.flush()
 
 
-def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
+def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any], in_chunks: bool = False) -> None:
+    """Write rows from number ``start`` on; ``in_chunks`` where each is a chunk that :func:`filtered` makes."""
     dataset.resize(start + len(rows), axis=0)
-    if not _has_filters(dataset):
+    if not in_chunks:
         dataset[start:] = rows
         return
     for k, row in enumerate(rows, start):

@@ -1,4 +1,4 @@
-"""Sums of associated Legendre functions over rings, against SciPy's functions."""
+"""Sums of associated Legendre functions over rings, against SciPy's functions, to the rounding of so many terms."""
 
 from __future__ import annotations
 

@@ -156,6 +156,7 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     kernel is at work this one does all shares.
     """
     light = getattr(kernel, "light", 1)
+    # most launches of a small mesh need no count
     if work < 2 * light * SHARE or (workers := workers_for(work, light)) == 1:
         return [kernel(0, 1, *arguments)]
     crew = _crew()

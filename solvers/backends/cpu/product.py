@@ -31,13 +31,29 @@ def wide_vectors(typing):
     return types.void(), generate
 
 
-def vector_pointer(context, builder, kind, array_type, array, row, column):
-    """The address of ``array[row, column]``, by its strides, as that of a vector or number ``kind``; for intrinsics."""
-    found = context.make_array(array_type)(context, builder, array)
-    strides = cgutils.unpack_tuple(builder, found.strides, 2)
-    offset = builder.add(builder.mul(row, strides[0]), builder.mul(column, strides[1]))
-    start = builder.bitcast(found.data, ir.IntType(8).as_pointer())
-    return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
+class Code:
+    """What an intrinsic writes: access to the arrays and numbers among its arguments, by their places."""
+
+    def __init__(self, context, builder, signature, arguments):
+        self._context, self.builder, self._types, self.arguments = context, builder, signature.args, arguments
+
+    def pointer(self, place, row, column, kind):
+        """The address of ``[row, column]`` of an array, by its strides, as that of a vector or number ``kind``."""
+        builder = self.builder
+        row, column = (ir.IntType(64)(k) if isinstance(k, int) else k for k in (row, column))
+        found = self._context.make_array(self._types[place])(self._context, builder, self.arguments[place])
+        strides = cgutils.unpack_tuple(builder, found.strides, 2)
+        offset = builder.add(builder.mul(row, strides[0]), builder.mul(column, strides[1]))
+        start = builder.bitcast(found.data, ir.IntType(8).as_pointer())
+        return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
+
+    def plus(self, place, r):
+        """A number among the arguments, plus r."""
+        return self.builder.add(self.arguments[place], ir.IntType(64)(r))
+
+    def plus_product(self, total, one, other):
+        product = self.builder.fmul(one, other, flags=[*CONTRACT])
+        return self.builder.fadd(total, product, flags=[*CONTRACT])
 
 
 def in_all_lanes(builder, value, lanes):
@@ -70,10 +86,10 @@ def row_products(rows, row_bytes, accumulate):
     @intrinsic
     def product(typing, left, first, right, depth, result, row):
         def generate(context, builder, signature, arguments):
-            block = _Block(context, builder, signature, arguments, rows, row_bytes)
-            before = [block.vector(4, block.down(5, r), 0) if accumulate else block.zero for r in range(rows)]
+            block = _Block(context, builder, signature, arguments, row_bytes)
+            before = [block.row(4, block.plus(5, r)) if accumulate else block.zero for r in range(rows)]
             for r, total in enumerate(block.products(before)):
-                builder.store(total, block.pointer(4, block.down(5, r), 0), align=block.align)
+                block.store(total, 4, block.plus(5, r), block.kind)
             return context.get_dummy_value()
 
         return types.void(left, types.intp, right, types.intp, result, types.intp), generate
@@ -90,12 +106,11 @@ def row_dots(rows, row_bytes):
     @intrinsic
     def dots(typing, left, first, right, depth, others, result):
         def generate(context, builder, signature, arguments):
-            block = _Block(context, builder, signature, arguments, rows, row_bytes)
+            block = _Block(context, builder, signature, arguments, row_bytes)
             for r, total in enumerate(block.products([block.zero] * rows)):
-                here = block.down(1, r)
-                product = builder.fmul(block.vector(4, here, 0), total, flags=[*CONTRACT])
-                found = sum_of_lanes(builder, product, block.lanes)
-                builder.store(found, block.pointer(5, here, 0, block.scalar), align=block.align)
+                here = block.plus(1, r)
+                product = builder.fmul(block.row(4, here), total, flags=[*CONTRACT])
+                block.store(sum_of_lanes(builder, product, block.lanes), 5, here, block.scalar)
             return context.get_dummy_value()
 
         return types.void(left, types.intp, right, types.intp, others, result), generate
@@ -103,41 +118,35 @@ def row_dots(rows, row_bytes):
     return dots
 
 
-class _Block:
+class _Block(Code):
     """Rows of a product of matrices in registers, for an intrinsic (left, first, right, depth, ...)."""
 
-    def __init__(self, context, builder, signature, arguments, rows, row_bytes):
-        self._context, self._builder, self._types, self._arguments = context, builder, signature.args, arguments
-        dtype = self._types[0].dtype
-        self.align, self._rows = dtype.bitwidth // 8, rows
+    def __init__(self, context, builder, signature, arguments, row_bytes):
+        super().__init__(context, builder, signature, arguments)
+        dtype = signature.args[0].dtype
+        self.align = dtype.bitwidth // 8
         self.lanes = row_bytes // self.align
         self.scalar = context.get_value_type(dtype)
         self.kind = ir.VectorType(self.scalar, self.lanes)
         self.zero = ir.Constant(self.kind, None)
 
-    def down(self, place, r):
-        """The number of row r from that in an argument on."""
-        return self._builder.add(self._arguments[place], ir.IntType(64)(r))
+    def row(self, place, row):
+        return self.builder.load(self.pointer(place, row, 0, self.kind), align=self.align)
 
-    def pointer(self, place, row, column, kind=None):
-        column = ir.IntType(64)(column) if isinstance(column, int) else column
-        array_type, array = self._types[place], self._arguments[place]
-        return vector_pointer(self._context, self._builder, kind or self.kind, array_type, array, row, column)
-
-    def vector(self, place, row, column):
-        return self._builder.load(self.pointer(place, row, column), align=self.align)
+    def store(self, value, place, row, kind):
+        self.builder.store(value, self.pointer(place, row, 0, kind), align=self.align)
 
     def products(self, before):
         """Σ_k left[first + r, k] right[k, :] of each row, added to what was before."""
-        builder, sums = self._builder, [cgutils.alloca_once(self._builder, self.kind) for _ in before]
+        builder, sums = self.builder, [cgutils.alloca_once(self.builder, self.kind) for _ in before]
         for value, total in zip(before, sums, strict=True):
             builder.store(value, total)
-        with cgutils.for_range(builder, self._arguments[3]) as loop:
-            along = self.vector(2, loop.index, 0)
+        with cgutils.for_range(builder, self.arguments[3]) as loop:
+            along = self.row(2, loop.index)
             for r, total in enumerate(sums):
-                factor = builder.load(self.pointer(0, self.down(1, r), loop.index, self.scalar))
-                added = builder.fmul(in_all_lanes(builder, factor, self.lanes), along, flags=[*CONTRACT])
-                builder.store(builder.fadd(builder.load(total), added, flags=[*CONTRACT]), total)
+                factor = builder.load(self.pointer(0, self.plus(1, r), loop.index, self.scalar))
+                found = self.plus_product(builder.load(total), in_all_lanes(builder, factor, self.lanes), along)
+                builder.store(found, total)
         return [builder.load(total) for total in sums]
 
 

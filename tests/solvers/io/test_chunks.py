@@ -50,6 +50,7 @@ def test_checksum_is_that_of_hdf5(tmp_path: Path, length: int, kind: str) -> Non
 
 @pytest.mark.parametrize("name", VALUES)
 def test_stream_is_no_longer_than_its_bytes_but_for_a_few_of_each_plane(name: str) -> None:
+    """A stored block has five bytes of its own, a flush as many, and deflate begins a block at 4 kB at least."""
     planes = np.ascontiguousarray(VALUES[name].reshape(-1).view(np.uint8).reshape(-1, 8).T)
     stream = deflated(planes)
     assert zlib.decompress(stream) == planes.tobytes()

@@ -294,8 +294,8 @@ def test_end_of_file_mark_is_raised(path):
 def test_interrupt_in_the_middle_of_a_snapshot(path, monkeypatch):
     """Ctrl-C after the density and before its time: closing cuts the half off."""
 
-    def interrupt(dataset, start, rows):
-        append(dataset, start, rows)
+    def interrupt(dataset, *arguments):
+        append(dataset, *arguments)
         if dataset.name == "/density":
             raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from ..caching import compiled
 from ..exponential import CONTRACT
 from ..launching import inline, kernel, share
-from ..product import TILE_BYTES, in_all_lanes, row_dots, row_products, vector_pointer, wide_vectors
+from ..product import TILE_BYTES, Code, in_all_lanes, row_dots, row_products, wide_vectors
 
 LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at both ends
 HALF = LANES // 2
@@ -103,13 +103,11 @@ def _join_parts(typing, parts, row, offset, values):
     """values[row, j] = parts[row, j] + offset parts[row, HALF + j], and their difference at LANES − 1 − j."""
 
     def generate(context, builder, signature, arguments):
-        number, half = ir.IntType(64), ir.VectorType(ir.DoubleType(), HALF)
+        code, half = Code(context, builder, signature, arguments), ir.VectorType(ir.DoubleType(), HALF)
         reverse = ir.Constant(ir.VectorType(ir.IntType(32), HALF), [*reversed(range(HALF))])
-        row = arguments[1]
 
         def pointer(place, column):
-            array_type, array = signature.args[place], arguments[place]
-            return vector_pointer(context, builder, half, array_type, array, row, number(column))
+            return code.pointer(place, arguments[1], column, half)
 
         even, odd = (builder.load(pointer(0, column), align=8) for column in (0, HALF))
         odd = builder.fmul(in_all_lanes(builder, arguments[2], HALF), odd)

@@ -13,10 +13,12 @@ from numba.extending import intrinsic
 from ..caching import compiled
 from ..exponential import CONTRACT
 from ..launching import inline
-from ..product import TILE_BYTES, in_all_lanes, vector_pointer, wide_vectors
+from ..product import TILE_BYTES, Code, in_all_lanes, wide_vectors
 
 LANES = 16 if TILE_BYTES == 256 else 8  # rings at a time: two vectors, so that one need not wait for the other
 HALF = LANES // 2
+NUMBER = ir.DoubleType()
+VECTOR, HALF_VECTOR = ir.VectorType(NUMBER, LANES), ir.VectorType(NUMBER, HALF)
 COLUMNS = 6 if TILE_BYTES == 256 else 2  # sums at a time that stay in the registers with them
 
 _kernel = compiled(fastmath={*CONTRACT, "reassoc"}, apart=True)
@@ -37,40 +39,25 @@ def legendre_up(l, m):
     return np.sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
 
-class _Walk:
+class _Walk(Code):
     """Code that goes over the degrees, of an intrinsic (rings, ring, steps, count, ...)."""
-
-    def __init__(self, context, builder, signature, arguments):
-        self._context, self.builder, self._types, self._arguments = context, builder, signature.args, arguments
-        self.number = ir.DoubleType()
-        self.vector, self.half = ir.VectorType(self.number, LANES), ir.VectorType(self.number, HALF)
-
-    def pointer(self, place, row, column, kind):
-        row, column = (ir.IntType(64)(k) if isinstance(k, int) else k for k in (row, column))
-        return vector_pointer(
-            self._context, self.builder, kind, self._types[place], self._arguments[place], row, column
-        )
 
     def at_rings(self, place, row):
         """``row`` of an argument at the rings."""
-        return self.builder.load(self.pointer(place, row, self._arguments[1], self.vector), align=8)
+        return self.builder.load(self.pointer(place, row, self.arguments[1], VECTOR), align=8)
 
     def in_all(self, place, row, column):
         """A number of an argument in all lanes."""
-        return in_all_lanes(self.builder, self.builder.load(self.pointer(place, row, column, self.number)), LANES)
-
-    def plus_product(self, total, one, other):
-        product = self.builder.fmul(one, other, flags=[*CONTRACT])
-        return self.builder.fadd(total, product, flags=[*CONTRACT])
+        return in_all_lanes(self.builder, self.builder.load(self.pointer(place, row, column, NUMBER)), LANES)
 
     def over_degrees(self, visit):
         """Write the loop; visit(k, parity, P̄) writes what is done with degree m + k, k = parity + 0, 2, 4, …"""
         builder, two = self.builder, ir.IntType(64)(2)
-        places = [cgutils.alloca_once(builder, self.vector) for _ in range(2)]
+        places = [cgutils.alloca_once(builder, VECTOR) for _ in range(2)]
         cosine = self.at_rings(0, 0)
-        for value, place in zip((ir.Constant(self.vector, None), self.at_rings(0, 1)), places, strict=True):
+        for value, place in zip((ir.Constant(VECTOR, None), self.at_rings(0, 1)), places, strict=True):
             builder.store(value, place)
-        with cgutils.for_range_slice(builder, ir.IntType(64)(0), self._arguments[3], two) as (first, _):
+        with cgutils.for_range_slice(builder, ir.IntType(64)(0), self.arguments[3], two) as (first, _):
             before, here = (builder.load(place) for place in places)
             for parity in range(2):
                 k = builder.add(first, ir.IntType(64)(parity))
@@ -94,17 +81,17 @@ def _sums_at_rings(columns):
     def sum_up(typing, rings, ring, steps, count, factors, column, sums):
         def generate(context, builder, signature, arguments):
             walk = _Walk(context, builder, signature, arguments)
-            totals = [cgutils.alloca_once_value(builder, ir.Constant(walk.vector, None)) for _ in range(2 * columns)]
+            totals = [cgutils.alloca_once_value(builder, ir.Constant(VECTOR, None)) for _ in range(2 * columns)]
 
             def visit(k, parity, legendre):
                 for c in range(columns):
-                    factor = walk.in_all(4, k, builder.add(arguments[5], ir.IntType(64)(c)))
+                    factor = walk.in_all(4, k, walk.plus(5, c))
                     place = totals[2 * c + parity]
                     builder.store(walk.plus_product(builder.load(place), factor, legendre), place)
 
             walk.over_degrees(visit)
             for row, total in enumerate(totals):
-                builder.store(builder.load(total), walk.pointer(6, row, arguments[1], walk.vector), align=8)
+                builder.store(builder.load(total), walk.pointer(6, row, arguments[1], VECTOR), align=8)
             return context.get_dummy_value()
 
         return types.void(rings, types.intp, steps, types.intp, factors, types.intp, sums), generate
@@ -127,7 +114,7 @@ def _add_products(typing, rings, ring, steps, count, modes, sums):
 
         def visit(k, parity, legendre):
             for c in range(2):
-                place, mode = walk.pointer(5, k, c * HALF, walk.half), modes_here[2 * parity + c]
+                place, mode = walk.pointer(5, k, c * HALF, HALF_VECTOR), modes_here[2 * parity + c]
                 total = builder.load(place, align=8)
                 for part in parts:
                     one, other = (builder.shuffle_vector(whole, whole, part) for whole in (legendre, mode))
