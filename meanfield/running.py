@@ -127,7 +127,7 @@ def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show:
         with suppress(GivenUp):
             with recorder.compiling():
                 problem.compile_ahead()
-                for observer in recorder.observers:  # which takes as long, and other kernels
+                for observer in recorder.observers:  # while another process may compile for `prepare`
                     observer.begin(state)
                 problem.prepare(state)
             integrate(state, problem.dynamics, end, recorder.observers, after_step, lambda: bool(stop))
