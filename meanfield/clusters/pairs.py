@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from meanfield.clusters.parts import between_parts
 from solvers.backends.cpu.pairwise import bin_pairs
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.transforms.harmonics import SphereHarmonics
+from solvers.transforms.harmonics import Harmonics, harmonic_transform
 
 STEP = np.pi / 60  # 3°
 FINE_ANGLES = np.arccos(1 - np.array([1e-3, 1e-4, 1e-5, 1e-6]))
@@ -71,36 +71,57 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 
     each token blurred by about half a cell.
     """
-    found: Floats = pairs_of_densities(mesh, masses[None])[0]
+    rows = masses[None]
+    if mesh.dimension == 1:
+        return np.asarray(pairs_on_circle(rows)[0])
+    degrees = spectra(mesh, harmonic_transform(mesh, resolved_degree(mesh)), rows)
+    return np.asarray(pairs_on_sphere(mesh, rows, degrees)[0])
+
+
+def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
+    """(rows, degrees) p_l of masses (rows, cells): (∫ρ)² of degree 0, beyond it of the departure from uniform masses.
+
+    A row does not depend on the others, and is exact for the smallest departure.
+    """
+    found = transform.power(masses - mesh.volumes / mesh.volume)
+    found[:, 0] = masses.sum(axis=1) ** 2
     return found
 
 
-def pairs_of_densities(mesh: Mesh, masses: Floats) -> Floats:
-    """The same for masses (rows, cells): (rows, bins), a row whatever the others."""
-    masses = np.maximum(masses, 0.0)
-    masses /= masses.sum(axis=1, keepdims=True)
-    if mesh.dimension == 1:
-        return _pairs_on_circle(masses)
-    return np.stack([_pairs_on_sphere(mesh, row) for row in masses])
+def resolved_degree(mesh: Mesh) -> int:
+    """The last degree on a sphere that its cells resolve."""
+    return 2 * len(mesh.ring_cells)
 
 
-def _pairs_on_sphere(mesh: Mesh, masses: Floats) -> Floats:
-    """(bins,) for masses (cells,) of sum 1."""
+def pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
+    """(rows, bins) for masses (rows, cells) with these :func:`spectra`, up to the resolved degree at least."""
+    return np.stack([_pairs_on_sphere(mesh, *row) for row in zip(_shares(masses), degrees, strict=True)])
+
+
+def _shares(masses: Floats) -> Floats:
+    """Masses (rows, cells) ≥ 0 of sum 1."""
+    shares = np.maximum(masses, 0.0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
     if np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE:  # else there is more than that in the others
         heaviest = np.argpartition(-masses, min(MAX_CELLS, len(masses) - 1))[:MAX_CELLS]
         if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
             return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
-    transform, parts = _degrees(mesh)
-    found = np.maximum((parts * transform.power(masses)).sum(axis=1), 0.0)  # BLAS would wake its threads
+    parts = _of_degrees(resolved_degree(mesh))
+    found = np.maximum((parts * degrees[: parts.shape[1]]).sum(axis=1), 0.0)  # BLAS would wake its threads
     return np.asarray(found / found.sum())
 
 
-def _pairs_on_circle(masses: Floats) -> Floats:
-    """The angle between two tokens has a density that is linear between the multiples of a cell's width.
+def pairs_on_circle(masses: Floats) -> Floats:
+    """(rows, bins) for masses (rows, cells).
 
-    Its values there are the autocorrelation of the masses (rows, cells): uniform within two cells makes a hat function.
+    The angle between two tokens has a density that is linear between the multiples of a cell's width. Its values there
+    are the autocorrelation of the masses: uniform within two cells makes a hat function.
     """
-    cells = masses.shape[1]
+    masses, cells = _shares(masses), masses.shape[1]
     width = 2 * np.pi / cells
     lags, lag, part = _lags(cells)
     spectrum = np.fft.rfft(masses)
@@ -121,17 +142,16 @@ def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
 
 
 @lru_cache(maxsize=2)
-def _degrees(mesh: Mesh) -> tuple[SphereHarmonics, Floats]:
-    """The transform of a sphere's masses, and what each degree's mean square adds to each bin (bins, degrees)."""
-    degree = 2 * len(mesh.ring_cells)  # the cells resolve no more
+def _of_degrees(degree: int) -> Floats:
+    """(bins, degree + 1) what each degree's mean square adds to each bin."""
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))
     legendre[1] = EDGES
     for k in range(1, degree + 1):
         legendre[k + 1] = ((2 * k + 1) * EDGES * legendre[k] - k * legendre[k - 1]) / (k + 1)
     below = np.concatenate([np.full((1, BINS + 1), -1.0), legendre[:-2]])  # P_{−1} = −1 at z = −1: ∫P₀ = z + 1
-    parts = np.diff(legendre[1:] - below, axis=1).T / (2 * (2 * l + 1))
-    return SphereHarmonics(mesh, degree), parts * np.exp(-CUT * l * (l + 1) / (degree * (degree + 1)))
+    parts: Floats = np.diff(legendre[1:] - below, axis=1).T / (2 * (2 * l + 1))
+    return parts * np.exp(-CUT * l * (l + 1) / (degree * (degree + 1)))
 
 
 SLOTS = 1 << 14

@@ -15,6 +15,7 @@ from meanfield.model.kernel import Kernel
 from solvers.mesh.mesh import Floats
 
 MAX_EXPONENT = 700.0  # of the largest kernel: e^709 is the largest double
+SMALLEST = np.finfo(float).tiny  # of the masses that count: m log m is 0 for less, and at 0
 Value = float | Floats
 
 
@@ -24,8 +25,9 @@ def entropy(masses: Floats, log_areas: Floats) -> Floats:
     With respect to surface area on every domain. Only logarithms of areas appear, for those of a sphere in many
     dimensions are out of range.
     """
-    logs = np.log(masses, out=np.zeros_like(masses), where=masses > 0)
-    return weighted_sum(np.maximum(masses, 0.0), logs - log_areas)
+    logs = np.log(np.maximum(masses, SMALLEST))
+    logs -= log_areas
+    return weighted_sum(np.maximum(masses, 0.0), logs)
 
 
 def energy_log_unit(log_bound: Value) -> Floats:
@@ -50,9 +52,14 @@ def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, li
     log_bound    logarithm of the largest k (...)
     limit        () → E (...) at β = 0, see :func:`energy_limit`
     """
+    return energy_of_sum(weighted_sum(masses, normalizer), beta, log_bound, limit)
+
+
+def energy_of_sum(total: Value, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
+    """E (...) where Σ m Z e^{−log_bound} is ``total`` (...), see :func:`energy`."""
     if beta == 0:
         return limit()
-    return np.asarray(weighted_sum(masses, normalizer) / (2 * beta) * np.exp(log_bound - energy_log_unit(log_bound)))
+    return np.asarray(total / (2 * beta) * np.exp(log_bound - energy_log_unit(log_bound)))
 
 
 def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: Floats) -> float:
@@ -83,8 +90,7 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
 
 def speed(masses: Floats, velocity: Floats) -> Floats:
     """Root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (..., n, d)."""
-    parts = masses[..., None] * velocity**2
-    return np.asarray(np.sqrt(parts.reshape(*masses.shape[:-1], -1).sum(axis=-1)))
+    return np.asarray(np.sqrt(weighted_sum(masses, (velocity**2).sum(axis=-1))))
 
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:

@@ -107,6 +107,9 @@ class SphereHarmonics:
         self._north = to_device(cosine), to_device(sine)
         self._mirror = to_device(np.arange(rings)[::-1][:half].copy())
         self._along_rings = ring_transform(mesh, degree)
+        # l ≥ m, half of the rings, and all but the masses is in registers
+        self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
+        self._squares = mesh.backend.work_array((degree + 1, degree + 1), np.float64)
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
@@ -119,8 +122,7 @@ class SphereHarmonics:
     def _of_modes(self, modes: Floats) -> Complexes:
         backend = self.mesh.backend
         coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
-        work = modes[0].size * self.degree // (5 * PRODUCTS)  # l ≥ m, and all but the masses is in registers
-        backend.launch(backend.legendre_analysis, work, *self._north, *modes, coefficients)
+        backend.launch(backend.legendre_analysis, self._analysis_work, *self._north, *modes, coefficients)
         return coefficients
 
     def synthesis(self, coefficients: Complexes) -> Floats:
@@ -162,9 +164,9 @@ class SphereHarmonics:
         """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
         if masses.ndim > 1:
             return np.stack([self.power(row) for row in masses])
-        square = np.abs(self.analysis(masses)) ** 2
-        square[:, 1:] *= 2.0
-        power: Floats = 4 * np.pi * square.sum(axis=1)
+        modes, squares, backend = self._along_rings.analysis(masses), self._squares(), self.mesh.backend
+        backend.launch(backend.legendre_squares, self._analysis_work, *self._north, *modes, squares)
+        power: Floats = 4 * np.pi * squares.sum(axis=0)
         return power
 
 

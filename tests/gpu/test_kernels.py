@@ -28,6 +28,7 @@ from solvers.timestepping.steppers import STEPPERS
 from solvers.transforms import pairwise
 from solvers.transforms.anisotropic.blocks import BlockMatrix
 from solvers.transforms.exponential import exponential_gradient_multipliers, exponential_multipliers
+from solvers.transforms.harmonics import harmonic_transform
 from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import zonal_operator
 
@@ -64,6 +65,7 @@ def use_every_kernel(mesh):
     start, stage, rate = random.random((3, mesh.cells))
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate, 0.3, 0.75, stage)
     BlockMatrix([random.random((3, 2)), random.random((1, 3))], cpu).apply(random.random((2, 5)))
+    harmonic_transform(mesh, 9).power(random.random(mesh.cells))
     value, gradient = (make(mesh.centers.shape[1], 4.0, 9) for make in MULTIPLIERS)
     operator, move = zonal_operator(mesh, value, gradient), PushForward(mesh)
     advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)

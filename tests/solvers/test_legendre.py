@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import assoc_legendre_p_all
 
-from solvers.backends.cpu.rings.legendre import LANES, legendre_analysis, legendre_synthesis
+from solvers.backends.cpu.rings.legendre import LANES, legendre_analysis, legendre_squares, legendre_synthesis
 from solvers.mesh.mesh import Floats
 
 RINGS = [1, 2, 7, 2 * LANES - 1, 2 * LANES, 2 * LANES + 1, 5 * LANES]
@@ -40,6 +40,11 @@ def test_analysis(rings: int, degree: int) -> None:
             found[2, l, m] = (re + 1j * im) @ legendre[l, m]
     assert np.array_equal(found[0], found[1])
     np.testing.assert_allclose(found[0], found[2], rtol=0, atol=1e-14 * len(theta) * (degree + 1))
+    squares = np.full((degree + 1, degree + 1), np.nan)
+    for worker in range(3):
+        legendre_squares(worker, 3, np.cos(theta), np.sin(theta), *modes[0], *modes[1], squares)
+    expected = np.abs(found[0].T) ** 2 * np.where(np.arange(degree + 1) > 0, 2.0, 1.0)[:, None]
+    np.testing.assert_allclose(squares, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("sets", [1, 2, 3, 4])

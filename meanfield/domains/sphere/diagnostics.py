@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from meanfield.clusters.on_cells import ClustersOfRows, find_clusters_of_rows
-from meanfield.clusters.pairs import close_pairs, pairs_of_densities
+from meanfield.clusters.pairs import close_pairs, pairs_on_circle, pairs_on_sphere, resolved_degree, spectra
 from meanfield.diagnostics.table import (
     ENTROPY,
     LENGTHS,
@@ -38,12 +38,13 @@ class Samples:
     """Densities at ``times`` with all that the diagnostics want to know of them, found at most once.
 
     ``by_label`` (samples, labels, cells) is what each density is the sum of, one label unless attention has a causal
-    mask. What is known of a sample does not depend on the others, to the last bit.
+    mask. ``degree`` is the last one of the power, ``transform`` may have more. What is known of a sample does not depend on the others, to the last bit.
     """
 
     mesh: Mesh
     velocity_at: Callable[[float], Velocity]
     transform: Harmonics
+    degree: int
     times: Sequence[float]
     by_label: Floats
 
@@ -68,19 +69,24 @@ class Samples:
         return [self.velocity_at(time) for time in self.times]
 
     @cached_property
-    def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
-        """Σ_h w_h Z_h e^{−log_bound} (samples, labels·cells) and X (samples, labels·cells, d), of what each label sees.
+    def normalizer_and_speed(self) -> tuple[Floats, Floats]:
+        """Σ m Z e^{−log_bound} (samples,), Z = Σ_h w_h Z_h, and the root mean square of X (samples,).
+
+        Fields are found for one sample after the other, and not kept, unless all together are less work.
+        """
+        first, masses = self.velocities[0], self.masses_by_label.reshape(len(self.times), -1)
+        if self.by_label.shape[1] == 1 and first.attention.takes_rows and all(one is first for one in self.velocities):
+            return _sums(masses, *first.of_rows(self.times, self.density))
+        found = [_sums(row, *self.normalizer_and_velocity(k)) for k, row in enumerate(masses)]
+        normalizers, speeds = zip(*found, strict=True)
+        return np.array(normalizers), np.array(speeds)
+
+    def normalizer_and_velocity(self, k: int) -> tuple[Floats, Floats]:
+        """Z e^{−log_bound} (labels·cells) and X (labels·cells, d) of one sample, of what each label sees.
 
         On the sphere X may be given by its components along east and north, d = 2.
         """
-        first = self.velocities[0]
-        if self.by_label.shape[1] == 1 and first.attention.takes_rows and all(one is first for one in self.velocities):
-            return first.of_rows(self.times, self.density)
-        found = [self._of_one(*each) for each in zip(self.velocities, self.times, self.by_label, strict=True)]
-        return np.stack([normalizer for normalizer, _ in found]), np.stack([velocity for _, velocity in found])
-
-    @staticmethod
-    def _of_one(velocity: Velocity, time: float, by_label: Floats) -> tuple[Floats, Floats]:
+        velocity, time, by_label = self.velocities[k], self.times[k], self.by_label[k]
         if len(by_label) > 1:
             return CausalVelocity(velocity, len(by_label)).normalizer_and_velocity(time, by_label)
         return velocity.normalizer_and_velocity(time, by_label[0])
@@ -90,9 +96,21 @@ class Samples:
         return find_clusters_of_rows(self.mesh, self.density)
 
     @cached_property
+    def spectra(self) -> Floats:
+        """(samples, degrees) mean square of the degree-l part of ρ/ρ̄."""
+        return spectra(self.mesh, self.transform, self.masses)
+
+    @cached_property
     def pairs(self) -> Floats:
         """(samples, bins)"""
-        return pairs_of_densities(self.mesh, self.masses)
+        if self.mesh.dimension == 1:
+            return pairs_on_circle(self.masses)
+        return pairs_on_sphere(self.mesh, self.masses, self.spectra)
+
+
+def _sums(masses: Floats, normalizer: Floats, velocity: Floats) -> tuple[Floats, Floats]:
+    """Σ m Z (...) and √Σ m|X|² (...) of masses (..., n)."""
+    return functionals.weighted_sum(masses, normalizer), functionals.speed(masses, velocity)
 
 
 def mass(samples: Samples) -> Floats:
@@ -119,15 +137,13 @@ def energy(samples: Samples) -> Floats:
         pairs, points = zip(attentions, masses, strict=True), samples.mesh.centers
         return np.array([functionals.energy_limit(one.heads, one.kernel, weights, points) for one, weights in pairs])
 
-    flat, normalizer = masses.reshape(len(masses), -1), samples.normalizer_and_velocity[0]
-    log_bounds = np.array([attention.log_bound for attention in attentions])
-    return np.asarray(functionals.energy(flat, normalizer, attentions[0].beta, log_bounds, limit))
+    log_bounds, total = np.array([attention.log_bound for attention in attentions]), samples.normalizer_and_speed[0]
+    return np.asarray(functionals.energy_of_sum(total, attentions[0].beta, log_bounds, limit))
 
 
 def speed(samples: Samples) -> Floats:
     """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
-    masses = samples.masses_by_label
-    return functionals.speed(masses.reshape(len(masses), -1), samples.normalizer_and_velocity[1])
+    return samples.normalizer_and_speed[1]
 
 
 def centroid(samples: Samples) -> Floats:
@@ -175,7 +191,7 @@ def _entropy_rate(samples: Samples, k: int) -> float:
     spread = transform.synthesis(coefficients * (factor if mesh.dimension == 1 else factor[:, None]))
     if not attention.normalization.is_relative:
         return float(masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
-    normalizer, velocity = (values[k] for values in samples.normalizer_and_velocity)
+    normalizer, velocity = samples.normalizer_and_velocity(k)
     occupied = masses > 0
     seen = np.maximum(normalizer, masses)[occupied]  # Z is no less than a cell's own part, but for rounding
     rate = spread[occupied] / seen + beta * (velocity[occupied] ** 2).sum(axis=1)
@@ -184,10 +200,7 @@ def _entropy_rate(samples: Samples, k: int) -> float:
 
 def power(samples: Samples) -> Floats:
     """(degree) mean square of the degree-l part of ρ/ρ̄, of the departure from the uniform density beyond degree 0."""
-    uniform = samples.mesh.volumes / samples.mesh.volume
-    parts = samples.transform.power(samples.masses - uniform)
-    parts[:, 0] = mass(samples) ** 2
-    return parts
+    return samples.spectra[:, : samples.degree + 1]
 
 
 def label_centroid(samples: Samples) -> Floats:
@@ -224,10 +237,11 @@ def diagnostics_round(
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
     max_degree = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells resolve
     last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees
-    transform = harmonic_transform(mesh, last)
+    of_pairs = mesh.dimension == 2 and any(name.startswith("pairs") for name in names)
+    transform = harmonic_transform(mesh, max(last, resolved_degree(mesh)) if of_pairs else last)
 
     def samples_of(times: Sequence[float], densities: Floats) -> Samples:
-        return Samples(mesh, velocity_at, transform, times, densities.reshape(len(times), labels, -1))
+        return Samples(mesh, velocity_at, transform, last, times, densities.reshape(len(times), labels, -1))
 
     table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
     return DiagnosticsTogether(

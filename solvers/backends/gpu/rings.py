@@ -1,18 +1,29 @@
 """Harmonic transform on rings of latitude: a thread for each number that comes out, or for a few rings of an order."""
 
-from math import cos, pi, sin
+from math import cos, pi, sin, sqrt
 
 from numba import cuda, float64
 
-from ..cpu.rings import legendre
-from .arrays import empty
-from .launching import run, shape_of, translated
+from .arrays import empty, zeros
+from .launching import run, shape_of
 
 MAX_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
 RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers
 
-_legendre_norm = translated(legendre.legendre_norm)
-_legendre_up = translated(legendre.legendre_up)
+
+@cuda.jit(device=True)
+def _legendre_norm(m):
+    """(1/√4π) Π √((2k+1)/2k), k = 1 … m: P̄_mm of the orthonormal associated Legendre functions at the equator."""
+    norm = 1.0 / sqrt(4.0 * pi)
+    for k in range(1, m + 1):
+        norm *= sqrt((2.0 * k + 1.0) / (2.0 * k))
+    return norm
+
+
+@cuda.jit(device=True)
+def _legendre_up(l, m):
+    """α of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
+    return sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
 
 @cuda.jit
@@ -120,6 +131,24 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
     parts = empty((2, count, degrees, degrees))
     run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, even_re, even_im, odd_re, odd_im, parts)
     run(_add_parts, shape_of(degrees * degrees), parts, coefficients)
+
+
+@cuda.jit
+def _square(coefficients, squares):
+    degrees = len(coefficients)
+    item = cuda.grid(1)
+    m, l = item // degrees, item % degrees
+    if m < degrees:
+        value = coefficients[l, m]
+        squares[m, l] = (1.0 if m == 0 else 2.0) * (value.real**2 + value.imag**2)
+
+
+def legendre_squares(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, squares):
+    """squares[m, l] = |coefficients[l, m]|² of :func:`legendre_analysis`, of orders m > 0 twice that, for −m; 0 for l < m."""
+    degrees = len(even_re)
+    coefficients = zeros((degrees, degrees), complex)
+    legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients)
+    run(_square, shape_of(degrees * degrees), coefficients, squares)
 
 
 @cuda.jit

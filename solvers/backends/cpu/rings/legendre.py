@@ -20,23 +20,9 @@ HALF = LANES // 2
 NUMBER = ir.DoubleType()
 VECTOR, HALF_VECTOR = ir.VectorType(NUMBER, LANES), ir.VectorType(NUMBER, HALF)
 COLUMNS = 6 if TILE_BYTES == 256 else 2  # sums at a time that stay in the registers with them
+NEGLIGIBLE = 1e-290  # as P̄_mm: 0 instead, for numbers near the smallest slow a processor down
 
 _kernel = compiled(fastmath={*CONTRACT, "reassoc"}, apart=True)
-
-
-@inline
-def legendre_norm(m):
-    """(1/√4π) Π √((2k+1)/2k), k = 1 … m: P̄_mm of the orthonormal associated Legendre functions at the equator."""
-    norm = 1.0 / np.sqrt(4.0 * np.pi)
-    for k in range(1, m + 1):
-        norm *= np.sqrt((2.0 * k + 1.0) / (2.0 * k))
-    return norm
-
-
-@inline
-def legendre_up(l, m):
-    """α of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
-    return np.sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
 
 class _Walk(Code):
@@ -63,10 +49,10 @@ class _Walk(Code):
                 k = builder.add(first, ir.IntType(64)(parity))
                 visit(k, parity, here)
                 up, below = (self.in_all(2, k, column) for column in range(2))
+                factor = builder.fmul(up, cosine, flags=[*CONTRACT])  # the next degree waits for one product alone
                 less = builder.fmul(below, before, flags=[*CONTRACT])
-                more = builder.fmul(cosine, here, flags=[*CONTRACT])
-                change = builder.fsub(more, less, flags=[*CONTRACT])
-                before, here = here, builder.fmul(up, change, flags=[*CONTRACT])
+                more = builder.fmul(factor, here, flags=[*CONTRACT])
+                before, here = here, builder.fsub(more, less, flags=[*CONTRACT])
             for value, place in zip((before, here), places, strict=True):
                 builder.store(value, place)
 
@@ -127,17 +113,93 @@ def _add_products(typing, rings, ring, steps, count, modes, sums):
     return types.void(rings, types.intp, steps, types.intp, modes, sums), generate
 
 
+@intrinsic
+def _add_lanes(typing, count, sums, found):
+    """found[k] = Σ of the lanes of sums[k], HALF of real and HALF of imaginary parts, for k < count, two at a time."""
+
+    def generate(context, builder, signature, arguments):
+        code = Code(context, builder, signature, arguments)
+
+        def neighbors(one, other):
+            """Sums of neighboring lanes, of one vector and then of the other."""
+            lanes = ir.VectorType(ir.IntType(32), one.type.count if other is not one else one.type.count // 2)
+            every = [ir.Constant(lanes, [*range(first, 2 * lanes.count, 2)]) for first in (0, 1)]
+            return builder.fadd(*(builder.shuffle_vector(one, other, chosen) for chosen in every))
+
+        with cgutils.for_range_slice(builder, ir.IntType(64)(0), arguments[0], ir.IntType(64)(2)) as (first, _):
+            parts = []
+            for row in (first, builder.add(first, ir.IntType(64)(1))):
+                both = [builder.load(code.pointer(1, row, c * HALF, HALF_VECTOR), align=8) for c in range(2)]
+                parts.append(neighbors(*both))
+            total = neighbors(*parts)
+            while total.type.count > 4:
+                total = neighbors(total, total)
+            builder.store(total, code.pointer(2, first, 0, total.type), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, sums, found), generate
+
+
 @inline
-def _start(m, count, cosine, sine, rings, steps):
-    """cos θ and P̄_mm = norm · sin^m θ of the rings, 0 beyond them, and of each degree α_{l+1} and 1/α_l."""
-    norm = legendre_norm(m)
+def _width(half):
+    """So many rings, filled up to whole vectors."""
+    return (half + LANES - 1) // LANES * LANES
+
+
+@inline
+def _rings_from_pole(cosine):
+    """(2, width) cos θ of the rings, and where their P̄_mm will be, 0 beyond the last one."""
+    rings = np.zeros((2, _width(len(cosine))))
+    for r in range(len(cosine)):
+        rings[0, r] = cosine[r]
+    return rings
+
+
+@inline
+def _roots(degrees):
+    """(4, 2 degrees + 1) √n, 1/√n, √(4n² − 1) and its inverse for n > 0."""
+    roots = np.empty((4, 2 * degrees + 1))
+    for n in range(1, roots.shape[1]):
+        roots[0, n], roots[2, n] = np.sqrt(np.float64(n)), np.sqrt(4.0 * n * n - 1.0)
+        roots[1, n], roots[3, n] = 1.0 / roots[0, n], 1.0 / roots[2, n]
+    return roots
+
+
+@inline
+def _next_order(m, sine, rings):
+    """P̄_mm of the rings, from m − 1 to m: √((2m + 1)/2m) sin θ P̄_{m−1,m−1}, from P̄_00 = 1/√4π on."""
+    factor = np.sqrt((2.0 * m + 1.0) / (2.0 * m)) if m > 0 else 1.0 / np.sqrt(4.0 * np.pi)
     for r in range(len(sine)):
-        rings[0, r], rings[1, r] = cosine[r], norm * sine[r] ** m
+        value = factor * sine[r] * rings[1, r] if m > 0 else factor
+        rings[1, r] = value if value > NEGLIGIBLE else 0.0
+
+
+@inline
+def _find_steps(m, count, roots, steps):
+    """α_{l+1} and α_{l+1}/α_l of so many degrees l from m on, α_l = √(4l² − 1)/√((l − m)(l + m))."""
     for k in range(count):
-        steps[k, 0] = legendre_up(m + k + 1.0, m)
+        steps[k, 0] = roots[2, m + k + 1] * (roots[1, k + 1] * roots[1, 2 * m + k + 1])
     steps[0, 1] = 0.0
     for k in range(1, count):
-        steps[k, 1] = 1.0 / steps[k - 1, 0]
+        steps[k, 1] = steps[k, 0] * (roots[3, m + k] * (roots[0, k] * roots[0, 2 * m + k]))
+
+
+@inline
+def _analyze_order(m, rings, roots, modes, of_modes, steps, sums, found):
+    """found[k, c] = Σ_rings P̄_{m+k} of the real and imaginary modes; of_modes, steps and sums are work arrays."""
+    even_re, even_im, odd_re, odd_im = modes
+    degrees, half = even_re.shape
+    count = (degrees - m + 1) // 2 * 2
+    _find_steps(m, count, roots, steps)
+    for r in range(half):
+        of_modes[0, r], of_modes[1, r] = even_re[m, r], even_im[m, r]
+        of_modes[2, r], of_modes[3, r] = odd_re[m, r], odd_im[m, r]
+    for k in range(count):
+        for j in range(2 * HALF):
+            sums[k, j] = 0.0
+    for ring in range(0, half, LANES):
+        _add_products(rings, ring, steps, count, of_modes, sums)
+    _add_lanes(count, sums, found)
 
 
 @_kernel
@@ -148,26 +210,34 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
     """
     wide_vectors()
     degrees, half = even_re.shape
-    width = (half + LANES - 1) // LANES * LANES
-    rings, modes = np.zeros((2, width)), np.zeros((4, width))
-    steps, sums = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF))
-    for m in range(worker, degrees, workers):
-        count = (degrees - m + 1) // 2 * 2
-        _start(m, count, cosine, sine, rings, steps)
-        for r in range(half):
-            modes[0, r], modes[1, r] = even_re[m, r], even_im[m, r]
-            modes[2, r], modes[3, r] = odd_re[m, r], odd_im[m, r]
-        for k in range(count):
-            for j in range(2 * HALF):
-                sums[k, j] = 0.0
-        for ring in range(0, half, LANES):
-            _add_products(rings, ring, steps, count, modes, sums)
-        for k in range(degrees - m):
-            re, im = 0.0, 0.0
-            for j in range(HALF):
-                re += sums[k, j]
-                im += sums[k, HALF + j]
-            coefficients[m + k, m] = complex(re, im)
+    rings, of_modes = _rings_from_pole(cosine), np.zeros((4, _width(half)))
+    steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF)), np.empty((degrees + 1, 2))
+    roots = _roots(degrees)
+    for m in range(degrees):
+        _next_order(m, sine, rings)
+        if m % workers == worker:
+            _analyze_order(m, rings, roots, (even_re, even_im, odd_re, odd_im), of_modes, steps, sums, found)
+            for k in range(degrees - m):
+                coefficients[m + k, m] = complex(found[k, 0], found[k, 1])
+
+
+@_kernel
+def legendre_squares(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, squares):
+    """squares[m, l] = |coefficients[l, m]|² of :func:`legendre_analysis`, of orders m > 0 twice that, for −m; 0 for l < m."""
+    wide_vectors()
+    degrees, half = even_re.shape
+    rings, of_modes = _rings_from_pole(cosine), np.zeros((4, _width(half)))
+    steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF)), np.empty((degrees + 1, 2))
+    roots = _roots(degrees)
+    for m in range(degrees):
+        _next_order(m, sine, rings)
+        if m % workers == worker:
+            _analyze_order(m, rings, roots, (even_re, even_im, odd_re, odd_im), of_modes, steps, sums, found)
+            weight = 1.0 if m == 0 else 2.0
+            for l in range(m):
+                squares[m, l] = 0.0
+            for k in range(degrees - m):
+                squares[m, m + k] = weight * (found[k, 0] ** 2 + found[k, 1] ** 2)
 
 
 @_kernel
@@ -178,12 +248,15 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
     """
     wide_vectors()
     sets, degrees, half = coefficients.shape[0], coefficients.shape[1], len(cosine)
-    width = (half + LANES - 1) // LANES * LANES
-    rings, sums = np.zeros((2, width)), np.empty((4 * sets, width))
+    rings, sums = _rings_from_pole(cosine), np.empty((4 * sets, _width(half)))
     steps, factors = np.empty((degrees + 1, 2)), np.zeros((degrees + 1, 2 * sets))
-    for m in range(worker, degrees, workers):
+    roots = _roots(degrees)
+    for m in range(degrees):
+        _next_order(m, sine, rings)
+        if m % workers != worker:
+            continue
         count = (degrees - m + 1) // 2 * 2
-        _start(m, count, cosine, sine, rings, steps)
+        _find_steps(m, count, roots, steps)
         for s in range(sets):
             for k in range(degrees - m):
                 value = coefficients[s, m + k, m]

@@ -103,19 +103,23 @@ def ring_analysis(
     folded = np.empty((2, 4, _largest(points)))
     even, odd = folded[0], folded[1]
     for r in range(worker, half, workers):
-        south, q = rings - 1 - r, points[r]
-        other = 0.0 if south == r else weights[south]
-        _fold(values, level[0], weights[r], other, ring_start[r], ring_start[south], ring_cells[r], q, even, odd)
+        south, q, count = rings - 1 - r, points[r], ring_cells[r]
+        other, within = 0.0 if south == r else weights[south], min(degrees, count // 2 + 1)
+        _fold(values, level[0], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
             for parity in range(2):
                 part = 2 * wave + parity
-                for m in range(parity, degrees, 8):
+                for m in range(parity, within, 8):
                     at = table_start[r] + (wave * orders + m) * q
                     of_even, of_odd = _products(tables, at, q, even[part], odd[part])
                     for k in range(min(4, (degrees - m + 1) // 2)):
                         modes[wave, m + 2 * k, r] = sign * of_even[k]
                         modes[2 + wave, m + 2 * k, r] = sign * of_odd[k]
+        for m in range(within, degrees):  # waves of order n − m are these on n cells, and those of m + n
+            same, sign = (count - m, 1.0) if m < count else (m - count, -1.0)
+            for row in range(4):
+                modes[row, m, r] = (sign if row % 2 else -1.0) * modes[row, same, r]
 
 
 @inline
