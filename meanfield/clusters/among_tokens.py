@@ -187,6 +187,6 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
 
 def _peaks(level: Floats, start: Integers, neighbors: Integers) -> Integers:
     """(k,) the peak of each point on a graph, where those beside point i are neighbors[start[i] : start[i + 1]]."""
-    peak, order = np.empty(len(level), dtype=np.int32), np.argsort(-level, kind="stable")
-    cpu.persistent_basins(order, level, CONTRAST, start, neighbors, peak)
+    peak, order = np.empty(len(level), dtype=np.int32), np.empty(len(level), dtype=np.int32)
+    cpu.persistent_basins(level, CONTRAST, start, neighbors, order, peak)
     return peak

@@ -49,7 +49,7 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     sums, rows = np.zeros((2, BINS)), max(BLOCK // len(points), 1)
     for first in range(0, len(points), rows):
         between_parts()
-        bin_pairs(points[first : first + rows] @ points.T, first, masses, EDGES, TABLE, sums)
+        bin_pairs(points[first : first + rows] @ points[first:].T, masses[first:], EDGES, TABLE, sums)
     found = sums[0] if different else sums.sum(axis=0)
     if found.sum() == 0:
         found[-1] = 1.0
@@ -107,7 +107,9 @@ def _shares(masses: Floats) -> Floats:
 
 def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
     if np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE:  # else there is more than that in the others
-        heaviest = np.argpartition(-masses, min(MAX_CELLS, len(masses) - 1))[:MAX_CELLS]
+        heaviest = np.flatnonzero(masses > TRACE)
+        if len(heaviest) > MAX_CELLS:
+            heaviest = heaviest[np.argpartition(-masses[heaviest], MAX_CELLS)[:MAX_CELLS]]
         if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
             return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
     parts = _of_degrees(resolved_degree(mesh))
@@ -155,5 +157,4 @@ def _of_degrees(degree: int) -> Floats:
 
 
 SLOTS = 1 << 14
-TABLE = np.searchsorted(_slot(EDGES[1:-1]), np.arange(SLOTS), side="right")  # the bin of each slot
-TABLE[_slot(EDGES[1:-1])] = -1  # not one alone
+TABLE = np.searchsorted(_slot(EDGES[1:-1]), np.arange(SLOTS), side="right").astype(np.int8)  # the last bin in each slot

@@ -60,7 +60,7 @@ class Backend(Protocol):
     def conditional(self, condition: bool | Array, one: Callable[[], T], other: Callable[[], T], /) -> T: ...
 
     def persistent_basins(
-        self, order: Array, level: Array, contrast: float, start: Array, neighbors: Array, basin: Array, /
+        self, level: Array, contrast: float, start: Array, neighbors: Array, order: Array, basin: Array, /
     ) -> None: ...
 
     def redo_sums(

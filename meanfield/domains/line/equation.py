@@ -82,8 +82,8 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
     level = masses / mesh.volumes
     level = np.maximum(level, 1e-304 * level.max())  # empty cells
-    peak, order = backend.empty(mesh.cells, np.int32), np.argsort(-level, kind="stable")
-    backend.persistent_basins(order, level, _CONTRAST, mesh.cell_start, mesh.side_neighbors, peak)
+    peak, order = backend.empty(mesh.cells, np.int32), backend.empty(mesh.cells, np.int32)
+    backend.persistent_basins(level, _CONTRAST, mesh.cell_start, mesh.side_neighbors, order, peak)
     mass = backend.sums_at(peak, masses, mesh.cells)
     mass = np.where(mass == 0, 1.0, mass)
     center, middle = (backend.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))

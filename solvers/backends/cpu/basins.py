@@ -1,4 +1,4 @@
-"""Basins of peaks by the persistence of superlevel sets, on cells or any graph; one thread goes over the levels.
+"""Basins of peaks by the persistence of superlevel sets, on cells or any graph; one thread goes over the passes.
 
 The neighbors of cell i are neighbors[start[i] : start[i + 1]].
 """
@@ -6,9 +6,6 @@ The neighbors of cell i are neighbors[start[i] : start[i + 1]].
 import numpy as np
 
 from .launching import index, inline, kernel, share
-
-DIGIT = 11  # bits of a number that it is sorted by at a time: their counts stay in the first cache
-VALUES = 1 << DIGIT
 
 
 @inline
@@ -19,89 +16,76 @@ def _root(parent, i):
     return i
 
 
+@inline
+def _is_higher(level, j, i):
+    """Whether cell j comes before cell i, of equal ones that of the lower number."""
+    return level[index(j)] > level[index(i)] or (level[index(j)] == level[index(i)] and j < i)
+
+
+@inline
+def sort_highest_first(order, count, level):
+    """Sort the first ``count`` cells in ``order`` by their level, the highest first (Shell's sort, by Ciura's gaps)."""
+    gap = 1
+    while 9 * gap < 4 * count:
+        gap = gap * 9 // 4 + 1
+    while gap > 0:
+        for k in range(gap, count):
+            moved, j = order[k], k
+            while j >= gap and _is_higher(level, moved, order[j - gap]):
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moved
+        gap = gap * 4 // 9
+
+
 @kernel
-def persistent_basins(order, level, contrast, start, neighbors, basin):
-    """The peak (a cell) that each cell belongs to, (cells,).
+def persistent_basins(level, contrast, start, neighbors, order, basin):
+    """The peak (a cell) that each cell belongs to, (cells,): the one that it leads to by its highest neighbors.
 
-    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it.
+    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it: passes are cells
+    that have higher neighbors of other peaks, and are gone over from the highest to the lowest.
 
-    order   cells from the highest to the lowest level
     level   (cells,) > 0
+    order   (cells,) work space
     """
-    basin[:] = -1
-    for i in order:
-        best, several = -1, False
+    for i in range(len(level)):
+        highest = i
+        for k in range(start[index(i)], start[index(i + 1)]):
+            if _is_higher(level, neighbors[index(k)], highest):
+                highest = neighbors[index(k)]
+        basin[i] = highest
+    for i in range(len(level)):
+        basin[i] = _root(basin, i)
+    passes = 0
+    for i in range(len(level)):
         for k in range(start[index(i)], start[index(i + 1)]):
             j = neighbors[index(k)]
-            if basin[index(j)] >= 0:
-                peak = _root(basin, j)
-                several = several or (best >= 0 and peak != best)
-                if best < 0 or level[peak] > level[best] or (level[peak] == level[best] and peak < best):
-                    best = peak
-        if best < 0:
-            basin[i] = i
-            continue
-        basin[i] = best
-        if not several:
-            continue
+            if basin[index(j)] != basin[index(i)] and _is_higher(level, j, i):
+                lower = min(level[index(basin[index(i)])], level[index(basin[index(j)])])
+                if lower < contrast * level[index(i)]:
+                    order[passes] = i
+                    passes += 1
+                    break
+    if passes == 0:
+        return
+    sort_highest_first(order, passes, level)
+    for place in range(passes):
+        i = order[place]
+        best = _root(basin, i)
         for k in range(start[i], start[i + 1]):
             j = neighbors[k]
-            if basin[j] >= 0:
+            if _is_higher(level, j, i):
+                peak = _root(basin, j)
+                if _is_higher(level, peak, best):
+                    best = peak
+        for k in range(start[i], start[i + 1]):
+            j = neighbors[k]
+            if _is_higher(level, j, i):
                 peak = _root(basin, j)
                 if peak != best and level[peak] < contrast * level[i]:
                     basin[peak] = best
-    for i in order:
+    for i in range(len(level)):
         basin[i] = _root(basin, i)
-
-
-@kernel
-def sort_highest_first(order, level):
-    """Cells in ``order`` by their ``level``, the highest first, those of equal levels in their order (Shell's sort)."""
-    gap = len(order) // 2
-    while gap > 0:
-        for k in range(gap, len(order)):
-            moved, j = order[k], k
-            while j >= gap:
-                other = order[j - gap]
-                if level[other] > level[moved] or (level[other] == level[moved] and other < moved):
-                    break
-                order[j] = other
-                j -= gap
-            order[j] = moved
-        gap //= 2
-
-
-@kernel
-def sort_cells(keys, order, other_keys, other_order):
-    """Returns cells (cells,) from the largest to the smallest key, those of equal keys in the order of their numbers.
-
-    keys   (cells,) uint64, from 0 on: there are as many passes as the largest has digits
-
-    The arrays are work space, one of which is returned. A radix sort, digit after digit from the lowest (Knuth, The Art
-    of Computer Programming 3, 5.2.5).
-    """
-    count, largest = len(keys), np.uint64(0)
-    for i in range(count):
-        order[i] = i
-        largest = max(largest, keys[i])
-    places = np.empty(VALUES, np.int64)
-    shift = np.uint64(0)
-    while shift < np.uint64(64) and largest >> shift > np.uint64(0):  # to shift by more than 63 is undefined
-        for v in range(VALUES):
-            places[v] = 0
-        for i in range(count):
-            places[VALUES - 1 - int((keys[i] >> shift) & np.uint64(VALUES - 1))] += 1
-        total = 0
-        for v in range(VALUES):
-            places[v], total = total, total + places[v]
-        for i in range(count):
-            v = VALUES - 1 - int((keys[i] >> shift) & np.uint64(VALUES - 1))
-            place = places[v]
-            places[v] = place + 1
-            other_keys[place], other_order[place] = keys[i], order[i]
-        keys, other_keys, order, other_order = other_keys, keys, other_order, order
-        shift += np.uint64(DIGIT)
-    return order
 
 
 @kernel
@@ -134,7 +118,7 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
             sums[k, 1 + c] += masses[i] * points[i, c]
     for k in range(count):
         order[k], basin_masses[k] = k, sums[k, 0]
-    sort_highest_first(order, basin_masses)
+    sort_highest_first(order, count, basin_masses)
     for rank in range(count):
         k, square = order[rank], 0.0
         place[k] = rank
@@ -176,8 +160,7 @@ def clusters_of_rows(
     """
     cells = len(volumes)
     level, weights, masses = np.empty(cells), np.empty(cells), np.empty(cells)
-    order, other_order, basin = np.empty(cells, np.int32), np.empty(cells, np.int32), np.empty(cells, np.int32)
-    keys, other_keys = np.empty(cells, np.uint64), np.empty(cells, np.uint64)
+    order, basin = np.empty(cells, np.int32), np.empty(cells, np.int32)
     for i in range(cells):
         weights[i] = volumes[i]
         for k in range(start[i], start[i + 1]):
@@ -195,10 +178,7 @@ def clusters_of_rows(
             for i in range(cells):
                 number[r, i] = -1
             continue
-        base = np.float64(lowest).view(np.uint64)
+        persistent_basins(level, contrast, start, neighbors, order, basin)
         for i in range(cells):
-            keys[i] = np.float64(level[i]).view(np.uint64) - base  # positive numbers are in the order of their bits
             masses[i] = rows[r, i] * volumes[i]
-        highest_first = sort_cells(keys, order, other_keys, other_order)
-        persistent_basins(highest_first, level, contrast, start, neighbors, basin)
         counts[r] = sum_over_basins(basin, masses, points, number[r], cluster_masses[r], centers[r])

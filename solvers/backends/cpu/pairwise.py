@@ -4,7 +4,7 @@ import numpy as np
 
 from .caching import compiled
 from .exponential import CONTRACT, exponential
-from .launching import inline, kernel
+from .launching import index, inline, kernel
 from .product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
 
 PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half of a core's fastest cache
@@ -106,26 +106,30 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
                     )  # fmt: skip
 
 
-@kernel
-def bin_pairs(cosines, first, masses, edges, slots, sums):
-    """Add 2 m_i m_j to the bin of z_ij for all j > i, and m_i² to that of z_ii, for the rows i = first, first + 1, ….
+@inline
+def _bin_of(z, edges, slots):
+    """The bin of z: the highest that its slot reaches into, or one below."""
+    found = int(slots[index(max(min(int((z + 1.0) * (0.5 * len(slots))), len(slots) - 1), 0))])
+    while found > 0 and z < edges[index(found)]:
+        found -= 1
+    return found
 
-    cosines   (rows, n) z_ij
+
+@kernel
+def bin_pairs(cosines, masses, edges, slots, sums):
+    """Add 2 m_i m_j to the bin of z_ij for all j > i, and m_i² to that of z_ii, of the first points i = 0, 1, ….
+
+    cosines   (rows, n) z_ij of the first points with all
+    masses    (n,)
     edges     (bins + 1,) of the bins, increasing; what lies beyond the first or the last is in the bin beside it
-    slots     (slots,) the bin of equal parts of [−1, 1]; −1 where an edge lies in one
+    slots     (slots,) the highest bin that equal parts of [−1, 1] reach into
     sums      (2, bins) of the pairs of two, and of the points with themselves
     """
-    for row in range(len(cosines)):
-        i = first + row
-        for j in range(i, cosines.shape[1]):
-            z = cosines[row, j]
-            slot = int((z + 1.0) * (0.5 * len(slots))) if z > -1.0 else 0
-            found = slots[min(slot, len(slots) - 1)]
-            if found < 0:
-                found = len(edges) - 2  # of clusters most pairs are in the last bins
-                while found > 0 and z < edges[found]:
-                    found -= 1
-            if j > i:
-                sums[0, found] += 2.0 * masses[i] * masses[j]
-            else:
-                sums[1, found] += masses[i] * masses[i]
+    parts = np.empty((2, sums.shape[1]))  # of every other j: a sum need not wait for the one before
+    for i in range(len(cosines)):
+        parts[:] = 0.0
+        for j in range(i + 1, cosines.shape[1]):
+            parts[index(j & 1), index(_bin_of(cosines[i, index(j)], edges, slots))] += masses[index(j)]
+        for b in range(sums.shape[1]):
+            sums[0, b] += 2.0 * masses[i] * (parts[0, b] + parts[1, b])
+        sums[1, _bin_of(cosines[i, i], edges, slots)] += masses[i] * masses[i]

@@ -56,17 +56,18 @@ _basins = translated(cpu.persistent_basins)
 
 
 @cuda.jit
-def _find_basins(order, level, contrast, start, neighbors, basin):
-    _basins(order, level, contrast, start, neighbors, basin)
+def _find_basins(level, contrast, start, neighbors, order, basin):
+    _basins(level, contrast, start, neighbors, order, basin)
 
 
-def persistent_basins(order, level, contrast, start, neighbors, basin):
-    """The peak (a cell) that each cell belongs to.
+def persistent_basins(level, contrast, start, neighbors, order, basin):
+    """The peak (a cell) that each cell belongs to: the one that it leads to by its highest neighbors.
 
-    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it. Cells take their
+    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it. Passes take their
     turns one after the other, so one thread does all: it is for lines, of some thousand cells.
     Diagnostics look for peaks on the host.
 
-    order   cells from the highest to the lowest level
+    level   (cells,) > 0
+    order   (cells,) work space
     """
-    run(_find_basins, (1, 1), order, level, contrast, start, neighbors, basin)
+    run(_find_basins, (1, 1), level, contrast, start, neighbors, order, basin)
