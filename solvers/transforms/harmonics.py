@@ -109,7 +109,6 @@ class SphereHarmonics:
         self._along_rings = ring_transform(mesh, degree)
         # l ≥ m, half of the rings, and all but the masses is in registers
         self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
-        self._squares = mesh.backend.work_array((degree + 1, degree + 1), np.float64)
 
     def analysis(self, masses: Floats) -> Complexes:
         """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
@@ -162,12 +161,11 @@ class SphereHarmonics:
 
     def power(self, masses: Floats) -> Floats:
         """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
-        if masses.ndim > 1:
-            return np.stack([self.power(row) for row in masses])
-        modes, squares, backend = self._along_rings.analysis(masses), self._squares(), self.mesh.backend
-        backend.launch(backend.legendre_squares, self._analysis_work, *self._north, *modes, squares)
-        power: Floats = 4 * np.pi * squares.sum(axis=0)
-        return power
+        backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
+        squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
+        backend.launch(backend.legendre_squares, len(modes) * self._analysis_work, *self._north, modes, squares)
+        power: Floats = 4 * np.pi * squares.sum(axis=1)
+        return power.reshape(*masses.shape[:-1], -1)
 
 
 def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:

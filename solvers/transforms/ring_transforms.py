@@ -29,7 +29,10 @@ class RingTransform(Protocol):
     """Modes m = 0 … degree of the cells of each ring; ``half`` are the northern rings and the equator's."""
 
     def analysis(self, masses: Floats) -> Floats:
-        """(4, degree + 1, half) Σ_j w_j e^{−imφ_j}: of the sum of mirrored rings re and im, of their difference."""
+        """(..., 4, degree + 1, half) Σ_j w_j e^{−imφ_j} of masses (..., cells), with at most one dimension before them.
+
+        Of the sum of mirrored rings re and im, then of their difference.
+        """
         ...
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
@@ -70,6 +73,7 @@ class RingSums:
         self._tables = self._points, np.concatenate(tables), starts[which]
         self._modes = np.empty((4, *self._shape))
         self._work = int(_products(counts, degree) @ counts) // PRODUCTS
+        self._analysis_work = int(_products(counts, np.minimum(degree, counts // 2)) @ counts) // PRODUCTS
 
     def analysis(self, masses: Floats) -> Floats:
         return self._analysis(masses, None, self._ones)
@@ -86,9 +90,13 @@ class RingSums:
     def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
         if not (values.flags.c_contiguous and values.flags.writeable):
             values = values.copy()  # what it is would be compiled for
-        level = _ZERO if level is None else np.reshape(level, 1)
-        cpu.launch(sums.ring_analysis, self._work, values, level, weights, *self._rings, *self._tables, self._modes)
-        return self._modes
+        level, rows = _ZERO if level is None else np.reshape(level, 1), values.reshape(-1, self.mesh.cells)
+        modes = self._modes if values.ndim == 1 else cpu.empty((len(rows), *self._modes.shape))
+        cpu.launch(
+            sums.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
+            modes.reshape(-1, *self._modes.shape),
+        )  # fmt: skip
+        return modes
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
         values: Floats = cpu.empty(self.mesh.cells, self.mesh.volumes.dtype)
@@ -133,8 +141,8 @@ def _points(counts: np.ndarray) -> np.ndarray:
     return np.where(counts % 4 == 0, counts // 4, counts)
 
 
-def _products(counts: np.ndarray, degree: int) -> np.ndarray:
-    """Products for a cell of rings of so many cells."""
+def _products(counts: np.ndarray, degree: int | np.ndarray) -> np.ndarray:
+    """Products for a cell of rings of so many cells, up to a degree."""
     return np.where(counts % 4 == 0, 0.5, 2.0) * (degree + 1)
 
 
@@ -170,6 +178,8 @@ class RingFFTs:
         self._modes = mesh.backend.empty((2, degree + 1, rings))
 
     def analysis(self, masses: Floats) -> Floats:
+        if masses.ndim > 1:
+            return np.stack([self.analysis(row) for row in masses])
         backend, half = self.mesh.backend, len(self._mirror)
         for block in self._blocks:
             rows = masses[block.start : block.stop].reshape(-1, block.cells)

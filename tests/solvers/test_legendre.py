@@ -40,11 +40,15 @@ def test_analysis(rings: int, degree: int) -> None:
             found[2, l, m] = (re + 1j * im) @ legendre[l, m]
     assert np.array_equal(found[0], found[1])
     np.testing.assert_allclose(found[0], found[2], rtol=0, atol=1e-14 * len(theta) * (degree + 1))
-    squares = np.full((degree + 1, degree + 1), np.nan)
+    rows = np.stack([modes.reshape(4, degree + 1, -1) * factor for factor in (1.0, -2.0, 3.0)])
+    squares = np.full((2, 3, degree + 1, degree + 1), np.nan)
+    legendre_squares(0, 1, np.cos(theta), np.sin(theta), rows, squares[0])
     for worker in range(3):
-        legendre_squares(worker, 3, np.cos(theta), np.sin(theta), *modes[0], *modes[1], squares)
+        legendre_squares(worker, 3, np.cos(theta), np.sin(theta), rows, squares[1])
     expected = np.abs(found[0].T) ** 2 * np.where(np.arange(degree + 1) > 0, 2.0, 1.0)[:, None]
-    np.testing.assert_allclose(squares, expected, rtol=1e-14)
+    assert np.array_equal(squares[0], squares[1])
+    for row, factor in enumerate((1.0, -2.0, 3.0)):
+        np.testing.assert_allclose(squares[0, row], factor**2 * expected, rtol=0, atol=1e-12 * expected.max())
 
 
 @pytest.mark.parametrize("sets", [1, 2, 3, 4])

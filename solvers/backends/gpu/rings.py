@@ -143,12 +143,16 @@ def _square(coefficients, squares):
         squares[m, l] = (1.0 if m == 0 else 2.0) * (value.real**2 + value.imag**2)
 
 
-def legendre_squares(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, squares):
-    """squares[m, l] = |coefficients[l, m]|² of :func:`legendre_analysis`, of orders m > 0 twice that, for −m; 0 for l < m."""
-    degrees = len(even_re)
-    coefficients = zeros((degrees, degrees), complex)
-    legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients)
-    run(_square, shape_of(degrees * degrees), coefficients, squares)
+def legendre_squares(worker, workers, cosine, sine, modes, squares):
+    """squares[r, m, l] = |coefficients[l, m]|² by :func:`legendre_analysis` of modes[r], twice that for m > 0: of ±m.
+
+    modes   (rows, 4, L + 1, half) even_re, even_im, odd_re and odd_im
+    They are 0 for l < m.
+    """
+    coefficients = zeros(squares.shape[1:], complex)
+    for of_row, found in zip(modes, squares, strict=True):
+        legendre_analysis(worker, workers, cosine, sine, *of_row, coefficients)
+        run(_square, shape_of(coefficients.size), coefficients, found)
 
 
 @cuda.jit

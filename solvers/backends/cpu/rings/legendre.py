@@ -88,34 +88,44 @@ def _sums_at_rings(columns):
 _sums_of_few, _sums_of_one = _sums_at_rings(COLUMNS), _sums_at_rings(2)
 
 
+def _products_of(rows):
+    """A function (rings, ring, steps, count, modes, sums) for kernels, over LANES rings from ``ring`` on, by HALF parts.
+
+    sums[k, 2r + c] += Σ P̄_{m+k} modes[4r + 2 parity + c], parity that of k < count, for c < 2 and r < rows.
+    """
+
+    @intrinsic
+    def add_products(typing, rings, ring, steps, count, modes, sums):
+        def generate(context, builder, signature, arguments):
+            walk = _Walk(context, builder, signature, arguments)
+            modes_here = [walk.at_rings(4, row) for row in range(4 * rows)]
+            lanes = ir.VectorType(ir.IntType(32), HALF)
+            parts = [ir.Constant(lanes, [*range(first, first + HALF)]) for first in (0, HALF)]
+
+            def visit(k, parity, legendre):
+                for column in range(2 * rows):
+                    place = walk.pointer(5, k, column * HALF, HALF_VECTOR)
+                    mode = modes_here[4 * (column // 2) + 2 * parity + column % 2]
+                    total = builder.load(place, align=8)
+                    for part in parts:
+                        one, other = (builder.shuffle_vector(whole, whole, part) for whole in (legendre, mode))
+                        total = walk.plus_product(total, one, other)
+                    builder.store(total, place, align=8)
+
+            walk.over_degrees(visit)
+            return context.get_dummy_value()
+
+        return types.void(rings, types.intp, steps, types.intp, modes, sums), generate
+
+    return add_products
+
+
+_products_of_one, _products_of_two = _products_of(1), _products_of(2)
+
+
 @intrinsic
-def _add_products(typing, rings, ring, steps, count, modes, sums):
-    """sums[k, c] += Σ P̄_{m+k} modes[2 parity + c] over LANES rings, in HALF parts; c = 0, 1, k < count."""
-
-    def generate(context, builder, signature, arguments):
-        walk = _Walk(context, builder, signature, arguments)
-        modes_here = [walk.at_rings(4, row) for row in range(4)]
-        lanes = ir.VectorType(ir.IntType(32), HALF)
-        parts = [ir.Constant(lanes, [*range(first, first + HALF)]) for first in (0, HALF)]
-
-        def visit(k, parity, legendre):
-            for c in range(2):
-                place, mode = walk.pointer(5, k, c * HALF, HALF_VECTOR), modes_here[2 * parity + c]
-                total = builder.load(place, align=8)
-                for part in parts:
-                    one, other = (builder.shuffle_vector(whole, whole, part) for whole in (legendre, mode))
-                    total = walk.plus_product(total, one, other)
-                builder.store(total, place, align=8)
-
-        walk.over_degrees(visit)
-        return context.get_dummy_value()
-
-    return types.void(rings, types.intp, steps, types.intp, modes, sums), generate
-
-
-@intrinsic
-def _add_lanes(typing, count, sums, found):
-    """found[k] = Σ of the lanes of sums[k], HALF of real and HALF of imaginary parts, for k < count, two at a time."""
+def _add_lanes(typing, count, sums, row, found):
+    """found[k, c] = Σ of the HALF lanes of sums[k, 2 row + c], for c < 2 and k < count, two degrees at a time."""
 
     def generate(context, builder, signature, arguments):
         code = Code(context, builder, signature, arguments)
@@ -126,18 +136,20 @@ def _add_lanes(typing, count, sums, found):
             every = [ir.Constant(lanes, [*range(first, 2 * lanes.count, 2)]) for first in (0, 1)]
             return builder.fadd(*(builder.shuffle_vector(one, other, chosen) for chosen in every))
 
+        column = builder.mul(arguments[2], ir.IntType(64)(2 * HALF))
         with cgutils.for_range_slice(builder, ir.IntType(64)(0), arguments[0], ir.IntType(64)(2)) as (first, _):
             parts = []
-            for row in (first, builder.add(first, ir.IntType(64)(1))):
-                both = [builder.load(code.pointer(1, row, c * HALF, HALF_VECTOR), align=8) for c in range(2)]
+            for k in (first, builder.add(first, ir.IntType(64)(1))):
+                columns = (builder.add(column, ir.IntType(64)(c * HALF)) for c in range(2))
+                both = [builder.load(code.pointer(1, k, each, HALF_VECTOR), align=8) for each in columns]
                 parts.append(neighbors(*both))
             total = neighbors(*parts)
             while total.type.count > 4:
                 total = neighbors(total, total)
-            builder.store(total, code.pointer(2, first, 0, total.type), align=8)
+            builder.store(total, code.pointer(3, first, 0, total.type), align=8)
         return context.get_dummy_value()
 
-    return types.void(types.intp, sums, found), generate
+    return types.void(types.intp, sums, types.intp, found), generate
 
 
 @inline
@@ -185,21 +197,12 @@ def _find_steps(m, count, roots, steps):
 
 
 @inline
-def _analyze_order(m, rings, roots, modes, of_modes, steps, sums, found):
-    """found[k, c] = Σ_rings P̄_{m+k} of the real and imaginary modes; of_modes, steps and sums are work arrays."""
-    even_re, even_im, odd_re, odd_im = modes
-    degrees, half = even_re.shape
-    count = (degrees - m + 1) // 2 * 2
+def _begin_order(m, count, roots, steps, rows, sums):
+    """What ``_products_of`` takes: steps of so many degrees, and sums of so many rows that are 0."""
     _find_steps(m, count, roots, steps)
-    for r in range(half):
-        of_modes[0, r], of_modes[1, r] = even_re[m, r], even_im[m, r]
-        of_modes[2, r], of_modes[3, r] = odd_re[m, r], odd_im[m, r]
     for k in range(count):
-        for j in range(2 * HALF):
+        for j in range(2 * HALF * rows):
             sums[k, j] = 0.0
-    for ring in range(0, half, LANES):
-        _add_products(rings, ring, steps, count, of_modes, sums)
-    _add_lanes(count, sums, found)
 
 
 @_kernel
@@ -210,34 +213,58 @@ def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, o
     """
     wide_vectors()
     degrees, half = even_re.shape
-    rings, of_modes = _rings_from_pole(cosine), np.zeros((4, _width(half)))
+    rings, of_modes, roots = _rings_from_pole(cosine), np.zeros((4, _width(half))), _roots(degrees)
     steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF)), np.empty((degrees + 1, 2))
-    roots = _roots(degrees)
     for m in range(degrees):
         _next_order(m, sine, rings)
-        if m % workers == worker:
-            _analyze_order(m, rings, roots, (even_re, even_im, odd_re, odd_im), of_modes, steps, sums, found)
-            for k in range(degrees - m):
-                coefficients[m + k, m] = complex(found[k, 0], found[k, 1])
+        if m * (2 * degrees - m + 1) * workers // (degrees * (degrees + 1)) != worker:
+            continue  # orders side by side are one worker's, as two must not write into the same line of the caches
+        count = (degrees - m + 1) // 2 * 2
+        _begin_order(m, count, roots, steps, 1, sums)
+        for r in range(half):
+            of_modes[0, r], of_modes[1, r] = even_re[m, r], even_im[m, r]
+            of_modes[2, r], of_modes[3, r] = odd_re[m, r], odd_im[m, r]
+        for ring in range(0, half, LANES):
+            _products_of_one(rings, ring, steps, count, of_modes, sums)
+        _add_lanes(count, sums, 0, found)
+        for k in range(degrees - m):
+            coefficients[m + k, m] = complex(found[k, 0], found[k, 1])
 
 
 @_kernel
-def legendre_squares(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, squares):
-    """squares[m, l] = |coefficients[l, m]|² of :func:`legendre_analysis`, of orders m > 0 twice that, for −m; 0 for l < m."""
+def legendre_squares(worker, workers, cosine, sine, modes, squares):
+    """squares[r, m, l] = |coefficients[l, m]|² by :func:`legendre_analysis` of modes[r], twice that for m > 0: of ±m.
+
+    modes   (rows, 4, L + 1, half) even_re, even_im, odd_re and odd_im
+    They are 0 for l < m. Two rows at a time share the Legendre functions.
+    """
     wide_vectors()
-    degrees, half = even_re.shape
-    rings, of_modes = _rings_from_pole(cosine), np.zeros((4, _width(half)))
-    steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF)), np.empty((degrees + 1, 2))
-    roots = _roots(degrees)
+    rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
+    rings, of_modes, roots = _rings_from_pole(cosine), np.zeros((8, _width(half))), _roots(degrees)
+    steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 4 * HALF)), np.empty((degrees + 1, 2))
     for m in range(degrees):
         _next_order(m, sine, rings)
-        if m % workers == worker:
-            _analyze_order(m, rings, roots, (even_re, even_im, odd_re, odd_im), of_modes, steps, sums, found)
-            weight = 1.0 if m == 0 else 2.0
-            for l in range(m):
-                squares[m, l] = 0.0
-            for k in range(degrees - m):
-                squares[m, m + k] = weight * (found[k, 0] ** 2 + found[k, 1] ** 2)
+        if m % workers != worker:
+            continue
+        count = (degrees - m + 1) // 2 * 2
+        for row in range(0, rows, 2):
+            together = min(2, rows - row)
+            _begin_order(m, count, roots, steps, together, sums)
+            for part in range(4 * together):
+                for r in range(half):
+                    of_modes[part, r] = modes[row + part // 4, part % 4, m, r]
+            for ring in range(0, half, LANES):
+                if together == 2:
+                    _products_of_two(rings, ring, steps, count, of_modes, sums)
+                else:
+                    _products_of_one(rings, ring, steps, count, of_modes, sums)
+            for part in range(together):
+                _add_lanes(count, sums, part, found)
+                for l in range(m):
+                    squares[row + part, m, l] = 0.0
+                for k in range(degrees - m):
+                    square = found[k, 0] ** 2 + found[k, 1] ** 2
+                    squares[row + part, m, m + k] = square if m == 0 else 2.0 * square
 
 
 @_kernel

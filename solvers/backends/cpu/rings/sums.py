@@ -93,19 +93,23 @@ def _products(tables, at, points, even, odd):
 def ring_analysis(
     worker, workers, values, level, weights, ring_start, ring_cells, points, tables, table_start, modes
 ):  # fmt: skip
-    """Azimuthal modes of the sums and differences of mirrored rings; modes (4, L + 1, half): even and odd, re and im.
+    """Azimuthal modes of the sums and differences of mirrored rings, (rows, 4, L + 1, half): even and odd, re and im.
 
-    modes[m] = Σ_j w (u_j − level) e^{−imφ_j} with level (1,) and a weight w of each ring (rings,); the ring on the
-    equator is in the even ones, and in the odd ones alike.
+    modes[..., m, :] = Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with level (1,) and a weight w of each
+    ring (rings,); the ring on the equator is in the even ones, and in the odd ones alike.
     """
-    rings, half, degrees = len(ring_cells), len(points), modes.shape[1]
+    rings, half, degrees = len(ring_cells), len(points), modes.shape[2]
     orders = (degrees + 7) // 8 * 8
     folded = np.empty((2, 4, _largest(points)))
     even, odd = folded[0], folded[1]
-    for r in range(worker, half, workers):
+    cells = ring_start[half]
+    for item in range(len(values) * half):
+        row, r = item // half, item % half
+        if (row * cells + ring_start[r]) * workers // (len(values) * cells) != worker:
+            continue  # rings side by side are one worker's, as two must not write into the same line of the caches
         south, q, count = rings - 1 - r, points[r], ring_cells[r]
         other, within = 0.0 if south == r else weights[south], min(degrees, count // 2 + 1)
-        _fold(values, level[0], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
+        _fold(values[row], level[0], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
             for parity in range(2):
@@ -114,12 +118,12 @@ def ring_analysis(
                     at = table_start[r] + (wave * orders + m) * q
                     of_even, of_odd = _products(tables, at, q, even[part], odd[part])
                     for k in range(min(4, (degrees - m + 1) // 2)):
-                        modes[wave, m + 2 * k, r] = sign * of_even[k]
-                        modes[2 + wave, m + 2 * k, r] = sign * of_odd[k]
+                        modes[row, wave, m + 2 * k, r] = sign * of_even[k]
+                        modes[row, 2 + wave, m + 2 * k, r] = sign * of_odd[k]
         for m in range(within, degrees):  # waves of order n − m are these on n cells, and those of m + n
             same, sign = (count - m, 1.0) if m < count else (m - count, -1.0)
-            for row in range(4):
-                modes[row, m, r] = (sign if row % 2 else -1.0) * modes[row, same, r]
+            for part in range(4):
+                modes[row, part, m, r] = (sign if part % 2 else -1.0) * modes[row, part, same, r]
 
 
 @inline
