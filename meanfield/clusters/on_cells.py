@@ -45,10 +45,10 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
     """Clusters of a density (cells) by the persistence of its superlevel sets (Edelsbrunner and Harer 2010, VII).
 
     Water falls from the highest peak: each peak is born at its height and dies where its island meets a higher one.
-    Peaks that live over a factor of ``contrast`` are clusters, and each cell belongs to the one that it leads to from
-    neighbor to highest neighbor, or what that has met. A cluster may lie in a handful of cells, one beside the other: the density is averaged over two layers of
-    neighbors first, so that such a pattern is one peak. A uniform density has no cluster. Raises ValueError for a
-    density on other cells.
+    Peaks that live over a factor of ``contrast`` are clusters, and each cell belongs to the peak that it leads to from
+    neighbor to highest neighbor, or to the one that this has joined. A cluster may lie in a handful of cells, one
+    beside the other: the density is averaged over two layers of neighbors first, so that such a pattern is one peak. A
+    uniform density has no cluster. Raises ValueError for a density on other cells.
     """
     if density.shape != (mesh.cells,):
         raise ValueError(f"density {density.shape}: expected ({mesh.cells},), a value for each cell")

@@ -147,11 +147,13 @@ def _products(counts: np.ndarray, degree: int | np.ndarray) -> np.ndarray:
 
 
 def _waves(count: int, points: int, degree: int) -> Floats:
-    """cos mφ_j and sin mφ_j of the first points of a ring, (2, orders, points) as one row; m up to a multiple of 8."""
+    """cos mφ_j and sin mφ_j of the first points of a ring, (2, orders, width) as one row; m up to a multiple of 8."""
     orders = (degree + 8) // 8 * 8
     steps = np.outer(np.arange(orders), 2 * np.arange(points) + 1) % (2 * count)  # of π/count, within one turn
     angle = steps * (np.pi / count)
-    return np.stack([np.cos(angle), np.sin(angle)]).reshape(-1)
+    waves = np.zeros((2, orders, sums.width_of.py_func(points)))
+    waves[:, :, :points] = np.cos(angle), np.sin(angle)
+    return waves.reshape(-1)
 
 
 @dataclass(frozen=True)

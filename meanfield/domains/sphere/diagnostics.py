@@ -38,7 +38,8 @@ class Samples:
     """Densities at ``times`` with all that the diagnostics want to know of them, found at most once.
 
     ``by_label`` (samples, labels, cells) is what each density is the sum of, one label unless attention has a causal
-    mask. ``degree`` is the last one of the power, ``transform`` may have more. What is known of a sample does not depend on the others, to the last bit.
+    mask. ``degree`` is the last one of the power, ``transform`` may have more. What is known of a sample does not
+    depend on the others, to the last bit.
     """
 
     mesh: Mesh

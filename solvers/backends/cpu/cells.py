@@ -30,12 +30,12 @@ def masses_above(worker, workers, density, volumes, level, masses):
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))
-    d = numerator.shape[1]
+    d, least = numerator.shape[1], 1.0 / reach
     if d == 2:  # by vector instructions
         for i in range(first, last):
             k = index(i)
             x, y = numerator[k, 0], numerator[k, 1]
-            bound = max(normalizer[k], np.sqrt(x * x + y * y) / reach)
+            bound = max(normalizer[k], np.sqrt(x * x + y * y) * least)
             bound = bound if bound > 0.0 else 1.0
             numerator[k, 0], numerator[k, 1] = x / bound, y / bound
         return
@@ -43,7 +43,7 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
         for i in range(first, last):
             k = index(i)
             x, y, z = numerator[k, 0], numerator[k, 1], numerator[k, 2]
-            bound = max(normalizer[k], np.sqrt(x * x + y * y + z * z) / reach)
+            bound = max(normalizer[k], np.sqrt(x * x + y * y + z * z) * least)
             bound = bound if bound > 0.0 else 1.0
             numerator[k, 0], numerator[k, 1], numerator[k, 2] = x / bound, y / bound, z / bound
         return
@@ -51,7 +51,7 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
         square = 0.0
         for c in range(d):
             square += numerator[i, c] * numerator[i, c]
-        bound = max(normalizer[i], np.sqrt(square) / reach)
+        bound = max(normalizer[i], np.sqrt(square) * least)
         if bound > 0.0:
             for c in range(d):
                 numerator[i, c] /= bound

@@ -89,9 +89,9 @@ _sums_of_few, _sums_of_one = _sums_at_rings(COLUMNS), _sums_at_rings(2)
 
 
 def _products_of(rows):
-    """A function (rings, ring, steps, count, modes, sums) for kernels, over LANES rings from ``ring`` on, by HALF parts.
+    """A function (rings, ring, steps, count, modes, sums) for kernels, over LANES rings from ``ring`` on.
 
-    sums[k, 2r + c] += Σ P̄_{m+k} modes[4r + 2 parity + c], parity that of k < count, for c < 2 and r < rows.
+    sums[k, 2r + c] += Σ P̄_{m+k} modes[4r + 2 parity + c] in HALF parts, parity that of k < count, for c < 2, r < rows.
     """
 
     @intrinsic

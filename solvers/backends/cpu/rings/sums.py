@@ -4,8 +4,9 @@ A ring of n = 4q cells has its angles φ_j = (j + ½)·2π/n in four images of t
 sums over a ring split by the parity of m and by cosine and sine, so that each takes q products; other rings take n.
 Two mirrored rings are summed at once.
 
-``tables``: for each number of cells cos mφ_j, then sin mφ_j, as (orders, points) with 8 orders a time; ``table_start``
-(half,) is where the one of each northern ring begins, ``points`` (half,) are q, or n where n is no multiple of 4.
+``tables``: for each number of cells cos mφ_j, then sin mφ_j, as (orders, width) with 8 orders a time; ``table_start``
+(half,) is where the one of each northern ring begins, ``points`` (half,) are q, or n where n is no multiple of 4. They
+are filled up with zeros to the width, a multiple of NARROW: whole vectors.
 """
 
 import numpy as np
@@ -14,11 +15,16 @@ from ..caching import compiled
 from ..launching import index, inline
 from ..product import TILE_BYTES, row_products
 
-TILE = TILE_BYTES // 8  # points of a tile
-_three_sets = row_products(6, TILE_BYTES, accumulate=False)  # on two rings each
-_fourth_set = row_products(2, TILE_BYTES, accumulate=False)
-NARROW = 8
-_all_sets = row_products(8, 8 * NARROW, accumulate=False)
+NARROW, MIDDLE, WIDE = 8, 16, TILE_BYTES // 8  # points of a tile
+
+
+def _products_by_tiles(rows):
+    """Products of so many rows and each size of a tile."""
+    return [row_products(rows, 8 * points, accumulate=False) for points in (NARROW, MIDDLE, WIDE)]
+
+
+_three_narrow, _three_middle, _three_wide = _products_by_tiles(6)  # of three sets on two rings each
+_fourth_narrow, _fourth_middle, _fourth_wide = _products_by_tiles(2)
 
 summing = compiled(
     fastmath={"reassoc", "contract"}, apart=True, light=2
@@ -32,6 +38,12 @@ def _largest(counts):
     for count in counts:
         found = max(found, count)
     return found
+
+
+@inline
+def width_of(points):
+    """The width of tables of so many points."""
+    return (points + NARROW - 1) // NARROW * NARROW
 
 
 @inline
@@ -70,10 +82,10 @@ def _set_parts(a, b, c, d, j, parts):
 
 
 @inline
-def _products(tables, at, points, even, odd):
+def _products(tables, at, points, width, even, odd):
     """Σ_j of four rows of a table, two orders apart, with two rows of parts each."""
     a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    p, s, t = 2 * points, 4 * points, 6 * points
+    p, s, t = 2 * width, 4 * width, 6 * width
     for j in range(points):
         w, x = tables[index(at + j)], tables[index(at + p + j)]
         y, z = tables[index(at + s + j)], tables[index(at + t + j)]
@@ -110,13 +122,14 @@ def ring_analysis(
         south, q, count = rings - 1 - r, points[r], ring_cells[r]
         other, within = 0.0 if south == r else weights[south], min(degrees, count // 2 + 1)
         _fold(values[row], level[0], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
+        width = width_of(q)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
             for parity in range(2):
                 part = 2 * wave + parity
                 for m in range(parity, within, 8):
-                    at = table_start[r] + (wave * orders + m) * q
-                    of_even, of_odd = _products(tables, at, q, even[part], odd[part])
+                    at = table_start[r] + (wave * orders + m) * width
+                    of_even, of_odd = _products(tables, at, q, width, even[part], odd[part])
                     for k in range(min(4, (degrees - m + 1) // 2)):
                         modes[row, wave, m + 2 * k, r] = sign * of_even[k]
                         modes[row, 2 + wave, m + 2 * k, r] = sign * of_odd[k]
@@ -127,12 +140,12 @@ def ring_analysis(
 
 
 @inline
-def _add_rows(tables, at, points, m, one, other, to_one, to_other):
+def _add_rows(tables, at, width, m, one, other, to_one, to_other):
     """Add Σ c_m table[m] over four orders m, m + 2, …, with the coefficients of two columns."""
     a, b, c, d = one[m], one[m + 2], one[m + 4], one[m + 6]
     e, f, g, h = other[m], other[m + 2], other[m + 4], other[m + 6]
-    p, s, t = 2 * points, 4 * points, 6 * points
-    for j in range(points):
+    p, s, t = 2 * width, 4 * width, 6 * width
+    for j in range(width):
         w, x = tables[index(at + j)], tables[index(at + p + j)]
         y, z = tables[index(at + s + j)], tables[index(at + t + j)]
         to_one[j] += (a * w + b * x) + (c * y + d * z)
@@ -176,50 +189,52 @@ def _write(parts, start, count, points, row):
 def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
     """Values at the cells of all rings from the azimuthal modes (1, L + 1, rings) of a real function."""
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, _largest(points)))
+    columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, width_of(_largest(points))))
     for r in range(worker, half, workers):
-        mirrored, q = rings - 1 - r, points[r]
+        mirrored, q, width = rings - 1 - r, points[r], width_of(points[r])
         _fill_columns(re, im, 0, r, mirrored, False, 1.0, columns)
-        parts[:, :, :q] = 0.0
+        parts[:, :, :width] = 0.0
         for wave in range(2):
             for parity in range(2):
                 part = 2 * wave + parity
                 for m in range(parity, orders, 8):
-                    at = table_start[r] + (wave * orders + m) * q
+                    at = table_start[r] + (wave * orders + m) * width
                     one, other = columns[0, wave], columns[1, wave]
-                    _add_rows(tables, at, q, m, one, other, parts[0, part], parts[1, part])
+                    _add_rows(tables, at, width, m, one, other, parts[0, part], parts[1, part])
         for side in range(2):
             _write(parts[side], ring_start[mirrored if side else r], ring_cells[r], q, values)
 
 
 @inline
-def _add_waves(tables, start, orders, points, sets, columns, parts):
+def _add_waves(tables, start, orders, width, sets, columns, parts):
     """Parts of three or four sets along two mirrored rings: all orders with the columns of each.
 
-    They are products of small matrices, (sets and sides, orders) by the table's (orders, points), tiles of which are
+    They are products of small matrices, (sets and sides, orders) by the table's (orders, width), tiles of which are
     held in registers.
     """
-    coefficients, sums = columns.reshape(8, 2, orders), parts.reshape(8, 4, parts.shape[3])
-    depth, wide = orders // 2, points - points % TILE
-    tiled = points - points % NARROW
+    coefficients, sums, depth = columns.reshape(8, 2, orders), parts.reshape(8, 4, parts.shape[3]), orders // 2
     for wave in range(2):
-        begin = start + wave * orders * points
-        table = tables[begin : begin + orders * points].reshape(depth, 2 * points)
+        begin = start + wave * orders * width
+        table = tables[begin : begin + orders * width].reshape(depth, 2 * width)
         for parity in range(2):
-            left, right = coefficients[:, wave, parity::2], table[:, parity * points :]
-            found = sums[:, 2 * wave + parity]
-            for j in range(0, wide, TILE):
-                _three_sets(left, 0, right[:, j:], depth, found[:, j:], 0)
-                if sets > 3:
-                    _fourth_set(left, 6, right[:, j:], depth, found[:, j:], 6)
-            for j in range(wide, tiled, NARROW):
-                _all_sets(left, 0, right[:, j:], depth, found[:, j:], 0)
-            for row in range(2 * sets):
-                for j in range(tiled, points):
-                    total = 0.0
-                    for k in range(depth):
-                        total += left[row, k] * right[k, j]
-                    found[row, j] = total
+            left, right = coefficients[:, wave, parity::2], table[:, parity * width :]
+            found, j = sums[:, 2 * wave + parity], 0
+            while j < width:
+                if width - j >= WIDE:
+                    _three_wide(left, 0, right[:, j:], depth, found[:, j:], 0)
+                    if sets > 3:
+                        _fourth_wide(left, 6, right[:, j:], depth, found[:, j:], 6)
+                    j += WIDE
+                elif width - j >= MIDDLE:
+                    _three_middle(left, 0, right[:, j:], depth, found[:, j:], 0)
+                    if sets > 3:
+                        _fourth_middle(left, 6, right[:, j:], depth, found[:, j:], 6)
+                    j += MIDDLE
+                else:
+                    _three_narrow(left, 0, right[:, j:], depth, found[:, j:], 0)
+                    if sets > 3:
+                        _fourth_narrow(left, 6, right[:, j:], depth, found[:, j:], 6)
+                    j += NARROW
 
 
 @summing
@@ -233,12 +248,12 @@ def ring_functions(
     places     (sets,) the row of each, but for the first, the values
     """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
-    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, _largest(points)))
+    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, width_of(_largest(points))))
     for r in range(worker, half, workers):
         mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
         for s in range(re.shape[0]):
             _fill_columns(re, im, s, r, mirrored, by_order[s], scales[s, r], columns[s])
-        _add_waves(tables, table_start[r], orders, q, re.shape[0], columns, parts)
+        _add_waves(tables, table_start[r], orders, width_of(q), re.shape[0], columns, parts)
         for side in range(2):
             start = ring_start[mirrored if side else r]
             for s in range(re.shape[0]):

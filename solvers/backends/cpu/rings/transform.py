@@ -59,14 +59,18 @@ def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
     first, last = share(worker, workers, degrees * degrees)
     for item in range(first, last):
         l, m = item // degrees, item % degrees
-        value, slope = coefficients[l, m], 0j
+        value, re, im = coefficients[l, m], 0.0, 0.0
         if l > 0:
-            slope += below[l - 1, m] * (multipliers[1, l - 1] * coefficients[l - 1, m])
+            up, before = below[l - 1, m] * multipliers[1, l - 1], coefficients[l - 1, m]
+            re, im = up * before.real, up * before.imag
         if l + 1 < degrees:
-            slope -= above[l, m] * (multipliers[1, l + 1] * coefficients[l + 1, m])
-        sets[0, l, m], sets[1, l, m], sets[2, l, m] = multipliers[0, l] * value, slope, multipliers[1, l] * value
+            down, after = above[l, m] * multipliers[1, l + 1], coefficients[l + 1, m]
+            re, im = re - down * after.real, im - down * after.imag
+        sets[0, l, m] = complex(multipliers[0, l] * value.real, multipliers[0, l] * value.imag)
+        sets[1, l, m] = complex(re, im)
+        sets[2, l, m] = complex(multipliers[1, l] * value.real, multipliers[1, l] * value.imag)
         if len(sets) > 3:
-            sets[3, l, m] = multipliers[2, l] * value
+            sets[3, l, m] = complex(multipliers[2, l] * value.real, multipliers[2, l] * value.imag)
 
 
 @kernel
