@@ -73,11 +73,18 @@ class Velocity:
         normalizer, output = self.attention.normalizer_and_output(density)
         return normalizer, self.of_output(time, output)
 
+    @property
+    def takes_rows(self) -> bool:
+        """Whether :meth:`of_rows` is less work than one density after the other."""
+        return self.attention.takes_rows or (self.attention.has_components and self._local is None)
+
     def of_rows(self, times: Sequence[float], densities: Floats) -> tuple[Floats, Floats]:
-        """Both for densities (rows, cells), at their times, where ``attention.takes_rows``: (rows, cells [, d])."""
+        """Both for densities (rows, cells), at their times, where it ``takes_rows``: (rows, cells [, d])."""
         normalizer, output = self.attention.of_rows(densities)
         for row, time in zip(output, times, strict=True):
-            row[...] = self.of_output(time, row)
+            velocity = self.of_output(time, row)
+            if velocity is not row:
+                row[...] = velocity
         return normalizer, output
 
     def output(self, density: Floats) -> Floats:

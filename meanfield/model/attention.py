@@ -88,9 +88,7 @@ class Attention:
 
         ``normalizer`` (cells,) is then added to as by :meth:`normalizer_and_output`, unless it is None.
         """
-        if not self.tangent or self.normalization.is_two_sided:
-            return None
-        if not all(isinstance(sums, ZonalSums) and sums.has_components for sums in self.sums):
+        if not self.has_components:
             return None
         output = None
         for head, sums in zip(self.heads, self.sums, strict=True):
@@ -106,13 +104,22 @@ class Attention:
         return normalizer, self._over_heads(density, normalizer)
 
     @property
+    def has_components(self) -> bool:
+        """Whether A is tangent and found by its components along the rings of a sphere."""
+        zonal = all(isinstance(sums, ZonalSums) and sums.has_components for sums in self.sums)
+        return zonal and self.tangent and not self.normalization.is_two_sided
+
+    @property
     def takes_rows(self) -> bool:
         """Whether :meth:`of_rows` is less work than one density after the other: on the circle, by FFTs alone."""
-        zonal = all(isinstance(sums, ZonalSums) and sums.takes_rows for sums in self.sums)
+        zonal = all(isinstance(sums, ZonalSums) and not sums.has_components for sums in self.sums)
         return zonal and not self.normalization.is_two_sided
 
     def of_rows(self, densities: Floats) -> tuple[Floats, Floats]:
-        """As :meth:`normalizer_and_output` for densities (rows, cells), each whatever the others; if ``takes_rows``."""
+        """As :meth:`normalizer_and_output` for densities (rows, cells), each whatever the others; if ``takes_rows``.
+
+        Also if ``has_components``, which A then is given by, (rows, cells, 2).
+        """
         normalizer, output = np.zeros_like(densities), None
         for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)

@@ -61,18 +61,20 @@ class ZonalSums:
     def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
         return self.log_bound, *self.operator.of_density(density, self._uniform_part(density))
 
-    def apply_to_rows(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
-        """As ``apply``, on the circle, for densities (rows, cells): (rows, cells) and (rows, cells, d)."""
-        return self._rows.apply(densities)
+    def apply_to_rows(self, densities: Floats) -> tuple[Floats | float, Floats, Floats]:
+        """As ``apply`` for densities (rows, cells): (rows, cells) and (rows, cells, d).
+
+        On the sphere as by `apply_along_rings`, d = 2.
+        """
+        if not isinstance(self.operator, SphereZonal):
+            return self._rows.apply(densities)
+        uniform = np.array([self._uniform_part(row) for row in densities])
+        normalizer, components = self.operator.along_rings(densities, uniform)
+        return self.log_bound, normalizer, np.moveaxis(components, 0, -1)
 
     @cached_property
     def _rows(self) -> ZonalRows:
         return ZonalRows([self])
-
-    @property
-    def takes_rows(self) -> bool:
-        """Whether many densities cost less than one after the other."""
-        return isinstance(self.operator, CircleZonal)
 
     @property
     def has_components(self) -> bool:

@@ -111,18 +111,20 @@ class SphereHarmonics:
         self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
 
     def analysis(self, masses: Floats) -> Complexes:
-        """[l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (cells)."""
+        """[..., l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (..., cells), of at most two dimensions."""
         return self._of_modes(self._along_rings.analysis(masses))
 
     def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
-        """As :meth:`analysis` of a density (cells), or of what it is above a level ()."""
+        """As :meth:`analysis` of densities (..., cells), or of what they are above levels (...)."""
         return self._of_modes(self._along_rings.of_density(density, level))
 
     def _of_modes(self, modes: Floats) -> Complexes:
-        backend = self.mesh.backend
-        coefficients: Complexes = backend.zeros((self.degree + 1, self.degree + 1), complex)
-        backend.launch(backend.legendre_analysis, self._analysis_work, *self._north, *modes, coefficients)
-        return coefficients
+        backend, size = self.mesh.backend, self.degree + 1
+        modes, shape = modes.reshape(-1, *modes.shape[-3:]), modes.shape[:-3]
+        coefficients: Complexes = backend.zeros((len(modes), size, size), complex)
+        work = len(modes) * self._analysis_work
+        backend.launch(backend.legendre_analysis, work, *self._north, modes, coefficients)
+        return coefficients.reshape(*shape, size, size)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
@@ -144,19 +146,24 @@ class SphereHarmonics:
         return values, vectors
 
     def gradient_along_rings(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """f (cells) and the components of ∇p along east and north (2, cells), as :meth:`gradient`."""
+        """f (..., cells) and the components of ∇p along east and north (2, ..., cells), as :meth:`gradient`.
+
+        Of coefficients (..., degree + 1, degree + 1), of at most three dimensions.
+        """
         return self._gradient(coefficients, multipliers)[:2]
 
     def _gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats, Floats]:
         return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers)))
 
     def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """Azimuthal modes of each ring, re and im (sets, degree + 1, rings)."""
-        backend = self.mesh.backend
-        shape = (len(sets), self.degree + 1, len(self.mesh.ring_cells))
+        """Azimuthal modes of each ring, re and im (..., degree + 1, rings), of sets (..., degree + 1, degree + 1)."""
+        backend, size = self.mesh.backend, self.degree + 1
+        shape = (*sets.shape[:-2], size, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
-        work = re.size * self.degree // (30 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
-        backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, re, im)
+        work = re.size * self.degree // (8 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
+        flat = (each.reshape(-1, *each.shape[-2:]) for each in (re, im))
+        sets = sets.reshape(-1, size, size)
+        backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, *flat)
         return re, im
 
     def power(self, masses: Floats) -> Floats:
@@ -169,15 +176,16 @@ class SphereHarmonics:
 
 
 def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
-    """(3 or 4, l, m) coefficients of f, of sin θ ∂p/∂θ and p, and of r, which are ``coefficients`` times multipliers.
+    """(..., 3 or 4, l, m) coefficients of f, of sin θ ∂p/∂θ and p, and of r: those (..., l, m) times multipliers.
 
     multipliers   (2 or 3, degrees) of f, p and r; the highest degree of p has to vanish
     """
-    backend = backend_for(coefficients)
-    factors = sine_derivative_factors(len(coefficients), backend)
-    sets: Complexes = backend.empty((len(multipliers) + 1, *coefficients.shape), complex)
-    backend.launch(backend.zonal_sets, coefficients.size, coefficients, multipliers, *factors, sets)
-    return sets
+    backend, size, shape = backend_for(coefficients), coefficients.shape[-1], coefficients.shape[:-2]
+    rows = coefficients.reshape(-1, size, size)
+    sets: Complexes = backend.empty((len(rows), len(multipliers) + 1, size, size), complex)
+    factors = sine_derivative_factors(size, backend)
+    backend.launch(backend.zonal_sets, rows.size, rows, multipliers, *factors, sets)
+    return sets.reshape(*shape, *sets.shape[1:])
 
 
 @lru_cache(maxsize=8)

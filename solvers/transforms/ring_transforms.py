@@ -20,7 +20,6 @@ from .gauss_grid import GaussGrid
 
 Rings = Mesh | GaussGrid
 Outputs = list[tuple[bool, Floats]]  # of each set of modes: whether to take ∂/∂φ, and a factor (rings,)
-_ZERO = np.zeros(1)
 MAX_PRODUCTS = 100  # of a sum for a cell: where there are more, FFTs take less time, on small meshes from some 200 on
 PRODUCTS = 16  # that take about as long as an item of other kernels, of which there have to be many for threads
 
@@ -36,7 +35,7 @@ class RingTransform(Protocol):
         ...
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
-        """As :meth:`analysis` of (ρ_j − level) V_j, for ρ (cells) and level (), or of ρ_j V_j."""
+        """As :meth:`analysis` of (ρ_j − level) V_j, for ρ (..., cells) and level (...), or of ρ_j V_j."""
         ...
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
@@ -48,10 +47,10 @@ class RingTransform(Protocol):
         ...
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
-        """(cells) a function, (2, cells) east and north of a gradient, (cells) another function, of modes.
+        """(..., cells) a function, (2, ..., cells) east and north of a gradient, another function, of modes.
 
-        These are (3 or 4, degree + 1, rings): of the function; of sin θ ∂f/∂θ and f for the gradient; of the other one,
-        which is (0,) without them.
+        These are (..., 3 or 4, degree + 1, rings): of the function; of sin θ ∂f/∂θ and f for the gradient; of the other
+        one, which is empty without them.
         """
         ...
 
@@ -90,7 +89,8 @@ class RingSums:
     def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
         if not (values.flags.c_contiguous and values.flags.writeable):
             values = values.copy()  # what it is would be compiled for
-        level, rows = _ZERO if level is None else np.reshape(level, 1), values.reshape(-1, self.mesh.cells)
+        rows = values.reshape(-1, self.mesh.cells)
+        level = np.zeros(len(rows)) if level is None else np.reshape(level, -1)
         modes = self._modes if values.ndim == 1 else cpu.empty((len(rows), *self._modes.shape))
         cpu.launch(
             sums.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
@@ -108,21 +108,22 @@ class RingSums:
         return values, np.ascontiguousarray(components.T)
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
-        values, rows = self._functions(re, im, *self._of_gradient)
-        return values, rows[:2], rows[2] if len(rows) > 2 else rows[0, :0]
+        values, fields = self._functions(re, im, *self._of_gradient)
+        return values, fields[:2], fields[2] if len(fields) > 2 else fields[0, ..., :0]
 
     def _functions(
         self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats
     ) -> tuple[Floats, Floats]:
-        """(cells,) and (sets − 1, cells) functions of modes, set k > 0 in row places[k]."""
-        cells, number = self.mesh.cells, self.mesh.volumes.dtype
-        values: Floats = cpu.empty(cells, number)  # apart, so that they can be given back before the others
-        rows: Floats = cpu.empty((len(re) - 1, cells), number)
+        """(..., cells) and (sets − 1, ..., cells) functions of modes (..., sets, degree + 1, rings), k at places[k]."""
+        cells, number, shape, sets = self.mesh.cells, self.mesh.volumes.dtype, re.shape[:-3], re.shape[-3]
+        modes = (each.reshape(-1, *each.shape[-3:]) for each in (re, im))
+        values: Floats = cpu.empty((*shape, cells), number)  # apart, so that they can be given back before the others
+        fields: Floats = cpu.empty((sets - 1, *shape, cells), number)
         cpu.launch(
-            sums.ring_functions, len(re) * self._work, re, im, by_order, scales, places, *self._rings, *self._tables,
-            values, rows,
+            sums.ring_functions, values.size // cells * sets * self._work, *modes, by_order, scales,
+            places, *self._rings, *self._tables, values.reshape(-1, cells), fields.reshape(sets - 1, -1, cells),
         )  # fmt: skip
-        return values, rows
+        return values, fields
 
 
 def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
@@ -196,6 +197,9 @@ class RingFFTs:
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
         assert isinstance(self.mesh, Mesh)
         mesh, backend = self.mesh, self.mesh.backend
+        if density.ndim > 1:
+            levels = np.zeros(len(density)) if level is None else level
+            return np.stack([self.of_density(*row) for row in zip(density, levels, strict=True)])
         if level is None:
             return self.analysis(density * mesh.volumes)
         masses = backend.empty(mesh.cells, mesh.volumes.dtype)
@@ -219,6 +223,9 @@ class RingFFTs:
         return values, vectors
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
+        if re.ndim > 3:
+            of_values, of_components, of_radial = zip(*map(self.gradient, re, im), strict=True)
+            return np.stack(of_values), np.stack(of_components, axis=1), np.stack(of_radial)
         backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
         outputs = _of_gradient(self._one, self._over_sine)
         values, components = backend.empty(cells, number), backend.empty((2, cells), number)

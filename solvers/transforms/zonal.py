@@ -161,12 +161,15 @@ class SphereZonal:
         return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """As ``of_density`` without R, and the vectors by their components along east and north, (2, cells)."""
+        """As ``of_density`` without R, and the vectors by their components along east and north, (2, cells).
+
+        Densities may be (rows, cells), with uniform ones (rows,): then Σ (rows, cells) and components (2, rows, cells).
+        """
         return self._harmonics.gradient_along_rings(self._coefficients(density, uniform), self._multipliers[:2])
 
     def _coefficients(self, density: Floats, uniform: Floats) -> Complexes:
         coefficients = self._harmonics.of_density(density, uniform)
-        coefficients[0, 0] += np.sqrt(4 * np.pi) * uniform
+        coefficients[..., 0, 0] += np.sqrt(4 * np.pi) * uniform
         return coefficients
 
 

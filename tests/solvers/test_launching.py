@@ -113,9 +113,10 @@ def test_kernels_of_several_threads(three_workers: None) -> None:
 
 def test_what_fails_here_waits_for_the_other_shares(three_workers: None) -> None:
     """So that nothing is written to an array any more when the error is raised."""
-    written = np.zeros(3)
+    written, met = np.zeros(3), threading.Barrier(3, timeout=60.0)
 
     def kernel(worker: int, workers: int) -> None:
+        met.wait()
         if worker == 0:
             raise ZeroDivisionError
         time.sleep(0.05)
@@ -126,16 +127,45 @@ def test_what_fails_here_waits_for_the_other_shares(three_workers: None) -> None
     assert written.tolist() == [0.0, 1.0, 1.0]
 
 
+def test_what_no_thread_has_begun_is_done_here(three_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another process has the cores; and not at all where this share fails."""
+    threads = list[str]()
+
+    def kernel(worker: int, workers: int, fails: bool) -> int:
+        threads.append(threading.current_thread().name)
+        if fails:
+            raise ZeroDivisionError
+        return worker
+
+    here = threading.current_thread().name
+    with monkeypatch.context() as busy:
+        busy.setattr(launching._Helper, "_serve", lambda helper: None)
+        for _ in range(2):
+            assert launch(kernel, 3 * SHARE, False) == [0, 1, 2]
+        assert threads == 6 * [here]
+    launching._crew.cache_clear()
+    with monkeypatch.context() as busy:
+        busy.setattr(launching._Helper, "_serve", lambda helper: None)
+        with pytest.raises(ZeroDivisionError):
+            launch(kernel, 3 * SHARE, True)
+    assert threads == 7 * [here]
+
+
 def test_a_helper_that_nobody_waits_for_is_given_nothing(three_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after a second Ctrl-C, while one waits for the first one's shares: the next kernel does without."""
-    let_go = threading.Event()
+    let_go, met = threading.Event(), threading.Barrier(3, timeout=60.0)
 
     def patient(helper: launching._Helper) -> None:
         raise KeyboardInterrupt
 
     def slow(worker: int, workers: int) -> None:
+        met.wait()
         if worker:
             let_go.wait(60.0)
+
+    def in_thread(worker: int, workers: int) -> str:
+        time.sleep(1e-3)  # long enough for others to begin
+        return threading.current_thread().name
 
     with monkeypatch.context() as interrupted:
         interrupted.setattr(launching._Helper, "wait", patient)
@@ -145,7 +175,7 @@ def test_a_helper_that_nobody_waits_for_is_given_nothing(three_workers: None, mo
     assert set(names) == {threading.current_thread().name}
     let_go.set()
     deadline = time.monotonic() + 60.0
-    while len({*launch(lambda worker, workers: threading.current_thread().name, 3 * SHARE)}) < 3:
+    while len({*launch(in_thread, 3 * SHARE)}) < 3:
         assert time.monotonic() < deadline
 
 

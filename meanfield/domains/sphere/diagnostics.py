@@ -76,7 +76,7 @@ class Samples:
         Fields are found for one sample after the other, and not kept, unless all together are less work.
         """
         first, masses = self.velocities[0], self.masses_by_label.reshape(len(self.times), -1)
-        if self.by_label.shape[1] == 1 and first.attention.takes_rows and all(one is first for one in self.velocities):
+        if self.by_label.shape[1] == 1 and first.takes_rows and all(one is first for one in self.velocities):
             return _sums(masses, *first.of_rows(self.times, self.density))
         found = [_sums(row, *self.normalizer_and_velocity(k)) for k, row in enumerate(masses)]
         normalizers, speeds = zip(*found, strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from queue import SimpleQueue
@@ -71,12 +72,16 @@ def _is_done(flags, patience):
 
 
 class _Helper:
-    """A thread that does shares of kernels, one after the other; within a step the next one comes while it looks."""
+    """A thread that does shares of kernels, one after the other; within a step the next one comes while it looks.
+
+    A share that it has not begun can be taken back: it may be asleep, or its core be busy.
+    """
 
     def __init__(self, number: int) -> None:
         self._flags = np.zeros(_PLACES, np.int64)
-        self._share: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._shares: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()  # one or none
         self._outcome: tuple[Any, BaseException | None] = None, None
+        self._is_taken_back = False
         self._asleep, self._wake = False, SimpleQueue[None]()
         threading.Thread(target=self._serve, name=f"solvers-{number}", daemon=True).start()
 
@@ -86,24 +91,38 @@ class _Helper:
 
     def give(self, function: Callable[..., Any], *arguments: Any) -> None:
         """A share to be done, if it is free."""
-        self._share = function, arguments
+        self._is_taken_back = False
+        self._shares.append((function, arguments))
         self._flags[_GIVEN] += 1
         if self._asleep:
             self._wake.put(None)
 
     def wait(self) -> None:
-        """Until it is free."""
+        """Until its share is done, if that has begun; else it is taken back."""
+        if self._is_taken_back or self._take_back() is not None:
+            return
         if not _is_done(self._flags, PATIENCE):
             while not self.is_free:
                 time.sleep(NAP)
 
     def outcome(self) -> Any:
-        """What the share returned; raises what it raised."""
+        """What the share returned, which is done here unless it has begun; raises what it raised."""
+        if (share := self._take_back()) is not None:
+            function, arguments = share
+            return function(*arguments)
         self.wait()
         (returned, error), self._outcome = self._outcome, (None, None)
         if error is not None:
             raise error
         return returned
+
+    def _take_back(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        try:
+            share = self._shares.pop()
+        except IndexError:
+            return None
+        self._is_taken_back = True  # and it is not free before it has seen that
+        return share
 
     def _serve(self) -> None:
         done = 0
@@ -114,8 +133,11 @@ class _Helper:
                     self._wake.get()
                 self._asleep = False
                 continue
-            assert self._share is not None
-            (function, arguments), self._share = self._share, None
+            try:
+                function, arguments = self._shares.pop()
+            except IndexError:
+                done += 1
+                continue
             try:
                 self._outcome = function(*arguments), None
             except BaseException as error:  # raised again by who waits

@@ -121,38 +121,34 @@ def _add_parts(parts, coefficients):
         coefficients[l, m] = complex(re, im)
 
 
-def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients):
-    """coefficients[l, m] = Σ_rings P̄_lm(cos θ) modes[m, ring], over northern rings.
+def legendre_analysis(worker, workers, cosine, sine, modes, coefficients):
+    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings.
 
-    even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
+    modes   (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     """
-    degrees, half = even_re.shape
+    degrees, half = modes.shape[2:]
     count = min(-(-half // RINGS_TOGETHER), max(MAX_NUMBERS // degrees**2, 1))
     parts = empty((2, count, degrees, degrees))
-    run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, even_re, even_im, odd_re, odd_im, parts)
-    run(_add_parts, shape_of(degrees * degrees), parts, coefficients)
+    for of_row, found in zip(modes, coefficients, strict=True):
+        run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, *of_row, parts)
+        run(_add_parts, shape_of(degrees * degrees), parts, found)
 
 
 @cuda.jit
 def _square(coefficients, squares):
-    degrees = len(coefficients)
+    degrees = coefficients.shape[1]
     item = cuda.grid(1)
-    m, l = item // degrees, item % degrees
-    if m < degrees:
-        value = coefficients[l, m]
-        squares[m, l] = (1.0 if m == 0 else 2.0) * (value.real**2 + value.imag**2)
+    if item < coefficients.size:
+        row, m, l = item // (degrees * degrees), item // degrees % degrees, item % degrees
+        value = coefficients[row, l, m]
+        squares[row, m, l] = (1.0 if m == 0 else 2.0) * (value.real**2 + value.imag**2)
 
 
 def legendre_squares(worker, workers, cosine, sine, modes, squares):
-    """squares[r, m, l] = |coefficients[l, m]|² by :func:`legendre_analysis` of modes[r], twice that for m > 0: of ±m.
-
-    modes   (rows, 4, L + 1, half) even_re, even_im, odd_re and odd_im
-    They are 0 for l < m.
-    """
-    coefficients = zeros(squares.shape[1:], complex)
-    for of_row, found in zip(modes, squares, strict=True):
-        legendre_analysis(worker, workers, cosine, sine, *of_row, coefficients)
-        run(_square, shape_of(coefficients.size), coefficients, found)
+    """squares[r, m, l] = |coefficients[r, l, m]|² of :func:`legendre_analysis`, of m > 0 twice that, for ±m; else 0."""
+    coefficients = zeros(squares.shape, complex)
+    legendre_analysis(worker, workers, cosine, sine, modes, coefficients)
+    run(_square, shape_of(coefficients.size), coefficients, squares)
 
 
 @cuda.jit

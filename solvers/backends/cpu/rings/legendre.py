@@ -197,73 +197,72 @@ def _find_steps(m, count, roots, steps):
 
 
 @inline
-def _begin_order(m, count, roots, steps, rows, sums):
-    """What ``_products_of`` takes: steps of so many degrees, and sums of so many rows that are 0."""
+def _analyze_order(m, modes, rings, roots, steps, of_modes, sums, found):
+    """found[row, k] = Σ_rings P̄_{m+k} modes, re and im, of one or two rows of modes; the others are work arrays."""
+    rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
+    count = (degrees - m + 1) // 2 * 2
     _find_steps(m, count, roots, steps)
     for k in range(count):
         for j in range(2 * HALF * rows):
             sums[k, j] = 0.0
+    for part in range(4 * rows):
+        for r in range(half):
+            of_modes[part, r] = modes[part // 4, part % 4, m, r]
+    for ring in range(0, half, LANES):
+        if rows == 2:
+            _products_of_two(rings, ring, steps, count, of_modes, sums)
+        else:
+            _products_of_one(rings, ring, steps, count, of_modes, sums)
+    for row in range(rows):
+        _add_lanes(count, sums, row, found[row])
+
+
+@inline
+def _work_arrays(degrees, half):
+    """Those of ``_analyze_order``: steps, modes, sums and what is found."""
+    sums, found = np.empty((degrees + 1, 4 * HALF)), np.empty((2, degrees + 1, 2))
+    return np.empty((degrees + 1, 2)), np.zeros((8, _width(half))), sums, found
 
 
 @_kernel
-def legendre_analysis(worker, workers, cosine, sine, even_re, even_im, odd_re, odd_im, coefficients):
-    """coefficients[l, m] = Σ_rings P̄_lm(cos θ) modes[m, ring], over northern rings.
+def legendre_analysis(worker, workers, cosine, sine, modes, coefficients):
+    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings.
 
-    even, odd: (L + 1, half) sums and differences of the modes of mirrored rings.
+    modes   (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     """
     wide_vectors()
-    degrees, half = even_re.shape
-    rings, of_modes, roots = _rings_from_pole(cosine), np.zeros((4, _width(half))), _roots(degrees)
-    steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 2 * HALF)), np.empty((degrees + 1, 2))
+    rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
+    rings, roots = _rings_from_pole(cosine), _roots(degrees)
+    steps, of_modes, sums, found = _work_arrays(degrees, half)
     for m in range(degrees):
         _next_order(m, sine, rings)
         if m * (2 * degrees - m + 1) * workers // (degrees * (degrees + 1)) != worker:
             continue  # orders side by side are one worker's, as two must not write into the same line of the caches
-        count = (degrees - m + 1) // 2 * 2
-        _begin_order(m, count, roots, steps, 1, sums)
-        for r in range(half):
-            of_modes[0, r], of_modes[1, r] = even_re[m, r], even_im[m, r]
-            of_modes[2, r], of_modes[3, r] = odd_re[m, r], odd_im[m, r]
-        for ring in range(0, half, LANES):
-            _products_of_one(rings, ring, steps, count, of_modes, sums)
-        _add_lanes(count, sums, 0, found)
-        for k in range(degrees - m):
-            coefficients[m + k, m] = complex(found[k, 0], found[k, 1])
+        for row in range(0, rows, 2):
+            _analyze_order(m, modes[row : row + 2], rings, roots, steps, of_modes, sums, found)
+            for part in range(min(2, rows - row)):
+                for k in range(degrees - m):
+                    coefficients[row + part, m + k, m] = complex(found[part, k, 0], found[part, k, 1])
 
 
 @_kernel
 def legendre_squares(worker, workers, cosine, sine, modes, squares):
-    """squares[r, m, l] = |coefficients[l, m]|² by :func:`legendre_analysis` of modes[r], twice that for m > 0: of ±m.
-
-    modes   (rows, 4, L + 1, half) even_re, even_im, odd_re and odd_im
-    They are 0 for l < m. Two rows at a time share the Legendre functions.
-    """
+    """squares[r, m, l] = |coefficients[r, l, m]|² of :func:`legendre_analysis`, of m > 0 twice that, for ±m; else 0."""
     wide_vectors()
     rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
-    rings, of_modes, roots = _rings_from_pole(cosine), np.zeros((8, _width(half))), _roots(degrees)
-    steps, sums, found = np.empty((degrees + 1, 2)), np.empty((degrees + 1, 4 * HALF)), np.empty((degrees + 1, 2))
+    rings, roots = _rings_from_pole(cosine), _roots(degrees)
+    steps, of_modes, sums, found = _work_arrays(degrees, half)
     for m in range(degrees):
         _next_order(m, sine, rings)
         if m % workers != worker:
             continue
-        count = (degrees - m + 1) // 2 * 2
         for row in range(0, rows, 2):
-            together = min(2, rows - row)
-            _begin_order(m, count, roots, steps, together, sums)
-            for part in range(4 * together):
-                for r in range(half):
-                    of_modes[part, r] = modes[row + part // 4, part % 4, m, r]
-            for ring in range(0, half, LANES):
-                if together == 2:
-                    _products_of_two(rings, ring, steps, count, of_modes, sums)
-                else:
-                    _products_of_one(rings, ring, steps, count, of_modes, sums)
-            for part in range(together):
-                _add_lanes(count, sums, part, found)
+            _analyze_order(m, modes[row : row + 2], rings, roots, steps, of_modes, sums, found)
+            for part in range(min(2, rows - row)):
                 for l in range(m):
                     squares[row + part, m, l] = 0.0
                 for k in range(degrees - m):
-                    square = found[k, 0] ** 2 + found[k, 1] ** 2
+                    square = found[part, k, 0] ** 2 + found[part, k, 1] ** 2
                     squares[row + part, m, m + k] = square if m == 0 else 2.0 * square
 
 

@@ -107,8 +107,8 @@ def ring_analysis(
 ):  # fmt: skip
     """Azimuthal modes of the sums and differences of mirrored rings, (rows, 4, L + 1, half): even and odd, re and im.
 
-    modes[..., m, :] = Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with level (1,) and a weight w of each
-    ring (rings,); the ring on the equator is in the even ones, and in the odd ones alike.
+    modes[..., m, :] = Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with levels (rows,) and a weight w of
+    each ring (rings,); the ring on the equator is in the even ones, and in the odd ones alike.
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[2]
     orders = (degrees + 7) // 8 * 8
@@ -121,7 +121,7 @@ def ring_analysis(
             continue  # rings side by side are one worker's, as two must not write into the same line of the caches
         south, q, count = rings - 1 - r, points[r], ring_cells[r]
         other, within = 0.0 if south == r else weights[south], min(degrees, count // 2 + 1)
-        _fold(values[row], level[0], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
+        _fold(values[row], level[row], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
         width = width_of(q)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave
@@ -239,22 +239,26 @@ def _add_waves(tables, start, orders, width, sets, columns, parts):
 
 @summing
 def ring_functions(
-    worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, values, rows
+    worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, values,
+    fields,
 ):  # fmt: skip
-    """Functions at the cells of all rings from modes (3 or 4, L + 1, rings): values (cells,), rows (sets − 1, cells).
+    """Functions at the cells of all rings from modes (rows, 3 or 4, L + 1, rings) of as many sets.
 
     by_order   (sets,) whether of ∂/∂φ
     scales     (sets, rings) a factor of each ring, the same for mirrored ones
-    places     (sets,) the row of each, but for the first, the values
+    places     (sets,) the place of each among the fields, but for the first, the values
+    values, fields   (rows, cells) and (sets − 1, rows, cells) out
     """
-    rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
+    rings, half, orders = len(ring_cells), len(points), (re.shape[2] + 7) // 8 * 8
     columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, width_of(_largest(points))))
-    for r in range(worker, half, workers):
+    sets = re.shape[1]
+    for item in range(worker, len(re) * half, workers):
+        row, r = item // half, item % half
         mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
-        for s in range(re.shape[0]):
-            _fill_columns(re, im, s, r, mirrored, by_order[s], scales[s, r], columns[s])
-        _add_waves(tables, table_start[r], orders, width_of(q), re.shape[0], columns, parts)
+        for s in range(sets):
+            _fill_columns(re[row], im[row], s, r, mirrored, by_order[s], scales[s, r], columns[s])
+        _add_waves(tables, table_start[r], orders, width_of(q), sets, columns, parts)
         for side in range(2):
             start = ring_start[mirrored if side else r]
-            for s in range(re.shape[0]):
-                _write(parts[s, side], start, count, q, values if s == 0 else rows[places[s]])
+            for s in range(sets):
+                _write(parts[s, side], start, count, q, values[row] if s == 0 else fields[places[s], row])

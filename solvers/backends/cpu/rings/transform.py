@@ -50,27 +50,33 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 @kernel
 def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
-    """Coefficients (3 or 4, l, m) of f, of sin θ ∂p/∂θ and p, and of r: those of a density times multipliers.
+    """Coefficients of f, of sin θ ∂p/∂θ and p, and of r: those of densities (rows, l, m) times multipliers.
 
     multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p has to vanish
     below, above    of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
+    sets            (rows, 3 or 4, l, m) out
     """
-    degrees = len(coefficients)
-    first, last = share(worker, workers, degrees * degrees)
-    for item in range(first, last):
-        l, m = item // degrees, item % degrees
-        value, re, im = coefficients[l, m], 0.0, 0.0
+    degrees = coefficients.shape[1]
+    first, last = share(worker, workers, coefficients.size)
+    row, l, m = first // (degrees * degrees), first // degrees % degrees, first % degrees
+    for _ in range(first, last):
+        value, re, im = coefficients[row, l, m], 0.0, 0.0
         if l > 0:
-            up, before = below[l - 1, m] * multipliers[1, l - 1], coefficients[l - 1, m]
+            up, before = below[l - 1, m] * multipliers[1, l - 1], coefficients[row, l - 1, m]
             re, im = up * before.real, up * before.imag
         if l + 1 < degrees:
-            down, after = above[l, m] * multipliers[1, l + 1], coefficients[l + 1, m]
+            down, after = above[l, m] * multipliers[1, l + 1], coefficients[row, l + 1, m]
             re, im = re - down * after.real, im - down * after.imag
-        sets[0, l, m] = complex(multipliers[0, l] * value.real, multipliers[0, l] * value.imag)
-        sets[1, l, m] = complex(re, im)
-        sets[2, l, m] = complex(multipliers[1, l] * value.real, multipliers[1, l] * value.imag)
-        if len(sets) > 3:
-            sets[3, l, m] = complex(multipliers[2, l] * value.real, multipliers[2, l] * value.imag)
+        sets[row, 0, l, m] = complex(multipliers[0, l] * value.real, multipliers[0, l] * value.imag)
+        sets[row, 1, l, m] = complex(re, im)
+        sets[row, 2, l, m] = complex(multipliers[1, l] * value.real, multipliers[1, l] * value.imag)
+        if sets.shape[1] > 3:
+            sets[row, 3, l, m] = complex(multipliers[2, l] * value.real, multipliers[2, l] * value.imag)
+        m += 1  # divisions would take longer than all else
+        if m == degrees:
+            l, m = l + 1, 0
+            if l == degrees:
+                row, l = row + 1, 0
 
 
 @kernel
