@@ -72,6 +72,7 @@ class Backend(Protocol):
 
     # Kernels of cells and time steps.
     advance: Kernel
+    advance_first: Kernel
     apply_matrix: Kernel
     masses_above: Kernel
     project_to_tangent: Kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.term import Step
-from .equation import Equation
+from .equation import Equation, limit_positivity
 from .state import State
 
 
@@ -29,25 +30,33 @@ class Stepper:
 
         ``work`` then holds the values before it, a rate, and those after the first stage, u + dt L(u), if it has room.
         """
-        start, rate, *first = work
-        backend = backend_for(start)
-        start[...] = state.values
+        start, rate, *first = (array.reshape(-1) for array in work)
+        values, backend = state.values.reshape(-1), backend_for(state.values)
         stage_time = 0.0
         stable: Step = np.inf
+        rate[...] = 0.0
         for k, weight in enumerate(self.weights):
             if k > 0:
                 stable = np.minimum(stable, equation.prepare(state.time + stage_time * dt, state.values))
-            rate[...] = 0.0
             for term in equation.terms:
-                term.rate(dt, rate)
-            flat = (start.reshape(-1), state.values.reshape(-1), rate.reshape(-1))
-            backend.launch(backend.advance, flat[0].size, *flat, dt, weight, flat[1])
-            if equation.limit is not None:
+                term.rate(dt, work[1])
+            if k > 0:
+                negative = backend.launch(backend.advance, values.size, start, values, rate, dt, weight)
+            else:
+                kept = first[0] if first else start[:0]
+                negative = backend.launch(backend.advance_first, values.size, values, rate, dt, weight, start, kept)
+            if _may_change(equation.limit, negative):
+                assert equation.limit is not None
                 equation.limit(state.values)
-            if k == 0 and first:
-                first[0][...] = state.values
+                if k == 0 and first:
+                    first[0][...] = values
             stage_time = (1 - weight) * (stage_time + 1)
         return stable
+
+
+def _may_change(limit: Callable[[Floats], None] | None, negative: Sequence[float | None]) -> bool:
+    """Whether a limit may change values, some of which are negative if one of these numbers is 1, or maybe if None."""
+    return limit is not None and (limit is not limit_positivity or None in negative or any(negative))
 
 
 STEPPERS = {

@@ -160,7 +160,7 @@ class SphereHarmonics:
         backend, size = self.mesh.backend, self.degree + 1
         shape = (*sets.shape[:-2], size, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
-        work = re.size * self.degree // (8 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
+        work = re.size * self.degree // (4 * PRODUCTS)  # l ≥ m, half of the rings, several sets at a time
         flat = (each.reshape(-1, *each.shape[-2:]) for each in (re, im))
         sets = sets.reshape(-1, size, size)
         backend.launch(backend.legendre_synthesis, work, *self._north, sets, self._mirror, *flat)

@@ -195,7 +195,7 @@ from numba import config, njit
 from solvers.backends.cpu import cells
 ones = np.ones(3)
 cells.apply_matrix(0, 1, np.eye(3), np.ones((2, 3)))  # memory of its own, from Numba's run time
-cells.advance(0, 1, ones, ones, ones, 0.1, 0.1, ones)
+cells.advance(0, 1, ones, ones.copy(), ones.copy(), 0.1, 0.1)
 print("numba.typed.typedlist" in sys.modules)
 print(njit(lambda x: sorted([x, 2.0]))(1.0))
 """

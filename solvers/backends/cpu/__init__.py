@@ -18,7 +18,7 @@ from .arrays import (
     zeros,
 )
 from .basins import persistent_basins
-from .cells import advance, apply_matrix, masses_above, project_to_tangent, scale_softmax
+from .cells import advance, advance_first, apply_matrix, masses_above, project_to_tangent, scale_softmax
 from .diffusion import (
     diffuse_on_lines,
     diffuse_on_surface,
@@ -63,6 +63,7 @@ __all__ = [
     "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
+    "advance_first",
     "apply_blocks",
     "apply_matrix",
     "cached",

@@ -6,16 +6,38 @@ from .caching import compiled
 from .launching import index, kernel, share
 
 
-@compiled(light=8)
-def advance(worker, workers, start, stage, rate, dt, weight, result):
-    """result = w + weight (start − w) with w = stage + dt rate: one stage of a Shu–Osher scheme.
+@compiled(apart=True, light=8)
+def advance_first(worker, workers, values, rate, dt, weight, start, first):
+    """The first stage of :func:`advance`, from ``start`` ← values; ``first`` ← what comes out if it is (n,), not (0,)."""
+    begin, end = share(worker, workers, len(values))
+    below = 0
+    for i in range(begin, end):
+        k = index(i)
+        u = values[k]
+        w = u + dt * rate[k]
+        new = w + weight * (u - w)
+        start[k], values[k], rate[k] = u, new, 0.0
+        below += 1 if new < 0.0 else 0
+    for i in range(begin, min(end, len(first))):
+        first[index(i)] = values[index(i)]
+    return 1.0 if below > 0 else 0.0
 
-    Written so that equal states stay equal to the last bit.
+
+@compiled(apart=True, light=8)
+def advance(worker, workers, start, values, rate, dt, weight):
+    """values ← w + weight (start − w) with w = values + dt rate: one stage of a Shu–Osher scheme; rate ← 0.
+
+    Written so that equal states stay equal to the last bit. Returns 1 where any of the values is negative, else 0.
     """
-    first, last = share(worker, workers, len(result))
+    first, last = share(worker, workers, len(values))
+    below = 0
     for i in range(first, last):
-        w = stage[i] + dt * rate[i]
-        result[i] = w + weight * (start[i] - w)
+        k = index(i)
+        w = values[k] + dt * rate[k]
+        new = w + weight * (start[k] - w)
+        values[k], rate[k] = new, 0.0
+        below += 1 if new < 0.0 else 0
+    return 1.0 if below > 0 else 0.0
 
 
 @compiled(apart=True, light=16)

@@ -31,6 +31,7 @@ from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings import fold_rings, legendre_analysis, legendre_squares, legendre_synthesis, unfold_rings
 from .shared import (
     advance,
+    advance_first,
     apply_blocks,
     diffuse_on_lines,
     diffuse_on_surface,
@@ -73,6 +74,7 @@ __all__ = [
     "TRANSFORM_CELLS",
     "WORKERS",
     "advance",
+    "advance_first",
     "apply_blocks",
     "apply_matrix",
     "cached",
