@@ -8,7 +8,7 @@ from .launching import index, kernel, share
 
 @compiled(apart=True, light=8)
 def advance_first(worker, workers, values, rate, dt, weight, start, first):
-    """The first stage of :func:`advance`, from ``start`` ← values; ``first`` ← what comes out if it is (n,), not (0,)."""
+    """The first stage of :func:`advance`, from ``start`` ← values; what comes out is in ``first``, too, unless (0,)."""
     begin, end = share(worker, workers, len(values))
     below = 0
     for i in range(begin, end):
