@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class Attention:
         normalizer = np.zeros_like(density)
         return normalizer, self._over_heads(density, normalizer)
 
-    @property
+    @cached_property
     def has_components(self) -> bool:
         """Whether A is tangent and found by its components along the rings of a sphere."""
         zonal = all(isinstance(sums, ZonalSums) and sums.has_components for sums in self.sums)

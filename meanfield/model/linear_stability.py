@@ -144,7 +144,10 @@ class LinearRegime:
         self._step, self._is_near = linear_step(attention, noise, dimension), is_near
 
     def prepare(self, time: float, values: Floats) -> Step:
-        return np.where(self._is_near(values), self._step, np.inf)
+        near = self._is_near(values)
+        if isinstance(near, bool | np.bool_):
+            return self._step if near else np.inf
+        return np.where(near, self._step, np.inf)
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Adds nothing."""

@@ -174,6 +174,8 @@ class Advection:
             fastest = self._outgoing_flux_by_cells(values, velocity)
         else:
             fastest = self._outgoing_flux_through_faces(self._faces, values, velocity, time, field)
+        if isinstance(fastest, float):
+            return 1.0 / fastest if fastest != 0.0 else np.inf
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
@@ -290,6 +292,8 @@ class Advection:
 
 def _largest(shares: list[Any]) -> Step:
     """The largest number of all workers, or NaN."""
+    if len(shares) == 1 and isinstance(shares[0], float):
+        return shares[0]
     largest: Step = np.max(reduce(np.maximum, shares))
     return largest
 

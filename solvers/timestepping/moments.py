@@ -37,7 +37,8 @@ class HarmonicMoments:
         mesh = self._mesh
         rows = [row for field in fields for row in field.reshape(-1, mesh.cells)]
         found = mesh.backend.to_host(np.stack([self._harmonics.of_density(row)[1:] for row in rows], axis=1))
-        return np.split(found, len(fields), axis=1)
+        count = len(rows) // len(fields)
+        return [found[:, first : first + count] for first in range(0, len(rows), count)]
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
         return _two_norms(moments[0], moments[1:])

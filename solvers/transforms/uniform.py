@@ -7,9 +7,13 @@ the last bit, and 0 for clusters, which see the cells' sum, as correct as that o
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..mesh.mesh import Floats
+
+TINY = float(np.finfo(np.float32).tiny)
 
 
 def uniform_share(excess: Floats, mass: Floats) -> Floats:
@@ -30,10 +34,13 @@ def uniform_share(excess: Floats, mass: Floats) -> Floats:
     better at k = 2 (5e-4 against 1.4e-3, none 2.0e-3), but 1 − (2D)² does not exceed the error without by more than a
     few per cent anywhere tried, while 1 − D² does tenfold. Both are flat at D = 0, so that rates of small modes stay.
     """
-    return share_at(np.abs(excess).sum(axis=-1), mass)
+    share: Floats = share_at(np.abs(excess).sum(axis=-1), mass)
+    return share
 
 
-def share_at(distance: Floats, mass: Floats) -> Floats:
+def share_at(distance: Any, mass: Any) -> Any:
     """The same from Σ|excess|, both (...,)."""
-    share: Floats = 1.0 - np.minimum(distance / np.maximum(mass, np.finfo(np.float32).tiny), 1.0) ** 2
+    if isinstance(distance, float):  # on the host, in a tenth of the time
+        return 1.0 - min(distance / max(mass, TINY), 1.0) ** 2
+    share: Floats = 1.0 - np.minimum(distance / np.maximum(mass, TINY), 1.0) ** 2
     return share

@@ -79,10 +79,11 @@ class _Helper:
 
     def __init__(self, number: int) -> None:
         self._flags = np.zeros(_PLACES, np.int64)
-        self._shares: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()  # one or none
+        self._shares: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque(maxlen=1)
         self._outcome: tuple[Any, BaseException | None] = None, None
         self._is_taken_back = False
         self._asleep, self._wake = False, SimpleQueue[None]()
+        _next_share(self._flags, 0, 0, 0)  # compiled, and kept on disk, before the process may end
         threading.Thread(target=self._serve, name=f"solvers-{number}", daemon=True).start()
 
     @property
@@ -194,9 +195,9 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
 def _launch_with(helpers: list[_Helper], kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> list[Any]:
     workers = len(helpers) + 1
-    for worker, helper in enumerate(helpers, 1):
-        helper.give(kernel, worker, workers, *arguments)
     try:
+        for worker, helper in enumerate(helpers, 1):
+            helper.give(kernel, worker, workers, *arguments)
         return [kernel(0, workers, *arguments), *(helper.outcome() for helper in helpers)]
     finally:
         for helper in helpers:
