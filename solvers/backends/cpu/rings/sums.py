@@ -153,19 +153,16 @@ def _add_rows(tables, at, width, m, one, other, to_one, to_other):
 
 
 @inline
-def _fill_columns(re, im, s, r, south, by_order, scale, columns):
-    """Coefficients of cosines and sines of a set on two mirrored rings, columns (2, 2, orders).
+def _fill_columns(re, im, s, r, by_order, scale, columns):
+    """Coefficients of cosines and sines of a set on a ring, columns (2, orders).
 
     ``by_order`` takes ∂/∂φ; ``scale`` multiplies.
     """
     for m in range(re.shape[1]):
-        weight = scale if m == 0 else 2.0 * scale
-        for side in range(2):
-            x, y = re[s, m, south if side else r], im[s, m, south if side else r]
-            if by_order:
-                x, y = -m * y, m * x
-            columns[side, 0, m] = weight * x
-            columns[side, 1, m] = -weight * y
+        weight, x, y = scale if m == 0 else 2.0 * scale, re[s, m, r], im[s, m, r]
+        if by_order:
+            x, y = -m * y, m * x
+        columns[0, m], columns[1, m] = weight * x, -weight * y
 
 
 @inline
@@ -192,7 +189,8 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
     columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, width_of(_largest(points))))
     for r in range(worker, half, workers):
         mirrored, q, width = rings - 1 - r, points[r], width_of(points[r])
-        _fill_columns(re, im, 0, r, mirrored, False, 1.0, columns)
+        _fill_columns(re, im, 0, r, False, 1.0, columns[0])
+        _fill_columns(re, im, 0, mirrored, False, 1.0, columns[1])
         parts[:, :, :width] = 0.0
         for wave in range(2):
             for parity in range(2):
@@ -207,7 +205,7 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
 
 @inline
 def _add_waves(tables, start, orders, width, sets, columns, parts):
-    """Parts of three or four sets along two mirrored rings: all orders with the columns of each.
+    """Parts of three or four sets along two rings: all orders with the columns of each.
 
     They are products of small matrices, (sets and sides, orders) by the table's (orders, width), tiles of which are
     held in registers.
@@ -245,20 +243,33 @@ def ring_functions(
     """Functions at the cells of all rings from modes (rows, 3 or 4, L + 1, rings) of as many sets.
 
     by_order   (sets,) whether of ∂/∂φ
-    scales     (sets, rings) a factor of each ring, the same for mirrored ones
+    scales     (sets, rings) a factor of each ring
     places     (sets,) the place of each among the fields, but for the first, the values
     values, fields   (rows, cells) and (sets − 1, rows, cells) out
+
+    Two rings side by side with as many cells are found at once. A worker has cells side by side, as it does in kernels
+    that go over cells: what another one has written last would take longer to come.
     """
-    rings, half, orders = len(ring_cells), len(points), (re.shape[2] + 7) // 8 * 8
+    rings, sets, orders, cells = len(ring_cells), re.shape[1], (re.shape[2] + 7) // 8 * 8, values.shape[1]
     columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, width_of(_largest(points))))
-    sets = re.shape[1]
-    for item in range(worker, len(re) * half, workers):
-        row, r = item // half, item % half
-        mirrored, q, count = rings - 1 - r, points[r], ring_cells[r]
-        for s in range(sets):
-            _fill_columns(re[row], im[row], s, r, mirrored, by_order[s], scales[s, r], columns[s])
-        _add_waves(tables, table_start[r], orders, width_of(q), sets, columns, parts)
-        for side in range(2):
-            start = ring_start[mirrored if side else r]
+    for row in range(len(re)):
+        ring = 0
+        while ring < rings:
+            if (row * cells + ring_start[ring]) * workers // (len(re) * cells) != worker:
+                ring += 1
+                continue
+            after, count = ring + 1, ring_cells[ring]
+            if after < rings and ring_cells[after] == count:
+                after += 1 if (row * cells + ring_start[after]) * workers // (len(re) * cells) == worker else 0
+            north = min(ring, rings - 1 - ring)  # that or its mirror, which has as many cells
+            q = points[north]
             for s in range(sets):
-                _write(parts[s, side], start, count, q, values[row] if s == 0 else fields[places[s], row])
+                for side in range(after - ring):
+                    r = ring + side
+                    _fill_columns(re[row], im[row], s, r, by_order[s], scales[s, r], columns[s, side])
+            _add_waves(tables, table_start[north], orders, width_of(q), sets, columns, parts)
+            for side in range(after - ring):
+                start = ring_start[ring + side]
+                for s in range(sets):
+                    _write(parts[s, side], start, count, q, values[row] if s == 0 else fields[places[s], row])
+            ring = after
