@@ -95,7 +95,8 @@ def dot(one, other):
 @compiled(fastmath={"reassoc", "contract"}, apart=True, light=32)
 def _dot_of_parts(worker, workers, one, other, sums):
     """Σ one[i] other[i] of each part: as many parts for any number of workers, so that the sum is the same."""
-    for part in range(worker, len(sums), workers):
+    begin, end = share(worker, workers, len(sums))
+    for part in range(begin, end):
         first, last = share(part, len(sums), len(one))
         total = 0.0
         for i in range(first, last):
@@ -113,7 +114,8 @@ def distance(values, level, weights):
 @compiled(fastmath={"reassoc", "contract"}, apart=True, light=32)
 def _distance_of_parts(worker, workers, values, level, weights, sums):
     """Σ |values[i] − level| weights[i] of each part."""
-    for part in range(worker, len(sums), workers):
+    begin, end = share(worker, workers, len(sums))
+    for part in range(begin, end):
         first, last = share(part, len(sums), len(values))
         total = 0.0
         for i in range(first, last):
