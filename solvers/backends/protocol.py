@@ -105,7 +105,6 @@ class Backend(Protocol):
     fold_rings: Kernel
     gradient_to_vectors: Kernel
     legendre_analysis: Kernel
-    legendre_squares: Kernel
     legendre_synthesis: Kernel
     apply_blocks: Kernel
     unfold_rings: Kernel

@@ -123,7 +123,8 @@ class SphereHarmonics:
         modes, shape = modes.reshape(-1, *modes.shape[-3:]), modes.shape[:-3]
         coefficients: Complexes = backend.zeros((len(modes), size, size), complex)
         work = len(modes) * self._analysis_work
-        backend.launch(backend.legendre_analysis, work, *self._north, modes, coefficients)
+        none = backend.empty((0, 0, 0))
+        backend.launch(backend.legendre_analysis, work, *self._north, modes, coefficients, none)
         return coefficients.reshape(*shape, size, size)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
@@ -170,7 +171,8 @@ class SphereHarmonics:
         """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
         backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
         squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
-        backend.launch(backend.legendre_squares, len(modes) * self._analysis_work, *self._north, modes, squares)
+        work, none = len(modes) * self._analysis_work, backend.empty((0, 0, 0), complex)
+        backend.launch(backend.legendre_analysis, work, *self._north, modes, none, squares)
         power: Floats = 4 * np.pi * squares.sum(axis=1)
         return power.reshape(*masses.shape[:-1], -1)
 

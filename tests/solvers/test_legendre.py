@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import assoc_legendre_p_all
 
-from solvers.backends.cpu.rings.legendre import LANES, legendre_analysis, legendre_squares, legendre_synthesis
+from solvers.backends.cpu.rings.legendre import LANES, legendre_analysis, legendre_synthesis
 from solvers.mesh.mesh import Floats
 
 RINGS = [1, 2, 7, 2 * LANES - 1, 2 * LANES, 2 * LANES + 1, 5 * LANES]
+NO_SQUARES, NO_COEFFICIENTS = np.empty((0, 0, 0)), np.empty((0, 0, 0), complex)
 FACTORS = 1.0, -2.0, 3.0  # of rows of modes
 DEGREES = [0, 1, 2, 5, 36, 61]
 
@@ -41,8 +42,8 @@ def test_analysis(rings: int, degree: int) -> None:
     found, of_squares = np.zeros((2, 3, *expected.shape), complex), np.full((2, 3, *expected.shape), np.nan)
     for k, workers in enumerate((1, 3)):
         for worker in range(workers):
-            legendre_analysis(worker, workers, np.cos(theta), np.sin(theta), rows, found[k])
-            legendre_squares(worker, workers, np.cos(theta), np.sin(theta), rows, of_squares[k])
+            legendre_analysis(worker, workers, np.cos(theta), np.sin(theta), rows, found[k], NO_SQUARES)
+            legendre_analysis(worker, workers, np.cos(theta), np.sin(theta), rows, NO_COEFFICIENTS, of_squares[k])
     assert np.array_equal(*found)
     assert np.array_equal(*of_squares)
     rounding = 1e-14 * len(theta) * (degree + 1)
@@ -50,7 +51,7 @@ def test_analysis(rings: int, degree: int) -> None:
         np.testing.assert_allclose(found[0, k], factor * expected, rtol=0, atol=3 * rounding)
         np.testing.assert_allclose(of_squares[0, k], factor**2 * squares, rtol=0, atol=9 * rounding * squares.max())
         alone = np.zeros((1, *expected.shape), complex)
-        legendre_analysis(0, 1, np.cos(theta), np.sin(theta), rows[k : k + 1], alone)
+        legendre_analysis(0, 1, np.cos(theta), np.sin(theta), rows[k : k + 1], alone, NO_SQUARES)
         assert np.array_equal(alone[0], found[0, k])  # whatever is beside it
 
 

@@ -40,7 +40,7 @@ from .pairwise import (
 from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
-from .rings.legendre import legendre_analysis, legendre_squares, legendre_synthesis
+from .rings.legendre import legendre_analysis, legendre_synthesis
 from .rings.transform import apply_blocks, fold_rings, gradient_to_vectors, unfold_rings, zonal_sets
 from .rings.transport import local_components, outgoing_flux_on_rings, reconstruct_on_rings
 from .transport import divergence, outflow_rates
@@ -88,7 +88,6 @@ __all__ = [
     "irfft",
     "launch",
     "legendre_analysis",
-    "legendre_squares",
     "legendre_synthesis",
     "limit_outgoing_flux",
     "local_components",

@@ -5,7 +5,10 @@ The neighbors of cell i are neighbors[start[i] : start[i + 1]].
 
 import numpy as np
 
+from .caching import compiled
 from .launching import index, inline, kernel, share
+
+helper = compiled(forceinline=True)  # by LLVM, which takes less time than Numba
 
 
 @inline
@@ -22,7 +25,7 @@ def _is_higher(level, j, i):
     return level[index(j)] > level[index(i)] or (level[index(j)] == level[index(i)] and j < i)
 
 
-@inline
+@kernel
 def sort_highest_first(order, count, level):
     """Sort the first ``count`` cells in ``order`` by their level, the highest first (Shell's sort, by Ciura's gaps)."""
     gap = 1
@@ -31,8 +34,11 @@ def sort_highest_first(order, count, level):
     while gap > 0:
         for k in range(gap, count):
             moved, j = order[k], k
-            while j >= gap and _is_higher(level, moved, order[j - gap]):
-                order[j] = order[j - gap]
+            while j >= gap:
+                other = order[j - gap]
+                if level[other] > level[moved] or (level[other] == level[moved] and other < moved):
+                    break
+                order[j] = other
                 j -= gap
             order[j] = moved
         gap = gap * 4 // 9
@@ -104,7 +110,7 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
         if basin[i] == i:
             number[i] = count
             count += 1
-    peaks, place, order = np.empty(count, np.intp), np.empty(count, np.intp), np.empty(count, np.intp)
+    peaks, place, order = np.empty(count, np.intp), np.empty(count, np.intp), np.empty(count, np.int32)
     sums = np.empty((count, 1 + d))
     for k in range(count):  # np.zeros, arange and slices would take half a second to compile
         for c in range(1 + d):
@@ -135,7 +141,7 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
     return count
 
 
-@inline
+@helper
 def _smooth(volumes, start, neighbors, weights, values, masses, result):
     """Averages by volume of each cell and its neighbors."""
     for i in range(len(volumes)):

@@ -28,7 +28,7 @@ from .pairwise import (
     true_indices,
 )
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from .rings import fold_rings, legendre_analysis, legendre_squares, legendre_synthesis, unfold_rings
+from .rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
 from .shared import (
     advance,
     advance_first,
@@ -99,7 +99,6 @@ __all__ = [
     "irfft",
     "launch",
     "legendre_analysis",
-    "legendre_squares",
     "legendre_synthesis",
     "limit_outgoing_flux",
     "local_components",

@@ -121,19 +121,6 @@ def _add_parts(parts, coefficients):
         coefficients[l, m] = complex(re, im)
 
 
-def legendre_analysis(worker, workers, cosine, sine, modes, coefficients):
-    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings.
-
-    modes   (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
-    """
-    degrees, half = modes.shape[2:]
-    count = min(-(-half // RINGS_TOGETHER), max(MAX_NUMBERS // degrees**2, 1))
-    parts = empty((2, count, degrees, degrees))
-    for of_row, found in zip(modes, coefficients, strict=True):
-        run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, *of_row, parts)
-        run(_add_parts, shape_of(degrees * degrees), parts, found)
-
-
 @cuda.jit
 def _square(coefficients, squares):
     degrees = coefficients.shape[1]
@@ -144,11 +131,22 @@ def _square(coefficients, squares):
         squares[row, m, l] = (1.0 if m == 0 else 2.0) * (value.real**2 + value.imag**2)
 
 
-def legendre_squares(worker, workers, cosine, sine, modes, squares):
-    """squares[r, m, l] = |coefficients[r, l, m]|² of :func:`legendre_analysis`, of m > 0 twice that, for ±m; else 0."""
-    coefficients = zeros(squares.shape, complex)
-    legendre_analysis(worker, workers, cosine, sine, modes, coefficients)
-    run(_square, shape_of(coefficients.size), coefficients, squares)
+def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
+    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings, or their squares.
+
+    modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
+    coefficients   (rows, L + 1, L + 1) or (0, 0, 0)
+    squares        (rows, m, l) |coefficients|², of m > 0 twice that, for ±m, and 0 for l < m; or (0, 0, 0)
+    """
+    degrees, half = modes.shape[2:]
+    count = min(-(-half // RINGS_TOGETHER), max(MAX_NUMBERS // degrees**2, 1))
+    parts = empty((2, count, degrees, degrees))
+    every = coefficients if len(coefficients) else zeros(squares.shape, complex)
+    for of_row, found in zip(modes, every, strict=True):
+        run(_analyze, shape_of(parts.shape[1] * degrees), cosine, sine, *of_row, parts)
+        run(_add_parts, shape_of(degrees * degrees), parts, found)
+    if len(squares):
+        run(_square, shape_of(every.size), every, squares)
 
 
 @cuda.jit

@@ -225,10 +225,12 @@ def _work_arrays(degrees, half):
 
 
 @_kernel
-def legendre_analysis(worker, workers, cosine, sine, modes, coefficients):
-    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings.
+def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
+    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings, or their squares.
 
-    modes   (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
+    modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
+    coefficients   (rows, L + 1, L + 1) or (0, 0, 0)
+    squares        (rows, m, l) |coefficients|², of m > 0 twice that, for ±m, and 0 for l < m; or (0, 0, 0)
     """
     wide_vectors()
     rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
@@ -241,29 +243,11 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients):
         for row in range(0, rows, 2):
             _analyze_order(m, modes[row : row + 2], rings, roots, steps, of_modes, sums, found)
             for part in range(min(2, rows - row)):
-                for k in range(degrees - m):
+                for k in range(degrees - m if len(coefficients) > 0 else 0):
                     coefficients[row + part, m + k, m] = complex(found[part, k, 0], found[part, k, 1])
-
-
-@_kernel
-def legendre_squares(worker, workers, cosine, sine, modes, squares):
-    """squares[r, m, l] = |coefficients[r, l, m]|² of :func:`legendre_analysis`, of m > 0 twice that, for ±m; else 0."""
-    wide_vectors()
-    rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
-    rings, roots = _rings_from_pole(cosine), _roots(degrees)
-    steps, of_modes, sums, found = _work_arrays(degrees, half)
-    for m in range(degrees):
-        _next_order(m, sine, rings)
-        if m % workers != worker:
-            continue
-        for row in range(0, rows, 2):
-            _analyze_order(m, modes[row : row + 2], rings, roots, steps, of_modes, sums, found)
-            for part in range(min(2, rows - row)):
-                for l in range(m):
-                    squares[row + part, m, l] = 0.0
-                for k in range(degrees - m):
-                    square = found[part, k, 0] ** 2 + found[part, k, 1] ** 2
-                    squares[row + part, m, m + k] = square if m == 0 else 2.0 * square
+                for l in range(degrees if len(squares) > 0 else 0):
+                    square = found[part, l - m, 0] ** 2 + found[part, l - m, 1] ** 2 if l >= m else 0.0
+                    squares[row + part, m, l] = square if m == 0 else 2.0 * square
 
 
 @_kernel
