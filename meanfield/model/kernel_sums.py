@@ -116,7 +116,7 @@ class ZonalRows:
 def _rounded(mean: Any, mesh: Mesh) -> Any:
     """Mean densities (...), that of a mass of 1 where they are it to rounding."""
     one = 1.0 / mesh.volume
-    if isinstance(mean, float):  # of one density on the host, in a tenth of the time
+    if isinstance(mean, float):  # of one density on the host: array code takes longer
         return np.float64(one if abs(mean - one) <= 1e-12 * one else mean)
     return np.where(np.abs(mean - one) <= 1e-12 * one, one, mean)
 

@@ -40,7 +40,7 @@ def uniform_share(excess: Floats, mass: Floats) -> Floats:
 
 def share_at(distance: Any, mass: Any) -> Any:
     """The same from Σ|excess|, both (...,)."""
-    if isinstance(distance, float):  # on the host, in a tenth of the time
+    if isinstance(distance, float):  # on the host: array code takes longer
         return 1.0 - min(distance / max(mass, TINY), 1.0) ** 2
     share: Floats = 1.0 - np.minimum(distance / np.maximum(mass, TINY), 1.0) ** 2
     return share

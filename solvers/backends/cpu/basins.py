@@ -27,7 +27,7 @@ def _is_higher(level, j, i):
 
 @kernel
 def sort_highest_first(order, count, level):
-    """Sort the first ``count`` cells in ``order`` by their level, the highest first (Shell's sort, by Ciura's gaps)."""
+    """Sort the first ``count`` cells in ``order``, the highest first (Shell's sort, by gaps that grow by 9/4)."""
     gap = 1
     while 9 * gap < 4 * count:
         gap = gap * 9 // 4 + 1
