@@ -3,7 +3,14 @@
 import numpy as np
 
 from .caching import compiled
-from .launching import index, kernel, share
+from .launching import index, inline, kernel, share
+
+
+@inline
+def _after_stage(start, value, rate, dt, weight):
+    """w + weight (start − w) with w = value + dt rate: written so that equal states stay equal to the last bit."""
+    w = value + dt * rate
+    return w + weight * (start - w)
 
 
 @compiled(apart=True, light=8)
@@ -14,8 +21,7 @@ def advance_first(worker, workers, values, rate, dt, weight, start, first):
     for i in range(begin, end):
         k = index(i)
         u = values[k]
-        w = u + dt * rate[k]
-        new = w + weight * (u - w)
+        new = _after_stage(u, u, rate[k], dt, weight)
         start[k], values[k], rate[k] = u, new, 0.0
         below += 1 if new < 0.0 else 0
     for i in range(begin, min(end, len(first))):
@@ -27,14 +33,13 @@ def advance_first(worker, workers, values, rate, dt, weight, start, first):
 def advance(worker, workers, start, values, rate, dt, weight):
     """values ← w + weight (start − w) with w = values + dt rate: one stage of a Shu–Osher scheme; rate ← 0.
 
-    Written so that equal states stay equal to the last bit. Returns 1 where any of the values is negative, else 0.
+    Returns 1 where any of the values is negative, else 0.
     """
     first, last = share(worker, workers, len(values))
     below = 0
     for i in range(first, last):
         k = index(i)
-        w = values[k] + dt * rate[k]
-        new = w + weight * (start[k] - w)
+        new = _after_stage(start[k], values[k], rate[k], dt, weight)
         values[k], rate[k] = new, 0.0
         below += 1 if new < 0.0 else 0
     return 1.0 if below > 0 else 0.0

@@ -1,0 +1,44 @@
+"""Stages of a step: the limit of each, and what a step leaves in its work arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvers.mesh.mesh import Floats
+from solvers.timestepping.equation import Equation, limit_positivity
+from solvers.timestepping.state import State
+from solvers.timestepping.steppers import STEPPERS
+
+START = np.array([0.5, 0.1, 2.0])
+
+
+def stepped(limit: object, name: str, dt: float = 0.2) -> tuple[Floats, list[Floats]]:
+    """Values after a step of u̇ = −1, and the work arrays: the start, the rate, what the first stage gives."""
+    equation = Equation([lambda t, u: -np.ones_like(u)], limit=limit)  # type: ignore[arg-type]
+    state, work = State(0.0, START.copy()), [np.full(3, np.nan) for _ in range(3)]
+    equation.prepare(0.0, state.values)
+    STEPPERS[name].step(equation, state, dt, tuple(work))
+    return state.values, work
+
+
+@pytest.mark.parametrize("name", STEPPERS)
+def test_each_stage_is_limited(name: str) -> None:
+    """By a limit of a user's own whatever the values are, and to ρ ≥ 0 where one is below."""
+    calls = list[Floats]()
+
+    def limit(values: Floats) -> None:
+        calls.append(values.copy())
+        np.maximum(values, 0.05, out=values)
+
+    values, (start, _, first) = stepped(limit, name)
+    assert len(calls) == len(STEPPERS[name].weights)
+    assert calls[0] == pytest.approx(START - 0.2)
+    assert first == pytest.approx([0.3, 0.05, 1.8])  # limited as well
+    assert values[1] >= 0.05
+    assert np.array_equal(start, START)
+    values, (start, _, first) = stepped(limit_positivity, name)
+    assert first == pytest.approx([0.3, 0.0, 1.8])
+    assert values[0] == pytest.approx(0.3)
+    assert values[1] >= 0.0
+    assert np.array_equal(start, START)
