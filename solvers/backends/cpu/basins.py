@@ -5,13 +5,10 @@ The neighbors of cell i are neighbors[start[i] : start[i + 1]].
 
 import numpy as np
 
-from .caching import compiled
 from .launching import index, inline, kernel, share
 
-helper = compiled(forceinline=True)  # by LLVM, which takes less time than Numba
 
-
-@inline
+@kernel
 def _root(parent, i):
     while parent[index(i)] != i:
         parent[index(i)] = parent[index(parent[index(i)])]
@@ -19,7 +16,7 @@ def _root(parent, i):
     return i
 
 
-@inline
+@kernel
 def _is_higher(level, j, i):
     """Whether cell j comes before cell i, of equal ones that of the lower number."""
     return level[index(j)] > level[index(i)] or (level[index(j)] == level[index(i)] and j < i)
@@ -44,7 +41,7 @@ def sort_highest_first(order, count, level):
         gap = gap * 4 // 9
 
 
-@kernel
+@inline
 def persistent_basins(level, contrast, start, neighbors, order, basin):
     """The peak (a cell) that each cell belongs to, (cells,): the one that it leads to by its highest neighbors.
 
@@ -94,7 +91,7 @@ def persistent_basins(level, contrast, start, neighbors, order, basin):
         basin[i] = _root(basin, i)
 
 
-@kernel
+@inline
 def sum_over_basins(basin, masses, points, number, basin_masses, centers):
     """Masses of the basins and their centers Σmx/|Σmx|, the heaviest first; sums are added in the order of the cells.
 
@@ -141,18 +138,6 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
     return count
 
 
-@helper
-def _smooth(volumes, start, neighbors, weights, values, masses, result):
-    """Averages by volume of each cell and its neighbors."""
-    for i in range(len(volumes)):
-        masses[index(i)] = values[index(i)] * volumes[index(i)]
-    for i in range(len(volumes)):
-        total = masses[index(i)]
-        for k in range(start[index(i)], start[index(i + 1)]):
-            total += masses[index(neighbors[index(k)])]
-        result[index(i)] = total / weights[index(i)]
-
-
 @kernel
 def clusters_of_rows(
     worker, workers, volumes, points, start, neighbors, rows, floor, contrast, number, cluster_masses, centers, counts
@@ -173,8 +158,16 @@ def clusters_of_rows(
             weights[i] += volumes[neighbors[k]]
     first, last = share(worker, workers, len(rows))
     for r in range(first, last):
-        _smooth(volumes, start, neighbors, weights, rows[r], masses, level)
-        _smooth(volumes, start, neighbors, weights, level, masses, level)
+        for i in range(cells):
+            masses[index(i)] = rows[r, index(i)] * volumes[index(i)]
+        for _ in range(2):  # averages by volume of each cell and its neighbors
+            for i in range(cells):
+                total = masses[index(i)]
+                for k in range(start[index(i)], start[index(i + 1)]):
+                    total += masses[index(neighbors[index(k)])]
+                level[index(i)] = total / weights[index(i)]
+            for i in range(cells):
+                masses[index(i)] = level[index(i)] * volumes[index(i)]
         lowest, highest = level[0] + floor, 0.0
         for i in range(cells):
             level[i] += floor
