@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..backends.cpu.rings.runs import SIDES
 from ..mesh.mesh import Floats, Mesh
 from ..mesh.rings import face_starts, faces_between
 
-SIDES = 6  # of a cell at most, as tables have room for
 RING_RTOL = 1e-12  # relative difference of cells of a ring that is rounding
 MIN_WEIGHT = 1e-9  # weight of a neighbor behind that is the rounding of 0
 
@@ -36,7 +36,7 @@ class RingGeometry:
 
 
 def is_of_rings(mesh: Mesh) -> bool:
-    """Whether a mesh is a sphere of rings whose cells are alike, numbered as `solvers.mesh.rings` does."""
+    """Whether a mesh is a sphere of rings of like cells, five sides at most, numbered as `solvers.mesh.rings` does."""
     if mesh.is_by_formula and mesh.manifold == "sphere":
         return True
     counts = mesh.ring_cells.astype(np.int64)
@@ -45,6 +45,8 @@ def is_of_rings(mesh: Mesh) -> bool:
     ratio = np.maximum(counts[:-1], counts[1:]) / np.minimum(counts[:-1], counts[1:])
     if not np.isin(ratio, (1, 2)).all() or face_starts(counts)[-1] != mesh.faces:
         return False
+    if (np.append(1, counts[:-1] // counts[1:]) + np.append(counts[1:] // counts[:-1], 1)).max() > SIDES - 2:
+        return False  # a cell has two sides on either circle
     mesh = mesh.on_host
     start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
     return (
@@ -135,7 +137,7 @@ def _rows(mesh: Mesh) -> np.ndarray:
 
 
 def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
-    """offsets, reach, slopes, tangents (n, 2, 6), stencils (n, 2, 6, 14), spans (n, 6), opposite (n, 6, 6).
+    """offsets, reach, slopes, tangents (n, 2, 5), stencils (n, 2, 5, 12), spans (n, 5), opposite (n, 5, 5).
 
     cells (n,) have ``count`` sides each. Vectors (n, sides, 3) are in R³, those in the plane (n, 2, sides).
     """
@@ -198,7 +200,7 @@ def _spans(d: Floats) -> Floats:
 
 
 def _opposite(d: Floats, spans: Floats) -> Floats:
-    """(6, 6) weights of each side's opposite: −d_k = Σ_m w_km d_m, of two consecutive neighbors."""
+    """(5, 5) weights of each side's opposite: −d_k = Σ_m w_km d_m, of two consecutive neighbors."""
     weights, count = np.zeros((SIDES, SIDES)), d.shape[1]
     cross = np.outer(d[0], d[1]) - np.outer(d[1], d[0])  # d_k × d_m = d_m × −d_k
     first, second = -np.roll(cross, -1, axis=1) * spans, cross * spans

@@ -134,3 +134,15 @@ def test_cells_unlike_the_others_of_their_ring_are_found(name):
     array = getattr(mesh, name)
     assert not is_of_rings(replace(mesh, **{name: moved(array, 20, 1 if array.dtype.kind == "i" else 1e-6)}))
     assert not is_of_rings(replace(mesh, manifold="surface"))
+
+
+def test_rings_between_finer_ones_are_cells_like_any_others(monkeypatch):
+    """Whose cells have six sides, more than the kernels of rings have room for."""
+    counts = np.array([4, 8, 16, 32, 16, 32, 32, 16, 8, 4])
+    monkeypatch.setattr("solvers.mesh.mesh.cells_of_rings", lambda rings: counts)
+    mesh = replace(sphere(10))  # of arrays
+    check_mesh(mesh)
+    assert not is_of_rings(mesh)
+    dt, found = rates(mesh, np.ones(mesh.cells), tangent(mesh, 0))
+    assert dt > 0
+    assert np.isfinite(found).all()

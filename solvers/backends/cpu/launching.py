@@ -226,3 +226,9 @@ def put(scattered, place, amount):
 def scratch(shape):
     """Numbers of a worker's own in float64, not filled; the shape is written out where this is called."""
     return np.empty(shape, np.float64)
+
+
+@inline
+def rows_of_run():
+    """Such numbers for up to 80 cells at a time, a row of each kind of number; for one cell on a device."""
+    return np.empty((26, 80), np.float64)

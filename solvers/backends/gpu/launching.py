@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float64
 
-from ..cpu.launching import put, scratch, share
+from ..cpu.launching import put, rows_of_run, scratch, share
 from .arrays import SIMULATED, empty
 
 WORKERS = 1  # host threads for what runs beside the kernels
@@ -56,6 +56,8 @@ def _on_device(value: Any) -> Any:
         return import_module(".scalars", __package__)
     if not SIMULATED and value is scratch:
         return _own_memory()
+    if not SIMULATED and value is rows_of_run:
+        return _own_rows()
     return translated(value) if hasattr(value, "py_func") else value
 
 
@@ -84,6 +86,13 @@ def _share(worker, workers, items):
 def _own_memory() -> Callable[..., Any]:
     """:func:`solvers.backends.cpu.launching.scratch` on the device: memory of the thread that calls."""
     memory: Callable[..., Any] = cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
+    return memory
+
+
+@cache
+def _own_rows() -> Callable[..., Any]:
+    """:func:`solvers.backends.cpu.launching.rows_of_run` on the device, where a thread visits a cell."""
+    memory: Callable[..., Any] = cuda.jit(lambda: cuda.local.array((26, 1), float64), device=True, inline="always")
     return memory
 
 

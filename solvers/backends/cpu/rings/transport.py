@@ -4,16 +4,17 @@ All cells of a ring are alike, so their geometry is numbers per ring, in the pla
 of one kind of cell, or of two, by turns, where a neighboring ring has half as many. Sides and rows are those of
 :mod:`solvers.backends.cpu.rings.sides`.
 
-slopes     (kinds, 2, 6) the weights of a least-squares gradient: ∂_p u, ∂_q u = Σ_k slopes[:, k] (u_k − u)
-offsets, reach, tangents   (kinds, 2, 6) of each side: the neighbor's center, the face's center, the face's tangent
-stencils   (2, kinds, 6, 14) weights of the velocity (east, north) of each neighbor, and last of the cell itself, in
+slopes     (kinds, 2, 5) the weights of a least-squares gradient: ∂_p u, ∂_q u = Σ_k slopes[:, k] (u_k − u)
+offsets, reach, tangents   (kinds, 2, 5) of each side: the neighbor's center, the face's center, the face's tangent
+stencils   (2, kinds, 5, 12) weights of the velocity (east, north) of each neighbor, and last of the cell itself, in
            the flux through a side, and in half the correction of a product's mean for each slope of the density
-spans      (kinds, 6) 1 over the area that a neighbor's offset and the next one's span
-opposite   (kinds, 6, 6) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbors at most
+spans      (kinds, 5) 1 over the area that a neighbor's offset and the next one's span
+opposite   (kinds, 5, 5) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbors at most
 """
 
-from ..launching import index, scratch
+from ..launching import index, rows_of_run
 from ..transport import blending_weight, smoothness_indicator
+from .runs import cells_of_run, first_of_kind, outgoing_flux_of_run, reconstruct_run, upwind
 from .sides import (
     COUNT,
     FACE_NORTH,
@@ -24,18 +25,14 @@ from .sides import (
     KIND,
     KINDS,
     NORTH,
-    NORTH_FACES,
     REGULAR,
     SOUTH,
-    SOUTH_FACES,
     START,
     cells_of_part,
     helper,
     part_of,
     ring_of,
-    ring_of_side,
     row_kernel,
-    side_of,
 )
 
 FREE = 1e300  # a mass that limits nothing
@@ -61,7 +58,7 @@ def local_components(worker, workers, begin, end, rows, sine, cosine, centers, v
 @helper
 def _stencil(c, k, a, b, ae, be, an, bn, aw, bw, as_, bs):
     """Σ of a stencil's weights times the velocities of a cell and its neighbors east, north, west, south."""
-    sides = (c[k, 12] * a + c[k, 13] * b) + (c[k, 0] * ae + c[k, 1] * be) + (c[k, 4] * aw + c[k, 5] * bw)
+    sides = (c[k, 10] * a + c[k, 11] * b) + (c[k, 0] * ae + c[k, 1] * be) + (c[k, 4] * aw + c[k, 5] * bw)
     return sides + (c[k, 2] * an + c[k, 3] * bn) + (c[k, 6] * as_ + c[k, 7] * bs)
 
 
@@ -78,7 +75,7 @@ def reconstruct_on_rings(
     flux, smooth, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
-    neighbors, neighbors_east, neighbors_north = scratch(8), scratch(8), scratch(8)  # of a cell's neighbors
+    around = rows_of_run()
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -117,37 +114,16 @@ def reconstruct_on_rings(
                     sent[1, w] = _stencil(b, 2, u, v, ue, ve, un, vn, uw, vw, us, vs) * (p * t[0, 2] + q * t[1, 2])
                     sent[0, fs] = _stencil(b, 3, u, v, ue, ve, un, vn, uw, vw, us, vs) * (p * t[0, 3] + q * t[1, 3])
         else:
-            sides = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
-            for i in range(first, stop):
-                k_of = kind + (i - start) % row[KINDS]
-                p, q, worst = 0.0, 0.0, 0.0
-                for k in range(sides):
-                    _, _, _, j = side_of(k, i - start, row)
-                    neighbors[k], neighbors_east[k], neighbors_north[k] = density[j], east[j], north[j]
-                    p += slopes[k_of, 0, k] * (neighbors[k] - density[i])
-                    q += slopes[k_of, 1, k] * (neighbors[k] - density[i])
-                for k in range(sides):
-                    predicted = density[i] + p * offsets[k_of, 0, k] + q * offsets[k_of, 1, k]
-                    worst = max(worst, smoothness_indicator(density[i], neighbors[k], predicted))
-                smooth[i] = blending_weight(worst, low, high) if density[i] > occupied[0] else 0.0
-                for k in range(sides):
-                    plane, face, place, _ = side_of(k, i - start, row)
-                    through = stencils[0, k_of, k, 12] * east[i] + stencils[0, k_of, k, 13] * north[i]
-                    bend = stencils[1, k_of, k, 12] * east[i] + stencils[1, k_of, k, 13] * north[i]
-                    for m in range(sides):
-                        u, v = neighbors_east[m], neighbors_north[m]
-                        through += stencils[0, k_of, k, 2 * m] * u + stencils[0, k_of, k, 2 * m + 1] * v
-                        bend += stencils[1, k_of, k, 2 * m] * u + stencils[1, k_of, k, 2 * m + 1] * v
-                    flux[plane, place] = through
-                    sent[plane, face] = bend * (p * tangents[k_of, 0, k] + q * tangents[k_of, 1, k])
+            for k in range(row[KINDS]):
+                i = first_of_kind(k, first, row)
+                while i < stop:
+                    cells = cells_of_run(i, stop, row, around)
+                    reconstruct_run(
+                        i, cells, kind + k, row, slopes, offsets, tangents, stencils, density, east, north, low, high,
+                        occupied, flux, smooth, sent, around,
+                    )  # fmt: skip
+                    i += cells * row[KINDS]
         first, r = stop, r + 1
-
-
-@helper
-def _upwind(own, other, value):
-    """(A u·n)⁺ ρ_f, of what both cells of a side find for A u·n; NaN passed on."""
-    through = 0.5 * (own - other)
-    return 0.0 if through <= 0.0 else through * max(value, 0.0)
 
 
 @row_kernel
@@ -156,8 +132,7 @@ def outgoing_flux_on_rings(
     smooth, occupied, sent,
 ):  # fmt: skip
     """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
-    neighbor_masses = scratch(8)
-    unresolved = scratch(8)  # of each side of a cell
+    around = rows_of_run()
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -188,10 +163,10 @@ def outgoing_flux_on_rings(
                     q = _slope(s, 1, center, at_e, at_n, at_w, at_s)
                     res_e, res_n = min(smooth[i], smooth[e]), min(smooth[i], smooth[n])
                     res_w, res_s = min(smooth[i], smooth[w]), min(smooth[i], smooth[m])
-                    up_e = _upwind(flux[0, ge], flux[1, ge], center + p * f[0, 0] + q * f[1, 0])
-                    up_n = _upwind(flux[1, gn], flux[0, gn], center + p * f[0, 1] + q * f[1, 1])
-                    up_w = _upwind(flux[1, gw], flux[0, gw], center + p * f[0, 2] + q * f[1, 2])
-                    up_s = _upwind(flux[0, gs], flux[1, gs], center + p * f[0, 3] + q * f[1, 3])
+                    up_e = upwind(flux[0, ge], flux[1, ge], center + p * f[0, 0] + q * f[1, 0])
+                    up_n = upwind(flux[1, gn], flux[0, gn], center + p * f[0, 1] + q * f[1, 1])
+                    up_w = upwind(flux[1, gw], flux[0, gw], center + p * f[0, 2] + q * f[1, 2])
+                    up_s = upwind(flux[0, gs], flux[1, gs], center + p * f[0, 3] + q * f[1, 3])
 
                     u, v = east[i], north[i]
                     ce, cn = d[0, 0] * v - d[1, 0] * u, d[0, 1] * v - d[1, 1] * u
@@ -223,40 +198,13 @@ def outgoing_flux_on_rings(
                     sent[1, w] = res_w * (sent[1, w] + up_w) + (1.0 - res_w) * lump_w
                     sent[0, fs] = res_s * (sent[0, fs] + up_s) + (1.0 - res_s) * lump_s
         else:
-            sides = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
-            for i in range(first, stop):
-                j, k_of, center = i - start, kind + (i - start) % row[KINDS], density[i]
-                p, q, mass = 0.0, 0.0, center * volumes[r]
-                for k in range(sides):
-                    _, _, _, neighbor = side_of(k, j, row)
-                    neighbor_masses[k] = density[neighbor] * volumes[ring_of_side(k, r, row)]
-                    unresolved[k] = 1.0 - min(smooth[i], smooth[neighbor])
-                    p += slopes[k_of, 0, k] * (density[neighbor] - center)
-                    q += slopes[k_of, 1, k] * (density[neighbor] - center)
-                for k in range(sides):
-                    plane, face, place, _ = side_of(k, j, row)
-                    value = center + p * reach[k_of, 0, k] + q * reach[k_of, 1, k]
-                    through = _upwind(flux[plane, place], flux[1 - plane, place], value)
-                    sent[plane, face] = (1.0 - unresolved[k]) * (sent[plane, face] + through)
-                for k in range(sides):  # unresolved cells between neighbor k and the next
-                    after = k + 1 if k + 1 < sides else 0
-                    across = offsets[k_of, 0, k] * north[i] - offsets[k_of, 1, k] * east[i]
-                    beyond = offsets[k_of, 0, after] * north[i] - offsets[k_of, 1, after] * east[i]
-                    if (across >= 0.0 and beyond >= 0.0) or across < 0.0:
-                        continue
-                    for step in range(2):
-                        way = after if step else k
-                        to = mass * spans[k_of, k] * (across if step else -beyond)
-                        if to != 0.0:
-                            behind = mass
-                            for m in range(sides):
-                                weight = opposite[k_of, way, m]
-                                if weight > 0.0:
-                                    behind = min(behind, neighbor_masses[m] / weight)
-                            pull = 0.5 * behind / mass * to if center > occupied[0] else 0.0
-                            for m in range(sides):
-                                part = -pull * opposite[k_of, way, m] + (to - pull if m == way else 0.0)
-                                if part != 0.0 and unresolved[m] > 0.0:
-                                    plane, face, _, _ = side_of(m, j, row)
-                                    sent[plane, face] += unresolved[m] * part
+            for k in range(row[KINDS]):
+                i = first_of_kind(k, first, row)
+                while i < stop:
+                    cells = cells_of_run(i, stop, row, around)
+                    outgoing_flux_of_run(
+                        i, cells, kind + k, r, row, volumes, slopes, offsets, reach, spans, opposite, density, east,
+                        north, flux, smooth, occupied, sent, around,
+                    )  # fmt: skip
+                    i += cells * row[KINDS]
         first, r = stop, r + 1
