@@ -7,13 +7,18 @@ they are, and deflate, which would look for repetitions there, has the others al
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 NOISE = 7.5  # bits of information in a byte from which deflate saves nothing worth its time
-BLOCK = 1 << 16  # words at a time: few enough for the cache, and for a weighted sum within 64 bits
+LONGEST = 0xFFFF  # bytes of a stored block
+SAMPLE = 2048  # bytes by which it is judged what the others are like
+BLOCK = 1 << 13  # words at a time: few enough for the cache, and for weighted sums that are exact in float64
+
+WEIGHTS = np.arange(BLOCK, 0.0, -1.0)
 
 
 def filtered(values: NDArray[np.float64]) -> bytes:
@@ -27,11 +32,22 @@ def deflated(planes: Bytes) -> bytes:
     """A zlib stream (RFC 1950) of all bytes of ``planes`` (planes, bytes), those of noise stored (RFC 1951, 3.2.4)."""
     parts = [b"\x78\x01"]
     for k, plane in enumerate(planes):
-        level = 0 if information(plane) > NOISE else 1
-        stream = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
-        end = zlib.Z_FINISH if k == len(planes) - 1 else zlib.Z_SYNC_FLUSH
-        parts += [stream.compress(plane), stream.flush(end)]
+        is_last = k == len(planes) - 1
+        if information(plane[:: max(len(plane) // SAMPLE, 1)]) > NOISE:
+            parts += _stored(plane, is_last)
+        else:
+            stream = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
+            parts += [stream.compress(plane), stream.flush(zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH)]
     return b"".join([*parts, zlib.adler32(planes.data).to_bytes(4, "big")])
+
+
+def _stored(data: Bytes, is_last: bool) -> Iterator[bytes]:
+    """Blocks of bytes as they are, where a stream is between two bytes."""
+    for first in range(0, len(data), LONGEST):
+        block = data[first : first + LONGEST]
+        ends, size = is_last and first + LONGEST >= len(data), len(block)
+        yield bytes([ends]) + size.to_bytes(2, "little") + (size ^ LONGEST).to_bytes(2, "little")
+        yield block.tobytes()
 
 
 def information(data: Bytes) -> float:
@@ -46,8 +62,8 @@ def fletcher32(data: bytes) -> int:
     words = np.frombuffer(data + b"\0" * (len(data) % 2), ">u2")
     total, weighted = 0, 0
     for first in range(0, len(words), BLOCK):
-        block = words[first : first + BLOCK].astype(np.uint64)
-        weighted += len(block) * total + int(block @ np.arange(len(block), 0, -1, dtype=np.uint64))
+        block = words[first : first + BLOCK].astype(np.float64)
+        weighted += len(block) * total + int(block @ WEIGHTS[-len(block) :])
         total += int(block.sum())
     return _folded(weighted) << 16 | _folded(total)
 

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from solvers.io.chunks import BLOCK, deflated, filtered, fletcher32
+from solvers.io.chunks import BLOCK, LONGEST, deflated, filtered, fletcher32
 from solvers.io.series import Series
 
 rng = np.random.default_rng(5)
@@ -20,7 +20,8 @@ VALUES = {
     "mostly zeros": np.where(np.arange(4001) % 97 == 0, rng.random(4001), 0.0),
     "every kind": np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -1e308, 1.0]),
     "one": np.array([np.pi]),
-    "larger than a block": rng.random(BLOCK),
+    "larger than a block": rng.random(LONGEST + 10),
+    "noise in every byte": np.frombuffer(rng.bytes(8 * LONGEST)),
     "of several dimensions": rng.random((70, 3)),
 }
 
