@@ -97,7 +97,7 @@ def test_a_signal_within_a_long_diagnostic_gives_it_up(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not only those after it: it would be the only one, and its sample would be written."""
-    changes = [*TOKENS, "domain.dimension=5", f'output.diagnostics=["{name}"]']
+    changes = [*TOKENS, "domain.count=40", "domain.dimension=5", f'output.diagnostics=["{name}"]']
     case, path, whole = load("tokens_high_dimension", changes), "a.h5", "b.h5"
     function, times = resolve_name(LONG[name]), [0]
 

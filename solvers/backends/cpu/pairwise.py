@@ -4,12 +4,13 @@ import numpy as np
 
 from .caching import compiled
 from .exponential import CONTRACT, exponential
-from .launching import index, inline, kernel
+from .launching import index, inline
 from .product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
 
 PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half of a core's fastest cache
 _TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
 PAIR_ROWS, PAIR_BYTES = TILE_ROWS, TILE_BYTES
+_PARTS = 4  # of the sums of bins, a power of two: one need not wait for the one before
 
 _kernel = compiled(fastmath=CONTRACT)
 
@@ -115,21 +116,33 @@ def _bin_of(z, edges, slots):
     return found
 
 
-@kernel
-def bin_pairs(cosines, masses, edges, slots, sums):
-    """Add 2 m_i m_j to the bin of z_ij for all j > i, and m_i² to that of z_ii, of the first points i = 0, 1, ….
+@_kernel
+def bin_pairs(points, tiles, first, last, masses, edges, slots, sums):
+    """Add 2 m_i m_j to the bin of z_ij = ⟨x_i, x_j⟩ for all i < j, and m_j² to that of z_jj, of j in some tiles.
 
-    cosines   (rows, n) z_ij of the first points with all
-    masses    (n,)
+    points    (n, d) x, n a multiple of PAIR_ROWS
+    tiles     (tiles, d, lanes) the same, n or more, PAIR_BYTES / 8 to a tile; the pairs of j in tiles ``first`` to
+              ``last`` are added
+    masses    (n,) or more: 0 where a point is none
     edges     (bins + 1,) of the bins, increasing; what lies beyond the first or the last is in the bin beside it
     slots     (slots,) the highest bin that equal parts of [−1, 1] reach into
     sums      (2, bins) of the pairs of two, and of the points with themselves
     """
-    parts = np.empty((2, sums.shape[1]))  # of every other j: a sum need not wait for the one before
-    for i in range(len(cosines)):
-        parts[:] = 0.0
-        for j in range(i + 1, cosines.shape[1]):
-            parts[index(j & 1), index(_bin_of(cosines[i, index(j)], edges, slots))] += masses[index(j)]
-        for b in range(sums.shape[1]):
-            sums[0, b] += 2.0 * masses[i] * (parts[0, b] + parts[1, b])
-        sums[1, _bin_of(cosines[i, i], edges, slots)] += masses[i] * masses[i]
+    wide_vectors()
+    lanes, bins = tiles.shape[2], sums.shape[1]
+    cosines, parts = np.empty((PAIR_ROWS, lanes)), np.zeros((_PARTS, bins))
+    for tile in range(first, last):
+        begin = tile * lanes
+        for start in range(0, min(begin + lanes, len(points)), PAIR_ROWS):
+            tile_product(points, start, tiles[tile], points.shape[1], cosines, PAIR_ROWS)
+            for row in range(PAIR_ROWS):
+                own = start + row - begin  # the point's place in the tile, if it is in there
+                mass = masses[start + row]
+                for k in range(max(own + 1, 0), lanes):
+                    place = index(_bin_of(cosines[row, index(k)], edges, slots))
+                    parts[index(k & (_PARTS - 1)), place] += mass * masses[index(begin + k)]
+                if 0 <= own < lanes:
+                    sums[1, _bin_of(cosines[row, own], edges, slots)] += mass * mass
+    for b in range(bins):
+        for part in range(_PARTS):
+            sums[0, b] += 2.0 * parts[part, b]
