@@ -37,6 +37,9 @@ class Spread:
     def __add__(self, other: Spread) -> Spread:
         return Spread(self.median + other.median, self.low + other.low, self.high + other.high)
 
+    def __rsub__(self, number: float) -> Spread:
+        return Spread(number - self.median, number - self.high, number - self.low)
+
     def __truediv__(self, other: Spread | float) -> Spread:
         if not isinstance(other, Spread):
             return self * (1 / other)

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measure
-from benchmarks.measure import Figure, Spread
+from benchmarks.measure import Figure, Spread, both_timed
 from meanfield.case.case import Case
 from meanfield.case.load import load
-from meanfield.diagnostics.table import Diagnostics
-from meanfield.running import run
+from meanfield.running import run, run_in_memory
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import RunFile
 
@@ -25,28 +24,33 @@ WRITING: Parts = [
     (RunFile, ("write_snapshot", "write_sample", "write_samples", "flush", "sync", "update", "close")),
     (Checkpoints, ("write",)),
 ]
-DIAGNOSTICS: Parts = [(Diagnostics, ("values",))]
+BARE = ("output.samples=1", "output.snapshots=1")  # a run that is hardly looked at
 
 
 def writing(
     rings: int = RINGS, snapshots: int = SNAPSHOTS, end: float = END, changes_of_main: Sequence[str] = ()
 ) -> list[Figure]:
-    """Share of a whole run, by the wall, that is spent in writing, and in diagnostics; bytes of its file."""
+    """Share of a whole run, by the wall, that is spent in writing; bytes of its file; what writing and diagnostics add.
+
+    As a thread may find diagnostics beside the steps, what they and writing add is the time of a step in a run with
+    them less that in one without, taken in turn. Steps that are there for snapshots to be met count as steps.
+    """
     changes = [f"domain.resolution={rings}", f"time.end={end}", f"output.snapshots={snapshots}"]
     case = load("metastable_sphere", changes)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run.h5")
         shares = [_share(case, path, WRITING) for _ in range(measure.REPEATS)]
         size = os.path.getsize(path)
-        main_job = load("metastable_sphere", changes_of_main)
-        of_main = [_share(main_job, path, [*WRITING, *DIAGNOSTICS]) for _ in range(measure.REPEATS)]
+        looked_at, bare = (load("metastable_sphere", [*changes_of_main, *more]) for more in ((), BARE))
+        whole, alone = both_timed(lambda: run(looked_at, path, overwrite=True), lambda: run(bare, path, overwrite=True))
+        steps, of_bare = (run_in_memory(each).checkpoint[1]["steps"] for each in (looked_at, bare))
     name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
     return [
         Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=3.0),
         Figure(f"writing, {name}: file for 1000 such", 1000 * size / (snapshots + 1) / 1e6, "MB", most=250.0),
         Figure.of(
             "writing and diagnostics, README's main job: of the run's time",
-            100 * Spread.of(of_main),
+            100 * (1 - alone / of_bare / (whole / steps)),
             "%",
             most=3.0,
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Protocol, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
+from meanfield.runtime.beside import Begun, thread_beside
 from meanfield.runtime.messages import counted
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.remaining import RemainingTime
@@ -30,6 +32,7 @@ MAX_SAMPLES = 64  # whose diagnostics are found together
 MAX_NUMBERS = 70_000  # of their states, half a megabyte: they stay in a core's caches
 MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
 MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
+Samples = list[tuple[float, Floats]]  # time and state of each
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
 
@@ -92,8 +95,10 @@ class Record:
         self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
-        self._waiting: list[tuple[float, Floats]] = []  # samples without diagnostics yet: time, state
+        self._waiting: Samples = []  # without diagnostics yet
         self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
+        self._thread = thread_beside(start.state.values.size) if diagnostics.in_kernels else None
+        self._begun: tuple[Samples, Begun[dict[str, Floats]]] | None = None  # those before them, and their diagnostics
         self._sampled, self._sample_cost = self._began, math.inf  # time of the last diagnostics; seconds of a sample
         self.observers = (
             Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
@@ -161,6 +166,10 @@ class Record:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Close the file with why the run has stopped; where it cannot be written that is left to the file."""
         self.progress.__exit__()
+        with nullcontext() if self._thread is None else self._thread:
+            self._close_after(error)
+
+    def _close_after(self, error: BaseException | None) -> None:
         if error is None:
             self.close("finished", self._watch.message)
         elif isinstance(error, NonFinite):
@@ -199,24 +208,38 @@ class Record:
 
     def _write_samples_if_due(self) -> None:
         if len(self._waiting) >= self._max_waiting or clock.monotonic() - self._sampled > MAX_WAIT:
-            self._write_samples()
+            self._begin_samples()
+        if self._begun is not None and self._begun[1].is_ready:
+            self._finish_samples()
 
     def _write_samples(self) -> None:
         """Find and write the diagnostics of the samples that wait."""
-        if not self._waiting:
+        self._begin_samples()
+        self._finish_samples()
+
+    def _begin_samples(self) -> None:
+        """Begin with the diagnostics of the samples that wait, once those of the samples before are written."""
+        self._finish_samples()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            times, states = [time for time, _ in waiting], [density for _, density in waiting]
+            self._begun = waiting, Begun(partial(self._diagnostics.of_states, times, states), self._thread)
+        self._sampled = clock.monotonic()
+
+    def _finish_samples(self) -> None:
+        """Write the diagnostics that were begun."""
+        if self._begun is None:
             return
-        waiting, self._waiting, began = self._waiting, [], clock.monotonic()
-        times, states = [time for time, _ in waiting], [density for _, density in waiting]
+        (samples, begun), self._begun = self._begun, None
         try:
-            rows = self._diagnostics.of_states(times, states)
+            rows = begun.found()
         except Exception:  # raised again at the sample that it is of, once those before are written
-            for time, density in waiting:
+            for time, density in samples:
                 self._keep_sample(time, density, self._diagnostics(time, density))
         else:
-            self._file.write_samples(times, rows)
+            self._file.write_samples([time for time, _ in samples], rows)
             self._show_clusters({name: row[-1] for name, row in rows.items()})
-        self._sampled = clock.monotonic()
-        self._sample_cost = (self._sampled - began) / len(waiting)
+        self._sample_cost = begun.seconds / len(samples)
 
     def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
         """Write a sample, and show it to callbacks and stop conditions."""

@@ -157,7 +157,7 @@ def test_writing_figures():
     share, size, both = (figure.value for figure in figures)
     assert 0 < share < 100
     assert 1e-3 < size < 1e3
-    assert 0 < both < 100
+    assert both < 100  # what is added to a run of milliseconds may be less than what the machine does beside it
     assert writing.RunFile.write_snapshot is before
 
 

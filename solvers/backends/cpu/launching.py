@@ -163,6 +163,7 @@ class _Crew:
 
 
 _crew = cache(_Crew)
+_here = threading.local()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_crew.cache_clear)  # a child has none of its parent's threads
 
@@ -170,6 +171,11 @@ if hasattr(os, "register_at_fork"):
 def workers_for(work: int, light: int = 1) -> int:
     """The number of workers that share so many items, of which ``light`` take as long as one of most kernels."""
     return max(1, min(WORKERS, work // (light * SHARE)))
+
+
+def use_one_core() -> None:
+    """Kernels that this thread launches have one worker from now on: the other cores are not for them."""
+    _here.is_alone = True
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
@@ -180,7 +186,7 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     """
     light = getattr(kernel, "light", 1)
     # most launches of a small mesh need no count
-    if work < 2 * light * SHARE or (workers := workers_for(work, light)) == 1:
+    if work < 2 * light * SHARE or (workers := workers_for(work, light)) == 1 or hasattr(_here, "is_alone"):
         return [kernel(0, 1, *arguments)]
     crew = _crew()
     if crew.at_work.acquire(blocking=False):
