@@ -62,8 +62,10 @@ class Equation:
         """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
         with Unchanged(values):
             steps = [term.prepare(time, values) for term in self.terms]
-            finite = np.where(self._is_finite(values), np.inf, np.nan)
-        return reduce(np.minimum, steps, finite)
+            is_finite = self._is_finite(values)
+        on_host = isinstance(is_finite, np.bool_)  # where array code takes longer
+        longest: Step = (np.inf if is_finite else np.nan) if on_host else np.where(is_finite, np.inf, np.nan)
+        return reduce(np.minimum, steps, longest)
 
     def _is_finite(self, values: Floats) -> Any:
         """Whether no value is NaN or ∞; of one field, by its mass, which terms have asked for."""

@@ -9,6 +9,8 @@ from meanfield.analysis.stability_report import critical_noise_of, report
 from meanfield.case.load import load
 from meanfield.model.errors import ArgumentError
 from meanfield.model.linear_stability import (
+    MAX_DENSITY,
+    below_twice_the_mean,
     continuous_up_to,
     critical_noise,
     expected_clusters_from_tokens,
@@ -16,6 +18,7 @@ from meanfield.model.linear_stability import (
     transition_coefficient,
 )
 from meanfield.model.metastability import equally_spaced_rates
+from solvers.mesh.mesh import circle
 
 DEGREES = np.arange(1, 9)
 
@@ -215,3 +218,15 @@ def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
         expected = f"normalization = '{normalization}': expected one of softmax, unnormalized"
         with pytest.raises(ArgumentError, match=expected):
             theory()
+
+
+def test_nearness_is_that_of_the_highest_cell_whichever_it_was_before():
+    """And a NaN, or more than twice the mean anywhere, is not near."""
+    mesh, random = circle(16), np.random.default_rng(2)
+    is_near, found = below_twice_the_mean(mesh), []
+    for k in range(200):
+        values = 1.0 + 0.2 * random.random(16)
+        values[random.integers(16)] = (1.5, 4.0, np.nan)[k % 3 if k < 150 else 0]
+        found.append(is_near(values))
+        assert found[-1] == bool(values.max() < MAX_DENSITY * (values @ mesh.volumes) / mesh.volume)
+    assert 0 < sum(found) < 200
