@@ -70,7 +70,6 @@ class RingSums:
         tables = [_waves(int(count), int(points), degree) for count, points in zip(kinds, _points(kinds), strict=True)]
         starts = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
         self._tables = self._points, np.concatenate(tables), starts[which]
-        self._modes = np.empty((4, *self._shape))
         self._work = int(_products(counts, degree) @ counts) // PRODUCTS
         self._analysis_work = int(_products(counts, np.minimum(degree, counts // 2)) @ counts) // PRODUCTS
 
@@ -91,12 +90,12 @@ class RingSums:
             values = values.copy()  # what it is would be compiled for
         rows = values.reshape(-1, self.mesh.cells)
         level = np.zeros(len(rows)) if level is None else np.reshape(level, -1)
-        modes = self._modes if values.ndim == 1 else cpu.empty((len(rows), *self._modes.shape))
+        modes: Floats = cpu.empty((len(rows), 4, *self._shape))
         cpu.launch(
             sums.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
-            modes.reshape(-1, *self._modes.shape),
+            modes,
         )  # fmt: skip
-        return modes
+        return modes[0] if values.ndim == 1 else modes
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
         values: Floats = cpu.empty(self.mesh.cells, self.mesh.volumes.dtype)
@@ -178,17 +177,18 @@ class RingFFTs:
         self._over_sine = to_device(1.0 / mesh.ring_axis[0])
         self._mirror = to_device(np.arange(rings)[::-1][: (rings + 1) // 2].copy())
         self._blocks = list(_blocks(mesh))
-        self._modes = mesh.backend.empty((2, degree + 1, rings))
+        self._shape = 2, degree + 1, rings
 
     def analysis(self, masses: Floats) -> Floats:
         if masses.ndim > 1:
             return np.stack([self.analysis(row) for row in masses])
         backend, half = self.mesh.backend, len(self._mirror)
+        of_rings = backend.empty(self._shape)
         for block in self._blocks:
             rows = masses[block.start : block.stop].reshape(-1, block.cells)
             spectrum = backend.rfft(rows)
-            backend.launch(backend.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *self._modes)
-        north, south = self._modes[:, :, :half], self._modes[:, :, self._mirror]
+            backend.launch(backend.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *of_rings)
+        north, south = of_rings[:, :, :half], of_rings[:, :, self._mirror]
         if len(self._one) % 2:
             south[:, :, -1] = 0.0
         modes: Floats = np.concatenate([north + south, north - south])

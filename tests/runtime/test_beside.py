@@ -77,8 +77,20 @@ def files_equal(one: Path, other: Path) -> None:
         assert values.tobytes() == second.diagnostics[name].tobytes(), name
 
 
+OTHERS = {  # ways to a sample's velocity
+    "rows": [],
+    "matrices": ["attention.query=[[1, 0, 0], [0, 1.2, 0.1], [0, 0, 0.9]]"],
+    "causal": ['attention.mask="causal"', "domain.labels=2"],
+}
+
+
 @pytest.mark.usefixtures("with_idle_core")
-def test_a_run_has_the_same_numbers_with_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changes", OTHERS.values(), ids=OTHERS.keys())
+def test_a_run_has_the_same_numbers_with_a_thread(
+    changes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shares what moves the density with the steps, and none of their memory."""
+    case = load("metastable_sphere", [*CASE, *changes])
     threads, of_states = set[str](), DiagnosticsTogether.of_states
 
     def noting(self: DiagnosticsTogether, times: list[float], states: list[np.ndarray]) -> object:
@@ -86,11 +98,11 @@ def test_a_run_has_the_same_numbers_with_a_thread(tmp_path: Path, monkeypatch: p
         return of_states(self, times, states)
 
     monkeypatch.setattr(DiagnosticsTogether, "of_states", noting)
-    run(load("metastable_sphere", CASE), tmp_path / "a.h5", quiet=True)
+    run(case, tmp_path / "a.h5", quiet=True)
     assert threads == {"beside"}
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("beside")]  # it ends with the run
     monkeypatch.setattr("meanfield.runtime.recorder.thread_beside", lambda cells: None)
-    run(load("metastable_sphere", CASE), tmp_path / "b.h5", quiet=True)
+    run(case, tmp_path / "b.h5", quiet=True)
     assert threads == {"beside", threading.current_thread().name}
     files_equal(tmp_path / "a.h5", tmp_path / "b.h5")
 

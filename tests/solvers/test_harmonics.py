@@ -60,6 +60,17 @@ def test_synthesis_is_the_sum_over_harmonics(rings, along_rings, monkeypatch):
     assert error < 1e-11, f"synthesis is off by {error:.1e} at {rings} rings"  # sums of size 40 with 800 terms
 
 
+@pytest.mark.parametrize("along_rings", ALONG_RINGS)
+def test_modes_stay_when_others_are_found(along_rings):
+    """Two threads may use a transform at the same time."""
+    mesh = sphere(9)
+    transform, values = along_rings(mesh, 5), np.random.default_rng(1).random((2, mesh.cells))
+    found = transform.analysis(values[0])
+    before = found.copy()
+    transform.analysis(values[1])
+    assert np.array_equal(found, before)
+
+
 def test_synthesis_inverts_analysis_to_second_order():
     """Areas as weights integrate products of harmonics with errors O(h²), as cell averages do."""
     coefficients, errors = random_coefficients(6), []
