@@ -92,8 +92,10 @@ class Head:
             backend.launch(backend.apply_matrix, len(output), matrix, output)
         else:
             factor = factor * scale
-        if np.ndim(factor) or factor != 1.0:
-            output *= factor if isinstance(factor, float) or not np.ndim(factor) else factor[:, None]
+        if not (isinstance(factor, float) or np.ndim(factor) == 0):
+            output *= factor[:, None]
+        elif factor != 1.0:
+            output *= factor
         return output
 
 
@@ -127,7 +129,7 @@ def steepness(beta: float, head: Head) -> float:
 
 def multiple(matrix: Factor) -> float | None:
     """The number that multiplies the identity, None where a matrix is no multiple of it."""
-    if np.ndim(matrix) == 0:
+    if isinstance(matrix, float) or np.ndim(matrix) == 0:
         return float(matrix)
     square = np.asarray(matrix)
     scale = float(square[0, 0])

@@ -14,6 +14,8 @@ import numpy as np
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import Complexes, SphereHarmonics, require_harmonics
 
+ROOT_OF_AREA = float(np.sqrt(4 * np.pi))  # of the sphere: the coefficient of degree 0 of a density of 1
+
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
     """Multipliers of a smooth kernel K(z), z from −1 to 1, on S¹ or S² by quadrature, up to where they are rounding.
@@ -169,7 +171,7 @@ class SphereZonal:
 
     def _coefficients(self, density: Floats, uniform: Floats) -> Complexes:
         coefficients = self._harmonics.of_density(density, uniform)
-        coefficients[..., 0, 0] += np.sqrt(4 * np.pi) * uniform
+        coefficients[..., 0, 0] += ROOT_OF_AREA * uniform
         return coefficients
 
 
