@@ -163,8 +163,9 @@ def outgoing_flux_of_run(
     for k in range(sides):  # what neighbors m and n behind a cell send on
         m = _behind(o, k, 0)
         n = _behind(o, k, m + 1)
-        of_m, area_m = (o[k, m], volumes[ring_of_side(m, r, row)] / o[k, m]) if m < OWN else (0.0, area)
-        of_n, area_n = (o[k, n], volumes[ring_of_side(n, r, row)] / o[k, n]) if n < OWN else (0.0, area)
+        of_m, of_n = o[k, m] if m < OWN else 0.0, o[k, n] if n < OWN else 0.0
+        area_m = volumes[ring_of_side(m, r, row)] / of_m if m < OWN else area
+        area_n = volumes[ring_of_side(n, r, row)] / of_n if n < OWN else area
         for cell in range(count):
             v = index(cell)
             mass = rows[OWN, v] * area
