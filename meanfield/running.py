@@ -141,7 +141,8 @@ def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show:
 def _keep_freed_memory() -> None:
     """Let freed arrays up to KEPT bytes stay with the process, where they are used again without page faults.
 
-    glibc hands freed memory back to the system by default, but none of a size of which a block has been freed before.
+    glibc hands freed memory back to the system by default, but none of a size of which a block has been freed before;
+    where a variable such as MALLOC_TRIM_THRESHOLD_ says what it does, as for workers of dask, it does that.
     """
     np.empty(KEPT, np.uint8)
 
