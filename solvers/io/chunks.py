@@ -1,4 +1,4 @@
-"""Chunks of a file as HDF5's own filters make them (shuffle, gzip, Fletcher-32), in a fifth of the time.
+"""Chunks of a file as HDF5's own filters make them (shuffle, gzip, Fletcher-32), in a third to a sixth of the time.
 
 Of the eight bytes of a number those of the mantissa are mostly noise, which nothing makes smaller: they are stored as
 they are, and deflate, which would look for repetitions there, has the others alone. What results is an ordinary stream.
