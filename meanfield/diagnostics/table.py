@@ -56,13 +56,12 @@ class Diagnostics:
     table     of each name its entry
     lengths   of each dimension
     sample_of   (time, values of the state) → the sample that the functions take
+    in_kernels  whether most of the time is spent in kernels for the CPU, which leave Python to other threads
 
-    ``may_wait``: whether values depend on the state alone, not on when they are found. ``in_kernels``: whether most of
-    the time is spent in kernels for the CPU, which leave Python to other threads.
+    ``may_wait``: whether values depend on the state alone, not on when they are found.
     """
 
     may_wait = True
-    in_kernels = False
 
     def __init__(
         self,
@@ -70,8 +69,10 @@ class Diagnostics:
         table: Table,
         lengths: Mapping[str, int],
         sample_of: Callable[..., Any],
+        in_kernels: bool = False,
     ) -> None:
         self.names, self.table, self.lengths, self.sample_of = tuple(names), table, lengths, sample_of
+        self.in_kernels = in_kernels
 
     @property
     def columns(self) -> list[Column]:
@@ -108,7 +109,7 @@ class Diagnostics:
 
     def only(self, names: Sequence[str]) -> Self:
         """Those of some names."""
-        return type(self)(names, self.table, self.lengths, self.sample_of)
+        return type(self)(names, self.table, self.lengths, self.sample_of, self.in_kernels)
 
 
 class DiagnosticsTogether(Diagnostics):
@@ -116,17 +117,6 @@ class DiagnosticsTogether(Diagnostics):
 
     sample_of   (times (samples,), states (samples, ...)) → the samples that the functions take
     """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        table: Table,
-        lengths: Mapping[str, int],
-        sample_of: Callable[..., Any],
-        in_kernels: bool = False,
-    ) -> None:
-        super().__init__(names, table, lengths, sample_of)
-        self.in_kernels = in_kernels
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         found = self.values(self.sample_of([time], values[None]), going_on)
