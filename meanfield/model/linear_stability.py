@@ -155,7 +155,6 @@ class LinearRegime:
 
 def below_twice_the_mean(mesh: Mesh) -> Callable[[Floats], Near]:
     """Whether no cell of a density (cells) has MAX_DENSITY times the mean."""
-
     highest = 0  # the cell that was the highest when all were last looked at
 
     def is_near(values: Floats) -> Near:

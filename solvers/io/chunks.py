@@ -17,8 +17,7 @@ NOISE = 7.5  # bits of information in a byte from which deflate saves nothing wo
 LONGEST = 0xFFFF  # bytes of a stored block
 SAMPLE = 2048  # bytes by which it is judged what the others are like
 BLOCK = 1 << 13  # words at a time: few enough for the cache, and for weighted sums that are exact in float64
-
-WEIGHTS = np.arange(BLOCK, 0.0, -1.0)
+WEIGHTS = np.arange(BLOCK, 0.0, -1.0)  # of a block's words in the sum of its partial sums
 
 
 def filtered(values: NDArray[np.float64]) -> bytes:
