@@ -31,7 +31,7 @@ def startup() -> list[Figure]:
         help_text = Spread.of([command(["--help"]) for _ in range(measure.REPEATS)])
     return [
         Figure.of("start-up: meanfield --help", help_text, "s", most=0.3),
-        Figure.of("start-up: first run ever, compiling", first, "s", most=10.0),
+        Figure.of("start-up: first run ever, compiling", first, "s", most=20.0),
         Figure.of("start-up: the same run again", again, "s", most=0.8),
         Figure.of("README's main job, 8630 cells to t = 150: whole command", main_job, "s", most=7.0),
     ]

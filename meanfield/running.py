@@ -128,8 +128,7 @@ def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show:
         recorder.stop_when(lambda: bool(stop))
         with suppress(GivenUp):
             with recorder.compiling():
-                problem.compile_ahead()
-                for observer in recorder.observers:  # while another process may compile for `prepare`
+                for observer in recorder.observers:
                     observer.begin(state)
                 problem.prepare(state)
             integrate(state, problem.dynamics, end, recorder.observers, after_step, lambda: bool(stop))

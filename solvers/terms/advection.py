@@ -26,7 +26,7 @@ from .face_fluxes import FaceFluxes, StreamFunction
 from .limiters import Reconstruction, check_tangent
 from .mass import mass_of
 from .ring_geometry import is_of_rings
-from .ring_transport import RingTransport, compile_flux_ahead
+from .ring_transport import RingTransport
 from .term import Step
 
 Velocity = Callable[[float, Floats], Floats]
@@ -98,8 +98,6 @@ class Advection:
         self._fields: list[Advection] = []
         by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh)
         self._rings = RingTransport(mesh) if by_rings else None
-        if by_rings:
-            compile_flux_ahead(mesh)
         self._make_work_arrays()
 
     def _make_work_arrays(self) -> None:

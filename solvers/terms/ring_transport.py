@@ -8,13 +8,10 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ..backends import cpu
 from ..backends.cpu.launching import workers_for
 from ..backends.cpu.rings import bands
-from ..backends.cpu.rings.ahead import compile_ahead
-from ..mesh.mesh import Floats, Mesh, sphere
+from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
 
 
@@ -111,18 +108,3 @@ class RingTransport:
         backend.launch(
             backend.divergence_on_rings, mesh.cells, tables.rows, tables.volumes, sent, outflow, dt, rate
         )  # fmt: skip
-
-
-def compile_flux_ahead(mesh: Mesh) -> None:
-    """Begin to compile the flux in bands, the longest of all kernels, where a mesh will need it."""
-    if mesh.backend is cpu and mesh.volumes.dtype == np.float64:
-        compile_ahead(bands.flux_in_bands, find_any_rate)
-
-
-def find_any_rate() -> None:
-    """The flux in bands and its divergence, once, on the smallest sphere: arrays of the types that every run has."""
-    mesh = sphere(4)
-    density, outflow, sent = np.ones(mesh.cells), np.zeros(mesh.cells), np.zeros((2, mesh.faces))
-    transport = RingTransport(mesh)
-    transport.outgoing_flux(density, np.zeros((2, mesh.cells)), (0.05, 0.15), np.zeros(1), sent, outflow)
-    transport.add_divergence(sent, outflow, 1.0, np.zeros(mesh.cells))

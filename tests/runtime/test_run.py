@@ -10,7 +10,6 @@ import sys
 import threading
 import time as clock
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -26,7 +25,6 @@ from meanfield.figures.captions import state_in_words
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.remaining import RemainingTime
 from meanfield.runtime.segments import read_segments
-from meanfield.simulation import set_up
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import FileError, RunFile, read
 
@@ -551,21 +549,3 @@ def test_what_outgrows_its_mesh_is_stopped_and_said(tmp_path, capsys, manifold):
     assert 0.5 < file.times[-1] < 10
     assert file.diagnostics["escaped"][-1, -1] <= 1e-3  # what is kept is from before
     assert "exploded" in state_in_words(file, parse(str(file.attributes["case"])))
-
-
-def test_first_sample_is_found_while_kernels_are_compiled_elsewhere(tmp_path):
-    """After another process could begin with them, and before this one needs them."""
-    case, order = parse(CASE, ["time.end=0.1"]), []
-    problem = set_up(case)
-
-    def noted(name, function):
-        def call(*arguments):
-            order.append(name)
-            return function(*arguments)
-
-        return call
-
-    names = ("compile_ahead", "prepare")
-    problem = replace(problem, **{name: noted(name, getattr(problem, name)) for name in names})
-    run(case, tmp_path / "run.h5", problem=problem, callbacks=[lambda moment: order.append("sample")])
-    assert order[:3] == ["compile_ahead", "sample", "prepare"]

@@ -18,7 +18,6 @@ from numba.core.dispatcher import Dispatcher
 from solvers.backends import cpu
 from solvers.backends.cpu import caching
 from solvers.backends.cpu.caching import LockedCache, LockedFiles
-from solvers.backends.cpu.launching import WORKERS
 
 
 def files(folder: Path, stamp: str = "source") -> LockedFiles:
@@ -151,41 +150,6 @@ def test_one_that_is_suspended_is_not_waited_for(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(caching, "LONGEST_WAIT", 0.05)
     with LockedCache(function_to_compile).alone(), LockedCache(function_to_compile).alone():
         pass
-
-
-AHEAD = """
-import numpy as np
-from solvers.backends.cpu.rings import ahead
-from solvers.backends.cpu.rings.bands import flux_in_bands
-from solvers.backends.cpu.rings.divergence import divergence_on_rings
-from solvers.mesh.mesh import sphere
-from solvers.terms.advection import Advection
-from solvers.terms.ring_transport import RingTransport
-
-mesh = sphere(8)
-RingTransport(mesh)
-print(len(ahead._PROCESSES))
-velocity = np.zeros((mesh.cells, 3))
-advection = Advection(mesh, lambda time, density: velocity, nonnegative=True)
-print(len(ahead._PROCESSES))
-for process in ahead._PROCESSES:
-    process.wait()
-advection.prepare(0.0, np.ones(mesh.cells))
-advection.rate(0.1, np.zeros(mesh.cells))
-for kernel in (flux_in_bands, divergence_on_rings):
-    print(sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values()))
-"""
-
-
-@pytest.mark.skipif(WORKERS < 2, reason="on one core nothing is compiled ahead")
-def test_the_flux_on_a_sphere_is_compiled_by_another_process(tmp_path: Path) -> None:
-    """And its divergence, by one that starts no other itself, and whose code is that of the arrays of a run."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    for started in (1, 0):
-        shown = subprocess.run(
-            [sys.executable, "-c", AHEAD], env=environment, check=True, capture_output=True, text=True
-        ).stdout
-        assert shown.split() == ["0", str(started), "1", "0", "1", "0"]
 
 
 LOADING = """

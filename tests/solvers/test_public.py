@@ -1,9 +1,11 @@
 """Public names of solvers: all in dir() and help(), each with a docstring."""
 
 import inspect
+import os
 import pydoc
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +31,36 @@ def test_importing_solvers_costs_nothing():
     loaded = "import sys, solvers; print('numpy' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "False"
+
+
+CONSTRUCTING = """
+import os, sys
+from tests.support.public_objects import EQUATIONS, MESHES, Wind
+from solvers import Advection, sphere
+
+STARTED = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.exec", "os.system"}
+STARTED |= {"_thread.start_new_thread", "_thread.start_joinable_thread"}
+WRITING, cache, found, watching = os.O_WRONLY | os.O_RDWR | os.O_CREAT, os.environ["NUMBA_CACHE_DIR"], set(), True
+
+def noted(event, arguments):
+    if watching and event in STARTED:
+        found.add(event)
+    elif watching and event == "open" and arguments[2] & WRITING and not str(arguments[0]).startswith(cache):
+        found.add(str(arguments[0]))
+
+sys.addaudithook(noted)
+for make in (*MESHES.values(), *EQUATIONS.values()):
+    make()
+mesh = sphere(100)  # of so many cells that kernels would share them among threads
+Advection(mesh, Wind(mesh), nonnegative=True)
+watching = False
+print(sorted(found))
+"""
+
+
+def test_constructing_meshes_and_terms_starts_no_process_no_thread_and_no_file(tmp_path):
+    """Compiled kernels, which some constructors launch, are kept in Numba's folder."""
+    folder, environment = Path(__file__).parents[2], {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", CONSTRUCTING]
+    shown = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

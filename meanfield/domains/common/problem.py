@@ -30,7 +30,6 @@ class Problem:
     initial      () → values of the state at time 0; CaseError for a density that cannot be
     dynamics     (state, end of the run) → integrator of that state, and the time to which it holds
     prepare      evaluates the equation once, which compiles its kernels
-    compile_ahead  makes the equation, on which another process may begin to compile kernels
     diagnostics  names, last degree of the power or None → the diagnostics to record
     snapshot     values → density (cells), or positions (n, d), of a snapshot
     check        called after each step; raises Exploding for a state from which the run cannot continue
@@ -46,7 +45,6 @@ class Problem:
     dynamics: Dynamics
     prepare: Callable[[State], Any]
     diagnostics: Callable[[Sequence[str], int | None], Diagnostics]
-    compile_ahead: Callable[[], Any] = field(default=lambda: None)
     snapshot: Callable[[Floats], Floats] = field(default=lambda values: values)
     check: Check = field(default=no_check)
     snapshot_is_state: bool = True

@@ -32,7 +32,7 @@ from solvers.timestepping.moments import HarmonicMoments
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
 
-Motion = tuple[Dynamics, Callable[[], Any], Callable[[State], Any]]  # dynamics, compile_ahead, prepare of a problem
+Motion = tuple[Dynamics, Callable[[State], Any]]  # dynamics and prepare of a problem
 
 
 def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
@@ -59,13 +59,12 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         motion = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
     else:
         motion = _flowing(case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels)
-    dynamics, compile_ahead, prepare = motion
+    dynamics, prepare = motion
     to_device = _to_device(device_mesh)
     return Problem(
         space=mesh,
         initial=lambda: initial_by_label(case, mesh, labels) if case.domain.labels else initial_density(case, mesh),
         dynamics=dynamics,
-        compile_ahead=compile_ahead,
         prepare=lambda state: prepare(replace(state, values=to_device(state.values))),
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
@@ -98,7 +97,7 @@ def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], interv
     def prepare(state: State) -> None:
         equation(0).prepare(state.time, state.values)
 
-    return by_interval(integrator, intervals), lambda: equation(0), prepare
+    return by_interval(integrator, intervals), prepare
 
 
 def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
@@ -115,7 +114,7 @@ def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity])
         with suppress(FloatingPointError):  # which the first layer raises as well
             layer(state.time, state.values)
 
-    return fixed(LayerIntegrator(layer, mesh.backend.to_device)), lambda: None, prepare
+    return fixed(LayerIntegrator(layer, mesh.backend.to_device)), prepare
 
 
 def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
