@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, NamedTuple
 
 from meanfield.case.errors import refusal
@@ -14,6 +13,7 @@ from meanfield.case.overrides import inline
 from meanfield.case.schema import entries
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import DOMAINS
+from meanfield.shipped import shipped_folder
 
 Tables = dict[str, dict[str, Any]]
 
@@ -56,7 +56,7 @@ class Shipped(NamedTuple):
 
 def by_topic(search: str = "") -> dict[str, list[Shipped]]:
     """The shipped cases by topic; those with ``search`` in their topic, name or text, whatever its capitals."""
-    titles, seconds = shipped(), json.loads((resources.files("meanfield.cases") / "seconds.json").read_text("ascii"))
+    titles, seconds = shipped(), json.loads((shipped_folder("cases") / "seconds.json").read_text("ascii"))
     groups = {
         topic: [
             Shipped(name, titles[name], seconds[name])

@@ -7,7 +7,6 @@ import math
 import re
 import tomllib
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from meanfield.case.validate import check
 from meanfield.components.in_case import InvalidParameters, replace_by_builtin, restore
 from meanfield.domains.table import put_names_for_aliases
 from meanfield.model.errors import ArgumentError
+from meanfield.shipped import shipped_texts
 
 _SNAPSHOTS = 100
 _MAX_ERRORS = 20  # reported at once
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 def shipped() -> dict[str, str]:
     """Names and titles of the cases that come with the package, by name."""
-    return {name: tomllib.loads(text).get("title", "") for name, text in sorted(_shipped_texts().items())}
+    return {name: tomllib.loads(text).get("title", "") for name, text in sorted(shipped_texts("cases").items())}
 
 
 class Template:
@@ -222,7 +222,7 @@ def read_text(name_or_path: str) -> str:
         raise CaseError(f"{name_or_path}: not a case file: not UTF-8 text") from None
     except OSError as error:
         raise CaseError(f"{name_or_path}: cannot be read: {error.strerror}") from None
-    texts = _shipped_texts()
+    texts = shipped_texts("cases")
     if name_or_path not in texts:
         if name_or_path and path.is_dir():
             raise CaseError(f"{name_or_path}: is a folder; expected a case file")
@@ -238,11 +238,6 @@ def _text_of(path: Path) -> str:
     if len(data) > MAX_BYTES:
         raise CaseError(f"{path}: not a case file: longer than {MAX_BYTES} bytes")
     return data.decode("utf-8-sig")  # some editors put a byte order mark
-
-
-def _shipped_texts() -> dict[str, str]:
-    files = resources.files("meanfield.cases").iterdir()
-    return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 
 def without_none(data: Any) -> Any:

@@ -6,8 +6,9 @@ And the path of a figure that a command draws once it has computed something.
 from __future__ import annotations
 
 import tomllib
-from importlib import resources
 from pathlib import Path
+
+from meanfield.shipped import shipped_folder
 
 _MAX_BYTES = 2**24  # of a case or a sweep: the rest of a longer file says nothing more
 HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of such a file
@@ -52,7 +53,7 @@ def kind_of(name_or_path: str) -> str:
 
 
 def _is_shipped(name: str, kind: str) -> bool:
-    return Path(name).name == name and resources.files(f"meanfield.{kind}s").joinpath(f"{name}.toml").is_file()
+    return Path(name).name == name and (shipped_folder(f"{kind}s") / f"{name}.toml").is_file()
 
 
 def _kind_of_text(path: Path) -> str:

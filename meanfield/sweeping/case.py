@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -16,6 +15,7 @@ from meanfield.case.errors import CaseError, did_you_mean, refusal, refuse_unrep
 from meanfield.case.load import MAX_BYTES, Template, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
+from meanfield.shipped import shipped_texts
 from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flattened, plan
 
 _KEPT = 1024  # points whose cases are kept once they are made
@@ -154,15 +154,10 @@ def load_sweep(name_or_path: str | Path) -> Sweep:
         except OSError as error:
             raise CaseError(f"{source}: cannot be read: {error.strerror}") from None
         return parse_sweep(text, path.parent, source)
-    if source not in (texts := _shipped_texts()):
+    if source not in (texts := shipped_texts("sweeps")):
         hint = did_you_mean(path.name.removesuffix(".toml"), texts) or f"; shipped are {', '.join(texts)}"
         raise CaseError(f"{source}: no such file, nor a shipped sweep{hint}")
     return parse_sweep(texts[source], source=source)
-
-
-def _shipped_texts() -> dict[str, str]:
-    files = resources.files("meanfield.sweeps").iterdir()
-    return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 
 def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: str | None = None) -> Sweep:

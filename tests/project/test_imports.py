@@ -18,7 +18,7 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "solvers.mesh", "solvers.transforms",
     "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.analysis",
     "solvers.recording", "solvers",
-    "meanfield.shadowing", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
+    "meanfield.shadowing", "meanfield.shipped", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
     "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.model.trained_parts",
     "meanfield.sections",
     "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",

@@ -12,7 +12,6 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.case.schema import schema as schema
 from meanfield.runtime.cost import estimate
+from meanfield.shipped import shipped_texts
 from meanfield.simulation import set_up
 from solvers.io.run_file import FileError
 
@@ -38,7 +38,7 @@ Table = dict[str, Any]
 def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
     """Make and try so many mutants; returns what went wrong, by how often. Nothing is written to ``folder``."""
     chance, found = random.Random(seed), Counter[str]()
-    tables = [read(text) for text in shipped_texts()]
+    tables = [read(text) for _, text in sorted(shipped_texts("cases").items())]
     words = _words(schema())
     for _ in range(count):
         if wrong := failure_of(_mutant(tables, words, chance)):
@@ -67,11 +67,6 @@ def failure_of(text: str) -> str | None:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {str(error)[:60]} ({Path(place.filename).name}:{place.lineno})"
     return None
-
-
-def shipped_texts() -> list[str]:
-    files = resources.files("meanfield.cases").iterdir()
-    return sorted(file.read_text("utf-8") for file in files if file.name.endswith(".toml"))
 
 
 def read(text: str) -> Table:

@@ -1,7 +1,5 @@
 """Every shipped case runs, and keeps what the comment at its top promises."""
 
-from importlib import resources
-
 import numpy as np
 import pytest
 from scipy import optimize, special
@@ -12,6 +10,7 @@ from support.shipped_runs import assert_stated, crossing, finished
 
 from meanfield.case.load import shipped
 from meanfield.clusters.on_cells import find_clusters
+from meanfield.shipped import shipped_texts
 from meanfield.simulation import set_up
 from solvers.io.run_file import Run
 
@@ -36,8 +35,9 @@ def test_every_case_says_what_it_promises():
     )
     promised = [*PROMISES, *(name for theme in others for name in theme.PROMISES)]
     assert sorted(promised) == list(shipped())
+    texts = shipped_texts("cases")
     for name, title in shipped().items():
-        comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]
+        comment = texts[name].split("title =")[0]
         assert all(line.startswith("#") for line in comment.splitlines())
         assert "# Verified: " in comment
         assert title

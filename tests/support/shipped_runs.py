@@ -1,11 +1,10 @@
 """Runs of the shipped cases, and functions that measure what their comments promise."""
 
-from importlib import resources
-
 import numpy as np
 from support.status import DONE, run
 
 from meanfield.case.load import load
+from meanfield.shipped import shipped_texts
 from solvers.io.run_file import read
 
 
@@ -26,7 +25,7 @@ def finished(name, folder, *changes):
 
 def assert_stated(name, *phrases):
     """The comment of a shipped case has each phrase, made by a test from computed numbers; line breaks do not count."""
-    comment = (resources.files("meanfield.cases") / f"{name}.toml").read_text("utf-8").split("title =")[0]
+    comment = shipped_texts("cases")[name].split("title =")[0]
     words = " ".join(comment.replace("\n#", "\n").split())
     for phrase in phrases:
         assert phrase in words, f"{name}: {phrase}"
