@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
+from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE
 
@@ -99,11 +99,8 @@ def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool,
 
 def _attributes(file: Path) -> dict[str, Any]:
     """Those of an HDF5 file; none of what is no such file, or torn."""
-    import h5py
-
     try:
-        require_sound_heaps(file)
-        with h5py.File(file, "r", locking=False) as opened:
+        with open_to_read(file) as opened:
             return dict(opened.attrs)
     except (*DAMAGE, FileError):
         return {}

@@ -30,7 +30,7 @@ from meanfield.sweeping.files import own_points, point_file, remove_points, run_
 from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
 from meanfield.sweeping.sources import WAITING, Merged, Source
-from solvers.io.heaps import require_sound_heaps
+from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE, dataset_of
@@ -184,10 +184,8 @@ def _replaced(path: Path) -> tuple[str, ...]:
 
     if not path.exists() or not h5py.is_hdf5(path):
         return ()
-    with suppress(*DAMAGE, FileError):
-        require_sound_heaps(path)
-        with h5py.File(path, "r", locking=False) as file:
-            return (str(file.attrs["identity"]),) if file.attrs.get("kind") == KIND else ()
+    with suppress(*DAMAGE, FileError), open_to_read(path) as file:
+        return (str(file.attrs["identity"]),) if file.attrs.get("kind") == KIND else ()
     return ()
 
 
@@ -198,8 +196,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
     if not h5py.is_hdf5(path):
         raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
-    require_sound_heaps(path)
-    with _damage_refused(path), h5py.File(path, "r") as file:
+    with _damage_refused(path), open_to_read(path) as file:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
         if file.attrs["identity"] != sweep.identity:

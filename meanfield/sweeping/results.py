@@ -20,8 +20,8 @@ from meanfield.sweeping.grid import RANDOM_DESIGNS
 from meanfield.sweeping.index import sources_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
 from meanfield.sweeping.sources import WAITING, Merged, Source
-from solvers.io.heaps import require_sound_heaps
 from solvers.io.lock import holder
+from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
 from solvers.io.schema import DAMAGE, dataset_of, is_text
 from solvers.mesh.mesh import Floats
@@ -118,11 +118,8 @@ class Scalars(Mapping[str, Floats]):
 
 def is_sweep(path: str | Path) -> bool:
     """Whether a file is the index of a sweep, and not a run's, which may be open for writing."""
-    import h5py
-
     try:
-        require_sound_heaps(path)
-        with h5py.File(path, "r", locking=False) as file:
+        with open_to_read(path) as file:
             kind = file.attrs.get("kind")
             return isinstance(kind, str) and kind == "sweep"
     except (*DAMAGE, FileError):  # a run's file that is being written, or none at all: its reader says what is wrong
@@ -131,12 +128,9 @@ def is_sweep(path: str | Path) -> bool:
 
 def read_sweep(path: str | Path) -> SweepResults:
     """Read an index in whatever state it is. Raises FileError where it is none, or cannot be read."""
-    import h5py
-
     path = Path(path)
     try:
-        require_sound_heaps(path)
-        with h5py.File(path, "r", locking=False) as file:
+        with open_to_read(path) as file:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")
             attributes = _attributes(file)

@@ -26,6 +26,7 @@ from meanfield.sweeping.columns import (
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import shapes_of_scalars
 from solvers.io.heaps import require_sound_heaps
+from solvers.io.opening import open_file
 from solvers.io.schema import dataset_of, group_of
 from solvers.mesh.mesh import Floats
 
@@ -138,9 +139,7 @@ class Source:
 
     @contextmanager
     def _opened(self) -> Iterator[h5py.File]:
-        import h5py
-
-        with h5py.File(self.path, "r", locking=False, rdcc_nbytes=0) as file:  # chunks are read once
+        with open_file(self.path, rdcc_nbytes=0) as file:  # chunks are read once
             yield file
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.io.heaps import require_sound_heaps
+from solvers.io.opening import open_to_read
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
 
@@ -59,9 +59,8 @@ def described(path: str | Path) -> str | None:
     with Path(path).open("rb") as plain:
         if plain.read(9)[8:] != b"\0":  # superblock version: of these files 0, of runs and indexes 3
             return None
-    require_sound_heaps(path)
     try:
-        with h5py.File(path, "r") as file:
+        with open_to_read(path) as file:
             if WRITER not in file.attrs:
                 return None
             lines = [f"{name:12}{file.attrs[name]!s}" for name in _TEXTS[:-1] if file.attrs.get(name)]

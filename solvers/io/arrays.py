@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .heaps import require_sound_heaps
+from .opening import open_to_read
 from .repair import FileError
 from .schema import DAMAGE, dataset_of, require_size
 
@@ -38,11 +38,8 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
                 raise ValueError("no archive of NumPy's")
             with np.load(path) as file:
                 return {name: _real(file[name]) for name in names if name in file}
-        import h5py
-
         found = {}
-        require_sound_heaps(path)
-        with h5py.File(path, "r") as file:
+        with open_to_read(path) as file:
             for name in names if path.suffix in (".h5", ".hdf5") else ():
                 if name in file:
                     values = dataset_of(file, name)

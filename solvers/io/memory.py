@@ -19,6 +19,7 @@ from .attributes import Attribute, check_attributes, create_attributes, root_att
 from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
+from .opening import open_file
 from .reading import Floats, Run
 from .repair import FileError
 from .replacing import replacement
@@ -100,9 +101,7 @@ class MemoryRun(Run):
             lock.release()
 
     def _fill(self, path: Path) -> None:
-        import h5py
-
-        with h5py.File(path, "r+", libver=VERSION, locking=False) as file:
+        with open_file(path, "r+", libver=VERSION) as file:
             Series(file, file, [self.kind]).append(0, list(self.times), {self.kind: self.values})
             group = file["diagnostics"]
             Series(file, group, group.attrs["columns"]).append(0, list(self.sample_times), self.diagnostics)

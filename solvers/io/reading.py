@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .heaps import require_sound_heaps
 from .lock import MIN_WAIT, Lock, holder
+from .opening import open_to_read
 from .repair import FileError, is_open_for_writing, reason, repair
 from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
 from .verifying import digest
@@ -326,13 +326,10 @@ def _mend(path: Path) -> None:
 @contextmanager
 def _open(path: Path) -> Iterator[h5py.File]:
     """Open for reading, again and again for a moment if a writer is just then opening or closing the file."""
-    import h5py
-
     left, alone = TRIES, TRIES_ALONE  # not seconds: a process that is held up has tried only once when they are over
     while True:
         try:
-            require_sound_heaps(path)
-            file = h5py.File(path, "r", swmr=is_open_for_writing(path), locking=False)
+            file = open_to_read(path, swmr=is_open_for_writing(path))
             break
         except OSError as error:
             left, alone = left - 1, alone - (holder(path) is None)

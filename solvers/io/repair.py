@@ -6,6 +6,7 @@ writer never does; `repair` clears that mark.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import struct
@@ -48,6 +49,7 @@ def repair(path: Path) -> None:
         flags, end = superblock[4], superblock[7]
         if not flags:
             return
+        _require_no_writer(path, file)
         if size < end:  # killed between allocating the space and writing to it: nothing there was committed
             file.truncate(end)
         mended = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], max(size, end), superblock[8], 0)
@@ -55,6 +57,17 @@ def repair(path: Path) -> None:
         file.write(with_checksum(mended))
         file.flush()
         os.fsync(file.fileno())
+
+
+def _require_no_writer(path: Path, file: BinaryIO) -> None:
+    """Raise FileError while another program, or a handle of the user's in this one, has a file open for writing."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # HDF5 holds the exclusive lock then
+    except BlockingIOError:
+        raise FileError(f"{path}: is open for writing in h5py or another program; close it there first") from None
+    except OSError:  # a file system without locks
+        return
+    fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def require_regular(path: str | Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .attributes import Attribute, create_attributes, root_attributes
 from .layout import Column, Measure, Space, Variable, lay_out
+from .opening import open_file
 from .repair import FileError, reason, with_checksum
 from .replacing import replacement
 
@@ -22,9 +23,7 @@ VERSION = ("v110", "v110")  # the oldest format with SWMR: what older readers ca
 
 def open_shared(path: Path) -> h5py.File:
     """Open for writing, readable by others meanwhile. The lock is ours: SWMR drops HDF5's own."""
-    import h5py
-
-    file = h5py.File(path, "r+", libver=VERSION, locking=False)
+    file = open_file(path, "r+", libver=VERSION)
     file.swmr_mode = True
     return file
 
@@ -59,9 +58,7 @@ def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
 @contextmanager
 def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
     """A new HDF5 file that grows beyond memory; where the block or the disk fails, it is left unfinished."""
-    import h5py
-
-    file = h5py.File(path, "w", libver=VERSION, locking=False, rdcc_nbytes=0)  # chunks are written whole
+    file = open_file(path, "w", libver=VERSION, rdcc_nbytes=0)  # chunks are written whole
     try:
         yield file
         file.flush()
@@ -85,13 +82,11 @@ def discard(file: h5py.File) -> None:
 
 def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
     """Set attributes of any kind in a copy of the file, and put the copy in its place."""
-    import h5py
-
     with replacement(path) as new:
         shutil.copy(path, new)
         with open(new, "ab") as room:  # a full disk is met here; HDF5 cuts off what it does not need
             room.write(bytes(2**20 + sum(len(str(value)) for value in attributes.values())))
-        with h5py.File(new, "r+", libver=VERSION, locking=False) as file:
+        with open_file(new, "r+", libver=VERSION) as file:
             create_attributes(file, attributes)
 
 

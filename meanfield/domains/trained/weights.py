@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.model.trained_layer import REQUIRED, LayerForm, TrainedLayer
-from solvers.io.heaps import require_sound_heaps
+from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError
 from solvers.mesh.mesh import Floats
 
@@ -34,13 +34,10 @@ class TrainedLayers:
     def __init__(
         self, path: str | Path, beta: float, causal: bool, without: tuple[str, ...] = (), total: int | None = None
     ) -> None:
-        import h5py
-
         if not Path(path).is_file():
             raise ValueError(f"domain.file = {path}: no such file")
         try:
-            require_sound_heaps(path)
-            with h5py.File(path) as file:
+            with open_to_read(path) as file:
                 self._stored = {name: np.asarray(array) for name, array in file[LAYERS].items()}
                 self.form = _form_of(file, beta, causal)
                 start_lacks = not file.attrs["start_has_positions"]

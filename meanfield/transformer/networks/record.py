@@ -15,7 +15,7 @@ from meanfield.transformer.labelled import Labelled, write_labelled
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.section import parse_training, to_toml
 from meanfield.transformer.networks.training import Fit, History, begin, parts_of
-from solvers.io.heaps import require_sound_heaps
+from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
 from solvers.io.schema import DAMAGE
 
@@ -48,13 +48,10 @@ def write_training(path: str | Path, fit: Fit, command: str = "") -> None:
 
 def read_training(path: str | Path) -> Fit:
     """Training as it was when the file was written. Raises FileError for a file of something else or a damaged one."""
-    import h5py
-
     if not Path(path).is_file():
         raise FileError(f"{path}: no such file")
-    require_sound_heaps(path)
     try:
-        with h5py.File(path, "r") as file:
+        with open_to_read(path) as file:
             if "training_case" not in file.attrs:
                 raise FileError(f"{path}: not a file of training")
             case = parse_training(file.attrs["training_case"])
