@@ -1,51 +1,55 @@
-"""Conductances of the faces between rings of latitude, for two-point diffusion fluxes."""
+"""Conductances of the faces between cells of rings of latitude, for two-point diffusion fluxes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..backends.protocol import Array
 from .rings import Counts, Floats, faces_between, starts_of
 
 
-def ring_conductances(counts: Counts, edges: Floats, colatitudes: Floats) -> Floats:
-    """(faces,) area over distance of the cell centers: faces within rings, then those between, from north to south.
+def ring_conductances(counts: Counts, areas: Floats, colatitudes: Floats) -> Floats:
+    """Return (faces,) conductances: faces within rings, then those between rings, from north to south.
 
-    counts        (rings,) cells of each ring, the same as the next ring's or 2:1
-    edges         (rings + 1,) polar angle of the circles between rings
+    The coordinates x, y, z of the cell centers are eigenvectors of the two-point Laplacian, with Δ's eigenvalue −2:
+
+        Σ_faces conductance (x_j − x_i) = −2 area_i x_i  in every cell i,
+
+    so that the center of mass of every density decays as e^{−2κt}, in all directions. The height z determines the
+    conductances between rings, and x and y then those within. With the counts of
+    :func:`solvers.mesh.rings.cells_of_rings` all are at least 0.43.
+
+    counts        (rings,) cells of each ring, as many as in the next ring or 2:1
+    areas         (rings,) area of a cell of each ring
     colatitudes   (rings,) polar angle of the cell centers
     """
-    between = faces_between(counts)
-    within = np.diff(edges) / (2 * np.sin(colatitudes) * np.sin(np.pi / counts))
-    inverse = [
-        _inverse_distance(edge, *pair, *cells)
-        for edge, pair, cells in zip(edges[1:-1], _pairs(colatitudes), _pairs(counts), strict=True)
-    ]
-    across = np.sin(edges[1:-1]) * (2 * np.pi / between) * np.array(inverse)
-    conductances = np.repeat(np.append(within, across), np.append(counts, between))
+    between, sine = faces_between(counts), np.sin(colatitudes)
+    link = _fluxes_of_height(counts * areas, colatitudes) / (between * _differences(colatitudes))
+    # To the two fine cells across from a coarse one, half a fine cell east and west of its own center.
+    bend = np.where(np.diff(counts) == 0, 1.0, np.cos(np.pi / between))
+    gain = 2 * areas * sine  # of x, at azimuth 0, less what comes from the next rings: faces within carry it away
+    gain[1:] += link * (between // counts[1:]) * (sine[:-1] * bend - sine[1:])
+    gain[:-1] += link * (between // counts[:-1]) * (sine[1:] * bend - sine[:-1])
+    within = gain / (4 * sine * np.sin(np.pi / counts) ** 2)
+    conductances = np.repeat(np.append(within, link), np.append(counts, between))
     start = starts_of(counts)
     for r in np.flatnonzero(np.diff(counts)):
-        # Two fine cells face a coarse one: its flux is (½(ρ₁ + ρ₂) − ρ)/distance, not the slanted differences,
-        # which would be inconsistent. As a symmetric operator that is a weaker link between the two.
-        fine = r if counts[r] > counts[r + 1] else r + 1
-        conductances[start[fine] : start[fine + 1] : 2] -= across[r] / 2
+        # The coarse cell pulls x of its two fine cells towards its own azimuth: a weaker link between the two, and
+        # a stronger one to the fine cells beside, balance that.
+        fine, coarse = (r, r + 1) if counts[r] > counts[r + 1] else (r + 1, r)
+        excess = link[r] * sine[coarse] / (4 * sine[fine] * np.cos(np.pi / counts[fine]))
+        conductances[start[fine] : start[fine + 1] : 2] -= excess
+        conductances[start[fine] + 1 : start[fine + 1] : 2] += excess
     return conductances
 
 
-def _pairs(values: Array) -> Array:
-    """(rings − 1, 2) each ring's value and the next one's."""
-    return np.stack([values[:-1], values[1:]], axis=1)
+def _fluxes_of_height(ring_areas: Floats, colatitudes: Floats) -> Floats:
+    """Return (rings − 1,) 2 Σ area z over the cells on one side of each circle between rings, the smaller side."""
+    moments = 2 * ring_areas * np.cos(colatitudes)
+    of_north, of_south = np.cumsum(moments)[:-1], -np.cumsum(moments[::-1])[-2::-1]
+    return np.asarray(np.where(np.arange(1, len(moments)) <= len(moments) // 2, of_north, of_south))
 
 
-def _inverse_distance(edge: float, north: float, south: float, north_cells: int, south_cells: int) -> float:
-    """n·d/|d|² between the cells on both sides of a circle of latitude, n the normal averaged over the wider cell.
-
-    d joins the cell centers, or the mean of two fine cells' centers: linear functions are exact where cells are bent.
-    """
-    cells = min(north_cells, south_cells)
-    spread_north = np.cos(np.pi / north_cells) if north_cells > cells else 1.0  # of the mean of two centers
-    spread_south = np.cos(np.pi / south_cells) if south_cells > cells else 1.0
-    outward = spread_south * np.sin(south) - spread_north * np.sin(north)
-    upward = np.cos(south) - np.cos(north)
-    along = np.cos(edge) * np.sinc(1 / cells) * outward - np.sin(edge) * upward
-    return float(along / (outward**2 + upward**2))
+def _differences(colatitudes: Floats) -> Floats:
+    """Return (rings − 1,) z of the centers of each ring less z of the next ring's, without cancellation."""
+    north, south = colatitudes[:-1], colatitudes[1:]
+    return np.asarray(2 * np.sin((south - north) / 2) * np.sin((north + south) / 2))

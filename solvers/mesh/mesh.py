@@ -248,7 +248,7 @@ def sphere(rings: int) -> Mesh:
         manifold="sphere",
         dimension=2,
         volumes=np.repeat(by_number.areas, counts),
-        face_conductances=partial(ring_conductances, counts, edges, by_number.colatitudes),
+        face_conductances=partial(ring_conductances, counts, by_number.areas, by_number.colatitudes),
         ring_cells=counts.astype(np.int32),
         face_ends=partial(ring_face_ends, counts, edges),
         **by_formula,

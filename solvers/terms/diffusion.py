@@ -19,6 +19,7 @@ from .operators import (
     TensorOperator,
     added_at,
     diffusion_source,
+    has_cubics,
     links_matrix,
     two_point_rates,
 )
@@ -32,12 +33,11 @@ class Diffusion:
     """div(D∇u), explicit, or advanced by itself by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
 
     Second order in time and space, in space of fourth order on curves and in boxes of equal cells, between walls, of a
-    number D. On rings of latitude fields of any sign have fluxes with gradients (:class:`TensorOperator`), of a number
-    D those of fitted cubics, whose rates are of fourth order, since two-point ones are inconsistent where rings of N
-    and 2N cells meet; s stages cover (s² + s − 2)/4 explicit
-    steps, so the cost grows as √dt and there is no parabolic limit. The stages are polynomials of the operator L,
-    so the step is u + L ψ: where a density undershoots zero next to an unresolved cell, the fluxes of ψ are limited to
-    what each cell has and receives.
+    number D. On rings of latitude, x, y and z of the cell centers are eigenvectors of the two-point fluxes, with the
+    eigenvalue of Δ; for a number D, fields of any sign have fluxes of fitted cubics there (:class:`TensorOperator`),
+    whose rates are of fourth order. s stages cover (s² + s − 2)/4 explicit steps, so the cost grows as √dt and there
+    is no parabolic limit. The stages are polynomials of the operator L, so the step is u + L ψ: where a density
+    undershoots zero next to an unresolved cell, the fluxes of ψ are limited to what each cell has and receives.
 
     D            a number ≥ 0; (cells,) one in each cell; (d, d) or (cells, d, d) a tensor, symmetric and positive,
                  whose fluxes do not keep u ≥ 0 by themselves; D(x) → one of these two of centers x (cells, d);
@@ -303,10 +303,15 @@ class NonlinearDiffusion:
 
 
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
-    """Two-point fluxes, which are monotone; with gradients for a tensor, and where two-point ones are inconsistent."""
-    if np.ndim(D) > 1 or not (monotone or has_linear_precision(mesh.on_host)):
-        return TensorOperator(mesh, D, parts)
-    return FaceOperator(mesh, D, parts)
+    """Return two-point fluxes, which are monotone, or the more accurate fluxes with gradients of :func:`_gradients`."""
+    return TensorOperator(mesh, D, parts) if _gradients(mesh.on_host, D, monotone) else FaceOperator(mesh, D, parts)
+
+
+def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
+    """Return whether fluxes are those of gradients: of a tensor; of fields of any sign by cubics, or if need be."""
+    if np.ndim(D) > 1 or monotone:
+        return np.ndim(D) > 1
+    return (np.ndim(D) == 0 and has_cubics(host)) or not has_linear_precision(host)
 
 
 def _at_centers(mesh: Mesh, D: Any) -> Any:

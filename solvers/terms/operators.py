@@ -258,9 +258,14 @@ def _gradient_fluxes_of(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floa
     return inner[face].astype(np.int32), column, weight
 
 
+def has_cubics(mesh: Mesh) -> bool:
+    """Return whether fluxes of fitted cubics exist on a mesh: on enough rings of latitude."""
+    return is_of_rings(mesh) and len(mesh.ring_cells) >= MIN_RINGS
+
+
 def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
     """Faces, columns and weights of A n·∇u into the first cell of each; None but on rings of latitude."""
-    if not is_of_rings(mesh) or len(mesh.ring_cells) < MIN_RINGS:
+    if not has_cubics(mesh):
         return None
     faces, cells, gradients = ring_gradients(Rings(mesh.ring_cells.astype(np.int64), mesh.ring_edges))
     return faces, cells, mesh.face_areas[faces] * gradients

@@ -59,7 +59,7 @@ class GibbsFluxes:
     Two-point fluxes of Scharfetter and Gummel (1969), D c (B(q) u_i − B(−q) u_j), q = (V_j − V_i)/D, c area over
     distance, are monotone, of second order. Unless ``monotone``, where |q| is small others stand for them: on lines of
     equal cells −D e^{−V/D}∇(u e^{V/D}) by four cells, of fourth order; with gradients where two-point fluxes are
-    inconsistent, as on rings of latitude.
+    inconsistent (:mod:`solvers.terms.consistency`).
     """
 
     def __init__(self, mesh: Mesh, D: float, monotone: bool) -> None:
