@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.domains.particles.heat_kernel import draw_distances
 from meanfield.model.layer_norm import projected
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
@@ -13,13 +14,14 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class Brownian:
-    """One step of length Δt: x ← r exp_θ(√(2κΔt) ξ) for x = rθ, ξ Gaussian in the tangent space at θ; r stays.
+    """One step of length Δt: x ← r exp_θ(φ u) for x = rθ, u uniform among unit tangent vectors at θ; r stays.
 
     noise    κ ≥ 0
     seed     of the random numbers
-    curved   whether directions are moved; else x ← x + √(2κΔt) ξ in R^d
+    curved   whether directions are moved; else x ← x + √(2κΔt) ξ in R^d, ξ Gaussian
 
-    On S^{d−1} a mean of degree l decays at κ l(l + d − 2), to first order in Δt; good values: (d − 1)κΔt below 0.1.
+    The distance φ is that of the heat kernel of S^{d−1} at κΔt, so that steps of any length are right:
+    :func:`meanfield.domains.particles.heat_kernel.draw_distances`. A mean of degree l decays at κ l(l + d − 2).
     """
 
     noise: float
@@ -31,17 +33,21 @@ class Brownian:
 
         Philox's counter is 256 bits long: each number has the 2^128 blocks above it for its own.
         """
-        bits = np.random.Philox(key=self.seed, counter=number << 128)
-        moves = backend_for(positions).to_device(np.random.Generator(bits).standard_normal(positions.shape))
-        moves *= np.sqrt(2 * self.noise * dt)
+        random = np.random.Generator(np.random.Philox(key=self.seed, counter=number << 128))
+        to_device = backend_for(positions).to_device
+        moves = to_device(random.standard_normal(positions.shape))
         if not self.curved:
-            positions += moves
+            positions += np.sqrt(2 * self.noise * dt) * moves
             return
+        count, d = positions.shape
+        if d == 1:
+            return  # two points, between which nothing moves
+        distances = to_device(draw_distances(random, count, d, self.noise * dt))[:, None]
         radii = _lengths(positions)
         directions = positions / radii
         moves = projected(directions, moves)
-        angles = _lengths(moves)
-        positions[...] = radii * (np.cos(angles) * directions + np.sinc(angles / np.pi) * moves)
+        moves /= np.maximum(_lengths(moves), np.finfo(float).tiny)
+        positions[...] = radii * (np.cos(distances) * directions + np.sin(distances) * moves)
 
 
 def _lengths(vectors: Floats) -> Floats:

@@ -85,13 +85,14 @@ def dynamics_explicit(
     cfl: float = 0.5,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """A method of ``STEPPERS``, and after each step Brownian motion of ``noise`` κ.
+    """A method of ``STEPPERS``; with ``noise`` κ, two half steps of it and Brownian motion between them.
 
     velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
     seed        of the noise; the same for the same number of the step
     along       diffusion from token to token, half a step before and half a step after
-    The noise is of first order in the length of a step. At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest
-    rate; a good cfl where growth matters is 0.1. Its steps raise NonFinite.
+    With noise, distributions are of second order in the step: at cfl ½ and β = 0 the stationary mean errs by 0.2 %.
+    At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest rate; a good cfl where growth matters is 0.1. Its
+    steps raise NonFinite.
     """
 
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
@@ -116,18 +117,35 @@ def dynamics_layers(
 
 @dataclass(frozen=True)
 class _TokenStepper(Stepper):
-    """A stepper, then noise, then back to the sphere. ẋ grows with |x| there: within a step no length matters."""
+    """A stepper, with noise between two half steps of it (Strang 1968), then back to the sphere.
+
+    ẋ grows with |x| there: within a step no length matters. Noise between half steps errs by a quarter of what half
+    steps of noise around a step do, in stationary means at β = 0.
+    """
 
     velocity: ParticleVelocity
     brownian: Brownian | None
 
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
-        stable = super().step(equation, state, dt, work)
-        if self.brownian is not None:
-            self.brownian.step(dt, state.steps, state.values)
+        if self.brownian is None:
+            stable = super().step(equation, state, dt, work)
+        else:
+            stable = self._with_noise(self.brownian, equation, state, dt, work)
         if not self.velocity.norm.carries_radius:
             to_unit_length(state.values)
         return stable
+
+    def _with_noise(
+        self, brownian: Brownian, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]
+    ) -> Step:
+        first = super().step(equation, state, dt / 2, work)
+        before = work[0].copy()
+        brownian.step(dt, state.steps, state.values)
+        middle = replace(state, time=state.time + dt / 2)
+        noisy = equation.prepare(middle.time, state.values)
+        second = super().step(equation, middle, dt / 2, work)
+        work[0][...] = before  # to which a step that fails goes back
+        return np.minimum(np.minimum(first, noisy), second)
 
 
 class TokenLayers:
