@@ -18,7 +18,7 @@ import numpy as np
 
 from meanfield.model.attention import Attention
 from meanfield.model.layer_norm import LayerNorm, by_row, projected
-from meanfield.model.linear_stability import LinearRegime, below_twice_the_mean
+from meanfield.model.linear_stability import BelowTwiceTheMean, LinearRegime
 from meanfield.model.reactions import Reaction
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
@@ -114,7 +114,7 @@ def mean_field_equation(
     noise       κ ≥ 0
     reaction    R[ρ], None for none
     """
-    near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, below_twice_the_mean(mesh))
+    near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, BelowTwiceTheMean(mesh))
     terms: list[Term] = [Advection(mesh, velocity, nonnegative=True), near_uniform]
     if reaction is not None:
         terms.append(reaction)

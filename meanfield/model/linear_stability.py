@@ -153,19 +153,21 @@ class LinearRegime:
         """Adds nothing."""
 
 
-def below_twice_the_mean(mesh: Mesh) -> Callable[[Floats], Near]:
-    """Whether no cell of a density (cells) has MAX_DENSITY times the mean."""
-    highest = 0  # the cell that was the highest when all were last looked at
+class BelowTwiceTheMean:
+    """Whether no cell of a density (cells) has MAX_DENSITY times the mean.
 
-    def is_near(values: Floats) -> Near:
-        nonlocal highest
-        limit = MAX_DENSITY * mass_of(mesh, values) / mesh.volume
+    mesh   that of the density
+    """
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh, self._highest = mesh, 0  # the cell that was the highest when all were last compared
+
+    def __call__(self, values: Floats) -> Near:
+        limit = MAX_DENSITY * mass_of(self._mesh, values) / self._mesh.volume
         if not isinstance(values, np.ndarray):
             below: Near = values.max() < limit
             return below
-        if values[highest] >= limit:  # as it is for long once there are clusters
+        if values[self._highest] >= limit:  # as it is for long once there are clusters
             return False
-        highest = int(values.argmax())
+        self._highest = highest = int(values.argmax())
         return bool(values[highest] < limit)
-
-    return is_near

@@ -82,11 +82,13 @@ class Advection:
         boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
-        self._by_faces = isinstance(velocity, (FaceFluxes, StreamFunction))
-        if not self._by_faces:
+        self._through_faces = velocity.on(mesh) if isinstance(velocity, (FaceFluxes, StreamFunction)) else None
+        if self._through_faces is None:
             check_call("velocity", velocity, "t, u")
         self._parts = boundary_parts(mesh, boundaries, (Outflow, Value))
-        excluded_by = "fluxes through faces" if self._by_faces else "boundaries other than walls" if self._parts else ""
+        excluded_by = (
+            "fluxes through faces" if self._through_faces else "boundaries other than walls" if self._parts else ""
+        )
         if limiter is None:
             limiter = "lump" if nonnegative and _supports_unresolved_cells(mesh) and not excluded_by else "koren"
         if limiter == "lump" and excluded_by:
@@ -98,13 +100,21 @@ class Advection:
         self._fields: list[Advection] = []
         by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh)
         self._rings = RingTransport(mesh) if by_rings else None
-        self._make_work_arrays()
+        self._sent: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the configuration: a copy has work arrays of its own."""
+        return {name: value for name, value in vars(self).items() if name not in _WORK} | {
+            "_sent": None, "_fields": [], "_seen": False,
+        }  # fmt: skip
 
     def _make_work_arrays(self) -> None:
         mesh, backend, number = self.mesh, self.mesh.backend, self.mesh.volumes.dtype
         self._sent = backend.zeros(2 * mesh.faces if self._rings is None else (2, mesh.faces), number)
         by_cell = mesh.dimension == 1 and self._faces is None
-        if self._rings is None:
+        if self._rings is not None:
+            self._of_rings = self._rings.work_arrays()
+        else:
             self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
         self._occupied = backend.zeros(1, number)
@@ -113,8 +123,8 @@ class Advection:
         mesh = self.mesh
         check_field("values", values, mesh)
         before = values.copy() if isinstance(self.velocity, FunctionType) and not self._seen else values
-        if isinstance(self.velocity, (FaceFluxes, StreamFunction)):
-            velocity = self.velocity.through_faces(mesh, time, values)
+        if self._through_faces is not None:
+            velocity = self._through_faces(time, values)
             check_array("face fluxes", velocity, (mesh.faces,), "faces")
         else:
             velocity = self._velocity(time, values)
@@ -128,13 +138,18 @@ class Advection:
         ]
         return reduce(np.minimum, steps)
 
+    def prepare_with(self, velocity: Floats, values: Floats) -> Step:
+        """As ``prepare`` of one field (cells), for a velocity (cells, d) that has been found."""
+        self._check_velocity(velocity, values)
+        return self._prepare_field(0.0, values, velocity)
+
     def _check_first(self, time: float, values: Floats, before: Floats, velocity: Floats) -> None:
         """What is looked at once: whether values are finite and left alone, and whether the velocity is tangent."""
         check_finite("values", before)
         check_unchanged("velocity", values, before)
         if isinstance(self.velocity, FunctionType):
             check_tangent(self.mesh, self.mesh.backend.to_host(velocity))
-        if values.ndim == 1 and not self._by_faces:
+        if values.ndim == 1 and self._through_faces is None:
             warn_of_pointwise(self.velocity, time, values)
         self._seen = True
 
@@ -161,13 +176,13 @@ class Advection:
     def _by_field(self, count: int) -> list[Advection]:
         """The same term for each field, with memory of its own."""
         while len(self._fields) < count:
-            field = copy(self)
-            field._make_work_arrays()
-            self._fields.append(field)
+            self._fields.append(copy(self))
         return self._fields[:count]
 
     def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
         """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
+        if self._sent is None:
+            self._make_work_arrays()
         if self._faces is None:
             fastest = self._outgoing_flux_by_cells(values, velocity)
         else:
@@ -184,7 +199,9 @@ class Advection:
         occupied = self._occupied
         occupied[0] = OCCUPIED * mean
         if self._rings is not None:
-            shares = self._rings.outgoing_flux(values, velocity, self.low_high, occupied, self._sent, self._outflow)
+            shares = self._rings.outgoing_flux(
+                values, velocity, self.low_high, occupied, self._sent, self._outflow, self._of_rings
+            )
             return _largest(shares)
         _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
         return self._find_outflow_rates(values)
@@ -205,7 +222,7 @@ class Advection:
         """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
-        if self._by_faces:
+        if self._through_faces is not None:
             flux[0::2], flux[1::2] = velocity, -velocity
         else:
             faces.flux_at_faces(velocity, flux)
@@ -330,4 +347,5 @@ def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tup
         )
 
 
+_WORK = {"_sent", "_outflow", "_occupied", "_flow", "_of_rings"}
 _OUTGOING_FLUXES = {1: Advection._outgoing_flux_on_curve, 2: Advection._outgoing_flux_on_surface}

@@ -47,7 +47,7 @@ class Diffusion:
     limiter_rounds  of limiting fluxes: each corrects what the last took from neighbors; what is negative after them,
                  or with a tensor, becomes zero, and the rest is scaled to keep the mass
 
-    u is (cells,) or (fields, cells). ``step`` takes g at the time of the last ``prepare``.
+    u is (cells,) or (fields, cells). ``step`` takes data g(t, x) as linear in t between both ends of the step.
     Raises ValueError for a negative coefficient or another shape, TypeError for what is no number.
     """
 
@@ -66,7 +66,7 @@ class Diffusion:
         each = [_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
-        self.mesh, self.nonnegative, self._seen, self.time = mesh, nonnegative, False, 0.0
+        self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
         self._parts = boundary_parts(mesh, boundaries, CONDITIONS)
         self._each, self._by_field = each, len(each) if isinstance(D, (list, tuple)) else 0
         self._operators = [_operator(mesh, one, self._parts, nonnegative) for one in each]
@@ -76,29 +76,28 @@ class Diffusion:
     def prepare(self, time: float, values: Floats) -> Step:
         """L u + what comes in through the boundary, for an explicit method; returns its longest step."""
         self._check(values)
-        self.time = time
-        self._rate = self._rates(values)
+        self._rate = self._rates(time, values)
         return self._explicit_dt
 
     def rate(self, dt: float, rate: Floats) -> None:
         check_field("rate", rate, self.mesh, self._by_field)
         rate += self._rate
 
-    def longest_step(self, values: Floats) -> Step:
+    def longest_step(self, values: Floats, time: float = 0.0) -> Step:
         """½ ∫ρ / ∫|κ Δρ|, about the age of a spot that was a point: high modes lose but half of themselves in a step.
 
         Nothing else limits the step where all mass is in one cell, whose own velocity there is zero. Fields of any sign
         have their :func:`amplitude` for ∫ρ.
         """
-        steps = self.longest_steps(values)
+        steps = self.longest_steps(values, time)
         step: Step = steps[0] if len(steps) == 1 else np.min(np.stack([np.asarray(one) for one in steps]))
         return step
 
-    def longest_steps(self, values: Floats) -> list[Step]:
-        """Those of each field."""
+    def longest_steps(self, values: Floats, time: float = 0.0) -> list[Step]:
+        """Return :meth:`longest_step` of each field."""
         self._check(values)
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
-        rows, changes = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
+        rows, changes = values.reshape(-1, self.mesh.cells), self._rates(time, values).reshape(-1, self.mesh.cells)
         return [
             time_to_move(
                 dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row), dot(volumes, np.abs(change))
@@ -117,35 +116,33 @@ class Diffusion:
         check_array("out", out, (self.mesh.cells,))
         self._operators[0].apply(values, out)
 
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
-        """Advance by dt in place; returns the least value before undershoots of a density were limited, else ∞."""
+    def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
+        """Advance from ``time`` by dt in place; returns the least value before undershoots of a density were limited.
+
+        Of a field of any sign it returns ∞.
+        """
         self._check(values)
         if not self._seen:
             check_finite("values", values)
             self._seen = True
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
-        lowest = [self._step_field(k, dt, row, limited, fields) for k, row in enumerate(rows)]
+        lowest = [self._step_field(k, time, dt, row, limited, fields) for k, row in enumerate(rows)]
         return lowest[0] if len(lowest) == 1 else np.min(np.stack([np.asarray(one) for one in lowest]))
 
     def step_each(self, dt: Floats, values: Floats) -> None:
-        """As ``step``, limited, of fields (fields, cells), each by its own dt (fields,)."""
+        """Advance fields (fields, cells), limited, each by its own dt (fields,), between walls."""
         for k, (row, length) in enumerate(zip(values, dt.tolist(), strict=True)):
             if length > 0:
-                self._step_field(k, length, row, True, len(values))
+                self._step_field(k, 0.0, length, row, True, len(values))
 
-    def _step_field(self, field: int, dt: float, values: Floats, limited: bool, fields: int) -> Step:
+    def _step_field(self, field: int, time: float, dt: float, values: Floats, limited: bool, fields: int) -> Step:
         operator = self._operators[field if self._by_field else 0]
         if operator.coefficient == 0.0 and not self._parts:
             return np.inf if not self.nonnegative else values.min()
         start = values.copy()
-        if self._parts:  # u + L ψ(u) of an affine L is u + ψ of its rate
-            rates = self._rate_of(field, start, fields)
-            if operator.coefficient > 0:
-                rates = self._potential(operator, dt, rates / operator.coefficient, start.copy())
-            else:
-                rates *= dt  # what comes in through the boundary alone
-            values += rates
+        if self._parts:
+            values += self._change(field, time, dt, start, fields)
         else:
             potential = self._potential(operator, dt, start, values)
         if not self.nonnegative:
@@ -176,23 +173,52 @@ class Diffusion:
                 potential, before = before, potential
         return potential
 
-    def _rates(self, values: Floats) -> Floats:
+    def _change(self, field: int, time: float, dt: float, start: Floats, fields: int) -> Floats:
+        """u(time + dt) − u(time) of ∂ₜu = L u + b from u = ``start``, for data b that are linear in time.
+
+        The stages of RKL2 for d = u − start, ∂ₜd = L d + (L start + b): what is steady stays so to rounding.
+        """
+        operator = self._operators[field if self._by_field else 0]
+        first, source = self._rate_of(field, time, start, fields), self._source(field, time, fields)
+        stages = self._stages(dt, operator.explicit_dt)
+        step = rkl2.width(stages) * dt
+        rise = 0.0 if source is None else self._source(field, time + dt, fields) - source
+        nodes, before, change = [0.0, rkl2.FIRST * rkl2.width(stages)], np.zeros_like(start), rkl2.FIRST * step * first
+        rate: Floats = self.mesh.backend.empty(start.shape, start.dtype)
+        for j in range(2, stages + 1):
+            mu, nu, of_start = rkl2.stage_weights(j)
+            operator.apply(change, rate)
+            rate *= operator.coefficient
+            rate += nodes[-1] * rise + (1 - of_start) * first
+            before = mu * change + nu * before + mu * step * rate
+            before, change = change, before
+            nodes.append(mu * nodes[-1] + nu * nodes[-2] + mu * rkl2.width(stages) * (1 - of_start))
+        return change
+
+    def _source(self, field: int, time: float, fields: int) -> Any:
+        """(cells,) what comes into a field through the boundary by the data g; None without any."""
+        D = self._each[field if self._by_field else 0]
+        source = diffusion_source(self.mesh, D, self._parts, time, fields)
+        return source if source is None or source.ndim == 1 else source[field]
+
+    def _rates(self, time: float, values: Floats) -> Floats:
         """L u + b of values (cells,) or (fields, cells)."""
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
-        rates: Floats = np.stack([self._rate_of(k, row, fields) for k, row in enumerate(rows)]).reshape(values.shape)
+        rates: Floats = np.stack([self._rate_of(k, time, row, fields) for k, row in enumerate(rows)]).reshape(
+            values.shape
+        )
         return rates
 
-    def _rate_of(self, field: int, values: Floats, fields: int) -> Floats:
+    def _rate_of(self, field: int, time: float, values: Floats, fields: int) -> Floats:
         operator = self._operators[field if self._by_field else 0]
         rate: Floats = self.mesh.backend.empty(values.shape, values.dtype)
         operator.apply(values, rate)
         if operator.coefficient != 1.0:
             rate *= operator.coefficient
-        D = self._each[field if self._by_field else 0]
-        source = diffusion_source(self.mesh, D, self._parts, self.time, fields)
+        source = self._source(field, time, fields)
         if source is not None:
-            rate += source if source.ndim == 1 else source[field]
+            rate += source
         return rate
 
     def _check(self, values: Floats) -> None:

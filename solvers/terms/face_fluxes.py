@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from functools import partial
 
 from ..mesh.checks import check_array, check_call
 from ..mesh.mesh import Floats, Mesh
@@ -21,9 +21,9 @@ class FaceFluxes:
         check_call("flux", flux, "t, u")
         self._flux = flux
 
-    def through_faces(self, mesh: Mesh, time: float, values: Floats) -> Floats:
-        """(faces,) the fluxes at a time, of a field (cells,) or fields (fields, cells)."""
-        return self._flux(time, values)
+    def on(self, mesh: Mesh) -> Callable[[float, Floats], Floats]:
+        """Return (time, u) → (faces,), the fluxes on a mesh, of a field (cells,) or fields (fields, cells)."""
+        return self._flux
 
 
 class StreamFunction:
@@ -42,17 +42,18 @@ class StreamFunction:
     def __init__(self, psi: Callable[[float, Floats], Floats]) -> None:
         check_call("psi", psi, "t, x")
         self._psi = psi
-        self._ends: WeakKeyDictionary[Mesh, Floats] = WeakKeyDictionary()
 
-    def through_faces(self, mesh: Mesh, time: float, values: Floats) -> Floats:
-        """(faces,) ψ(x₀) − ψ(x₁) at a time, whatever the field."""
-        if mesh not in self._ends:
-            self._ends[mesh] = mesh.backend.to_device(_ends(mesh).astype(mesh.volumes.dtype))
-        ends = self._ends[mesh]
-        psi = self._psi(time, ends)
-        check_array("psi", psi, (len(ends),), "ends of faces")
-        flux: Floats = psi[0::2] - psi[1::2]
-        return flux
+    def on(self, mesh: Mesh) -> Callable[[float, Floats], Floats]:
+        """Return (time, u) → (faces,), ψ(x₀) − ψ(x₁) on a mesh, whatever the field."""
+        return partial(_differences, self._psi, mesh.backend.to_device(_ends(mesh).astype(mesh.volumes.dtype)))
+
+
+def _differences(psi: Callable[[float, Floats], Floats], ends: Floats, time: float, values: Floats) -> Floats:
+    """(faces,) differences of ψ between the ends (2 faces, d) of each face."""
+    found = psi(time, ends)
+    check_array("psi", found, (len(ends),), "ends of faces")
+    flux: Floats = found[0::2] - found[1::2]
+    return flux
 
 
 def _ends(mesh: Mesh) -> Floats:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -34,27 +36,23 @@ class ProductAdvection:
             raise ValueError(f"stacks of {in_rows.cells} and {in_columns.cells} cells: expected {shape} of both")
         check_call("velocities", velocities)
         self.shape, self.velocities = shape, velocities
-        self._in_rows = Advection(in_rows, self._velocity_in_rows, nonnegative=True)
-        self._in_columns = Advection(in_columns, self._velocity_in_columns, nonnegative=True)
-        self._row_velocity = np.zeros_like(in_rows.centers)
-        self._column_velocity = np.zeros_like(in_columns.centers)
+        self._in_rows = Advection(in_rows, velocities, nonnegative=True)  # whose velocities are given each time
+        self._in_columns = Advection(in_columns, velocities, nonnegative=True)
 
-    def _velocity_in_rows(self, time: float, density: Floats) -> Floats:
-        return self._row_velocity
-
-    def _velocity_in_columns(self, time: float, density: Floats) -> Floats:
-        return self._column_velocity
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_in_rows": copy(self._in_rows), "_in_columns": copy(self._in_columns)}
 
     def prepare(self, time: float, values: Floats) -> Step:
         check_array("values", values.reshape(-1), (self.shape[0] * self.shape[1],))
         density = values.reshape(self.shape)
         in_rows, in_columns = self.velocities(time, density)
-        check_array("velocity in rows", in_rows, (*self.shape, self._row_velocity.shape[1]))
-        check_array("velocity in columns", in_columns, (*self.shape, self._column_velocity.shape[1]))
-        self._row_velocity = in_rows.ravel().reshape(self._row_velocity.shape)  # contiguous, as kernels want it
-        self._column_velocity = in_columns.swapaxes(0, 1).reshape(self._column_velocity.shape)
-        row_dt = self._in_rows.prepare(time, values.reshape(-1))
-        column_dt = self._in_columns.prepare(time, density.T.reshape(-1))
+        of_rows, of_columns = (each.mesh.centers.shape for each in (self._in_rows, self._in_columns))
+        check_array("velocity in rows", in_rows, (*self.shape, of_rows[1]))
+        check_array("velocity in columns", in_columns, (*self.shape, of_columns[1]))
+        row_velocity = in_rows.ravel().reshape(of_rows)  # contiguous, as kernels want it
+        column_velocity = in_columns.swapaxes(0, 1).reshape(of_columns)
+        row_dt = self._in_rows.prepare_with(row_velocity, values.reshape(-1))
+        column_dt = self._in_columns.prepare_with(column_velocity, density.T.reshape(-1))
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, np.divide(1.0, row_dt) + np.divide(1.0, column_dt))
             return step

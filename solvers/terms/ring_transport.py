@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import Any
 
 from ..backends import cpu
@@ -13,6 +12,8 @@ from ..backends.cpu.launching import workers_for
 from ..backends.cpu.rings import bands
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
+
+RingWork = tuple[Callable[[], Floats], Callable[[], Floats], Callable[[], Floats]]
 
 
 class RingTransport:
@@ -36,36 +37,40 @@ class RingTransport:
             self._parts = bands.parts_of(self._bands, workers_for(mesh.cells))
             self._rows, count = bands.places_of_fluxes(tables.rows, self._bands, self._parts)
             places = len(self._parts) - 1, 2, count
-        self._flux, self._places = backend.work_array(math.prod(places), mesh.volumes.dtype), places
+        self._places = places
+
+    def work_arrays(self) -> RingWork:
+        """Return work arrays for :meth:`outgoing_flux`: of fluxes, and of components of a velocity that has none."""
+        work_array, number = self.mesh.backend.work_array, self.mesh.volumes.dtype
+        return (
+            work_array(math.prod(self._places), number),
+            work_array(self.mesh.cells, number),
+            work_array(self.mesh.cells, number),
+        )
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, sent: Floats,
-        outflow: Floats,
+        outflow: Floats, work: RingWork | None = None,
     ) -> list[Any]:  # fmt: skip
         """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
 
         ``velocity`` is (cells, 3), or (2, cells) along east and north. Returns the largest outflow of the occupied
-        cells, of each worker.
+        cells, of each worker. ``work`` is memory of the caller's own, None for new one.
         """
-        east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity)
-        state = density, east, north, *low_high, occupied, self._flux().reshape(self._places), sent, outflow
+        flux, *components = self.work_arrays() if work is None else work
+        east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity, components)
+        state = density, east, north, *low_high, occupied, flux().reshape(self._places), sent, outflow
         return self._in_bands(*state) if self._is_in_bands else self._by_kernels(*state)
 
-    def _local(self, velocity: Floats) -> tuple[Floats, Floats]:
-        """Components along east and north, in the same memory each time."""
+    def _local(self, velocity: Floats, components: Sequence[Callable[[], Floats]]) -> tuple[Floats, Floats]:
+        """Components along east and north, in work arrays."""
         mesh, backend, t = self.mesh, self.mesh.backend, self._tables
-        east, north = self._work_arrays[0](), self._work_arrays[1]()
+        east, north = components[0](), components[1]()
         backend.launch(
             backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
             east, north,
         )  # fmt: skip
         return east, north
-
-    @cached_property
-    def _work_arrays(self) -> list[Callable[[], Floats]]:
-        """Of components of a velocity that has none: most have."""
-        mesh = self.mesh
-        return [mesh.backend.work_array(mesh.cells, mesh.volumes.dtype) for _ in range(2)]
 
     def _in_bands(
         self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,

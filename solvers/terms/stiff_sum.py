@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
-from .term import Step
+from .term import Step, Stepping
 
 
 def has_rate(term: Any) -> bool:
@@ -39,10 +40,25 @@ class StiffSum:
         self.nonnegative = any(getattr(term, "nonnegative", False) for term in terms)
         meshes = (getattr(term, "mesh", None) for term in terms)
         self.mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
-        if all(map(has_rate, terms)):
-            self.rate = self._rate
-        if all(hasattr(term, "jacobian") for term in terms):
-            self.jacobian = self._jacobian
+        self._stepping = [Stepping(term) for term in terms]
+
+    def __getstate__(self) -> dict[str, Any]:
+        terms = tuple(map(copy, self.terms))  # a copy has terms of its own
+        return vars(self) | {"terms": terms, "_stepping": [Stepping(term) for term in terms]}
+
+    @property
+    def rate(self) -> Callable[[float, Floats], None]:
+        """(dt, rate) → None, which adds the rates of all terms. Raises AttributeError where a term has none."""
+        if not all(map(has_rate, self.terms)):
+            raise AttributeError("rate")
+        return self._rate
+
+    @property
+    def jacobian(self) -> Callable[[int], list[Any]]:
+        """Number of fields → the matrix of each. Raises AttributeError where a term has none."""
+        if not all(hasattr(term, "jacobian") for term in self.terms):
+            raise AttributeError("jacobian")
+        return self._jacobian
 
     def prepare(self, time: float, values: Floats) -> Step:
         self._at = time, values
@@ -56,12 +72,13 @@ class StiffSum:
         each = [term.jacobian(fields) for term in self.terms]
         return [sum(matrices[1:], matrices[0]) for matrices in zip(*each, strict=True)]
 
-    def longest_step(self, values: Floats) -> Step:
-        longest: Step = reduce(np.minimum, [term.longest_step(values) for term in self.terms])
+    def longest_step(self, values: Floats, time: float = 0.0) -> Step:
+        longest: Step = reduce(np.minimum, [term.longest_step(time, values) for term in self._stepping])
         return longest
 
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
+    def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
         """Advance in place by dt; returns the least value before undershoots were limited."""
-        each = (*self.terms, *self.terms[::-1])
-        lowest: Step = reduce(np.minimum, [term.step(dt / 2, values, limited) for term in each])
+        half = dt / 2
+        each = [(term, time) for term in self._stepping] + [(term, time + half) for term in self._stepping[::-1]]
+        lowest: Step = reduce(np.minimum, [term.step(begin, half, values, limited) for term, begin in each])
         return lowest

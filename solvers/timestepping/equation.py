@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from functools import reduce
 from typing import Any, TypeGuard
 
@@ -13,7 +14,7 @@ from ..mesh.mesh import Floats, Mesh
 from ..terms.mass import Unchanged, mass_of
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
-from ..terms.term import Step, StiffTerm, Term
+from ..terms.term import Step, Stepping, StiffTerm, Term
 from .checks import check_methods
 
 
@@ -26,6 +27,7 @@ class Equation:
     Several stiff terms are implicit together; a stepper with splitting takes them one after the other.
 
     ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
+    An equation may be solved in several threads at once, as each solve works on copies of its terms (:meth:`begin`).
     Raises TypeError for what is no term, or not of that kind, ValueError for terms of another mesh.
     """
 
@@ -50,6 +52,14 @@ class Equation:
         self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # as checked
         self.mesh = _common_mesh(self.mesh, (*self.terms, *getattr(stiff, "terms", (stiff,))))
         self.limit = limit
+        self._stepping = None if stiff is None else Stepping(self.stiff)  # type: ignore[arg-type]  # as checked
+
+    def begin(self) -> Equation:
+        """Return the equation with copies of its terms, for one solve: a term keeps what it prepares until its rate."""
+        working = copy(self)
+        working.terms, working.stiff = tuple(map(copy, self.terms)), copy(self.stiff)
+        working._stepping = None if working.stiff is None else Stepping(working.stiff)
+        return working
 
     def with_stiff_found(self) -> Equation:
         """The same equation with those of its explicit terms as stiff ones that step by themselves, if none is yet."""
@@ -88,7 +98,12 @@ class Equation:
     def longest_step(self, time: float, values: Floats) -> Step:
         """As ``prepare``, but no longer than the stiff term allows, which the others do not see meanwhile."""
         step = self.prepare(time, values)
-        return step if self.stiff is None else np.minimum(step, self.stiff.longest_step(values))
+        return step if self._stepping is None else np.minimum(step, self._stepping.longest_step(time, values))
+
+    def step_stiff(self, time: float, dt: float, values: Floats, limited: bool = True) -> Step:
+        """Advance values in place by the stiff term alone, from ``time`` to time + dt; returns what its step does."""
+        assert self._stepping is not None
+        return self._stepping.step(time, dt, values, limited)
 
 
 def _sorted(terms: Sequence[Any]) -> tuple[list[Term], Any]:

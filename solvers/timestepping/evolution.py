@@ -46,7 +46,7 @@ class SplitIntegrator:
         calm: int = 8,
     ) -> None:
         check_positive(cfl=cfl, atol=atol, **({} if rtol is None else {"rtol": rtol}))
-        self.equation, self.stepper, self.cfl = equation, stepper_of(stepper), cfl
+        self.equation, self.stepper, self.cfl = equation.begin(), stepper_of(stepper), cfl
         self._rtol, self._atol, self._to_device, self._calm = rtol, atol, to_device, calm
 
     def begin(self, state: State) -> None:
@@ -105,18 +105,18 @@ class SplitIntegrator:
 
         limited   whether they are in any case; else a step that undershoots unexpectedly is repeated
         """
-        equation, values, lowest = self.equation, state.values, None
+        equation, values, lowest, half = self.equation, state.values, None, dt / 2
         stiff, limited = equation.stiff, limited or self._since_undershoot < self._calm
         while True:
             if stiff is None:
                 within = self.stepper.step(equation, state, dt, self._work)
             else:
-                before = stiff.step(dt / 2, values, limited)
+                before = equation.step_stiff(state.time, half, values, limited)
                 equation.prepare(state.time, values)
                 within = self.stepper.step(equation, state, dt, self._work)
                 if self._control is not None:
                     self._explicit_change = root_mean_square(values - self._work[0])
-                lowest = np.minimum(before, stiff.step(dt / 2, values, limited))
+                lowest = np.minimum(before, equation.step_stiff(state.time + half, half, values, limited))
             result = _result(values, equation.longest_step(reached, values), within, lowest)
             if stiff is None or limited or (result.finite and not result.undershot):
                 return result

@@ -34,7 +34,7 @@ class SemiDiscrete:
     """
 
     def __init__(self, equation: Equation) -> None:
-        self.equation = Equation(tuple(map(_unbounded, equation.terms)), equation.stiff, equation.limit)
+        self.equation = Equation(tuple(map(_unbounded, equation.terms)), equation.stiff, equation.limit).begin()
         self.stable_dt = np.inf  # of the explicit terms, where they were last evaluated
         stiff = equation.stiff
         without = [term for term in getattr(stiff, "terms", (stiff,)) if stiff is not None and not has_rate(term)]

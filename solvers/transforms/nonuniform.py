@@ -77,7 +77,6 @@ class NonuniformTransform:
             self._order, self._cells, self._offsets,
         )  # fmt: skip
         self._bands = self._extents()
-        self._buffer = np.empty(int((self._bands[:, 2] * self._bands[:, 3]).sum()))
 
     def _extents(self) -> Integers:
         """(parts, 5) as :func:`solvers.backends.cpu.spreading.spread` has them."""
@@ -92,13 +91,13 @@ class NonuniformTransform:
 
     def analysis(self, weights: Floats) -> Complexes:
         """Type 1: modes of weights (sets, n)."""
-        grids = np.empty((len(weights), *self._shape))
+        grids, buffer = np.empty((len(weights), *self._shape)), np.empty(int((self._bands[:, 2:4].prod(axis=1)).sum()))
         for row, grid in zip(np.ascontiguousarray(weights, dtype=float), grids, strict=True):
             launch(
                 spreading.spread, self.count * spreading.LANES, self._polynomials, _PART, self._shape[1],
-                self._order, self._cells, self._offsets, row, self._bands, self._buffer,
+                self._order, self._cells, self._offsets, row, self._bands, buffer,
             )  # fmt: skip
-            launch(spreading.add_bands, self._buffer.size, self._bands, self._buffer, grid)
+            launch(spreading.add_bands, buffer.size, self._bands, buffer, grid)
         modes: Complexes = scipy.fft.rfft(grids, axis=2, workers=WORKERS)[..., : self.degree + 1]
         modes *= self._factors[: self.degree + 1]
         if self.axes == 1:

@@ -98,16 +98,17 @@ class Multipliers:
 
     def __init__(self, nodes: Floats, transform: Floats) -> None:
         self._nodes, self._transform = nodes, transform
-        self._exponents, self._found = np.empty((0, 0)), np.empty((0, 0, 0))
+        self._last = np.empty((0, 0)), np.empty((0, 0, 0))  # exponents and what was found: both at once, for threads
 
     def of(self, exponents: Floats) -> Floats:
         """(degrees, n, m) for exponents b (n, m), which are on the host."""
-        if not np.array_equal(exponents, self._exponents):
+        known, found = self._last
+        if not np.array_equal(exponents, known):
             placed = backend_for(self._nodes).to_device(exponents)
             samples = np.exp(placed[..., None] * self._nodes - np.abs(placed)[..., None])
-            self._found = np.moveaxis(samples @ self._transform, -1, 0).copy()
-            self._exponents = exponents
-        return self._found
+            found = np.moveaxis(samples @ self._transform, -1, 0).copy()
+            self._last = exponents, found
+        return found
 
 
 def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:

@@ -10,7 +10,7 @@ from meanfield.case.load import load
 from meanfield.model.errors import ArgumentError
 from meanfield.model.linear_stability import (
     MAX_DENSITY,
-    below_twice_the_mean,
+    BelowTwiceTheMean,
     continuous_up_to,
     critical_noise,
     expected_clusters_from_tokens,
@@ -223,7 +223,7 @@ def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
 def test_nearness_is_that_of_the_highest_cell_whichever_it_was_before():
     """And a NaN, or more than twice the mean anywhere, is not near."""
     mesh, random = circle(16), np.random.default_rng(2)
-    is_near, found = below_twice_the_mean(mesh), []
+    is_near, found = BelowTwiceTheMean(mesh), []
     for k in range(200):
         values = 1.0 + 0.2 * random.random(16)
         values[random.integers(16)] = (1.5, 4.0, np.nan)[k % 3 if k < 150 else 0]

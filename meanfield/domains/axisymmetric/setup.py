@@ -63,7 +63,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
         space=mesh,
         initial=lambda: _initial(mesh, dimension, case.initial),
         dynamics=fixed(integrator),
-        prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
+        prepare=lambda state: equation.begin().prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),

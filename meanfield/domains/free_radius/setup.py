@@ -54,7 +54,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
         initial=lambda: _initial(case, space).reshape(-1),
         dynamics=by_interval(integrator, Listed((0.0, _switch_time(case)))),
         check=_within_radius(device_space, domain.outermost),
-        prepare=lambda state: equation(0).prepare(state.time, to_device(state.values)),
+        prepare=lambda state: equation(0).begin().prepare(state.time, to_device(state.values)),
         diagnostics=_diagnostics(space),
         variables=(_radii_of_edges(space),),
     )

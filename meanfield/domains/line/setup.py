@@ -65,7 +65,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
         initial=lambda: _initial(mesh, case.initial),
         dynamics=fixed(integrator),
         check=within_mesh(at_ends, f"|x| = {domain.outermost:g}"),
-        prepare=lambda state: equation.prepare(state.time, to_device(state.values)),
+        prepare=lambda state: equation.begin().prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
     )

@@ -64,11 +64,11 @@ class SequenceDiffusion:
         tangent: Floats = rate - along[:, None] * values
         return tangent
 
-    def longest_step(self, values: Floats) -> float:
+    def longest_step(self, values: Floats, time: float = 0.0) -> float:
         """No limit: a step substeps internally."""
         return np.inf
 
-    def step(self, dt: float, values: Floats, limited: bool = True) -> float:
+    def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> float:
         """Advance u (n, d) by dt in place; returns 0, the least value of a density's limiter."""
         if not self.on_sphere:
             values[...] = self._spread(dt, values)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from meanfield.equation import Velocity
-from meanfield.model.linear_stability import LinearRegime, below_twice_the_mean
+from meanfield.model.linear_stability import BelowTwiceTheMean, LinearRegime
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.mesh.stack import stack
@@ -64,7 +64,7 @@ class CausalVelocity:
 def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 0.0) -> Equation:
     """The equation above for a density (labels·cells), each label with the mass 1/labels."""
     stacked = stack(mesh, labels)
-    near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], below_twice_the_mean(stacked))
+    near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], BelowTwiceTheMean(stacked))
     return Equation(
         terms=[Advection(stacked, CausalVelocity(velocity, labels), nonnegative=True), near_uniform],
         stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,

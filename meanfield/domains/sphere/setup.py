@@ -95,7 +95,7 @@ def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], interv
         return DensityIntegrator(equation(interval), time.method, moments, time.cfl, to_device=_to_device(mesh))
 
     def prepare(state: State) -> None:
-        equation(0).prepare(state.time, state.values)
+        equation(0).begin().prepare(state.time, state.values)
 
     return by_interval(integrator, intervals), prepare
 

@@ -41,7 +41,7 @@ class IntervalDriftDiffusion:
         self._steady = to_device(np.where(steady > _TINY, steady, 1.0))
         self._within = to_device((steady[:-1] > _TINY) & (steady[1:] > _TINY))
 
-    def longest_step(self, values: Floats) -> Step:
+    def longest_step(self, values: Floats, time: float = 0.0) -> Step:
         """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
         amount = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(amount, np.abs(self._gain(values)).sum())
@@ -54,7 +54,7 @@ class IntervalDriftDiffusion:
     def rate(self, dt: float, rate: Floats) -> None:
         rate += self._rate
 
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
+    def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
         """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""
         check_array("values", values, (self.mesh.cells,))
         if not self._seen:

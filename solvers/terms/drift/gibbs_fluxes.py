@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,26 +32,22 @@ class WideFluxes:
         order = np.argsort(faces, kind="stable")
         self._faces, self._cells, self._weights = faces[order], cells[order], weights[order]
         starts = np.append(0, np.cumsum(np.bincount(faces, minlength=mean.shape[0])))
-        self._at_points = csr_matrix((self._weights.copy(), self._cells, starts), mean.shape)
+        self._at_points = csr_matrix((self._weights, self._cells, starts), mean.shape)
         self._mean, self._spread, self._starts = mean, spread, starts[:-1]
 
-    def set_potential(self, V: Floats) -> Floats:
-        """Of V/D (cells,) the share (faces,) that these fluxes have in each face, by the largest exponent near it."""
+    def at(self, V: Floats) -> tuple[Any, Floats]:
+        """Return the matrix (faces, cells) of these fluxes in a potential V/D (cells,), and their share (faces,).
+
+        The share in a face follows from the largest exponent near it.
+        """
         exponent = V[self._cells] - (self._mean @ V)[self._faces]
         largest = np.maximum.reduceat(np.abs(exponent), self._starts)
-        self._at_points.data[:] = self._weights * np.exp(np.clip(exponent, -Q_NONE, Q_NONE))
+        matrix = self._at_points.copy()
+        matrix.data[:] = self._weights * np.exp(np.clip(exponent, -Q_NONE, Q_NONE))
         if self._spread is not None:
             largest = np.maximum.reduceat(largest[self._spread.indices], self._spread.indptr[:-1])
-        return np.asarray(np.clip((Q_NONE - largest) / (Q_NONE - Q_FULL), 0.0, 1.0))
-
-    def __call__(self, values: Floats) -> Floats:
-        """(faces,) of u = values."""
-        found: Floats = self._at_points @ values
-        return found if self._spread is None else self._spread @ found
-
-    def matrix(self) -> Any:
-        """(faces, cells), sparse."""
-        return self._at_points if self._spread is None else self._spread @ self._at_points
+            matrix = self._spread @ matrix
+        return matrix, np.asarray(np.clip((Q_NONE - largest) / (Q_NONE - Q_FULL), 0.0, 1.0))
 
 
 class GibbsFluxes:
@@ -75,35 +72,55 @@ class GibbsFluxes:
         self._into = csr_matrix((ones, (self._second, every)), shape) - csr_matrix((ones, (self._first, every)), shape)
         self._wide = None if monotone else _wide(host, inner, D, self._conductances)
 
-    fastest: float  # rate of an explicit step, 4/3 times that of two-point fluxes where they are of fourth order
-
-    def set_potential(self, V: Floats) -> None:
-        """V (cells,)."""
+    def at(self, V: Floats) -> FluxesInPotential:
+        """Return the fluxes in a potential V (cells,)."""
         rise = (V[self._second] - V[self._first]) / self._D
-        self._ahead, self._back = self._conductances * bernoulli(rise), self._conductances * bernoulli(-rise)
-        leaving = np.bincount(self._first, self._ahead, len(V)) + np.bincount(self._second, self._back, len(V))
-        self.fastest = float((leaving / self._volumes).max()) * (1.0 if self._wide is None else 4 / 3)
-        if self._wide is not None:
-            self._share = self._wide.set_potential(V / self._D)
+        ahead, back = self._conductances * bernoulli(rise), self._conductances * bernoulli(-rise)
+        leaving = np.bincount(self._first, ahead, len(V)) + np.bincount(self._second, back, len(V))
+        fastest = float((leaving / self._volumes).max()) * (1.0 if self._wide is None else 4 / 3)
+        wide = None if self._wide is None else self._wide.at(V / self._D)
+        return FluxesInPotential(self._first, self._second, self._into, ahead, back, wide, fastest)
+
+
+@dataclass(frozen=True, eq=False)
+class FluxesInPotential:
+    """Fluxes between cells in one potential.
+
+    first, second   (faces,) cells of each inner face
+    into            (cells, faces) sparse: of fluxes what each cell gains
+    ahead, back     (faces,) rates of two-point fluxes from the first cell and from the second
+    wide            matrix (faces, cells) of the other fluxes, and their share (faces,); None without any
+    fastest         rate of an explicit step, 4/3 times that of two-point fluxes where they are of fourth order
+    """
+
+    first: Indices
+    second: Indices
+    into: Any
+    ahead: Floats
+    back: Floats
+    wide: tuple[Any, Floats] | None
+    fastest: float
 
     def gain(self, values: Floats, monotone: bool = False) -> Floats:
         """(cells,) mass that each cell gains per time; ``monotone``: by two-point fluxes."""
-        flux = self._ahead * values[self._first] - self._back * values[self._second]
-        if self._wide is not None and not monotone:
-            flux += self._share * (self._wide(values) - flux)
-        found: Floats = self._into @ flux
+        flux = self.ahead * values[self.first] - self.back * values[self.second]
+        if self.wide is not None and not monotone:
+            matrix, share = self.wide
+            flux += share * (matrix @ values - flux)
+        found: Floats = self.into @ flux
         return found
 
     def matrix(self, monotone: bool = False) -> Any:
         """(cells, cells) of :meth:`gain`, sparse."""
         from scipy.sparse import csr_matrix, diags
 
-        every, shape = np.arange(len(self._first)), (len(self._first), len(self._volumes))
-        entries = np.append(self._ahead, -self._back), (np.tile(every, 2), np.append(self._first, self._second))
+        every, shape = np.arange(len(self.first)), self.into.shape[::-1]
+        entries = np.append(self.ahead, -self.back), (np.tile(every, 2), np.append(self.first, self.second))
         flux = csr_matrix(entries, shape)
-        if self._wide is not None and not monotone:
-            flux = diags(1.0 - self._share) @ flux + diags(self._share) @ self._wide.matrix()
-        return self._into @ flux
+        if self.wide is not None and not monotone:
+            matrix, share = self.wide
+            flux = diags(1.0 - share) @ flux + diags(share) @ matrix
+        return self.into @ flux
 
 
 def _wide(mesh: Mesh, inner: Indices, D: float, conductances: Floats) -> WideFluxes | None:

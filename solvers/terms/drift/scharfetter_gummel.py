@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from ...mesh.checks import check_array, check_call, check_field, check_finite, c
 from ...mesh.mesh import Floats, Mesh
 from ..diffusion import amplitude, time_to_move
 from ..term import Step
-from .gibbs_fluxes import GibbsFluxes
+from .gibbs_fluxes import FluxesInPotential, GibbsFluxes
 
+MAX_SOLVERS = 6  # that are kept, one for each length of a step
 NEGLIGIBLE = 1e-8  # mass below zero, of all, that is cut off; with more a step of a density is of first order
 
 Potential = Floats | Callable[[Floats], Floats] | Callable[[float, Floats], Floats]
@@ -29,7 +29,8 @@ class DriftDiffusion:
 
     D             a number > 0
     potential     V (cells,), or V(x) of centers x (cells, d); or (time, u) → V (cells,) of the state, as a
-                  convolution: an equation then takes it for an explicit term, ``step`` takes V at the last ``prepare``
+                  convolution: an equation then takes it for an explicit term; ``step`` takes V of the state that it
+                  is given, in the middle of the step
     nonnegative   whether u is a density ≥ 0, which steps keep; then of second order where V is a function of u
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
@@ -49,20 +50,27 @@ class DriftDiffusion:
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
         self._potential: Any = potential
         self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
-        self._rate, self._is_set = np.zeros(0), False
+        self._rate = np.zeros(0)
         self.is_stiff = callable(potential)  # and nonlinear
-        self._solver = lru_cache(maxsize=6)(self._factorized)
-        if not callable(potential):
-            self._set_potential(potential)
-            self.longest_step = self._longest_step  # what an equation takes for a stiff, linear term
+        self._solvers: dict[tuple[float, bool], Any] = {}  # by the length of a step, the last one used at the end
+        self._at: Any = None if callable(potential) else self._in_potential(potential)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_solvers": {}}  # of a copy's own: matrices that are factorized cannot be pickled
+
+    @property
+    def longest_step(self) -> Callable[..., Step]:
+        """(values, time) → Step. Raises AttributeError for a potential of the state: the term is explicit then."""
+        if callable(self._potential):
+            raise AttributeError("longest_step")
+        return self._longest_step
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Rates of u = values; returns the longest explicit step that keeps u ≥ 0."""
         check_field("values", values, self.mesh)
-        if callable(self._potential):
-            self._set_potential(self._potential(time, values))
+        self._move_to(time, values)
         self._rate = self._rates(values)
-        fastest = self._fluxes.fastest
+        fastest = self._at.fastest
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
@@ -73,9 +81,9 @@ class DriftDiffusion:
         """The sparse matrix of rates of each field, V as at the last ``prepare``."""
         from scipy.sparse import diags
 
-        return [diags(1 / self.mesh.volumes) @ self._fluxes.matrix()] * fields
+        return [diags(1 / self.mesh.volumes) @ self._at.matrix()] * fields
 
-    def _longest_step(self, values: Floats) -> Step:
+    def _longest_step(self, values: Floats, time: float = 0.0) -> Step:
         """½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, rates = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
@@ -83,11 +91,13 @@ class DriftDiffusion:
         steps = [time_to_move(mass, dot(volumes, np.abs(rate))) for mass, rate in zip(amounts, rates, strict=True)]
         return min(float(step) for step in steps)
 
-    def step(self, dt: float, values: Floats, limited: bool = True) -> Step:
-        """Advance by dt in place; returns the least value before undershoots of a density were limited, else ∞."""
+    def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
+        """Advance from ``time`` by dt in place; returns the least value before undershoots of a density were limited.
+
+        Of a field of any sign it returns ∞.
+        """
         check_field("values", values, self.mesh)
-        if not self._is_set:
-            self.prepare(0.0, values)
+        self._move_to(time + 0.5 * dt, values)
         rows = values.reshape(-1, self.mesh.cells)
         lowest = min(self._step_field(dt, row, limited) for row in rows)
         return lowest if self.nonnegative else np.inf
@@ -112,26 +122,38 @@ class DriftDiffusion:
 
     def _euler(self, dt: float, values: Floats, monotone: bool) -> Floats:
         """(1 − dt L)⁻¹ u = u + (1 − dt L)⁻¹ dt L u: what is steady stays so to rounding."""
-        change: Floats = values + self._solver(dt, monotone)(dt * self._fluxes.gain(values, monotone))
+        change: Floats = values + self._solver(dt, monotone)(dt * self._at.gain(values, monotone))
         return change
 
-    def _set_potential(self, potential: Floats) -> None:
+    def _move_to(self, time: float, values: Floats) -> None:
+        """Find the fluxes at a time and a state, where the potential depends on them."""
+        if callable(self._potential):
+            self._at = self._in_potential(self._potential(time, values))
+            self._solvers.clear()
+
+    def _in_potential(self, potential: Floats) -> FluxesInPotential:
         check_array("potential", potential, (self.mesh.cells,))
         check_finite("potential", potential)
-        self._fluxes.set_potential(potential)
-        self._is_set = True
-        self._solver.cache_clear()
+        return self._fluxes.at(potential)
 
     def _rates(self, values: Floats) -> Floats:
         rates = np.empty_like(values)
         rows = zip(values.reshape(-1, self.mesh.cells), rates.reshape(-1, self.mesh.cells), strict=True)
         for row, rate in rows:
-            rate[:] = self._fluxes.gain(row) / self.mesh.volumes
+            rate[:] = self._at.gain(row) / self.mesh.volumes
         return rates
+
+    def _solver(self, dt: float, monotone: bool) -> Any:
+        """Solver of (V − dt A) x = b, one of those that are kept or a new one."""
+        key = dt, monotone
+        self._solvers[key] = self._solvers.pop(key, None) or self._factorized(dt, monotone)
+        if len(self._solvers) > MAX_SOLVERS:
+            del self._solvers[next(iter(self._solvers))]
+        return self._solvers[key]
 
     def _factorized(self, dt: float, monotone: bool) -> Any:
         """Solver of (V − dt A) x = b, A the matrix of the fluxes."""
         from scipy.sparse import diags
         from scipy.sparse.linalg import splu
 
-        return splu((diags(self.mesh.volumes) - dt * self._fluxes.matrix(monotone)).tocsc()).solve
+        return splu((diags(self.mesh.volumes) - dt * self._at.matrix(monotone)).tocsc()).solve

@@ -1,0 +1,88 @@
+"""Solves in several threads, or one within another, that share an equation: each has the bits of one alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import numpy as np
+import pytest
+
+from solvers import Advection, Diffusion, Equation, Flux, circle, interval, solve
+from solvers.transforms.harmonics_points import PointHarmonics
+from tests.support.public_objects import EQUATIONS, OwnTerm, Wind, bump
+
+THREADS, STEPS = 8, 3
+SPAN = 0.2, 0.25
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads that take turns after a few operations, so that each is interrupted within its steps."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(work: Any, count: int = THREADS) -> list[Any]:
+    """Return work(k) for k < count, all at once."""
+    together = Barrier(count)
+
+    def one(k: int) -> Any:
+        together.wait()
+        return work(k)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_one_equation_in_eight_threads(name: str, hasty: None) -> None:
+    equation, start, method = EQUATIONS[name]()
+    states = [start, 0.9 * start]  # as other threads have other states, what is mixed up is wrong
+
+    def few_steps(k: int) -> np.ndarray:
+        ended = solve(equation, states[k % 2], SPAN, method=method, callbacks=lambda state: state.steps >= STEPS)
+        return ended.u[-1]
+
+    alone = [few_steps(k) for k in range(2)]
+    assert not np.array_equal(*alone)
+    for k, found in enumerate(in_threads(few_steps)):
+        np.testing.assert_array_equal(found, alone[k % 2])
+
+
+def test_a_solve_within_a_solve_of_the_same_equation() -> None:
+    mesh = circle(48)
+    equation = Equation(mesh, [Advection(mesh, Wind(mesh), nonnegative=True), Diffusion(mesh, 0.1, nonnegative=True)])
+    alone = solve(equation, bump(mesh), SPAN).u[-1]
+    asked = solve(equation, bump(mesh), SPAN, callbacks=lambda state: solve(equation, 2 * state.values, SPAN)).u[-1]
+    np.testing.assert_array_equal(asked, alone)
+
+
+def test_a_solve_leaves_the_terms_as_they_are() -> None:
+    term, mesh = OwnTerm(), interval(0.0, 1.0, 16)
+    solve(Equation(mesh, [term]), bump(mesh), SPAN, method="ssprk3")
+    assert vars(term) == {}
+
+
+def test_solutions_between_their_times_in_eight_threads(hasty: None) -> None:
+    mesh = interval(0.0, 1.0, 16)
+    term = Diffusion(mesh, 0.1, boundaries={"left": Flux(lambda t, x: t)})
+    solution = solve(Equation(mesh, [term]), bump(mesh), (0.0, 0.2))
+    times = 0.013 + 0.02 * np.arange(THREADS)
+    alone = [solution(float(time)) for time in times]
+    for found, expected in zip(in_threads(lambda k: solution(float(times[k]))), alone, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_harmonics_of_points_in_eight_threads(hasty: None) -> None:
+    random = np.random.default_rng(1)
+    transform = PointHarmonics(random.standard_normal((3000, 3)), 20)
+    weights = random.standard_normal((THREADS, 3000))
+    alone = [transform.analysis(row) for row in weights]
+    for found, expected in zip(in_threads(lambda k: transform.analysis(weights[k])), alone, strict=True):
+        np.testing.assert_array_equal(found, expected)
