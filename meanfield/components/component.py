@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 
@@ -27,8 +29,19 @@ class Component:
     source: str = ""
     sha256: str = ""
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return the name under which a module has the component, in the place of its function; else its fields."""
+        module, name = self.function.__module__, self.function.__qualname__
+        if getattr(sys.modules.get(module), name, None) is self:
+            return _of_module, (module, name)
+        return super().__reduce_ex__(protocol)
+
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.function(*arguments, **options)
+
+
+def _of_module(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
 
 
 def component(

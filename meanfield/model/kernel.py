@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 MAX_LOSS = 8.0  # logarithm of what Z of a token may be less than the largest, of which harmonics keep 1e-16
 
 
+def _any_beta(window: float) -> float:
+    return -np.inf
+
+
 @dataclass(frozen=True)
 class Kernel:
     """An entry of the table KERNELS, with its window where it has one.
@@ -37,7 +41,7 @@ class Kernel:
     log_factor: Callable[[float, Any], Any] | None = None
     zonal: Callable[[Floats, float, float], Floats] | None = None
     takes_window: bool = False
-    least_beta: Callable[[float], float] = lambda window: -np.inf
+    least_beta: Callable[[float], float] = _any_beta
     window: float | None = None
 
     @property
@@ -50,7 +54,7 @@ class Kernel:
         """For captions; None for the exponential, which needs no word."""
         if self.takes_window:
             return f"window {self.window:g} rad"
-        return None if self is KERNELS["exponential"] else f"{self.name} kernel"
+        return None if self == KERNELS["exponential"] else f"{self.name} kernel"
 
     def values(self, cosines: Floats, beta: float) -> Floats:
         """k e^{−|β|} of a zonal kernel at cosines (...)."""
@@ -86,16 +90,24 @@ def windowed(cosines: Floats, beta: float, window: float) -> Floats:
     return kernel
 
 
+def _gaussian_factor(beta: float, squares: Any) -> Any:
+    return -beta / 2 * squares
+
+
+def _least_beta_of_window(window: float) -> float:
+    return -MAX_LOSS / (1 - float(np.cos(window)))
+
+
 KERNELS: dict[str, Kernel] = {
     kernel.name: kernel
     for kernel in (
         Kernel("exponential"),
-        Kernel("gaussian", log_factor=lambda beta, squares: -beta / 2 * squares),
+        Kernel("gaussian", log_factor=_gaussian_factor),
         Kernel(
             "windowed",
             zonal=windowed,
             takes_window=True,
-            least_beta=lambda window: -MAX_LOSS / (1 - float(np.cos(window))),
+            least_beta=_least_beta_of_window,
         ),
     )
 }

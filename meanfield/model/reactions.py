@@ -10,6 +10,7 @@ These are the textbook forms; the sources leave the reaction open.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Reaction:
 def reaction_linear(rate: float) -> Reaction:
     """R = rate ρ. Raises ArgumentError for a rate that is no finite number."""
     check_number("rate", rate)
-    return Reaction(lambda density: rate)
+    return Reaction(partial(_constant, rate))
 
 
 def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reaction:
@@ -60,19 +61,27 @@ def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reactio
     if capacity <= 0:
         raise ArgumentError("capacity", capacity, "a number > 0")
     equilibrium = capacity / mesh.volume
-    return Reaction(lambda density: rate * (1.0 - density / equilibrium), rate)
+    return Reaction(partial(_logistic, rate, equilibrium), rate)
 
 
 def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
     """R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells). Raises ArgumentError for a rate that is no finite number."""
     check_number("rate", rate)
+    return Reaction(partial(_replicator, rate, mesh.volumes, fitness))
 
-    def growth(density: Floats) -> Floats:
-        masses = density * mesh.volumes
-        gain: Floats = rate * (fitness - (masses @ fitness) / masses.sum())
-        return gain
 
-    return Reaction(growth)
+def _constant(rate: float, density: Floats) -> float:
+    return rate
+
+
+def _logistic(rate: float, equilibrium: float, density: Floats) -> Floats:
+    return rate * (1.0 - density / equilibrium)
+
+
+def _replicator(rate: float, volumes: Floats, fitness: Floats, density: Floats) -> Floats:
+    masses = density * volumes
+    gain: Floats = rate * (fitness - (masses @ fitness) / masses.sum())
+    return gain
 
 
 def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time as clock
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +42,13 @@ class LivePlot:
             ax.set_ylabel(name)
         self._axes[-1].set_xlabel("time t")
         self._show, self._drawn = _display(self.figure), -np.inf
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_show"}  # which is of one display
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._show = _display(self.figure)
 
     def __call__(self, moment: Moment) -> None:
         for name in self.names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,11 +48,11 @@ def icosphere(level: int) -> Mesh:
         face_normals=unit_vectors(normals),
         face_areas=lengths,
         face_curvatures=np.zeros(len(edges)),
-        face_conductances=lambda: lengths / distances,
+        face_conductances=partial(np.divide, lengths, distances),
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(points)], dtype=np.int32),
-        face_ends=lambda: oriented(corners[first], corners[second], np.cross(middles, normals)),
+        face_ends=partial(oriented, corners[first], corners[second], np.cross(middles, normals)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from ..backends import Backend
+from ..backends import Backend, backend_on, name_of
 from ..backends.protocol import Array
 
 TILE = 1 << 16  # rows that are made at a time
@@ -37,6 +37,9 @@ class Lazy:
         rows = self.rows(index.reshape(-1)).reshape(*index.shape, *self.shape[1:])
         return rows.astype(self.number, copy=False) if rows.dtype.kind == "f" else rows
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _lazy_on, (name_of(self.backend), self.shape, self.rows, self.number)
+
     @cached_property
     def array(self) -> Array:
         """The whole, kept from then on."""
@@ -46,6 +49,10 @@ class Lazy:
             part[...] = self.at(np.arange(begin, begin + len(part)))
         whole.flags.writeable = False
         return self.backend.to_device(whole)
+
+
+def _lazy_on(device: str, shape: tuple[int, ...], rows: Callable[[Array], Array], number: Any) -> Lazy:
+    return Lazy(shape, rows, backend_on(device), number)
 
 
 class ArrayField(Generic[T]):

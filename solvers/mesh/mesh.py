@@ -77,6 +77,14 @@ class Mesh:
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what is found from them is found again where they arrive."""
+        return {each.name: vars(self)[each.name] for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
     def on(self, backend: Backend, number: type[np.floating] = np.float64) -> Mesh:
         """The same mesh with its arrays on the device of a backend; the rings' numbers of cells stay on the host.
 

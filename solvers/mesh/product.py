@@ -100,9 +100,7 @@ def product(first: Mesh, second: Mesh) -> Mesh:
         ),
         face_areas=_outer(first.face_areas, second.volumes, first.volumes, second.face_areas),
         face_curvatures=np.zeros(along.size + across.size),
-        face_conductances=lambda: _outer(
-            first.face_conductances(), second.volumes, first.volumes, second.face_conductances()
-        ),
+        face_conductances=partial(_conductances, first, second),
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.full(m, n, dtype=np.int32),
@@ -132,6 +130,10 @@ def _cell_ends(curve: Mesh) -> Floats:
     if curve.periods:
         ends[:, 0] = ends[:, 1] - curve.volumes[:, None]
     return ends
+
+
+def _conductances(first: Mesh, second: Mesh) -> Floats:
+    return _outer(first.face_conductances(), second.volumes, first.volumes, second.face_conductances())
 
 
 def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, second_faces: Floats) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..backends import backend_for
 from .arguments import check_count
-from .mesh import Integers, Mesh
+from .mesh import Floats, Integers, Mesh
 
 
 def stack(mesh: Mesh, copies: int) -> Mesh:
@@ -31,12 +33,16 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
         face_normals=np.tile(mesh.face_normals, (copies, 1)),
         face_areas=np.tile(mesh.face_areas, copies),
         face_curvatures=np.tile(mesh.face_curvatures, copies),
-        face_conductances=lambda: np.tile(mesh.face_conductances(), copies),
+        face_conductances=partial(_conductances, mesh, copies),
         cell_start=np.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
         cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
         ring_cells=np.tile(mesh.ring_cells, copies),
         periods=mesh.periods,
     )
+
+
+def _conductances(mesh: Mesh, copies: int) -> Floats:
+    return np.tile(mesh.face_conductances(), copies)
 
 
 def _shifted(indices: Integers, stride: int, copies: int) -> Integers:

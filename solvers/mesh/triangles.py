@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
         face_normals=np.ascontiguousarray(normals[:, :d]),
         face_areas=areas,
         face_curvatures=np.zeros(len(areas)),
-        face_conductances=lambda: conductances,
+        face_conductances=partial(np.asarray, conductances),
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(place)], dtype=np.int32),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -204,10 +205,20 @@ RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {
 }
 
 
+@dataclass(frozen=True)
+class _OfField:
+    """A function of u alone, as one of u and x."""
+
+    function: Callable[[Floats], Floats]
+
+    def __call__(self, u: Floats, x: Floats) -> Floats:
+        return np.asarray(self.function(u))
+
+
 def _of_place(name: str, function: Any) -> Pointwise:
     """A function of (u, x), as which one of u alone is taken too."""
     if callable(function) and takes(function, 1) and not takes(function, 2):
-        return lambda u, x: np.asarray(function(u))
+        return _OfField(function)
     check_call(name, function, "u, x")
     found: Pointwise = function
     return found

@@ -36,8 +36,9 @@ class ProductAdvection:
             raise ValueError(f"stacks of {in_rows.cells} and {in_columns.cells} cells: expected {shape} of both")
         check_call("velocities", velocities)
         self.shape, self.velocities = shape, velocities
-        self._in_rows = Advection(in_rows, velocities, nonnegative=True)  # whose velocities are given each time
-        self._in_columns = Advection(in_columns, velocities, nonnegative=True)
+        given: Any = velocities  # both parts are prepared with velocities that are found here
+        self._in_rows = Advection(in_rows, given, nonnegative=True)
+        self._in_columns = Advection(in_columns, given, nonnegative=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_in_rows": copy(self._in_rows), "_in_columns": copy(self._in_columns)}

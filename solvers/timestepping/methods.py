@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 
 from ..terms.stiff_sum import has_rate
 from .adaptive import AdaptiveIntegrator
 from .equation import Equation
 from .evolution import SplitIntegrator
 from .integrate import Integrator
-from .runge_kutta import ErrorControlled, ExponentialRosenbrock, RungeKutta, SuperTimeStepping
+from .runge_kutta import ExponentialRosenbrock, RungeKutta, SuperTimeStepping
 from .semi_discrete import SemiDiscrete
 from .tableaux import TABLEAUX
 
@@ -54,15 +55,24 @@ def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl
     return METHODS[method](equation, rtol, atol, cfl)
 
 
-def _split(name: str) -> Make:
-    return lambda equation, rtol, atol, cfl: SplitIntegrator(equation, name, cfl or 0.5, rtol, atol)
+def _split(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return SplitIntegrator(equation, name, cfl or 0.5, rtol, atol)
 
 
-def _tableau(name: str, implicit: bool = False) -> Make:
-    def make(equation: Equation, rtol: float, atol: float, cfl: float | None) -> ErrorControlled:
-        return RungeKutta(equation, TABLEAUX[name](), rtol, atol, cfl or SSP_CFL, implicit)
+def _tableau(name: str, equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return RungeKutta(equation, TABLEAUX[name](), rtol, atol, cfl or SSP_CFL)
 
-    return make
+
+def _implicit(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return RungeKutta(equation, TABLEAUX["ark4"](), rtol, atol, SSP_CFL, fully_implicit=True)
+
+
+def _super(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return SuperTimeStepping(equation, rtol, atol, cfl or SSP_CFL)
+
+
+def _exponential(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
+    return ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL)
 
 
 def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> Integrator:
@@ -70,17 +80,17 @@ def _eighth(equation: Equation, rtol: float, atol: float, cfl: float | None) -> 
 
 
 METHODS: dict[str, Make] = {
-    "euler": _split("euler"),
-    "ssprk2": _split("ssprk2"),
-    "ssprk3": _split("ssprk3"),
-    "ssp3": _tableau("ssp3"),
-    "dopri5": _tableau("dopri5"),
+    "euler": partial(_split, "euler"),
+    "ssprk2": partial(_split, "ssprk2"),
+    "ssprk3": partial(_split, "ssprk3"),
+    "ssp3": partial(_tableau, "ssp3"),
+    "dopri5": partial(_tableau, "dopri5"),
     "dop853": _eighth,
-    "ars2": _tableau("ars2"),
-    "ark3": _tableau("ark3"),
-    "ark4": _tableau("ark4"),
-    "rkl2": lambda equation, rtol, atol, cfl: SuperTimeStepping(equation, rtol, atol, cfl or SSP_CFL),
-    "implicit": _tableau("ark4", implicit=True),
-    "exponential": lambda equation, rtol, atol, cfl: ExponentialRosenbrock(equation, rtol, atol, cfl or SSP_CFL),
+    "ars2": partial(_tableau, "ars2"),
+    "ark3": partial(_tableau, "ark3"),
+    "ark4": partial(_tableau, "ark4"),
+    "rkl2": _super,
+    "implicit": _implicit,
+    "exponential": _exponential,
 }
 WITHOUT_CFL = {"dop853", "implicit"}  # methods whose steps no stable step limits

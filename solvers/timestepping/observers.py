@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -39,6 +40,9 @@ class Observer:
     last_time: float = field(default=math.nan, init=False)
     _state: ref[State] | None = field(default=None, init=False, repr=False)
     _due: tuple[int, float] = field(default=(-1, math.nan), init=False, repr=False)  # a count, and when it is due
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_state": None}  # which is known within one process
 
     def begin(self, state: State) -> None:
         """Call the function if it is due at the start of a loop; the state of the last loop continues its count."""

@@ -9,6 +9,8 @@ function of degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Mer
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import scipy
 
@@ -127,7 +129,7 @@ def grid_equiangular(degree: int) -> Mesh:
         face_normals=nowhere,
         face_areas=none,
         face_curvatures=none,
-        face_conductances=lambda: none,
+        face_conductances=partial(np.asarray, none),
         cell_start=np.zeros(rings * count + 1, np.int32),
         cell_sides=np.empty(0, np.int32),
         ring_cells=np.full(rings, count, np.int32),

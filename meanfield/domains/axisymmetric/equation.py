@@ -83,6 +83,11 @@ class AxisymmetricAttention:
         vectors = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
         return vectors - self._uniform_share(masses) * self._error[1:].T
 
+    def is_near_uniform(self, density: Floats) -> Near:
+        """Whether ½ ∫|p − p̄| < ½: a density of θ is not near its mean where it is uniform on the sphere."""
+        distance: Step = 0.5 * np.abs(density - self.uniform) @ self.mesh.volumes
+        return distance < 0.5
+
     def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
         """v A (cells, parts) of numerators (cells, parts), which are used up; 0 where softmax has neither N nor Z."""
         output: Floats = self.normalization((self._sums.log_scale, normalizer, vectors), self._clock, reach=1.0)
@@ -135,13 +140,7 @@ def axisymmetric_equation(
     """
     mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
     host = mesh.on_host
-
-    def is_near(values: Floats) -> Near:
-        """By the distance ½ ∫|p − p̄|: a density of θ is not near its mean where it is uniform on the sphere."""
-        distance: Step = 0.5 * np.abs(values - attention.uniform) @ mesh.volumes
-        return distance < 0.5
-
-    near_uniform = LinearRegime(attention, noise, attention.dimension, is_near)
+    near_uniform = LinearRegime(attention, noise, attention.dimension, attention.is_near_uniform)
     log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
     return Equation(
         terms=[Advection(mesh, velocity, nonnegative=True), near_uniform],
