@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier
 from typing import Any
 
 import numpy as np
 import pytest
 
-from solvers import Advection, Diffusion, Equation, Flux, circle, interval, solve
+import meanfield as mf
+from solvers import (
+    Advection,
+    Convolution,
+    Diffusion,
+    Equation,
+    Flux,
+    PushForward,
+    Zonal,
+    circle,
+    interval,
+    solve,
+    sphere,
+)  # fmt: skip
 from solvers.transforms.harmonics_points import PointHarmonics
 from tests.support.public_objects import EQUATIONS, OwnTerm, Wind, bump
 
@@ -79,10 +93,28 @@ def test_solutions_between_their_times_in_eight_threads(hasty: None) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
-def test_harmonics_of_points_in_eight_threads(hasty: None) -> None:
-    random = np.random.default_rng(1)
-    transform = PointHarmonics(random.standard_normal((3000, 3)), 20)
-    weights = random.standard_normal((THREADS, 3000))
-    alone = [transform.analysis(row) for row in weights]
-    for found, expected in zip(in_threads(lambda k: transform.analysis(weights[k])), alone, strict=True):
+def points_on_sphere() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((3000, 3))
+
+
+def shifted(points: np.ndarray) -> np.ndarray:
+    moved = points + 0.1
+    return moved / np.linalg.norm(moved, axis=1)[:, None]
+
+
+OPERATORS: dict[str, tuple[int, Callable[[], Callable[[np.ndarray], np.ndarray]]]] = {
+    "harmonics of points": (3000, lambda: PointHarmonics(points_on_sphere(), 20).analysis),
+    "push-forward": (186, lambda: partial(PushForward(sphere(12)).apply, map=shifted)),
+    "attention": (186, lambda: mf.Attention(sphere(12), 3.0, heads=[mf.Head(query=np.diag([1.0, 2.0, 0.5]))]).output),
+    "zonal kernel": (186, lambda: Zonal(sphere(12), np.exp).drift),
+    "convolution": (48, lambda: Convolution(interval(0.0, 1.0, 48), lambda r: np.exp(-(r**2).sum(axis=1))).drift),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_one_operator_in_eight_threads(name: str, hasty: None) -> None:
+    size, make = OPERATORS[name]
+    operator, states = make(), np.random.default_rng(2).random((THREADS, size))
+    alone = [operator(row) for row in states]
+    for found, expected in zip(in_threads(lambda k: operator(states[k])), alone, strict=True):
         np.testing.assert_array_equal(found, expected)
