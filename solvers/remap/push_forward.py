@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mesh.checks import check_mesh
+from ..mesh.checks import check_array, check_mesh
 from ..mesh.dual import Dual
 from ..mesh.mesh import Floats, Integers, Mesh
 from ..transforms.harmonics import has_harmonics
@@ -68,8 +68,9 @@ class PushForward:
     def apply(self, density: Floats, map: Map) -> Floats:
         """T_# ρ (cells) of ρ = density (cells) ≥ 0 by T = map: points (n, d) → points (n, d) on the same manifold.
 
-        Raises FloatingPointError where T is not finite.
+        Raises FloatingPointError where T is not finite, ValueError for a density of another shape.
         """
+        check_array("density", density, (self.mesh.cells,))
         mesh, pieces = self.mesh, self.pieces
         images = finite(map(pieces.points))
         slope, smooth = self._reconstruct(density)

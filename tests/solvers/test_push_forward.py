@@ -278,3 +278,9 @@ def test_other_meshes_are_refused(mesh):
         ValueError, match=f"mesh of a {mesh.manifold}: expected a circle, a sphere of rings or an interval"
     ):
         push_forward(mesh, np.ones(mesh.cells), identity)
+
+
+def test_a_density_of_another_size_is_refused():
+    """Kernels would read beyond its end."""
+    with pytest.raises(ValueError, match=r"^density of shape \(72,\): expected \(64,\)"):
+        PushForward(circle(64)).apply(np.ones(72), identity)
