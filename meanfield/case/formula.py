@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ LABEL = "label"  # of a causal mask, (k + ½)/labels for label k
 def formula_problem(text: str, names: Collection[str]) -> str | None:
     """What was expected of a formula in these names; None where it can be evaluated."""
     try:
-        _checked(_parsed(text), names)
+        _checked(text, names)
     except ValueError as error:
         return str(error)
     return None
@@ -37,10 +37,9 @@ def evaluate(text: str, values: Mapping[str, Floats | float]) -> Floats:
     Operators + − * / **, the functions of the table FUNCTIONS, numbers, ``pi`` and the names of ``values``.
     Raises ValueError, with what was expected, for anything else.
     """
-    tree = _parsed(text)
-    _checked(tree, values)
+    nodes = _checked(text, values)
     shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
-    return np.broadcast_to(_value(tree, values), shape).astype(float)
+    return np.broadcast_to(_value(nodes, values), shape).astype(float)
 
 
 def _parsed(text: str) -> ast.expr:
@@ -53,8 +52,32 @@ def _parsed(text: str) -> ast.expr:
         raise ValueError('a formula such as "exp(4*x) + 0.1*cos(3*phi)"') from None
 
 
-def _checked(node: ast.expr, names: Collection[str]) -> None:
-    """Raise ValueError for a node that is no number, known name, operator or function."""
+def _checked(text: str, names: Collection[str]) -> list[ast.expr]:
+    """Return the nodes of a formula. Raises ValueError, with what was expected, for one that cannot be evaluated."""
+    nodes = _nodes(_parsed(text))
+    for node in nodes:
+        _check(node, text.strip(), names)
+    return nodes
+
+
+def _nodes(tree: ast.expr) -> list[ast.expr]:
+    """Return the nodes of a formula, each before its operands. A formula may be nested deeper than calls can be."""
+    found, waiting = list[ast.expr](), [tree]
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        match node:
+            case ast.BinOp(left=left, right=right):
+                waiting += [right, left]
+            case ast.UnaryOp(operand=operand):
+                waiting.append(operand)
+            case ast.Call(args=[argument]):
+                waiting.append(argument)
+    return found
+
+
+def _check(node: ast.expr, text: str, names: Collection[str]) -> None:
+    """Raise ValueError for a node of a formula that is no number, known name, operator or function."""
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             if abs(number) > sys.float_info.max:
@@ -62,33 +85,36 @@ def _checked(node: ast.expr, names: Collection[str]) -> None:
         case ast.Name(id=name):
             if name not in CONSTANTS and name not in names:
                 raise ValueError(f"a formula in {', '.join(names)} and pi, not {name}")
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            _checked(left, names)
-            _checked(right, names)
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
-            _checked(operand, names)
-        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]):
+        case ast.BinOp(op=op) if type(op) in OPERATORS:
+            pass
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+            pass
+        case ast.Call(func=ast.Name(id=name), args=[_], keywords=[]):
             if name not in FUNCTIONS:
                 raise ValueError(f"functions of {', '.join(FUNCTIONS)}, not {name}")
-            _checked(argument, names)
         case _:
-            raise ValueError(f"numbers, names, + - * / ** and functions, not {ast.unparse(node)[:40]}")
+            found = ast.get_source_segment(text, node) or ""
+            raise ValueError(f"numbers, names, + - * / ** and functions, not {found[:40]}")
 
 
-def _value(node: ast.expr, values: Mapping[str, Floats | float]) -> Any:
-    match node:
-        case ast.Constant(value=number):
-            return np.float64(number)  # type: ignore[arg-type]
-        case ast.Name(id=name):
-            return values[name] if name in values else CONSTANTS[name]
-        case ast.BinOp(left=left, op=op, right=right):
-            return OPERATORS[type(op)](_value(left, values), _value(right, values))
-        case ast.UnaryOp(op=op, operand=operand):
-            sign = -1.0 if isinstance(op, ast.USub) else 1.0
-            return sign * _value(operand, values)
-        case ast.Call(func=ast.Name(id=name), args=[argument]):
-            return FUNCTIONS[name](_value(argument, values))
-    raise AssertionError(ast.dump(node))  # such nodes have been refused
+def _value(nodes: Sequence[ast.expr], values: Mapping[str, Floats | float]) -> Any:
+    """Return the value of a formula by its nodes, the last first: operands come before what takes them."""
+    operands: list[Any] = []
+    for node in reversed(nodes):
+        match node:
+            case ast.Constant(value=number):
+                operands.append(np.float64(number))  # type: ignore[arg-type]
+            case ast.Name(id=name):
+                operands.append(values[name] if name in values else CONSTANTS[name])
+            case ast.BinOp(op=op):
+                left, right = operands.pop(), operands.pop()
+                operands.append(OPERATORS[type(op)](left, right))
+            case ast.UnaryOp(op=op):
+                operands.append((-1.0 if isinstance(op, ast.USub) else 1.0) * operands.pop())
+            case ast.Call(func=ast.Name(id=name)):
+                operands.append(FUNCTIONS[name](operands.pop()))
+    (value,) = operands
+    return value
 
 
 CONSTANTS: dict[str, float] = {"pi": np.pi}
