@@ -52,7 +52,8 @@ BUMP = "kind = 'von_mises_fisher'\ncomponents = [{ center = [1.0], concentration
 
 @pytest.mark.parametrize(("formula", "value"), [
     ("-" * 990 + "x", 0.5), ("(" * 150 + "x" + ")" * 150, 0.5), ("abs(" * 150 + "-x" + ")" * 150, 0.5),
-    ("x" + "+x" * 499, 250.0), ("x**" * 300 + "1", 0.6411857445049859), ("x-x/x*2-1", -2.5), ("2-(3-x)-(1+x)**2", -2.75),
+    ("x" + "+x" * 499, 250.0), ("x**" * 300 + "1", 0.6411857445049859), ("x-x/x*2-1", -2.5),
+    ("2-(3-x)-(1+x)**2", -2.75),
 ], ids=lambda value: str(value)[:5])  # fmt: skip
 def test_formulas_as_deep_as_their_length_allows(formula, value):
     """Python's calls nest a thousand deep. The power tower tends to the x of x = ½ˣ."""

@@ -1,178 +1,190 @@
-"""Kernels that several processes compile at once are kept in Numba's cache under their own signatures."""
+"""Compiled kernels: the folder that keeps them, several processes that compile at once, and no folder at all."""
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
+import numba
+import platformdirs
 import pytest
-from numba import config, njit
-from numba.core.caching import IndexDataCacheFile
+from numba import njit
 from numba.core.dispatcher import Dispatcher
 
 from solvers.backends import cpu
 from solvers.backends.cpu import caching
-from solvers.backends.cpu.caching import LockedCache, LockedFiles
+from solvers.backends.cpu.caching import compiled, kernel_folder
 
 
-def files(folder: Path, stamp: str = "source") -> LockedFiles:
-    """Of one function, as a process has them; locks are an opened file's, so that threads stand for processes."""
-    return LockedFiles(str(folder), "kernel", stamp)
+@pytest.fixture
+def folder_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path | None]:
+    """The folder with these variables, as another process finds it."""
+
+    def found(**variables: str) -> Path | None:
+        for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return caching.kernel_folder.__wrapped__()
+
+    return found
 
 
-def test_two_that_write_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes when the first has read the index and not yet written it."""
-    write, second = IndexDataCacheFile._save_index, list[Future[None]]()
-
-    def late(*arguments: object) -> None:
-        if not second:
-            second.append(pool.submit(files(tmp_path).save, "float32", "code for float32"))
-            with suppress(TimeoutError):
-                second[0].result(0.2)
-        write(*arguments)
-
-    with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(IndexDataCacheFile, "_save_index", late)
-        files(tmp_path).save("float64", "code for float64")
-        second[0].result()
-    for key in ("float32", "float64"):
-        assert files(tmp_path).load(key) == f"code for {key}"
-
-
-def test_one_that_reads_while_another_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a change of the source: the new index must not lead to the old code, which has the same name."""
-    files(tmp_path, "old source").save("float64", "old code")
-    write, found = IndexDataCacheFile._save_data, list[Future[str | None]]()
-
-    def late(*arguments: object) -> None:
-        found.append(pool.submit(files(tmp_path).load, "float64"))
-        with suppress(TimeoutError):
-            found[0].result(0.2)
-        write(*arguments)
-
-    with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(IndexDataCacheFile, "_save_data", late)
-        files(tmp_path).save("float64", "new code")
-        assert found[0].result() == "new code"
-
-
-def test_a_cache_that_cannot_be_locked_is_read(tmp_path: Path) -> None:
-    files(tmp_path).save("float64", "code")
-    (tmp_path / "kernel.nbi.lock").unlink()
-    assert files(tmp_path).load("float64") == "code"
-
-
-def test_every_kernel_is_kept_so_and_no_other_function() -> None:
-    """Numba's own classes are as they were, and functions of a user's keep their ways."""
+def test_every_kernel_is_kept_there_and_no_other_function() -> None:
+    """Functions of a user's keep their ways."""
     modules = [module for module in vars(cpu).values() if isinstance(module, ModuleType)]
     kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]
+    folder = kernel_folder()
+    assert folder is not None
     assert len(kernels) > 30
-    assert all(isinstance(kernel._cache._cache_file, LockedFiles) for kernel in kernels)
-    assert type(njit(cache=True)(cpu.advance.py_func)._cache._cache_file) is IndexDataCacheFile
-    assert IndexDataCacheFile.save.__module__ == IndexDataCacheFile.load.__module__ == "numba.core.caching"
+    assert all(folder in Path(kernel.stats.cache_path).parents for kernel in kernels)
+    before = numba.config.CACHE_DIR, numba.config.DISABLE_JIT
+    compiled()(function_to_compile)
+    assert before == (numba.config.CACHE_DIR, numba.config.DISABLE_JIT)
+    assert folder not in Path(njit(cache=True)(cpu.advance.py_func).stats.cache_path).parents
 
 
-KERNEL = """
-from solvers.backends.cpu.caching import compiled
+def test_the_folder(folder_of: Callable[..., Path | None], tmp_path: Path) -> None:
+    """That of NUMBA_CACHE_DIR, else of the user's caches; never one beside the sources."""
+    chosen = folder_of(NUMBA_CACHE_DIR=str(tmp_path / "chosen"))
+    assert chosen is not None
+    assert chosen.parent == tmp_path / "chosen"
+    assert numba.__version__ in chosen.name
+    assert sys.implementation.cache_tag in chosen.name
+    own = folder_of(HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "caches"))
+    assert own is not None
+    assert own.parent == platformdirs.user_cache_path("meanfield") / "kernels"
+    assert own.name == chosen.name
 
-@compiled()
-def kernel(x):
-    return x + {0}
+
+def test_the_folder_is_another_where_any_source_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder_of: Callable[..., Path | None]
+) -> None:
+    """One function may be inlined in another file's; the same files written again are no change."""
+    sources = tmp_path / "cpu"
+    shutil.copytree(Path(cpu.__file__).parent, sources)
+    monkeypatch.setattr(caching, "__file__", str(sources / "caching.py"))
+    before = folder_of(NUMBA_CACHE_DIR=str(tmp_path))
+    os.utime(sources / "rings" / "sides.py", (1.0, 1.0))
+    assert folder_of(NUMBA_CACHE_DIR=str(tmp_path)) == before
+    with open(sources / "rings" / "sides.py", "a") as source:
+        source.write("# changed\n")
+    assert folder_of(NUMBA_CACHE_DIR=str(tmp_path)) != before
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"NUMBA_CACHE_DIR": "/dev/null"},  # a file
+        {"NUMBA_CACHE_DIR": "/dev/null/inside"},
+        {"HOME": "/dev/null"},
+        {"HOME": "/proc/nobody"},  # nothing can be made there
+    ],
+    ids=str,
+)
+def test_where_nothing_can_be_written_there_is_no_folder_and_a_line_says_so(
+    variables: dict[str, str], folder_of: Callable[..., Path | None], caplog: pytest.LogCaptureFixture, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert folder_of(**variables) is None
+    assert len(caplog.messages) == 1
+    assert "\n" not in caplog.messages[0]
+    assert ": cannot keep compiled kernels (" in caplog.messages[0]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_user_whom_the_system_does_not_know_has_no_folder(
+    folder_of: Callable[..., Path | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """His home is ``~`` to Python, which would be a folder in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(caching, "user_cache_path", lambda name: Path("~/.cache", name))
+    assert folder_of() is None
+    assert not list(tmp_path.iterdir())
+
+
+IN_MEMORY = """
+import numpy as np
+from solvers.backends.cpu import cells
+x = np.ones(3)
+cells.advance(0, 1, np.zeros(3), x, np.ones(3), 0.5, 0.5)
+print(x, type(cells.advance).__name__)
 """
 
 
-def test_code_is_kept_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own or that of any other kernel, which may be inlined in it; not where the same files are written again."""
-    other = tmp_path / "other.py"
-    monkeypatch.setattr(caching, "_kernels", lambda: (other,))
-    other.write_text("x = 1")
-
-    def called(number: int) -> tuple[float, int]:
-        caching._hash.cache_clear()  # as in another process
-        source = tmp_path / "kernels.py"
-        source.write_text(KERNEL.format(number))
-        found = ModuleType("kernels")
-        exec(compile(source.read_text(), str(source), "exec"), found.__dict__)
-        result = found.kernel(1.0)
-        return result, sum(found.kernel.stats.cache_hits.values())
-
-    assert called(1) == (2.0, 0)
-    os.utime(other, (1.0, 1.0))
-    assert called(1) == (2.0, 1)
-    other.write_text("x = 2")
-    assert called(1) == (2.0, 0)
-    assert called(2) == (3.0, 0)
+def test_kernels_run_from_memory_and_where_a_user_has_switched_his_own_off() -> None:
+    """NUMBA_DISABLE_JIT is for functions that a user debugs: kernels cannot be run by Python."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": "/dev/null", "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", IN_MEMORY]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "[0.75 0.75 0.75] CPUDispatcher\n"
+    assert done.stderr.startswith("/dev/null: cannot keep compiled kernels (Not a directory); ")
+    assert done.stderr.count("\n") == 1
 
 
 def function_to_compile(x: float) -> float:
     return x + 1.0
 
 
-def test_one_process_compiles_a_function_and_the_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    first, second, done = LockedCache(function_to_compile), LockedCache(function_to_compile), list[str]()
+class Compiler:
+    """A dispatcher whose compilation is ``step``, or raises what that raises."""
 
-    def compile_later() -> None:
-        with second.alone():
-            done.append("second")
+    py_func = staticmethod(function_to_compile)
+
+    def __init__(self, folder: Path, step: Callable[[str], str]) -> None:
+        self.stats, self.step = SimpleNamespace(cache_path=str(folder)), step
+
+    def compile(self, signature: str) -> str:
+        return self.step(signature)
+
+
+def test_one_process_compiles_a_function_and_the_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that add a signature at once would choose the same file; locks are an opened file's, as of two processes."""
+    monkeypatch.setattr(caching, "_compiling", nullcontext())
+    done = list[str]()
+
+    def first(signature: str) -> str:
+        later = pool.submit(caching._compile, Compiler(tmp_path, lambda other: done.append(other) or other), "second")
+        with pytest.raises(TimeoutError):
+            later.result(0.2)
+        done.append(signature)
+        return signature
 
     with ThreadPoolExecutor(1) as pool:
-        with first.alone():
-            assert not second.is_missing()
-            later = pool.submit(compile_later)
-            with pytest.raises(TimeoutError):
-                later.result(0.2)
-            done.append("first")
-        later.result()
+        assert caching._compile(Compiler(tmp_path, first), "first") == "first"
     assert done == ["first", "second"]
-    assert second.is_missing()
-
-
-def test_where_nothing_can_be_written_nothing_is_compiled_ahead(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody could load the code, and every run would compile it once more."""
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
-    cache = LockedCache(function_to_compile)
-    monkeypatch.setattr(LockedCache, "_lock", lambda self: None)
-    assert not cache.is_missing()
-    with cache.alone(), cache.alone():
-        pass
 
 
 def test_one_that_is_suspended_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(caching, "LONGEST_WAIT", 0.05)
-    with LockedCache(function_to_compile).alone(), LockedCache(function_to_compile).alone():
+    with caching._locked(tmp_path / "lock"), caching._locked(tmp_path / "lock"):
         pass
 
 
-LOADING = """
-import sys
-import numpy as np
-from numba import config, njit
-from solvers.backends.cpu import cells
-ones = np.ones(3)
-cells.apply_matrix(0, 1, np.eye(3), np.ones((2, 3)))  # memory of its own, from Numba's run time
-cells.advance(0, 1, ones, ones.copy(), ones.copy(), 0.1, 0.1)
-print("numba.typed.typedlist" in sys.modules)
-print(njit(lambda x: sorted([x, 2.0]))(1.0))
-"""
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), EOFError("Ran out of input")])
+def test_code_that_cannot_be_written_or_read_is_compiled(
+    tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A disk may become full, and a crash may cut a file of code."""
+    line, errors = function_to_compile.__code__.co_firstlineno, [error]
+    index = tmp_path / f"test_caching.function_to_compile-{line}.py3.nbi"
+    index.touch()
 
+    def compile_again(signature: str) -> str:
+        if errors:
+            raise errors.pop()
+        return signature
 
-def test_code_on_disk_is_loaded_without_what_only_a_compilation_needs(tmp_path: Path) -> None:
-    """Numba would read the tables of all functions that it knows, 0.1 s; what is compiled afterwards still has them."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    shown = [
-        subprocess.run(
-            [sys.executable, "-c", LOADING], env=environment, check=True, capture_output=True, text=True
-        ).stdout.split("\n", 1)
-        for _ in range(2)
-    ]
-    assert [first for first, _ in shown] == ["True", "False"]
-    assert shown[0][1] == shown[1][1] == "[1.0, 2.0]\n"
+    for _ in range(2):
+        assert caching._compile(Compiler(tmp_path, compile_again), "float64") == "float64"
+    assert not index.exists()
+    assert len(caplog.messages) == 1

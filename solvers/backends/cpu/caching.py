@@ -1,192 +1,144 @@
-"""Compiled kernels on disk, by Numba, for several processes that compile at the same time.
+"""Compilation of CPU kernels by Numba's public interface, and the folder that keeps the compiled code.
 
-Numba reads a function's index, adds a signature under the next free name, and writes the index and then the code,
-in files of their own. Of two processes that do so at once one loses its signature, or the index names the other's
-code: then every call from there on fails ("can't unbox array"), in every process, until the cache is deleted.
-Functions of :func:`compiled` are read and written under a lock, and each is compiled by one process, whose code the
-others read; other functions that Numba caches are left as they are.
+The folder is ``NUMBA_CACHE_DIR`` where that is set, else a folder of this package among the user's caches, never one
+beside the sources: an uninstallation would leave it there. Within it every set of sources, version of Numba and
+version of Python has its own folder, since Numba does not notice the change of a function that another file calls.
+Numba itself keeps code for different processors apart. Kernels are compiled in memory where nothing can be written.
 """
 
 from __future__ import annotations
 
 import fcntl
-import gc
 import hashlib
+import logging
+import os
+import pickle
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, Any
+from tempfile import TemporaryFile
+from typing import Any
 
-from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUTargetOptions
-from numba.core.registry import cpu_target
-from numba.core.runtime.nrt import rtsys
+import llvmlite
+import numba
+from numba import config, njit
+from platformdirs import user_cache_path
+
+from .noalias import assume_no_alias
 
 LONGEST_WAIT = 60.0  # seconds for another process to compile a function, which takes at most ten: it may be suspended
+_PROBE_BYTES = 4096  # written to find out whether a disk is full
+_UNREADABLE = (OSError, EOFError, pickle.UnpicklingError)  # raised for files of code that a crash or a user has cut
+_decorating, _compiling = threading.RLock(), threading.RLock()
 
 
 def compiled(*, apart: bool = False, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorator: compile by Numba without Python's lock, on first use, and keep the code on disk; options as njit's.
+    """Return a decorator that compiles a function by Numba on first use, without Python's lock; options as njit's.
 
     apart   whether no array that the function writes shares memory with another argument: its loops use vector
             instructions then, without being asked whether it does, and numbers out of arrays stay in registers
     light   how many items of a kernel take as long as one of most kernels, some 10 ns
     """
-    compiler = njit(nogil=True, error_model="numpy", **options)
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
-        dispatcher = compiler(function)
-        dispatcher._cache = LockedCache(function)
+        folder = kernel_folder()
+        with _numba_set(DISABLE_JIT=0, CACHE_DIR=str(folder or "")):
+            dispatcher = njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
+        if apart:
+            assume_no_alias(dispatcher)
         dispatcher.light = light
         dispatcher.compile = partial(_compile, dispatcher)
-        if apart:
-            dispatcher._compiler.targetdescr = _APART
         return dispatcher
 
     return compile_lazily
 
 
-def _compile(dispatcher: Any, signature: Any) -> Any:
-    """Numba's, which loads code or compiles and saves it, while no other process does so with the same function.
+@contextmanager
+def _numba_set(**settings: Any) -> Iterator[None]:
+    """Change settings of Numba while a kernel is decorated: functions of a user's keep their own."""
+    with _decorating:
+        before = {name: getattr(config, name) for name in settings}
+        try:
+            vars(config).update(settings)
+            yield
+        finally:
+            vars(config).update(before)
 
-    Numba's own lock comes first, as it does where one function calls another: two threads cannot wait for each other.
+
+@cache
+def kernel_folder() -> Path | None:
+    """Return the folder of the compiled code; None, after a line that says so, where nothing can be written."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    parent = Path(chosen).absolute() if chosen else user_cache_path("meanfield") / "kernels"
+    folder = parent / f"{sys.implementation.cache_tag}-numba-{numba.__version__}-{_hash_of_sources()}"
+    try:
+        if not folder.is_absolute():
+            raise OSError("expected an absolute path")  # of a user without a home
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(_PROBE_BYTES))
+    except OSError as error:
+        _warn(parent, error.strerror or str(error))
+        return None
+    return folder
+
+
+def _hash_of_sources() -> str:
+    found = hashlib.sha256(llvmlite.__version__.encode())
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(file.read_bytes() + b"\0")
+    return found.hexdigest()[:16]
+
+
+@cache
+def _warn(folder: Path, reason: str) -> None:
+    """Say once that kernels are compiled in memory."""
+    consequence = "each process compiles its own; NUMBA_CACHE_DIR names another folder"
+    logging.getLogger("solvers").warning("%s: cannot keep compiled kernels (%s); %s", folder, reason, consequence)
+
+
+def _compile(dispatcher: Any, signature: Any) -> Any:
+    """Load or compile and save the code for a signature, while no other process does so with the same function.
+
+    Numba's own files are not safe against that: two processes that add a signature choose the same file for both.
     """
-    with global_compiler_lock, dispatcher._cache.alone(), _keeping_garbage():
-        return type(dispatcher).compile(dispatcher, signature)
+    compile_now = partial(type(dispatcher).compile, dispatcher, signature)
+    folder = dispatcher.stats.cache_path
+    if folder is None:
+        return compile_now()
+    function = dispatcher.py_func
+    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+    with _compiling, _locked(Path(folder, f"{name}.lock")):
+        try:
+            return compile_now()
+        except _UNREADABLE as error:
+            _warn(Path(folder).parents[1], getattr(error, "strerror", None) or str(error))
+            for file in Path(folder).glob(f"{name}.*.nbi"):
+                with suppress(OSError):
+                    file.unlink()
+            return compile_now()  # where the code could not be written, Numba has it in memory
 
 
 @contextmanager
-def _keeping_garbage() -> Iterator[None]:
-    """Without Python's search for cycles, which takes a twentieth of a compilation and finds few before its end."""
-    searching = gc.isenabled()
-    gc.disable()
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a lock among processes for the block; go without where a disk has none, or after LONGEST_WAIT."""
     try:
-        yield
-    finally:
-        if searching:
-            gc.enable()
-
-
-class _ArraysApart(CPUTargetOptions):
-    """Options of functions whose arguments are apart in memory: Numba knows the flag and has no option for it."""
-
-    def finalize(self, flags: Any, options: Any) -> None:
-        super().finalize(flags, options)
-        flags.noalias = True
-
-
-_APART = SimpleNamespace(
-    options=_ArraysApart, typing_context=cpu_target.typing_context, target_context=cpu_target.target_context
-)
-
-
-class LockedFiles(IndexDataCacheFile):
-    """The index and the code of one function, written and read while no other process writes them."""
-
-    def save(self, key: Any, data: Any) -> None:
-        with self._locked("ab", fcntl.LOCK_EX):
-            super().save(key, data)
-
-    def load(self, key: Any) -> Any:
-        with self._locked("rb", fcntl.LOCK_SH):
-            return super().load(key)
-
-    @contextmanager
-    def _locked(self, mode: str, kind: int) -> Iterator[None]:
-        """A lock on the function's files; none where there is no file to lock, or its disk knows no locks."""
-        try:
-            lock = open(f"{self._index_path}.lock", mode)  # noqa: SIM115
-        except OSError:  # nothing was ever written, or is being read from where nothing can be
-            yield
-            return
-        with lock:
-            with suppress(OSError):
-                fcntl.flock(lock, kind)
-            yield
-
-
-def stamp_of(file: str) -> str:
-    """A hash of the sources of all kernels here, and of the file of one elsewhere: Numba's is of one file alone.
-
-    Code is kept as long as no source changes, also where the same version is installed again; a change of a function
-    that others have inlined is one of all.
-    """
-    package = Path(__file__).parent
-    return _hash(_kernels()) + ("" if package in Path(file).parents else _hash((Path(file),)))
-
-
-@cache
-def _kernels() -> tuple[Path, ...]:
-    return tuple(sorted(Path(__file__).parent.rglob("*.py")))
-
-
-@cache
-def _hash(files: tuple[Path, ...]) -> str:
-    found = hashlib.sha256()
-    for file in files:
-        found.update(file.read_bytes() + b"\0")
-    return found.hexdigest()
-
-
-class LockedCache(FunctionCache):
-    """Numba's cache of one function, in such files."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        # Numba makes the files within its constructor; they hold three values and nothing that is open.
-        self._cache_file.__class__ = LockedFiles
-        self._cache_file._source_stamp = stamp_of(function.__code__.co_filename)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """As Numba's, without the tables of all functions that it compiles: code on disk needs its run time alone."""
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Wait until no other process compiles the function, and keep others waiting; no longer than LONGEST_WAIT."""
-        lock = self._lock()
-        if lock is None:
-            yield
-            return
-        with lock:
-            give_up = time.monotonic() + LONGEST_WAIT
-            while not _locked_now(lock) and time.monotonic() < give_up:
-                time.sleep(0.01)
-            yield
-
-    def is_missing(self) -> bool:
-        """Whether code of the function could be on disk and is not, nor does another process compile it now."""
-        lock = None if self._cache_file._load_index() else self._lock()
-        if lock is None:
-            return False
-        with lock:
-            return _locked_now(lock)
-
-    def _lock(self) -> IO[bytes] | None:
-        """An opened file to lock, or none where nothing can be written."""
-        path = f"{self._cache_file._index_path}.compiling"
-        try:
-            with suppress(FileNotFoundError):
-                return open(path, "ab")
-            self._impl.locator.ensure_cache_path()
-            return open(path, "ab")
-        except OSError:
-            return None
-
-
-def _locked_now(file: IO[bytes]) -> bool:
-    """Whether the file is locked for this process until it is closed; also where its disk knows no locks."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        lock = path.open("ab")
     except OSError:
-        return True
-    return True
+        yield
+        return
+    with lock:
+        give_up = time.monotonic() + LONGEST_WAIT
+        while time.monotonic() < give_up:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break
+        yield
