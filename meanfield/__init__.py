@@ -11,7 +11,7 @@ module on first use, so that ``import meanfield`` costs nothing.
 
 from importlib import import_module
 
-from meanfield.shadowing import refuse_shadowed
+from meanfield.shadowing import secure_imports
 
 TYPE_CHECKING = False  # as in typing, whose place a file of the user's may have taken until this is looked for below
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ __all__ = [
     "sweep",
 ]
 
-refuse_shadowed()
+secure_imports()
 
 
 def __getattr__(name: str) -> object:

@@ -1,60 +1,68 @@
-"""Files of a user that stand before modules of the same name: a ``solvers.py`` or ``numpy.py`` in the working folder.
+"""Imports that files of the working folder do not replace, such as a ``solvers.py`` or ``numpy.py`` of the user's.
 
-Imports only what Python has loaded at its start, for the user's files may stand before anything else.
+``python -m meanfield`` has the working folder first on the path of imports: a command leaves it out. Imports only what
+Python has loaded at its start, for the user's files may stand before anything else.
 """
 
 import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
-from itertools import pairwise
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
-_BAD_INPUT = 2  # the exit status of commands
-_DEPENDENCIES = ("numpy", "scipy", "numba", "llvmlite", "h5py", "matplotlib", "msgspec", "tomli_w", "tqdm", "finufft",
-                 "ot", "cupy", "numba_cuda", "distributed", "torch", "transformers")  # fmt: skip
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_ROOT = os.path.dirname(_PACKAGE)
 
 
-def refuse_shadowed() -> None:
-    """Refuse a user's file that would be imported in place of a module that this package needs.
+def secure_imports() -> None:
+    """Leave the working folder out of the imports of a command, and import the ``solvers`` beside this package.
 
-    Raises ImportError with the file's path; in the command, prints that line and exits with status 2.
+    Raises ImportError, with the file's path, where a program of the user's would import another ``solvers``.
     """
-    path = _shadowing_solvers() or (_shadowing_any(sys.path[0]) if _run_by_name() else None)
-    if path is None:
+    called = (getattr(sys, "argv", None) or [""])[0]
+    if called == "-m" and not sys.flags.safe_path:  # what Python puts there until it has found the module
+        _leave_out_working_folder()
+    ours, found = os.path.join(_ROOT, "solvers"), find_spec("solvers")
+    path = _path(found)
+    if not os.path.isdir(ours) or _same(path, ours):
         return
-    name = os.path.basename(path).partition(".")[0]
-    message = f"{path}: would be imported instead of the module {name}; rename it or work in another folder"
-    if not (_run_by_name() or os.path.basename(sys.argv[0]).partition(".")[0] == "meanfield"):
-        raise ImportError(message, name=name, path=path)
-    sys.stderr.write(f"meanfield: {message}\n")
-    sys.exit(_BAD_INPUT)
+    if _is_command(called) or _is_namespace(found):
+        _import_solvers(ours)
+        return
+    message = f"{path}: would be imported instead of the module solvers; rename it or work in another folder"
+    raise ImportError(message, name="solvers", path=path)
 
 
-def _run_by_name() -> bool:
-    """Whether this process is ``python -m meanfield``, where Python looks into the working folder first."""
-    return ("-m", "meanfield") in pairwise(sys.orig_argv)
+def _leave_out_working_folder() -> None:
+    """Remove the folder that Python has put first; it comes last where it is the source folder of this package."""
+    folder = sys.path.pop(0)
+    if _same(folder, _ROOT):
+        sys.path.append(folder)
 
 
-def _shadowing_solvers() -> str | None:
-    """The path from which ``solvers`` would be imported, None where it is the package beside this one."""
-    found, ours = find_spec("solvers"), os.path.join(os.path.dirname(os.path.dirname(__file__)), "solvers")
-    path = found and _path(found)
-    return path if path and not _same(path, ours) else None
+def _is_command(called: str) -> bool:
+    """Return whether this process, or the one that has started it, is a command."""
+    script = os.path.basename(called)
+    return called == "-m" or script.partition(".")[0] == "meanfield" or _same(os.path.dirname(called), _PACKAGE)
 
 
-def _shadowing_any(folder: str) -> str | None:
-    """The first path in ``folder`` that stands before a module which is found elsewhere, None where there is none."""
-    known = sys.stdlib_module_names.union(_DEPENDENCIES)
-    for name in sorted({entry.partition(".")[0] for entry in os.listdir(folder or ".")} & known):
-        in_folder = PathFinder.find_spec(name, [folder])
-        elsewhere = PathFinder.find_spec(name, sys.path[1:])
-        if in_folder and in_folder.origin and elsewhere and not _same(_path(in_folder), _path(elsewhere)):
-            return _path(in_folder)
-    return None
+def _is_namespace(found: ModuleSpec | None) -> bool:
+    """Return whether nothing is found but folders without a module, such as those that an uninstallation leaves."""
+    return found is None or (found.origin is None and found.submodule_search_locations is not None)
 
 
-def _path(found: ModuleSpec) -> str:
-    """The file of a module, the folder of a package."""
+def _import_solvers(folder: str) -> None:
+    file = os.path.join(folder, "__init__.py")
+    spec = spec_from_file_location("solvers", file, submodule_search_locations=[folder])
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["solvers"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def _path(found: ModuleSpec | None) -> str:
+    """Return the file of a module, the folder of a package; empty for none."""
+    if found is None:
+        return ""
     folders = list(found.submodule_search_locations or ())
     return os.path.abspath(folders[0] if folders else found.origin or found.name)
 

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from meanfield import __version__
 from meanfield.cli.streams import OUTPUT, give_up_output, prepare
+from meanfield.cli.surroundings import ignore_settings_of_folder, problem_of_variables
 from meanfield.cli.table import COMMANDS, Command
 from meanfield.runtime.messages import print_message
 
@@ -82,6 +83,7 @@ def command() -> int:
     """
     gc.set_threshold(20_000)
     prepare()
+    ignore_settings_of_folder()
     status = main()
     gc.freeze()
     if status == _INTERRUPTED:
@@ -129,6 +131,8 @@ def _dispatch(argv: list[str]) -> int:
         if word not in commands:
             raise CommandError(f"{name} {word}: no such command{_nearest(word, commands)}".lstrip())
         parser, name = commands[word], f"{name} {word}".lstrip()
+    if problem := problem_of_variables():
+        raise CommandError(problem)
     options, unknown = _parsers().parse_known_args(_with_overrides_joined(argv))
     if unknown:
         known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))

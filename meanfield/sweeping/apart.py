@@ -8,11 +8,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Any
 
+import meanfield
 from meanfield.components.loaded import Source
+from meanfield.runtime.children import can_start_python
 from meanfield.sweeping.point import Result
 
+_START = "import sys; sys.path.append(sys.argv[1]); from meanfield.sweeping.apart import main; main()"
 _LENGTH = 8  # bytes of the length before each message
 _own = threading.local()  # the process of each thread
 
@@ -22,11 +26,13 @@ def solve_apart(
 ) -> dict[int, Result]:
     """The results of `meanfield.sweeping.together.solve_task`, computed in a process of this thread's own.
 
-    It is started once, and goes with the process that started it. Raises RuntimeError where it dies.
+    It is started once, and goes with the process that started it. Raises RuntimeError where it dies or cannot start.
     """
     process = getattr(_own, "process", None)
     if process is None or process.poll() is not None:
-        command = [sys.executable, "-m", "meanfield.sweeping.apart"]
+        if not can_start_python():
+            raise RuntimeError(f"a limit needs a process of Python, and {sys.executable!r} is no interpreter")
+        command = [sys.executable, "-P", "-c", _START, str(Path(meanfield.__file__).parents[1])]
         process = _own.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -65,7 +71,3 @@ def main() -> None:
         except EOFError:
             return
         _send(answers, merged(solve_task(*arguments)))
-
-
-if __name__ == "__main__":
-    main()

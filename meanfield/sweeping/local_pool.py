@@ -17,13 +17,14 @@ import sys
 import threading
 import time as clock
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
+from meanfield.runtime.children import SAFE_PATH, can_start_python, environment
 from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
@@ -45,10 +46,12 @@ def cores() -> int:
 
 
 def with_processes(jobs: int) -> Solver:
-    """A solver in ``jobs`` processes, which share the cores."""
+    """Return a solver in ``jobs`` processes, which share the cores; in this process where Python cannot be started."""
 
     def solve(work: Work) -> Solved:
         tasks, few = work.tasks(), work.few
+        if not can_start_python():
+            return in_this_process(work, tasks)
         first = list(islice(tasks, few + 1))
         if len(first) <= few and all(len(task) > 1 for task in first):
             return in_this_process(work, first)
@@ -112,7 +115,7 @@ class _Worker:
         context = get_context("spawn")  # a fork would share locks of threads that are not there
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
-        with _environment(_ONE_THREAD), _without_main():
+        with environment(_ONE_THREAD | SAFE_PATH), _without_main():
             self.process.start()
         theirs.close()  # so that its end is seen when it dies
         self.task: Task = {}
@@ -191,18 +194,3 @@ def _without_main() -> Iterator[None]:
         yield
     finally:
         names.update(hidden)
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for processes that are started in the block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from meanfield.case.errors import CaseError
+from meanfield.runtime.children import SAFE_PATH, can_start_python, environment
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -26,15 +27,18 @@ class Workers:
         """Values of ``function`` at the items, in order. Raises CaseError where a process or the scheduler is lost."""
         if self.dask is not None:
             yield from _with_dask(self.dask, function, items)
-        elif self.jobs == 1:
+        elif self.jobs == 1 or not can_start_python():
             yield from map(function, items)
         else:
             spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
-            with ProcessPoolExecutor(self.jobs, spawned) as pool:
-                try:
-                    yield from pool.map(function, items)
-                except BrokenProcessPool:
-                    raise CaseError(f"--jobs {self.jobs}: a process died, as when memory runs out") from None
+            try:
+                with environment(SAFE_PATH):  # processes start as tasks are submitted
+                    pool = ProcessPoolExecutor(self.jobs, spawned)
+                    results = pool.map(function, items)
+                with pool:
+                    yield from results
+            except BrokenProcessPool:
+                raise CaseError(f"--jobs {self.jobs}: a process died, as when memory runs out") from None
 
 
 HERE = Workers()

@@ -1,0 +1,30 @@
+"""Python processes that this one starts: where that is possible, and where their imports come from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}  # files of the working folder are not imported in place of modules
+
+
+def can_start_python() -> bool:
+    """Return whether ``sys.executable`` is an interpreter: a frozen or embedding application would start itself."""
+    return not getattr(sys, "frozen", False) and "py" in os.path.basename(sys.executable or "").lower()
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for processes that are started in the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
