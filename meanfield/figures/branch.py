@@ -1,4 +1,4 @@
-"""The figure of `meanfield branch`: mean token or a higher moment over noise or β, unstable states dashed."""
+"""The figure of `meanfield branch`: a moment over noise or β. Unstable states are dashed, unknown ones dotted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.analysis.branches.branch import BranchOfCase
+from meanfield.analysis.branches.equilibria import Equilibrium
 from meanfield.figures.figure import STYLE
 from meanfield.figures.run_data import BLUE, GREEN, VERMILION
 from meanfield.figures.saving import figure_target, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
 
 
 def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
@@ -27,6 +31,13 @@ def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
         return save(drawing, target)
 
 
+def stability(point: Equilibrium) -> str:
+    """Return whether a stationary density is stable, unstable, or neither is known."""
+    if point.unstable + point.unstable_across:
+        return "unstable"
+    return "stability unknown" if point.unknown + point.unknown_across else "stable"
+
+
 def draw_branch(found: BranchOfCase, ax: Axes) -> None:
     """The branch's moment over noise or β on ``ax``; the uniform density, of which it is zero, along the bottom."""
     branch, critical = found.branch, found.critical
@@ -36,14 +47,13 @@ def draw_branch(found: BranchOfCase, ax: Axes) -> None:
         stable = found.uniform_is_stable(below=side < critical)
         ax.plot([critical, side], [0, 0], "-" if stable else "--", color=BLUE)
     named = set()
-    for unstable, group in groupby(range(1, len(points)), lambda k: points[k].unstable + points[k].unstable_across > 0):
+    for kind, group in groupby(range(1, len(points)), lambda k: stability(points[k])):
         places = list(group)
         part = points[places[0] - 1 : places[-1] + 1]  # from the point before, so that the curve has no gap
-        kind = "unstable" if unstable else "stable"
         ax.plot(
             [found.parameter(point) for point in part],
             [found.moment(point) for point in part],
-            "--" if unstable else "-",
+            _LINES[kind],
             color=BLUE,
             label=None if kind in named else kind,
         )

@@ -98,6 +98,22 @@ def test_where_other_branches_leave_the_ring():
     assert "bifurcation      0.065586741 = 0.6003409 of it, to states of order 3 about it" in text
 
 
+@pytest.mark.parametrize("case", ["metastable_circle", "metastable_sphere", "uniform"])
+def test_two_clusters_of_shipped_cases(case, capsys):
+    """They exchange mass at a rate that is exponentially small: it is positive all along the branch."""
+    assert main(["branch", case, "--degree", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["not_located"] == []
+    assert {state["unstable"] for state in found["equilibria"][-20:]} == {1}
+    assert found["end"] == "noise below 0.3 of the critical one"
+
+
+def test_unknown_signs_are_stated():
+    text = report(branch_of(load("metastable_circle", ["attention.beta=30"]), 2))
+    assert text.splitlines()[-1].startswith("1 to 2: one rate is positive, the sign of another is below rounding")
+    assert any(line.endswith("0 to 1") for line in text.splitlines())
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

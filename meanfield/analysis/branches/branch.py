@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.analysis.branches.continuation import Branch, follow
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
+from meanfield.analysis.branches.special_points import Unlocated
 from meanfield.analysis.branches.varied import OverBeta, OverNoise, OverValue, Varied
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
@@ -127,12 +128,13 @@ def as_dict(found: BranchOfCase) -> dict[str, Any]:
         "end": branch.end,
         "folds": [_numbers(found, point) for point in branch.folds],
         "bifurcations": [{"order": one.order} | _numbers(found, one.state) for one in branch.bifurcations],
+        "not_located": [_unlocated(found, one) for one in branch.unlocated],
         "equilibria": [_numbers(found, point) for point in branch.equilibria],
     }
 
 
 def report(found: BranchOfCase) -> str:
-    """A branch as text: where it begins, its folds, and some of its states."""
+    """Return a branch as text: its critical parameter, folds, bifurcations, and some of its states."""
     branch, critical, name = found.branch, found.critical, found.name
     lines = [f"stationary densities about an axis, from degree {branch.degree} of the uniform one", ""]
     lines.append(f"{'critical ' + name:<17}{critical:.8g}")
@@ -150,20 +152,36 @@ def report(found: BranchOfCase) -> str:
             "about the same axis" if one.order == 0 else f"of order {one.order} about it",
         )
         lines.append(f"{'bifurcation':<17}{at:.8g} = {at / critical:.7f} of it, to states {what}")
+    lines += [f"{'not located':<17}{_unlocated(found, one)}" for one in branch.unlocated]
     lines += ["", f"{name:>12}   {found.measure:>10}   fastest rate   unstable   other axes   unstable"]
     for k in np.unique(np.linspace(0, len(branch.equilibria) - 1, _ROWS).astype(int)):
         point = branch.equilibria[k]
         lines.append(
             f"{found.parameter(point):12.6g}   {found.moment(point):10.6f}   {point.fastest:+12.4e}"
-            f"   {point.unstable:8d}   {point.fastest_across:+10.3e}   {point.unstable_across:8d}"
+            f"   {_count(point.unstable, point.unknown):>8}   {point.fastest_across:+10.3e}"
+            f"   {_count(point.unstable_across, point.unknown_across):>8}"
         )
     lines += [
         "",
-        f"followed to here: {branch.end}",
+        f"followed to {name} {found.parameter(branch.equilibria[-1]):.8g}: {branch.end}",
         "fastest rates of perturbations about the same axis, and of those that are not symmetric about it (rotations",
         "left out), with the number of positive ones, per unit of time without rescaling",
     ]
+    if any(point.unknown + point.unknown_across for point in branch.equilibria):
+        lines.append("1 to 2: one rate is positive, the sign of another is below rounding, as at the uniform density")
     return "\n".join(lines)
+
+
+def _count(positive: int, unknown: int) -> str:
+    """Return a number of positive rates, or its range where signs are unknown."""
+    return f"{positive} to {positive + unknown}" if unknown else str(positive)
+
+
+def _unlocated(found: BranchOfCase, one: Unlocated) -> str:
+    """Return a line on a fold or bifurcation that was not located."""
+    first, last = (found.parameter(state) for state in one.between)
+    where = f"{found.name} between {first:.8g} and {last:.8g}"
+    return f"a fold or bifurcation of order {one.order}, degree {found.branch.degree}, {where}: {one.reason}"
 
 
 def _numbers(found: BranchOfCase, point: Equilibrium) -> dict[str, Any]:
@@ -176,5 +194,7 @@ def _numbers(found: BranchOfCase, point: Equilibrium) -> dict[str, Any]:
         "fastest_rate": point.fastest,
         "unstable": point.unstable,
         "unstable_across": point.unstable_across,
+        "unknown_sign": point.unknown,
+        "unknown_sign_across": point.unknown_across,
         "rates": [[float(rate) for rate in rates[:_RATES]] for rates in point.rates],
     }

@@ -6,26 +6,21 @@ The state is (u, log p) with u = log f and p the parameter; a fold is where d(lo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
+from meanfield.analysis.branches.newton import has_converged
+from meanfield.analysis.branches.special_points import Bifurcation, Fold, Place, Unlocated, special_points
 from meanfield.analysis.branches.varied import Varied
 from solvers.mesh.mesh import Floats
 
 _FIRST_STEP, _MAX_STEP = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log p; the longest relative to u
 _NEWTON = 8  # iterations, of which a step that is short enough takes three or four
+_SINGULAR = 1e-6  # margin of order 0 below which Newton's iteration loses half of its digits
+_CRITICAL = 1e-9  # error of a margin at the uniform density, where those of the degree are zero
 _MIN_STEP = 1e-6  # arclength of a step where Newton's iteration fails: the branch is followed no further
-_ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is the difference of two values
-
-
-@dataclass(frozen=True)
-class Bifurcation:
-    """A stationary density where a rate of perturbations of an order about the axis changes its sign, at no fold."""
-
-    order: int
-    state: Equilibrium
 
 
 @dataclass(frozen=True)
@@ -34,6 +29,7 @@ class Branch:
 
     critical      parameter at which the branch leaves the uniform density
     bifurcations  where other branches leave it
+    unlocated     steps within which a fold or a bifurcation was detected and not found
     end           why it is followed no further
     """
 
@@ -42,6 +38,7 @@ class Branch:
     equilibria: tuple[Equilibrium, ...]
     folds: tuple[Equilibrium, ...]
     bifurcations: tuple[Bifurcation, ...]
+    unlocated: tuple[Unlocated, ...]
     end: str
 
 
@@ -55,21 +52,19 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
     """
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)
-    points = [varied.equilibrium(np.zeros_like(nodes.nodes), critical)]
-    folds: list[Equilibrium] = []
-    bifurcations: list[Bifurcation] = []
-    end = "no step is short enough for Newton's iteration"
+    points = [_uniform(varied, nodes, critical)]
+    special: list[Fold | Bifurcation | Unlocated] = []
+    end = ""
     mode = -nodes.mode(degree) if negative else nodes.mode(degree)
-    for before, after in _steps(varied, nodes, mode, critical, steps):
-        if not nodes.is_resolved(after.state[:-1]):
+    before: Place | None = None
+    for start, point in _steps(varied, nodes, mode, critical, steps):
+        if not nodes.is_resolved(point.state[:-1]):
             end = f"{len(nodes.nodes)} nodes do not resolve the density beyond it"
             break
-        points.append(_equilibrium(varied, after.state))
-        if folded := before.tangent[-1] * after.tangent[-1] < 0:
-            folds.append(_equilibrium(varied, _fold(varied, nodes, before, after)))
-        if len(points) > 2:  # at the first, the uniform density, all orders of the degree are neutral
-            for order, index in _crossings(points[-2], points[-1], folded):
-                bifurcations.append(Bifurcation(order, _bifurcation(varied, nodes, before, after, order, index)))
+        after = Place(point.state, point.tangent, _equilibrium(varied, point.state))
+        points.append(after.equilibrium)
+        special += special_points(varied, before or Place(start.state, start.tangent, points[0]), after)
+        before = after
         ratio = varied.parameter(points[-1]) / critical
         if ratio < min_ratio or (min_ratio > 0 and ratio > 1 / min_ratio):
             side = f"below {min_ratio:g} of" if ratio < 1 else f"beyond {1 / min_ratio:.3g} times"
@@ -77,7 +72,25 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
             break
         if len(points) > steps:
             end = f"{steps} steps"
-    return Branch(degree, critical, tuple(points), tuple(folds), tuple(bifurcations), end)
+    end = end or _failure(points[-1])
+    folds = tuple(one.state for one in special if isinstance(one, Fold))
+    bifurcations = tuple(one for one in special if isinstance(one, Bifurcation))
+    unlocated = tuple(one for one in special if isinstance(one, Unlocated))
+    return Branch(degree, critical, tuple(points), folds, bifurcations, unlocated, end)
+
+
+def _uniform(varied: Varied, nodes: Equilibria, critical: float) -> Equilibrium:
+    """Return the uniform density, with margins to the accuracy of the critical parameter."""
+    found = varied.equilibrium(np.zeros_like(nodes.nodes), critical)
+    spectra = tuple(replace(one, error=max(one.error, _CRITICAL)) for one in found.spectra)
+    return replace(found, spectra=spectra)
+
+
+def _failure(last: Equilibrium) -> str:
+    """Return why no step from a stationary density succeeded."""
+    margin = float(np.abs(last.spectra[0].margins).min())
+    reason = f": there the equations are singular to {margin:.1e}" if margin < _SINGULAR else ""
+    return f"no step is short enough for Newton's iteration{reason}"
 
 
 @dataclass(frozen=True)
@@ -119,50 +132,10 @@ def _next(varied: Varied, nodes: Equilibria, point: _Point, length: float) -> tu
         state = state - change
         if not np.isfinite(state).all() or np.abs(change).max() > 2:
             return None
-        if np.abs(change).max() < _ROUNDING * max(1.0, np.abs(state).max()) + rounding:
+        if has_converged(residual, change, state, rounding):
             tangent = np.linalg.solve(matrix, np.append(np.zeros(len(state) - 1), 1.0))
             return _Point(state, tangent / np.sqrt(metric @ tangent**2), length), iteration + 1
     return None
-
-
-def _fold(varied: Varied, nodes: Equilibria, before: _Point, after: _Point) -> Floats:
-    """The state between two points where log p has an extremum along the branch."""
-    from scipy.optimize import brentq
-
-    def slope(length: float) -> float:
-        return float(_between(varied, nodes, before, length).tangent[-1])
-
-    length = float(brentq(slope, 1e-3 * after.length, after.length, xtol=1e-12, rtol=1e-12))
-    return _between(varied, nodes, before, length).state
-
-
-def _crossings(before: Equilibrium, after: Equilibrium, folded: bool) -> Iterator[tuple[int, int]]:
-    """Orders and places among their rates, largest first, of those that change their sign; but for that of a fold."""
-    for order in range(len(before.rates)):
-        fewer, more = sorted((before.unstable_of(order), after.unstable_of(order)))
-        yield from ((order, index) for index in range(fewer + (folded and order == 0), more))
-
-
-def _bifurcation(
-    varied: Varied, nodes: Equilibria, before: _Point, after: _Point, order: int, index: int
-) -> Equilibrium:
-    """The state between two points where a rate is zero."""
-    from scipy.optimize import brentq
-
-    def rate(length: float) -> float:
-        state = _between(varied, nodes, before, length).state if length > 0 else before.state
-        return float(_equilibrium(varied, state).rates[order][index])
-
-    length = float(brentq(rate, 0.0, after.length, xtol=1e-11, rtol=1e-10))
-    return _equilibrium(varied, _between(varied, nodes, before, length).state)
-
-
-def _between(varied: Varied, nodes: Equilibria, before: _Point, length: float) -> _Point:
-    """The point of the branch at an arclength below that of a step that succeeded."""
-    found = _next(varied, nodes, before, length)
-    if found is None:
-        raise ValueError(f"no point of the branch at arclength {length:g} within a step")
-    return found[0]
 
 
 def _equilibrium(varied: Varied, state: Floats) -> Equilibrium:

@@ -16,11 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
+from meanfield.analysis.branches.quadrature import gauss_rule, harmonics
+from meanfield.analysis.branches.rates import Spectrum, spectra
 from solvers.mesh.mesh import Floats
 
 NODES = 128
 MOMENTS = 32  # of each state, from degree 1 on
-_NEUTRAL = 1e-9  # of κ: an eigenvalue so small is zero to rounding
 _RESOLVED = 1e-8  # of the largest coefficient of f: what the last eighth of them may be
 
 
@@ -31,8 +32,8 @@ class Equilibrium:
     noise, beta  κ and β
     moments      ∫P_l(⟨x, e⟩)ρ for l = 1, 2, …, P_l(1) = 1
     log_density  log f at the nodes
-    rates        real parts of the eigenvalues of perturbations, per unit of time, largest first, for each order m about
-                 the axis (m = 0: the same axis); without the rotations of the axis, which are neutral
+    spectra      linear stability to perturbations of each order m about the axis (m = 0: the same axis), per unit of
+                 time; without the rotations of the axis, which are neutral
     value        v of V = vI
     """
 
@@ -40,8 +41,13 @@ class Equilibrium:
     beta: float
     moments: Floats
     log_density: Floats
-    rates: tuple[Floats, ...]
+    spectra: tuple[Spectrum, ...]
     value: float = 1.0
+
+    @property
+    def rates(self) -> tuple[Floats, ...]:
+        """Real parts of the eigenvalues of the linearized equation for each order, largest first."""
+        return tuple(spectrum.rates for spectrum in self.spectra)
 
     @property
     def order(self) -> float:
@@ -60,17 +66,23 @@ class Equilibrium:
 
     @property
     def unstable(self) -> int:
-        """How many rates about the same axis are positive."""
-        return self.unstable_of(0)
+        """Number of rates about the same axis that are positive beyond doubt."""
+        return self.spectra[0].unstable
 
     @property
     def unstable_across(self) -> int:
-        """How many rates of the orders m > 0 are positive, each order counted once."""
-        return sum(self.unstable_of(m) for m in range(1, len(self.rates)))
+        """Number of rates of the orders m > 0 that are positive beyond doubt, each order counted once."""
+        return sum(spectrum.unstable for spectrum in self.spectra[1:])
 
-    def unstable_of(self, m: int) -> int:
-        """How many rates of order m are positive: an eigenvalue so small as _NEUTRAL of κ is zero to rounding."""
-        return int((self.rates[m] > _NEUTRAL * self.noise).sum())
+    @property
+    def unknown(self) -> int:
+        """Number of rates about the same axis whose sign is below rounding."""
+        return self.spectra[0].unknown
+
+    @property
+    def unknown_across(self) -> int:
+        """Number of rates of the orders m > 0 whose sign is below rounding."""
+        return sum(spectrum.unknown for spectrum in self.spectra[1:])
 
 
 class Equilibria:
@@ -79,10 +91,7 @@ class Equilibria:
     def __init__(
         self, dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0, nodes: int = NODES
     ) -> None:
-        from scipy.special import roots_jacobi
-
-        self.nodes, weights = roots_jacobi(nodes, (dimension - 3) / 2, (dimension - 3) / 2)
-        self.weights: Floats = weights / weights.sum()
+        self.nodes, self.weights = gauss_rule(dimension, nodes)
         self.beta, self.dimension = beta, dimension
         self.gain = value / beta
         self._log = normalization == "softmax"
@@ -140,6 +149,13 @@ class Equilibria:
             self._kernels[m] = np.exp(log_kernel(self.dimension, self.beta, self.nodes, m) - shift)
         return self._kernels[m]
 
+    def harmonics(self, m: int) -> tuple[Floats, Floats]:
+        """Return √w s^m p_k and √w s^m p_k' (nodes, k) for order m, orthonormal: up to 3/4 of the degrees of the nodes.
+
+        Sums of products of two of them and a potential then have no error from the rule.
+        """
+        return harmonics(self.dimension, len(self.nodes), m)
+
     def rounding(self, noise: float) -> float:
         """Of h = (v/βκ) φ(Z), which is large beside u for small β."""
         largest = 1.0 if self._log else float(self._kernel.max())
@@ -147,11 +163,9 @@ class Equilibria:
 
     def equilibrium(self, u: Floats, noise: float) -> Equilibrium:
         """The stationary density with its linear stability."""
-        from meanfield.analysis.branches.rates import rates_of_orders
-
         masses = self.weights * np.exp(u)
-        rates = rates_of_orders(self, masses, noise)
-        return Equilibrium(noise, self.beta, self._zonals @ masses, u, rates, self.gain * self.beta)
+        found = spectra(self, masses, noise)
+        return Equilibrium(noise, self.beta, self._zonals @ masses, u, found, self.gain * self.beta)
 
     @cached_property
     def _zonals(self) -> Floats:
@@ -170,19 +184,6 @@ class Equilibria:
     def _to_coefficients(self) -> Floats:
         """From values at the nodes to coefficients of the zonal harmonics."""
         return np.stack([self.weights * self.mode(l) for l in range(len(self.nodes))])
-
-    @cached_property
-    def derivative(self) -> Floats:
-        """d/dz at the nodes of the polynomial through them, by barycentric weights (Berrut and Trefethen 2004)."""
-        z = self.nodes
-        gaps = z[:, None] - z
-        np.fill_diagonal(gaps, 1.0)
-        logs, signs = -np.log(np.abs(gaps)).sum(1), np.prod(np.sign(gaps), axis=1)
-        ratios = signs[None, :] / signs[:, None] * np.exp(logs[None, :] - logs[:, None])
-        matrix: Floats = ratios / gaps
-        np.fill_diagonal(matrix, 0.0)
-        np.fill_diagonal(matrix, -matrix.sum(1))
-        return matrix
 
 
 def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
@@ -216,7 +217,7 @@ def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
         safe = np.where(small, 1.0, b)
         return np.asarray(np.where(small, b / (2 * h), ive(h, safe) / ive(h - 1, safe)))
 
-    sines = np.sqrt(1 - z**2)
+    sines = np.sqrt((1 - z) * (1 + z))
     return np.asarray(z[:, None] * z + np.sign(beta) * sines[:, None] * sines * _of_sines(ratio, beta, z))
 
 
@@ -224,5 +225,5 @@ def _of_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> F
     """A function of |β| √(1−z²) √(1−z'²) at all pairs of nodes, found for those of one sign: nodes are symmetric."""
     n = len(z)
     folded = np.minimum(np.arange(n), n - 1 - np.arange(n))
-    sines = np.sqrt(1 - z[: (n + 1) // 2] ** 2)
+    sines = np.sqrt((1 - z[: (n + 1) // 2]) * (1 + z[: (n + 1) // 2]))
     return np.asarray(function(abs(beta) * sines[:, None] * sines)[np.ix_(folded, folded)])

@@ -1,75 +1,195 @@
 """Linear stability of stationary densities about an axis, to perturbations of any order about it.
 
-∂ₜ(fh) = div(f ∇(κh − Φ)) with Φ = (v/β) φ'(Z) k(fh), for h = g(z) Y(ξ), ξ the direction about the axis, Y of order m.
+∂ₜ(fg) = div(f ∇(κg − Φ)) with Φ = v/β φ'(Z) k(fg), for g = p(z) Y(ξ), ξ the direction about the axis, Y of order m.
 On S^{d−1} with s² = 1 − z²
 
-    ⟨∇(gY), ∇(GY)⟩ = s² g' G' + m(m + d − 3) g G/s²
+    ⟨∇(pY), ∇(PY)⟩ = s² p' P' + m(m + d − 3) p P/s²
 
-and g = s^m p with a polynomial p, so that all is smooth at the poles. On the circle the orders are m = 0 and 1, even
-and odd about the axis.
+On the circle the orders are m = 0 and 1, even and odd about the axis. In terms of K = v/(βκ) φ'(Z) k f
+
+    f ∂ₜg = −κ A (I − K) g ,   A = −div(f∇·) = BᵀB
+
+so a rate vanishes where an eigenvalue μ of K is 1, and only there. K is symmetric in g √(f/φ'). Where φ' is constant, A
+and f(I − K) are symmetric, and there are as many positive rates as eigenvalues μ > 1 (Sylvester's law of inertia). For
+softmax the two numbers differ by complex pairs of rates that have crossed the imaginary axis. Signs are those of μ − 1,
+which has the error of rounding, even where a rate is exponentially small since A is: as of the exchange of mass between
+clusters.
+
+Two directions are projected out exactly: constants (m = 0), of which no multiple conserves mass, and rotations of the
+axis (m = 1), which are neutral.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from meanfield.analysis.branches.equilibria import Equilibria
 
-MODES = 32  # of perturbations whose growth is looked for
+MODES = 48  # number of slow modes of A in which rates are found: of five clusters they are right to 1e-11
 ORDERS = 5  # m = 0 … 4 for d ≥ 3
-_UNIFORM = 1e-6  # departure of f from 1 below which nothing turns with the axis
+_SLOW = 1e-13  # of the largest eigenvalue of A: modes whose rates are below rounding beside it
+_UNIFORM = 1e-6  # slope of log f below which the density is uniform, and rotations do not change it
+_ROUNDING = 8  # error of μ in units of n ε ‖K‖: 8 times the largest difference between 128 and 176 nodes
 
 
-def rates_of_orders(equilibria: Equilibria, masses: Floats, noise: float) -> tuple[Floats, ...]:
-    """Rates of each order m, largest first, for f times the weights of the nodes; rotations of the axis left out."""
-    found = [_rates(equilibria, masses, noise, m) for m in range(2 if equilibria.dimension == 2 else ORDERS)]
-    if np.abs(masses / equilibria.weights - 1).max() > _UNIFORM:
-        found[1] = np.delete(found[1], np.abs(found[1]).argmin())
-    return tuple(np.sort(rates)[::-1] for rates in found)
+@dataclass(frozen=True)
+class Spectrum:
+    """Linear stability to perturbations of one order about the axis.
+
+    rates    real parts of the eigenvalues of the linearized equation, largest first
+    margins  μ − 1 for the eigenvalues μ of K, largest first: as many are positive as rates
+    error    bound of the error of a margin: of rounding, and of the nodes and f, by what K does to rotations
+    """
+
+    rates: Floats
+    margins: Floats
+    error: float
+
+    @property
+    def signs(self) -> NDArray[np.intp]:
+        """Sign of each margin: 1, −1, or 0 where the margin is below its error."""
+        return np.where(np.abs(self.margins) <= self.error, 0, np.sign(self.margins)).astype(np.intp)
+
+    @property
+    def unstable(self) -> int:
+        """Number of positive rates; those of unknown sign are not counted."""
+        return int((self.signs > 0).sum())
+
+    @property
+    def unknown(self) -> int:
+        """Number of rates whose sign is below rounding."""
+        return int((self.signs == 0).sum())
 
 
-def _rates(equilibria: Equilibria, masses: Floats, noise: float, m: int) -> Floats:
-    """Galerkin with p_0, p_1, … that are orthonormal with respect to f s^{2m}, which follow f as it narrows.
+def spectra(equilibria: Equilibria, masses: Floats, noise: float) -> tuple[Spectrum, ...]:
+    """Return the spectrum of each order m, for f times the weights of the nodes."""
+    density = _Density(equilibria, masses, noise)
+    return tuple(_spectrum(density, m) for m in range(2 if equilibria.dimension == 2 else ORDERS))
 
-    Real parts of the eigenvalues of −∫f ⟨∇(s^m p_j Y), ∇(κ s^m p_k Y − Φ_k)⟩ dμ; without p_0 for m = 0, which is mass.
+
+class _Density:
+    """A stationary density f at the nodes: √(f weights), φ'(Z) and (log f)', scaled by v/(βκ)."""
+
+    def __init__(self, equilibria: Equilibria, masses: Floats, noise: float) -> None:
+        z = equilibria.nodes
+        self.equilibria, self.noise, self.root = equilibria, noise, np.sqrt(masses)
+        self.sine = np.sqrt((1 - z) * (1 + z))
+        self.inner = equilibria.slope(equilibria.kernel(0) @ masses)
+        along, across = equilibria.kernel(0) @ (z * masses), self.kernel(1) @ (self.sine * masses)
+        force = equilibria.beta * (along - z / self.sine * across)  # Z': the gradient of ⟨x, y⟩ along the axis
+        self.log_slope = equilibria.gain / noise * self.inner * force
+        self.defect = self._defect()
+
+    def kernel(self, m: int) -> Floats:
+        """Return the kernel of order m with its sign, (nodes, nodes)."""
+        return np.asarray((np.sign(self.equilibria.beta) or 1.0) ** m * self.equilibria.kernel(m))
+
+    def operator(self, m: int) -> tuple[Floats, Floats]:
+        """Return K of order m as a symmetric matrix (nodes, nodes), and what g is multiplied by for it (nodes,)."""
+        root = self.root * np.sqrt(self.inner)
+        matrix = self.equilibria.gain / self.noise * root[:, None] * self.kernel(m) * root
+        return matrix, self.root / np.sqrt(self.inner)
+
+    def _defect(self) -> float:
+        """Return |Kg − g|/|g| for the rotation of the axis, of which K g = g: the error of the nodes and of f."""
+        rotation = self.neutral(1)
+        if rotation is None:
+            return 0.0
+        matrix, scale = self.operator(1)
+        unit = rotation * scale / np.linalg.norm(rotation * scale)
+        return float(np.linalg.norm(matrix @ unit - unit))
+
+    def neutral(self, m: int) -> Floats | None:
+        """Return the direction g (nodes,) of order m that is projected out, None where there is none."""
+        if m == 0:
+            return np.ones_like(self.sine)
+        rotation = self.sine * self.log_slope
+        return rotation if m == 1 and np.abs(rotation).max() > _UNIFORM else None
+
+
+def _spectrum(density: _Density, m: int) -> Spectrum:
+    """Return the spectrum of order m."""
+    from scipy.linalg import eigvalsh
+
+    operator, scale = density.operator(m)
+    neutral = density.neutral(m)
+    projected = operator if neutral is None else _compressed(operator, neutral * scale)
+    size = float(np.abs(projected).sum(axis=1).max())
+    error = _ROUNDING * len(scale) * float(np.finfo(float).eps) * max(1.0, size) + density.defect
+    margins = eigvalsh(projected)[::-1] - 1
+    return Spectrum(_eigenvalues(*_linearization(density, m, neutral)), margins, error)
+
+
+def _compressed(matrix: Floats, direction: Floats) -> Floats:
+    """Return a symmetric matrix on the complement of a direction, and 0 on the direction."""
+    unit = direction / np.linalg.norm(direction)
+    rows = matrix - np.outer(unit, unit @ matrix)
+    return np.asarray(rows - np.outer(rows @ unit, unit))
+
+
+def _eigenvalues(sigma: Floats, factor: Floats) -> Floats:
+    """Return the real parts of the eigenvalues of diag(σ) M, largest first, σ increasing.
+
+    Rows of the smallest σ, which are below rounding beside the largest, are separated by Schur's complement.
     """
     from scipy.linalg import eigvals
 
-    z, d = equilibria.nodes, equilibria.dimension
-    sine = np.sqrt(1 - z**2)
-    values, slopes = orthonormal(z, np.sqrt(masses) * sine**m, min(MODES, len(z) // 2))
-    if m == 0:
-        values, slopes = values[:, 1:], slopes[:, 1:]
-    root = np.sqrt(masses)
-    kernel = (np.sign(equilibria.beta) or 1.0) ** m * equilibria.kernel(m) / sine[:, None] ** m
-    inner = equilibria.slope(equilibria.kernel(0) @ masses)[:, None]
-    potential = equilibria.gain * inner * (kernel @ (root[:, None] * values))
-    weight = root * sine**m  # Φ/s^m at the nodes becomes weighted as the polynomials are
-    flat, steep = noise * values - weight[:, None] * potential, noise * slopes
-    steep = steep - weight[:, None] * (equilibria.derivative @ potential)
-    if m == 0:
-        return np.asarray(np.real(eigvals(-slopes.T @ (sine[:, None] ** 2 * steep))))
-    left = -m * z[:, None] * values + sine[:, None] ** 2 * slopes
-    right = -m * z[:, None] * flat + sine[:, None] ** 2 * steep
-    form = left.T @ (right / sine[:, None] ** 2) + m * (m + d - 3) * values.T @ (flat / sine[:, None] ** 2)
-    return np.asarray(np.real(eigvals(-form)))
+    slow = int((sigma**2 < _SLOW * sigma[-1] ** 2).sum())
+    fast = sigma[slow:, None] * factor[slow:, slow:]
+    reduced = factor[:slow, :slow] - factor[:slow, slow:] @ np.linalg.solve(factor[slow:, slow:], factor[slow:, :slow])
+    found = [np.real(eigvals(part)) for part in (sigma[:slow, None] * reduced, fast) if len(part)]
+    return np.sort(np.concatenate(found))[::-1]
 
 
-def orthonormal(z: Floats, root: Floats, count: int) -> tuple[Floats, Floats]:
-    """√w p_k and √w p_k' for k = 0 … count, p_k orthonormal with respect to w = ``root``², by their recurrence."""
-    values, slopes = np.zeros((2, len(z), count + 1))
-    values[:, 0] = root / np.linalg.norm(root)
-    for k in range(count):
-        known, slopes_known = values[:, : k + 1], slopes[:, : k + 1]
-        value, slope = z * values[:, k], z * slopes[:, k] + values[:, k]
-        for _ in range(2):  # twice is enough (Kahan and Parlett)
-            parts = known.T @ value
-            value, slope = value - known @ parts, slope - slopes_known @ parts
-        size = np.linalg.norm(value)
-        values[:, k + 1], slopes[:, k + 1] = value / size, slope / size
-    return values, slopes
+def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[Floats, Floats]:
+    """Return σ and M of −κ A (I − K) = diag(σ) M for √f g in the slow modes of A, slowest first.
+
+    A = BᵀB by the singular values σ of B, so that rows are exact relative to σ: exponentially small rates have the
+    signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to what I − K returns: A
+    acts from the complement of f/φ' g0 to that of f g0.
+    """
+    basis, first = _basis_and_derivative(density, m)
+    image = basis.T @ (density.root[:, None] * density.inner[:, None] * density.kernel(m) * density.root) @ basis
+    rest = np.eye(basis.shape[1]) - density.equilibria.gain / density.noise * image
+    if neutral is None or m == 0:
+        space = _complement(basis, None if neutral is None else neutral * density.root)
+        sigma, modes = _slowest(first @ space, space)
+        return sigma, -density.noise * sigma[:, None] * (modes.T @ rest @ modes)
+    space, image_space = (_complement(basis, neutral * part) for part in (density.root, density.root / density.inner))
+    sigma, modes = _slowest(first @ space, space)
+    other, image_modes = _slowest(first @ image_space, image_space)
+    overlap = (first @ modes / sigma).T @ (first @ image_modes / other)
+    return sigma, -density.noise * (overlap * other) @ (image_modes.T @ rest @ modes)
+
+
+def _basis_and_derivative(density: _Density, m: int) -> tuple[Floats, Floats]:
+    """Return harmonics of order m (nodes, modes), orthonormal with weights, and B of each (rows, modes)."""
+    at, sine = density.equilibria, density.sine[:, None]
+    values, slopes = at.harmonics(m)
+    along = sine * slopes - m * at.nodes[:, None] / sine * values - sine / 2 * density.log_slope[:, None] * values
+    across = m * (m + at.dimension - 3)
+    return values, np.vstack([along, np.sqrt(across) / sine * values]) if across else along
+
+
+def _complement(basis: Floats, direction: Floats | None) -> Floats:
+    """Return an orthonormal basis (modes, modes − 1) of the complement of a direction (nodes,); all for None."""
+    if direction is None:
+        return np.eye(basis.shape[1])
+    coefficients = basis.T @ direction
+    unit = coefficients / np.linalg.norm(coefficients)
+    unit[0] += np.copysign(1.0, unit[0])  # Householder's reflection maps the direction to the first axis
+    reflection = np.eye(len(unit)) - np.outer(unit, unit) * (2 / (unit @ unit))
+    return np.asarray(reflection[:, 1:])
+
+
+def _slowest(matrix: Floats, space: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest singular values of B in a space, smallest first, and their modes (modes, MODES)."""
+    _, sigma, modes = np.linalg.svd(np.linalg.qr(matrix, mode="r"))
+    return sigma[::-1][:MODES], space @ modes[::-1][:MODES].T

@@ -136,7 +136,8 @@ class OverValue:
 
     def equilibrium(self, u: Floats, p: float) -> Equilibrium:
         found = self.at.equilibrium(u, self.noise / p)
-        return replace(found, noise=self.noise, value=p, rates=tuple(p * rates for rates in found.rates))
+        faster = tuple(replace(spectrum, rates=p * spectrum.rates) for spectrum in found.spectra)
+        return replace(found, noise=self.noise, value=p, spectra=faster)
 
     def parameter(self, point: Equilibrium) -> float:
         return point.value

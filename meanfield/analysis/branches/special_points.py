@@ -1,0 +1,174 @@
+"""Folds and bifurcations of a branch of stationary densities, located between two of its points.
+
+At a fold the parameter turns back: log p has an extremum along the branch, and one margin of order 0 changes its sign.
+At a bifurcation a margin of an order changes its sign elsewhere. The equations that continue a branch are singular at
+bifurcations of order 0, so that points between are found from the cubic through the two ends, with corrections along
+directions in which the equations are regular; the ends are then replaced by nearer ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from meanfield.analysis.branches.equilibria import Equilibrium
+from meanfield.analysis.branches.newton import has_converged
+from meanfield.analysis.branches.varied import Varied
+from solvers.mesh.mesh import Floats
+
+_NEWTON = 8  # iterations, of which a start on the cubic takes two or three
+_REGULAR = 1e-6  # of the largest singular value: directions with smaller ones are not corrected
+_SOLVED = 1e-8  # of u − log f[u], without corrections along singular directions
+_NEARER = 0.02  # half of the distance of the nearer ends, relative to that of the ends
+_HALVINGS = 12  # of a step with a fold and other changes of sign
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A stationary density where the parameter turns back along the branch."""
+
+    state: Equilibrium
+
+
+@dataclass(frozen=True)
+class Bifurcation:
+    """A stationary density where a rate of perturbations of an order about the axis changes its sign, at no fold."""
+
+    order: int
+    state: Equilibrium
+
+
+@dataclass(frozen=True)
+class Unlocated:
+    """Two parameters between which the branch has a fold or a bifurcation that was not located, and the reason."""
+
+    order: int
+    between: tuple[Equilibrium, Equilibrium]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A point (u, log p) of the branch, its unit tangent, and the stationary density with its linear stability."""
+
+    state: Floats
+    tangent: Floats
+    equilibrium: Equilibrium
+
+
+class _NotConverged(Exception):
+    """Newton's iteration between two points of the branch failed."""
+
+
+def special_points(varied: Varied, before: Place, after: Place) -> Iterator[Fold | Bifurcation | Unlocated]:
+    """Yield folds and bifurcations between two points of a branch, one step apart.
+
+    Rates change their sign where the margins of both ends have opposite signs, both beyond rounding.
+    """
+    try:
+        yield from _split(varied, before, after, _HALVINGS)
+    except _NotConverged:
+        reason = "Newton's iteration does not converge between them"
+        for order in sorted({order for order, _ in _changes(before, after)} or {0}):
+            yield Unlocated(order, (before.equilibrium, after.equilibrium), reason)
+
+
+def _split(varied: Varied, before: Place, after: Place, halvings: int) -> list[Fold | Bifurcation | Unlocated]:
+    """Return the special points, a fold and changes of other signs of order 0 separated by halving."""
+    changes = _changes(before, after)
+    if before.tangent[-1] * after.tangent[-1] >= 0:
+        return [_bifurcation(varied, before, after, order, index) for order, index in changes]
+    of_fold = [index for order, index in changes if order == 0]
+    if len(of_fold) == 1 or halvings == 0 or before.equilibrium.unknown or after.equilibrium.unknown:
+        fold = _locate(varied, before, after, lambda place: float(place.tangent[-1]))
+        others = [_bifurcation(varied, before, after, order, index) for order, index in changes if order > 0]
+        return [Fold(fold.equilibrium), *others]
+    middle = _between(varied, before, after, 0.5)
+    return _split(varied, before, middle, halvings - 1) + _split(varied, middle, after, halvings - 1)
+
+
+def _changes(before: Place, after: Place) -> list[tuple[int, int]]:
+    """Return orders and indices of the margins whose signs are opposite at both ends, beyond rounding."""
+    pairs = zip(before.equilibrium.spectra, after.equilibrium.spectra, strict=True)
+    return [
+        (order, int(index))
+        for order, (one, other) in enumerate(pairs)
+        for index in np.flatnonzero(one.signs * other.signs < 0)
+    ]
+
+
+def _bifurcation(varied: Varied, before: Place, after: Place, order: int, index: int) -> Bifurcation:
+    """Return the bifurcation where the margin ``index`` of ``order`` is zero."""
+
+    def margin(place: Place) -> float:
+        return float(place.equilibrium.spectra[order].margins[index])
+
+    return Bifurcation(order, _locate(varied, before, after, margin).equilibrium)
+
+
+def _locate(varied: Varied, before: Place, after: Place, function: Callable[[Place], float]) -> Place:
+    """Return the point between two where a function, of opposite signs at both, is zero."""
+    root, found = _root(varied, before, after, function)
+    ends = [_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]
+    if function(ends[0]) * function(ends[1]) < 0:
+        found = _root(varied, ends[0], ends[1], function)[1]
+    return found
+
+
+def _root(varied: Varied, before: Place, after: Place, function: Callable[[Place], float]) -> tuple[float, Place]:
+    """Return the fraction of the way between two points where a function is zero, and the point there."""
+    from scipy.optimize import brentq
+
+    places = {0.0: before, 1.0: after}
+
+    def value(fraction: float) -> float:
+        if fraction not in places:
+            places[fraction] = _between(varied, before, after, fraction)
+        return function(places[fraction])
+
+    root = float(brentq(value, 0.0, 1.0, xtol=1e-10, rtol=1e-10))
+    value(root)
+    return root, places[root]
+
+
+def _between(varied: Varied, before: Place, after: Place, fraction: float) -> Place:
+    """Return the point of the branch at this fraction of the chord between two points."""
+    if fraction in (0.0, 1.0):
+        return after if fraction else before
+    for regular in (_REGULAR, 0.0):
+        if (found := _corrected(varied, before, after, fraction, regular)) is not None:
+            state, tangent = found
+            return Place(state, tangent, varied.equilibrium(state[:-1], float(np.exp(state[-1]))))
+    raise _NotConverged
+
+
+def _corrected(
+    varied: Varied, before: Place, after: Place, fraction: float, regular: float
+) -> tuple[Floats, Floats] | None:
+    """Return a point and its unit tangent, from the cubic by corrections in regular directions; None without any."""
+    weights = np.append(varied.equilibria(float(np.exp(before.state[-1]))).weights, 1.0)
+    chord = after.state - before.state
+    length = float(np.sqrt(weights @ chord**2))
+    state, row = _cubic(before, after, length, fraction), weights * chord / length
+    for _ in range(_NEWTON):
+        p = float(np.exp(state[-1]))
+        residual, by_u, by_log = varied.residual(state[:-1], p)
+        inverse = np.linalg.pinv(np.block([[by_u, by_log[:, None]], [row[None, :]]]), rcond=regular)
+        change = inverse @ np.append(residual, row @ (state - before.state) - fraction * length)
+        state = state - change
+        if not np.abs(change).max() < length:
+            return None
+        if has_converged(residual, change, state, varied.rounding(p)):
+            tangent = inverse[:, -1]
+            solved = np.abs(residual).max() < _SOLVED
+            return (state, tangent / np.sqrt(weights @ tangent**2)) if solved else None
+    return None
+
+
+def _cubic(before: Place, after: Place, length: float, t: float) -> Floats:
+    """Return the cubic between two points with their tangents."""
+    change = after.state - before.state
+    slopes = t * (1 - t) ** 2 * before.tangent - t**2 * (1 - t) * after.tangent
+    return np.asarray(before.state + t**2 * (3 - 2 * t) * change + length * slopes)
