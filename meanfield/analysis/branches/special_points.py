@@ -20,6 +20,7 @@ from solvers.mesh.mesh import Floats
 
 _NEWTON = 8  # iterations, of which a start on the cubic takes two or three
 _REGULAR = 1e-6  # of the largest singular value: directions with smaller ones are not corrected
+_FAR = 2.0  # change of u or log p from which the iteration does not come back
 _SOLVED = 1e-8  # of u − log f[u], without corrections along singular directions
 _NEARER = 0.02  # half of the distance of the nearer ends, relative to that of the ends
 _HALVINGS = 12  # of a step with a fold and other changes of sign
@@ -158,11 +159,11 @@ def _corrected(
         inverse = np.linalg.pinv(np.block([[by_u, by_log[:, None]], [row[None, :]]]), rcond=regular)
         change = inverse @ np.append(residual, row @ (state - before.state) - fraction * length)
         state = state - change
-        if not np.abs(change).max() < length:
+        if not np.abs(change).max() < _FAR:
             return None
         if has_converged(residual, change, state, varied.rounding(p)):
             tangent = inverse[:, -1]
-            solved = np.abs(residual).max() < _SOLVED
+            solved = np.abs(residual).max() < _SOLVED + varied.rounding(p)
             return (state, tangent / np.sqrt(weights @ tangent**2)) if solved else None
     return None
 
