@@ -32,7 +32,7 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from meanfield.analysis.branches.equilibria import Equilibria
 
-MODES = 48  # number of slow modes of A in which rates are found: of five clusters they are right to 1e-11
+MODES = 80  # number of slow modes of A in which rates are found: with 48 those of narrow clusters have errors of 1e-8
 ORDERS = 5  # m = 0 … 4 for d ≥ 3
 _SLOW = 1e-13  # of the largest eigenvalue of A: modes whose rates are below rounding beside it
 _UNIFORM = 1e-6  # slope of log f below which the density is uniform, and rotations do not change it
