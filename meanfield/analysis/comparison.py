@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from solvers.mesh.mesh import Floats
 TIME_RTOL = 1e-9  # relative difference of times that are one time
 DISTANCES = ("l1", "w1", "w1_error", "w2", "w2_error", "centroid")
 Pairs = list[tuple[int, int]]
+Report = Callable[[int, int], object]  # of the pairs of snapshots that have been compared, and all
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,20 +51,23 @@ class Comparison:
         return f"<Comparison of {names} in {self.space} at {len(self.times)} times{last}>"
 
 
-def compare(path_a: str | Path | Run, path_b: str | Path | Run | None = None) -> Comparison:
+def compare(
+    path_a: str | Path | Run, path_b: str | Path | Run | None = None, report: Report | None = None
+) -> Comparison:
     """Compare two run files at the times that both have, or one file's snapshots with each other and the last.
 
     Where B lacks A's times, with its nearest earlier snapshots, and a note. A circle compares with particles in d = 2,
     a sphere with particles in d = 3, by direction; else runs must be on the same manifold.
+    ``report`` is called after each pair of snapshots: in several dimensions a pair takes a tenth of a second or more.
     Raises solvers.io.run_file.FileError for files that cannot be read or compared.
     """
     a = _read(path_a)
     if path_b is None:
-        return _of_one(a)
+        return _of_one(a, report)
     b = _read(path_b)
     space = _common_space(a, b)
     pairs, notes = _common_times(a, b)
-    columns = _table([_distances(a, k, b, j, space) for k, j in pairs])
+    columns = _table(_rows(a, b, pairs, space, report))
     times = a.times[[k for k, _ in pairs]]
     for name, run, side in (("clusters_a", a, 0), ("clusters_b", b, 1)):
         columns[name] = np.array([clusters_at(run, run.times[pair[side]]) for pair in pairs])
@@ -96,16 +100,15 @@ def clusters_at(run: Run, time: float) -> float:
     return float(run.diagnostics["clusters"][last]) if "clusters" in run.diagnostics and last >= 0 else np.nan
 
 
-def _of_one(run: Run) -> Comparison:
+def _of_one(run: Run, report: Report | None) -> Comparison:
     space, last = spaces_of(run)[0], run.snapshots - 1
-    steps = [dict.fromkeys(DISTANCES, np.nan)]
-    steps += [_distances(run, k - 1, run, k, space) for k in range(1, last + 1)]
-    ends = [_distances(run, k, run, last, space) for k in range(last + 1)]
+    pairs = [(k, last) for k in range(last + 1)]
+    rows = _rows(run, run, [*((k - 1, k) for k in range(1, last + 1)), *pairs], space, report)
+    steps, ends = [dict.fromkeys(DISTANCES, np.nan), *rows[:last]], rows[last:]
     columns = {
         f"{kind}_{name}": c for kind, rows in (("step", steps), ("last", ends)) for name, c in _table(rows).items()
     }
     columns["clusters"] = np.array([clusters_at(run, time) for time in run.times])
-    pairs = [(k, last) for k in range(last + 1)]
     return Comparison((run,), space, pairs, run.times, columns, _notes(columns, space))
 
 
@@ -153,6 +156,17 @@ def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
     else:
         notes = [f"B has no snapshots at A's times: its nearest earlier ones are taken, up to {gaps.max():.3g} before"]
     return list(zip(inside.tolist(), earlier.tolist(), strict=True)), notes
+
+
+def _rows(a: Run, b: Run, pairs: Pairs, space: str, report: Report | None) -> list[dict[str, float]]:
+    """Return the distances of each pair of snapshots; a pair that occurs twice is computed once."""
+    found: dict[tuple[int, int], dict[str, float]] = {}
+    for done, (k, j) in enumerate(pairs, 1):
+        if (k, j) not in found:
+            found[k, j] = _distances(a, k, b, j, space)
+        if report is not None:
+            report(done, len(pairs))
+    return [found[pair] for pair in pairs]
 
 
 def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:

@@ -74,7 +74,9 @@ def common_patches(a: Measure, b: Measure, supports: int = SUPPORTS) -> tuple[Me
         first, second = (Measure(m.space, m.points[on], m.masses[on], m.extents[on]) for m, on in pairs)
         return first, second
     labels: tuple[Places, ...]
-    if a.rings is None and b.rings is None:
+    if a.rings is None and np.array_equal(a.points, b.points):
+        labels = (patch_labels(a.points, sum(m.masses / m.masses.sum() for m in (a, b)), supports),) * 2
+    elif a.rings is None and b.rings is None:
         shares = np.concatenate([m.masses / m.masses.sum() for m in (a, b)])
         both = patch_labels(np.concatenate([a.points, b.points]), shares, supports)
         labels = both[: len(a.masses)], both[len(a.masses) :]

@@ -147,8 +147,9 @@ def compare(options: argparse.Namespace) -> int:
     from meanfield.analysis.comparison import as_dict
     from meanfield.analysis.comparison import compare as measure
     from meanfield.analysis.comparison_text import format_text, next_in_words
+    from meanfield.runtime.progress import CountedProgress
 
-    comparison = measure(*files)
+    comparison = measure(files[0], options.other, CountedProgress("pairs of snapshots compared"))
     if options.json:
         print_json(as_dict(comparison))
     else:

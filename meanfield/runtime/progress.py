@@ -28,6 +28,24 @@ def bar_stream() -> TextIO:
     return sys.stderr if on_terminal() else sys.stdout
 
 
+class CountedProgress:
+    """Lines on a task of equal parts, on standard error, every LOG_EVERY seconds; none if quiet."""
+
+    def __init__(self, parts: str, quiet: bool = False) -> None:
+        self._parts, self._quiet = parts, quiet
+        self._began = self._reported = clock.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Report that ``done`` parts of ``total`` are finished, if it is time to."""
+        now = clock.monotonic()
+        if self._quiet or done == total or now - self._reported < LOG_EVERY:
+            return
+        self._reported = now
+        passed = now - self._began
+        left = passed * (total - done) / done
+        print_message(f"{done} of {total} {self._parts}, {passed:.0f} s, about {left:.0f} s remain")
+
+
 class Progress:
     """Shows model time, step size, clusters and the remaining time on ``bar_stream``; says nothing if quiet."""
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from meanfield.analysis import comparison
 from meanfield.analysis.comparison import as_dict, compare
 from meanfield.analysis.comparison_text import format_text, next_in_words
 from meanfield.analysis.measure import measure_of, spaces_of
@@ -289,3 +290,24 @@ def test_cases_that_differ_are_named_in_one_line(tmp_path):
     assert compare(a, b).notes[0] == line
     assert line in format_text(compare(a, b)).splitlines()
     assert not compare(a, a).notes
+
+
+def test_progress_of_a_long_comparison(tmp_path, monkeypatch, capsys):
+    """Each pair of snapshots is reported, and computed once: 4 steps and 5 to the last, of which one is both."""
+    path = turning(tmp_path / "a.h5", 1.0, np.linspace(0, 4, 5))
+    reported, pairs = [], []
+
+    def counted(a, k, b, j, space):
+        pairs.append((k, j))
+        return distances(a, k, b, j, space)
+
+    distances = comparison._distances
+    monkeypatch.setattr(comparison, "_distances", counted)
+    compare(path, report=lambda done, total: reported.append((done, total)))
+    assert reported == [(done, 9) for done in range(1, 10)]
+    assert len(pairs) == len(set(pairs)) == 8
+    monkeypatch.setattr("meanfield.runtime.progress.LOG_EVERY", 0.0)
+    assert main(["compare", str(path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["times"] == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert "3 of 9 pairs of snapshots compared" in err

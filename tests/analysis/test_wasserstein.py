@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from meanfield.analysis import wasserstein_patches
 from meanfield.analysis.measure import CELL_EXTENT
 from meanfield.analysis.ring_overlap import overlay
 from meanfield.analysis.wasserstein import Measure, atoms, common_patches, wasserstein
@@ -262,3 +263,23 @@ def test_patches_keep_mass_and_centroid():
         assert after.masses.sum() == pytest.approx(before.masses.sum())
         np.testing.assert_allclose(np.linalg.norm(after.points, axis=1), 1)
         np.testing.assert_allclose(after.centroid, before.centroid, atol=0.01)  # each is projected to the sphere
+
+
+def test_measures_on_the_same_points_are_cut_into_patches_once(monkeypatch):
+    """Work in proportion to the points of one of them; the same patches as those of all points of both."""
+    a, b = (random_atoms(seed, 900, 3) for seed in (1, 2))
+    b = Measure(b.space, a.points, b.masses, b.extents)
+    of_both = wasserstein_patches.patch_labels(
+        np.concatenate([a.points, b.points]), np.concatenate([m.masses / m.masses.sum() for m in (a, b)]), 50
+    )
+    sizes = []
+
+    def counted(points, masses, max_patches):
+        sizes.append(len(points))
+        return wasserstein_patches.patch_labels(points, masses, max_patches)
+
+    monkeypatch.setattr("meanfield.analysis.wasserstein.patch_labels", counted)
+    found = common_patches(a, b, 50)
+    assert sizes == [900]
+    for patches, measure, labels in zip(found, (a, b), np.split(of_both, 2), strict=True):
+        np.testing.assert_allclose(np.sort(patches.masses), np.sort(np.bincount(labels, measure.masses)), rtol=1e-12)
