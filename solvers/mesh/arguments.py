@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+MAX_FACES = (2**31 - 1) // 2  # whose two sides each have a number of 32 bits
+
 
 def check_count(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
     """Raise TypeError unless ``value`` is a whole number, ValueError unless it is in this range."""
@@ -14,6 +16,12 @@ def check_count(name: str, value: Any, minimum: int, maximum: int | None = None)
         raise TypeError(f"{name} = {value!r}: {expected}")
     if value < minimum or (maximum is not None and value > maximum):
         raise ValueError(f"{name} = {value}: {expected}")
+
+
+def check_sides(name: str, value: Any, faces: int) -> None:
+    """Raise ValueError for a mesh of more faces than have sides that 32 bits can number, before any array is made."""
+    if faces > MAX_FACES:
+        raise ValueError(f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, whose sides 32 bits number")
 
 
 def check_real(name: str, value: Any) -> None:

@@ -7,10 +7,11 @@ from math import gamma
 
 import numpy as np
 
-from .arguments import check_count
+from .arguments import check_count, check_sides
 from .interval import from_edges
 from .mesh import Floats, Mesh
 
+MAX_DIMENSION = 343  # Γ(d/2) of a larger d is beyond a number of 64 bits
 NODES = 16  # of Gauss's rule in a cell: exact to rounding where sin^{d−2} changes by less than e^{10}
 
 
@@ -19,10 +20,11 @@ def axisymmetric(d: int, cells: int) -> Mesh:
 
     A face has the area |S^{d−2}| sin^{d−2} θ, so that −div and Δ = sin^{2−d} θ ∂_θ (sin^{d−2} θ ∂_θ) are the sphere's.
     Centers (cells, 1) are the mean θ of a zone, by area. Velocities are (cells, 1), along θ; no mass passes a pole.
-    Raises ValueError for d < 2, fewer than 3 cells, or so few that sin^{d−2} θ is not resolved.
+    Raises ValueError for d < 2 or d > 343, fewer than 3 cells, or so few that sin^{d−2} θ is not resolved.
     """
-    check_count("d", d, 2)
+    check_count("d", d, 2, MAX_DIMENSION)
     check_count("cells", cells, 3)
+    check_sides("cells", cells, cells + 1)
     edges = np.linspace(0.0, np.pi, cells + 1)
     line = from_edges(edges)
     volumes, centers = _zones(edges, d)

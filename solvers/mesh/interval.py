@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import check_count, check_real
+from .arguments import check_count, check_real, check_sides
 from .mesh import Floats, Mesh
 
 Stretch = Callable[[Floats], Floats]
@@ -30,6 +30,7 @@ def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, 
     check_real("a", a)
     check_real("b", b)
     check_count("cells", cells, 3)
+    check_sides("cells", cells, cells + 1)
     if not (np.isfinite([a, b]).all() and a < b):
         raise ValueError(f"a, b = {a}, {b}: expected finite numbers a < b")
     part = np.linspace(0.0, 1.0, cells + 1)
@@ -111,6 +112,7 @@ def line(cells: int, extent: float, core: float) -> Mesh:
     Raises ValueError unless 0 < core and 0 < extent, both finite.
     """
     check_count("cells", cells, 3)
+    check_sides("cells", cells, cells + 1)
     for name, value in (("extent", extent), ("core", core)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name} = {value}: expected a finite number > 0")
@@ -125,6 +127,7 @@ def polar(cells: int, dimension: int) -> Mesh:
     Raises ValueError for dimension < 2.
     """
     check_count("cells", cells, 3)
+    check_sides("cells", cells, cells + 1)
     check_count("dimension", dimension, 2)
     if dimension == 2:
         return from_edges(np.linspace(0.0, np.pi, cells + 1), "axisymmetric")

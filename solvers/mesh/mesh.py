@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import Backend, backend_for
-from .arguments import check_count
+from .arguments import check_count, check_sides
 from .conductances import ring_conductances
 from .lazy import ArrayField, Lazy
 from .rings import Rings, cells_of_rings, ring_face_ends
@@ -208,9 +208,10 @@ _BY_FORMULA = [name for name, value in vars(Mesh).items() if isinstance(value, A
 def circle(cells: int) -> Mesh:
     """S¹ in ``cells`` equal arcs; cell i covers the angles [i, i + 1]·2π/cells.
 
-    Raises ValueError for fewer than 3 cells.
+    Raises ValueError for fewer than 3 cells, and for more than 32 bits can number.
     """
     check_count("cells", cells, 3)
+    check_sides("cells", cells, cells)
     index = np.arange(cells, dtype=np.int32)
     width = 2 * np.pi / cells
     edge: Floats = width * np.arange(1, cells + 1, dtype=np.float64)
@@ -240,12 +241,14 @@ def sphere(rings: int) -> Mesh:
 
     Neighboring rings have the same number of cells or change it 2:1. Cells are numbered ring by ring from the north
     pole, and eastward from azimuth 0. About 1.35 rings² cells; areas, centroids and face lengths are exact.
-    Raises ValueError for fewer than 4 rings.
+    Raises ValueError for fewer than 4 rings, and for more than 32 bits can number the cells of.
     """
     check_count("rings", rings, 4)
+    check_sides("rings", rings, 2 * int(rings) ** 2)  # fewer than there are: before any array is made
     counts, edges = cells_of_rings(rings), np.linspace(0.0, np.pi, rings + 1)
     by_number = Rings(counts, edges)
     cells, faces = int(counts.sum()), by_number.faces
+    check_sides("rings", rings, faces)
     shapes = {
         "centers": (cells, 3), "face_cells": (faces, 2), "face_centers": (faces, 3), "face_normals": (faces, 3),
         "face_areas": (faces,), "face_curvatures": (faces,), "cell_start": (cells + 1,), "cell_sides": (2 * faces,),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arguments import check_sides
 from .interval import Stretch, interval
 from .mesh import Floats, Integers, Mesh, circle
 
@@ -70,11 +71,13 @@ def product(first: Mesh, second: Mesh) -> Mesh:
     Embedded in R^{d + d'}: circle × circle is the flat torus |x| = |y| = 1 in R⁴. A state (cells, cells') is flattened.
     Diffusion's two-point fluxes are those of the factors. Boundaries keep their tags; those of ``second`` that
     ``first`` has, too, are "bottom" and "top", then "back" and "front", for "left" and "right".
+    Raises ValueError for more faces than 32 bits can number the sides of.
     """
     for name, mesh in (("first", first), ("second", second)):
         if not isinstance(mesh, Mesh):
             raise TypeError(f"{name} = {type(mesh).__name__}: expected a Mesh")
     m, n = first.cells, second.cells
+    check_sides("cells", f"{m} × {n}", first.faces * n + m * second.faces)
     along = np.arange(first.faces)[:, None] * n + np.arange(n)  # faces across ``first``
     across = first.faces * n + np.arange(m)[:, None] * second.faces + np.arange(second.faces)
     starts, sides = _sides(first, second, along, across)

@@ -25,7 +25,8 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     Two-point fluxes by the cotangents of the angles across (Pinkall and Polthier 1993): those of linear finite
     elements with lumped masses, second order; they keep u ≥ 0 where no two angles across an edge add up to more
     than π, as in a Delaunay triangulation. Points on the boundary are the centers of their cells.
-    Raises ValueError for points that no triangle has, triangles without an area, and edges that more than two share.
+    Raises ValueError for points that no triangle has, triangles without an area, edges that more than two share, equal
+    triangles, and triangles of the plane that overlap beside an edge or around a point.
     """
     place, table = np.asarray(points, dtype=np.float64), np.asarray(corners, dtype=np.int64)
     _check(place, table)
@@ -36,6 +37,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     area = np.linalg.norm(twice, axis=1) / 2
     if not (area > 1e-14 * area.max()).all():
         raise ValueError(f"triangle {int(area.argmin())}: expected corners that are not on a line")
+    _check_overlap(space, table, is_plane=place.shape[1] == 2)
     inner = _inner_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
     rim = _outer_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
     face_cells = np.concatenate([edges, rim["cells"]])
@@ -103,6 +105,32 @@ def _check(points: Floats, corners: Table) -> None:
     unused = np.setdiff1d(np.arange(len(points)), corners)
     if len(unused):
         raise ValueError(f"point {unused[0]}: expected to be a corner of a triangle")
+
+
+def _check_overlap(space: Floats, table: Table, is_plane: bool) -> None:
+    """Raise ValueError for a triangle that occurs twice; in the plane, counterclockwise, for triangles that overlap."""
+    _check_unequal(np.sort(table, axis=1), "triangles {} and {}: expected different corners")
+    if not is_plane:
+        return
+    ahead = np.stack([table, np.roll(table, -1, axis=1)], axis=-1).reshape(-1, 2)
+    _check_unequal(ahead, "triangles {} and {} overlap: expected one on each side of the edge that they share", 3)
+    corners = space[table]
+    after, before = np.roll(corners, -1, axis=1) - corners, np.roll(corners, 1, axis=1) - corners
+    angles = np.arctan2(np.cross(after, before)[..., 2], (after * before).sum(axis=-1))
+    around = np.bincount(table.reshape(-1), angles.reshape(-1))
+    if around.max() > 2 * np.pi * (1 + 1e-9):
+        raise ValueError(
+            f"triangles around point {int(around.argmax())} overlap: their angles add up to {around.max():.6g},"
+            " expected at most 2π"
+        )
+
+
+def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
+    """Raise ValueError with the triangles of two equal rows, ``size`` consecutive rows being those of a triangle."""
+    _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(rows)))
+    if len(again):
+        raise ValueError(message.format(first[back.reshape(-1)[again[0]]] // size, again[0] // size))
 
 
 def _oriented(space: Floats, table: Table) -> Table:

@@ -62,6 +62,17 @@ def check_positive(**numbers: float) -> None:
             raise ValueError(f"{name} = {number!r}: expected a finite number > 0")
 
 
+def check_tolerances(rtol: float, atol: float, values: Any) -> None:
+    """Raise ValueError for tolerances that the rounding of a step exceeds, so that no step would be accepted."""
+    rounding = 4 * float(np.finfo(values.dtype).eps)
+    size = float((values.astype(np.float64) ** 2).mean()) ** 0.5  # the root mean square
+    if rtol < rounding and atol < rounding * size:
+        raise ValueError(
+            f"rtol = {rtol:g}, atol = {atol:g}: expected rtol >= {rounding:.2g} or atol >= {rounding * size:.2g},"
+            " the rounding of a step"
+        )
+
+
 def check_methods(name: str, term: object, methods: tuple[str, ...]) -> None:
     """Raise TypeError for a term without these methods."""
     if not all(callable(getattr(term, method, None)) for method in methods) or isinstance(term, type):

@@ -11,7 +11,7 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.term import Step
-from .checks import check_nonnegative, check_positive, check_until, check_values
+from .checks import check_nonnegative, check_positive, check_tolerances, check_until, check_values
 from .equation import Equation
 from .integrate import fixed, integrate
 from .observers import Observer
@@ -233,4 +233,6 @@ def evolve(
     check_until(until, state.time)
     check_values(state.values, (*equation.terms, equation.stiff))
     check_nonnegative("state.values", state.values, (*equation.terms, equation.stiff))
+    if rtol is not None:
+        check_tolerances(rtol, atol, state.values)
     return integrate(state, fixed(integrator), until, observers, after_step)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
-from .checks import check_nonnegative, check_positive, check_values
+from .checks import check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, fixed, integrate
@@ -65,6 +65,7 @@ def solve(
     equation = equation.with_stiff_found()
     name = method_of(equation, method)
     state = State(t0, _field(u0, equation))
+    check_tolerances(rtol, atol, state.values)
     integrator = integrator_of(equation, name, rtol, atol, cfl)
     stored = _StoredTimes(state, times, t1)
     watch = _Watch(_listed("events", events, "t, u"), equation, integrator, state)

@@ -11,6 +11,7 @@ from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
+from solvers.timestepping.solve import solve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
@@ -91,6 +92,20 @@ def test_a_stepper_is_named_or_given():
         evolve(State(0.0, np.ones(1)), DECAY, "rk4", 1.0)
     with pytest.raises(TypeError, match=r"^stepper = 3: expected a Stepper, or one of euler, ssprk2, ssprk3$"):
         evolve(State(0.0, np.ones(1)), DECAY, 3, 1.0)
+
+
+@pytest.mark.parametrize("method", ["auto", "ssprk3", "dop853"])
+def test_tolerances_below_rounding_are_refused(method):
+    """No step would be accepted; a tolerance of either kind is enough, and the message says which."""
+    message = r"^rtol = 1e-30, atol = 1e-30: expected rtol >= 8\.9e-16 or atol >= 1\.8e-15, the rounding of a step$"
+    with pytest.raises(ValueError, match=message):
+        solve(DECAY, [2.0], (0.0, 1.0), method=method, rtol=1e-30, atol=1e-30)
+    assert solve(DECAY, [2.0], (0.0, 1.0), method=method, rtol=1e-30, atol=1e-4).t[-1] == 1.0
+
+
+def test_evolve_refuses_tolerances_below_rounding():
+    with pytest.raises(ValueError, match=r"^rtol = 1e-30, atol = 1e-30: expected rtol"):
+        evolve(State(0.0, np.ones(1)), DECAY, "ssprk3", 1.0, rtol=1e-30, atol=1e-30)
 
 
 @pytest.mark.parametrize("cfl", [0.0, -0.5, np.nan, np.inf, "0.5"])

@@ -1,5 +1,7 @@
 """Every mesh: its volume, cells that are closed, the order of heat on it; boundaries by name; what is refused."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.spatial import Delaunay
@@ -10,7 +12,7 @@ from support.needs import need_module
 from solvers.mesh.axisymmetric import axisymmetric
 from solvers.mesh.checks import check_mesh
 from solvers.mesh.icosphere import icosphere
-from solvers.mesh.interval import interval
+from solvers.mesh.interval import interval, line, polar
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
 from solvers.mesh.triangles import read_triangles, triangles
@@ -124,16 +126,62 @@ def test_no_cell_of_an_icosphere_is_small():
         (lambda: box((4, 4), (1.0,)), "cells of 2 axes and extent of 1: expected the same number, 1 to 3"),
         (lambda: box((4,) * 4, (1.0,) * 4), "cells of 4 axes"),
         (lambda: icosphere(0), "level = 0: expected 1 to 9"),
-        (lambda: axisymmetric(1, 8), "d = 1: expected a whole number >= 2"),
+        (lambda: axisymmetric(1, 8), "d = 1: expected 2 to 343"),
         (lambda: triangles([[0, 0], [1, 0], [2, 0]], [[0, 1, 2]]), "expected corners that are not on a line"),
         (lambda: triangles([[0, 0], [1, 0], [0, 1], [5, 5]], [[0, 1, 2]]), "point 3: expected to be a corner"),
         (lambda: triangles([[0, 0], [1, 0], [0, 1]], [[0, 1, 3]]), "corners 0 to 3: expected 0 to 2"),
         (lambda: triangles([[0], [1], [0]], [[0, 1, 2]]), r"points of shape \(3, 1\)"),
+        (lambda: triangles(CORNERS, [[0, 1, 2], [0, 1, 3]]), "triangles 0 and 1 overlap: expected one on each side"),
+        (lambda: triangles(CORNERS[:3], [[0, 1, 2], [2, 1, 0]]), "triangles 0 and 1: expected different corners"),
+        (lambda: triangles(*star(7, 2)), "triangles around point 0 overlap: their angles add up to 12.5664"),
     ],
 )
 def test_what_is_no_mesh_is_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.1, 0.5]]
+
+
+def star(count, turns):
+    """A point and ``count`` triangles around it, whose angles are 2π turns in all."""
+    angles = 2 * np.pi * turns / count * np.arange(count)
+    points = np.append([[0.0, 0.0]], np.stack([np.cos(angles), np.sin(angles)], axis=1), axis=0)
+    return points, [[0, 1 + k, 1 + (k + 1) % count] for k in range(count)]
+
+
+def test_triangles_once_around_a_point_are_taken():
+    assert triangles(*star(7, 1)).cells == 8
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: circle(10**12),
+        lambda: sphere(10**9),
+        lambda: sphere(19840),
+        lambda: interval(0.0, 1.0, 10**12),
+        lambda: line(10**12, 1.0, 1.0),
+        lambda: polar(10**12, 3),
+        lambda: axisymmetric(3, 10**12),
+        lambda: torus((50_000, 50_000)),
+        lambda: box((30_000, 30_000), (1.0, 1.0)),
+    ],
+)
+def test_more_sides_than_32_bits_number_are_refused_before_they_are_made(build):
+    """Less than the 4 GB that an array of these meshes takes at least."""
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="expected a mesh of at most 1073741823 faces, whose sides 32 bits number"):
+        build()
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1e9
+
+
+def test_a_dimension_whose_sphere_has_no_area_in_64_bits_is_refused():
+    with pytest.raises(ValueError, match=r"^d = 1000000000: expected 2 to 343$"):
+        axisymmetric(10**9, 16)
 
 
 @pytest.mark.parametrize(
