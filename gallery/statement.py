@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_TOLERANCE = 0.05  # of a reproduced or refuted number; agreement to more excludes little
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -18,6 +20,9 @@ class Statement:
     reason      of that tolerance
     holds       the number that holds instead, where the published one does not; None where it does
     where       under which conditions it holds, if not always
+
+    A number is *reproduced* where the tolerance is at most 5 %, else the run is *consistent with* it. Raises ValueError
+    for a number said to be refuted that is within the tolerance of ``found``, or at a tolerance above 5 %.
     """
 
     text: str
@@ -30,6 +35,13 @@ class Statement:
     holds: float | None = None
     where: str = ""
 
+    def __post_init__(self) -> None:
+        if self.holds is None:
+            return
+        if self.tolerance > MAX_TOLERANCE or _difference(self.found, self.published) <= self.tolerance:
+            given = f"published = {self.published}, found = {self.found}, tolerance = {self.tolerance}"
+            raise ValueError(f"{given}: expected a difference above the tolerance, and that at most {MAX_TOLERANCE}")
+
     @property
     def difference(self) -> float:
         """|found − expected| / |expected|, absolute where zero is expected: the published number, or what holds."""
@@ -37,14 +49,15 @@ class Statement:
 
     @property
     def verdict(self) -> str:
-        """Reproduced within the tolerance, refuted by how much, or off by how much."""
+        """Reproduced to at most 5 %, consistent with a larger tolerance, refuted by how much, or off by how much."""
         if not self.difference <= self.tolerance:
             return f"off by {self.difference:.2g}"
         if self.holds is not None:
             return f"refuted by {_difference(self.published, self.holds):.2g}" + (
                 f" {self.where}" if self.where else ""
             )
-        return f"reproduced {self.where}".rstrip()
+        kind = "reproduced" if self.tolerance <= MAX_TOLERANCE else "consistent with"
+        return f"{kind} {self.where}".rstrip()
 
     def __str__(self) -> str:
         rows = {

@@ -29,6 +29,9 @@ be read, the formula was derived again, and equation numbers are missing. The te
 source as a public repository keeps it, of a version that it does not name; statements *as a third party has transcribed
 them* are those of a formalization of the named version, which has sections and labels, and no equation numbers.
 
+*Reproduced* means agreement to a tolerance of at most 5 %, *consistent with* to a larger one, which excludes less; each
+row has its tolerance.
+
 Thirteen entries have a full size, at which they take from two seconds to fifteen minutes of a core. All were run at it
 and have the same verdicts.
 

@@ -60,10 +60,24 @@ def test_one_command_runs_an_entry(tmp_path: Path) -> None:
 
 
 def test_refuted_statements_say_by_how_much() -> None:
-    one = Statement("1 is 2", "nobody", "text", 2.0, 1.0, 0.1, "none", holds=1.0, where="here")
+    one = Statement("1 is 2", "nobody", "text", 2.0, 1.0, 0.05, "none", holds=1.0, where="here")
     assert one.verdict == "refuted by 1 here"
-    assert Statement("1 is 2", "nobody", "text", 2.0, 1.5, 0.1, "none", holds=1.0).verdict == "off by 0.5"
-    assert Statement("0 is 0", "nobody", "text", 0.0, 0.01, 0.1, "none").verdict == "reproduced"
+    assert Statement("1 is 2", "nobody", "text", 2.0, 1.5, 0.05, "none", holds=1.0).verdict == "off by 0.5"
+    assert Statement("0 is 0", "nobody", "text", 0.0, 0.01, 0.05, "none").verdict == "reproduced"
+
+
+def test_a_wide_tolerance_reproduces_and_refutes_nothing() -> None:
+    """Of 0.575 against 0.637 ± 0.24 is said that they are consistent."""
+    wide = Statement("a share", "nobody", "text", 0.637, 0.575, 0.38, "few samples", where="here")
+    assert wide.verdict == "consistent with here"
+    assert Statement("a share", "nobody", "text", 1.0, 1.04, 0.0501, "none").verdict == "consistent with"
+    assert Statement("a share", "nobody", "text", 1.0, 1.04, 0.05, "none").verdict == "reproduced"
+    for tolerance, found in ((0.06, 1.0), (0.01, 1.999)):
+        with pytest.raises(ValueError, match=r"expected a difference above the tolerance, and that at most 0\.05"):
+            Statement("1 is 2", "nobody", "text", 2.0, found, tolerance, "none", holds=1.0)
+    rows = re.findall(r"\| (reproduced|refuted)[^|]*\(to ([\d.e-]+):", PAGE)
+    assert len(rows) >= 90
+    assert max(float(tolerance) for _, tolerance in rows) <= 0.05
 
 
 def test_a_statement_that_does_not_hold_is_said_so() -> None:
