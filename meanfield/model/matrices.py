@@ -29,14 +29,17 @@ def random_matrix(ensemble: str, dimension: int, seed: int) -> Floats:
 
 
 def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
-    """query, key and value, each (layers, heads, d, d), from a .npz or .h5 file; those that it lacks are left out.
+    """Return query, key and value, each (layers, heads, d, d), of a .npz or .h5 file, and weight (layers, heads).
 
-    Factors take less room: query and key (layers, heads, d_head, d), and with ``out`` (layers, heads, d, d_head) also
-    value (layers, heads, d_head, d), where V = out·value.
-    Raises ValueError for a file without any, or with shapes that do not fit one another or the dimension.
+    Matrices that the file lacks are left out. Heads are summed with their weights, which a file of several heads must
+    have, (heads,) or (layers, heads); a single head has the weight 1. Factors take less room: query and key (layers,
+    heads, d_head, d), and with ``out`` (layers, heads, d, d_head) also value (layers, heads, d_head, d), where
+    V = out·value. Raises ValueError for a file without any matrix, for several heads without weights, or for shapes
+    that do not fit one another or the dimension.
     """
-    found = {}
-    for name, array in _arrays(Path(path)).items():
+    found, arrays = {}, _arrays(Path(path))
+    weight = arrays.pop("weight", None)
+    for name, array in arrays.items():
         matrices = array[:, None] if array.ndim == 3 else array
         if matrices.ndim != 4 or matrices.shape[2 if name == "out" else 3] != dimension:
             raise _of_shape(path, name, array.shape, dimension)
@@ -53,11 +56,29 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
     if len({matrices.shape[:2] for matrices in found.values()}) > 1:
         shapes = ", ".join(f"{name} {matrices.shape[:2]}" for name, matrices in found.items())
         raise ValueError(f"{path}: expected as many layers and heads in each array, got {shapes}")
-    return found
+    layers, heads = next(iter(found.values())).shape[:2]
+    return {**found, "weight": _weights(path, weight, layers, heads)}
+
+
+def _weights(path: str | Path, weight: Floats | None, layers: int, heads: int) -> Floats:
+    """Return the weights (layers, heads) of a file's heads.
+
+    Earlier versions gave several heads without this array the weight 1/heads each: such files are refused.
+    """
+    if weight is None:
+        if heads > 1:
+            means = f"1 for the sum of heads, {1 / heads:.6g} for their mean, which earlier versions took"
+            raise ValueError(f"{path}: {heads} heads without weights: expected an array weight ({heads},), {means}")
+        return np.ones((layers, 1))
+    if weight.shape not in ((heads,), (layers, heads)):
+        raise ValueError(f"{path}: weight has shape {weight.shape}: expected ({heads},) or ({layers}, {heads})")
+    if not np.isfinite(weight).all():
+        raise ValueError(f"{path}: weight is not finite")
+    return np.broadcast_to(weight, (layers, heads))
 
 
 def _arrays(path: Path) -> dict[str, Floats]:
-    names = tuple(_PARTNERS)
+    names = (*_PARTNERS, "weight")
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
     if path.suffix not in (".npz", ".h5", ".hdf5"):

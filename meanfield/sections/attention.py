@@ -76,7 +76,9 @@ class Attention(Section, frozen=True):
     ``kernel`` gaussian is e^{−β|Qx−Ky|²/2}, windowed leaves out tokens farther than ``window`` radians, smoothly.
     ``mask`` causal: tokens attend to those of their label and below. ``rescaled`` (unnormalized only) divides all
     kernels by the largest value of any: the same flow in rescaled time. Either query, key and value, or ``heads``, or
-    ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one set a layer.
+    ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one set a layer. Heads
+    are summed with their weights: ``weight`` of each, 1 if left out; in a file of several heads the array weight
+    (heads,) or (layers, heads).
     """
 
     beta: NotNegative

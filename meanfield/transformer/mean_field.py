@@ -80,13 +80,13 @@ def start_of(states: States, family: Family) -> Floats:
 
 
 def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:
-    """query, key, value (heads, d_head, d) and out (heads, d, d_head), V = out·value for heads of weight 1/heads."""
-    heads, _, d = arrays["query"].shape
+    """query, key, value (heads, d_head, d) and out (heads, d, d_head), V = out·value for heads of weight 1."""
+    d = arrays["query"].shape[2]
     scale = np.sqrt(d) * arrays["attention_gain"] if placement == "pre" else np.ones(d)
     out = arrays["out"]
     return {
         **{name: arrays[name] * scale for name in ("query", "key", "value")},
-        "out": heads * (out - out.mean(axis=1, keepdims=True)),  # C W_O: no mean is written
+        "out": out - out.mean(axis=1, keepdims=True),  # C W_O: no mean is written
     }
 
 
@@ -95,11 +95,13 @@ def _rows(states: States, family: Family, chosen: Sequence[int]) -> Iterator[tup
         arrays = arrays_of(family, states.network, layer)
         for name, matrix in head_matrices(arrays, family.placement).items():
             yield name, k, matrix
+        yield "weight", k, np.ones(len(arrays["query"]))
 
 
 def _shapes(states: States, family: Family, count: int) -> Shapes:
     arrays = head_matrices(arrays_of(family, states.network, 0), family.placement)
-    return {name: ((count, *matrix.shape), "f8") for name, matrix in arrays.items()}
+    weight = {"weight": ((count, len(arrays["query"])), "f8")}
+    return {**{name: ((count, *matrix.shape), "f8") for name, matrix in arrays.items()}, **weight}
 
 
 def common_length(states: States, family: Family) -> float:

@@ -95,7 +95,7 @@ def mean_field_states(states: States, repeat: int) -> Floats:
     for k in range(states.layers):
         matrices = head_matrices(arrays_of(family, states.network, k), family.placement)
         heads = [dict(zip(matrices, one, strict=True)) for one in zip(*matrices.values(), strict=True)]
-        all_heads = tuple(Head(weight=1 / len(heads), **head) for head in heads)
+        all_heads = tuple(Head(**head) for head in heads)
         beta = form.beta * (length**2 if post else 1.0)
         laws.append(ParticleVelocity(beta, heads=all_heads, norm=LayerNorm(family.placement), causal=form.causal))
     for k in range(repeat * states.layers):

@@ -87,7 +87,7 @@ def files(tmp_path, monkeypatch):
     random = np.random.default_rng(0)
     for d in (1, 2, 3, 5, 8):
         matrices = {name: random.standard_normal((2, 2, d, d)) for name in ("query", "key", "value")}
-        np.savez(f"matrices-{d}.npz", **matrices)
+        np.savez(f"matrices-{d}.npz", **matrices, weight=[0.5, 0.5])
         np.save(f"tokens-{d}.npy", random.standard_normal((12, d)))
 
 

@@ -7,6 +7,7 @@ from scipy.linalg import expm
 
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
+from meanfield.case.overrides import inline
 from meanfield.model.matrices import matrices_of_layers
 from meanfield.simulation import set_up
 from solvers.timestepping.integrate import integrate
@@ -61,6 +62,26 @@ def test_each_layer_turns_by_its_own_matrix_for_its_own_time(tmp_path, name):
     np.testing.assert_allclose(angles, [0.0, 0.5, -0.5, 1.0], atol=0.01)  # 1 % of a path of 1 radian
 
 
+@pytest.mark.parametrize("manifold", ["circle", "particles"])
+@pytest.mark.parametrize("weights", [[1.0, 1.0], [0.7, -0.2]])
+def test_heads_of_a_file_are_those_of_the_case(tmp_path, manifold, weights):
+    """The same heads in a file and in the case have the same velocity: one rule, the sum with weights."""
+    random = np.random.default_rng(1)
+    matrices = {name: random.standard_normal((2, 2, 2)) for name in ("query", "key", "value")}
+    path = saved(tmp_path / "w.npz", **{name: m[None] for name, m in matrices.items()}, weight=np.array(weights))
+    heads = [{name: m[k].tolist() for name, m in matrices.items()} | {"weight": weights[k]} for k in range(2)]
+    domain = f'domain={{manifold="{manifold}"' + (",dimension=2}" if manifold == "particles" else ",resolution=64}")
+    points = "initial.points=[[1.0,0.0],[0.6,0.8],[-0.3,1.0]]"
+    given = inline({"beta": 3.0, "heads": heads})
+    ends = []
+    for changes in ([], [f"attention={given}"]):
+        problem = set_up(parse(CASE.format(path=path).replace("step = 0.5\n", ""), [domain, points, *changes]))
+        state = State(0.0, problem.initial())
+        integrate(state, problem.dynamics, 0.5)
+        ends.append(state.values)
+    np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-12)
+
+
 def test_the_last_layer_lasts(tmp_path):
     path = saved(tmp_path / "one.npz", value=TURN[None])
     problem = set_up(parse(CASE.format(path=path)))
@@ -82,6 +103,15 @@ REFUSED = {
     "nothing": ({}, "expected arrays query, key or value"),
     "shape": ({"value": np.zeros((2, 3, 3))}, r"value has shape \(2, 3, 3\): expected \(layers, 2, 2\)"),
     "layers": ({"value": np.zeros((2, 2, 2)), "key": np.zeros((3, 2, 2))}, "as many layers and heads in each array"),
+    "no weights": (
+        {"value": np.zeros((3, 2, 2, 2))},
+        r"2 heads without weights: expected an array weight \(2,\), 1 for the sum of heads, 0.5 for their mean",
+    ),
+    "weights": (
+        {"value": np.zeros((3, 2, 2, 2)), "weight": np.ones(3)},
+        r"weight has shape \(3,\): expected \(2,\) or \(3, 2\)",
+    ),
+    "finite weights": ({"value": np.zeros((1, 2, 2)), "weight": [np.inf]}, "weight is not finite"),
     "finite": ({"value": np.full((1, 2, 2), np.nan)}, "value is not finite"),
 }
 

@@ -41,13 +41,13 @@ def _constants(layer: FieldLayer) -> tuple[Any, ...]:
 
 
 def _attention(layers: Sequence[FieldLayer]) -> dict[str, Floats]:
-    """Factors (layers, heads, ...) of Q, K and V; a case gives each head the weight 1/heads, and α goes into O."""
+    """Factors (layers, heads, ...) of Q, K and V, and the weight α of each head."""
     stacked = {
         name: np.stack([_array(getattr(layer.matrices, name)) for layer in layers])
         for name in ("query", "key", "value", "output")
     }
-    factor = layers[0].network.heads * float(layers[0].coefficient("attention_weight").detach())
-    return {"out": factor * stacked.pop("output"), **stacked}
+    alpha = float(layers[0].coefficient("attention_weight").detach())
+    return {"out": stacked.pop("output"), **stacked, "weight": np.full(layers[0].network.heads, alpha)}
 
 
 def _sections(layers: Sequence[FieldLayer], states: Floats, folder: Path) -> dict[str, Any]:

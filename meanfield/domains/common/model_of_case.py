@@ -98,15 +98,15 @@ def heads_by_interval(case: Case) -> HeadsByInterval:
 
 
 def _from_file(path: str, d: int) -> list[list[Head]]:
-    """Heads of equal weight, 1 over their number."""
+    """Return the heads of each layer of a file, with their weights."""
     try:
         matrices = matrices_of_layers(path, d)
     except ValueError as error:
         raise ValueError(f"attention.file = {error}") from None
-    layers, heads = next(iter(matrices.values())).shape[:2]
+    weights = matrices.pop("weight")
     return [
-        [Head(**{name: m[layer, head] for name, m in matrices.items()}, weight=1 / heads) for head in range(heads)]
-        for layer in range(layers)
+        [Head(**{name: m[layer, head] for name, m in matrices.items()}, weight=float(weight)) for head, weight in row]
+        for layer, row in enumerate(map(enumerate, weights))
     ]
 
 

@@ -107,21 +107,22 @@ def test_points_by_label_are_tokens_that_see_those_before_them(tmp_path):
 
 
 def test_layers_of_a_file_under_a_causal_mask(tmp_path, monkeypatch):
-    """Against the sum over all pairs: x ← N(x + Δt Σ_h V_h softmax_{j ≤ i}(β⟨Q_h x_i, K_h x_j⟩) x_j / 2)."""
+    """Against the sum over all pairs: x ← N(x + Δt Σ_h w_h V_h softmax_{j ≤ i}(β⟨Q_h x_i, K_h x_j⟩) x_j)."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     matrices = {name: random.standard_normal((3, 2, 3, 3)) for name in ("query", "key", "value")}
-    np.savez("matrices.npz", **matrices)
+    factors = np.array([[0.5, 0.5], [1.0, -0.3], [0.0, 2.0]])
+    np.savez("matrices.npz", **matrices, weight=factors)
     changes = ["attention.mask=causal", "attention.file=matrices.npz"]
     case = parse(TOKENS, [*changes, "time.method=layers", "time.layers=3", "time.step=0.3"])
     assert run(case, "run.h5", quiet=True) == DONE
     x = read("run.h5").positions(0)
-    for q, k, v in zip(*(matrices[name] for name in ("query", "key", "value")), strict=True):
+    for q, k, v, factor in zip(*(matrices[name] for name in ("query", "key", "value")), factors, strict=True):
         moved = x.copy()
         for head in range(2):
             logits = 4.0 * (x @ q[head].T) @ (x @ k[head].T).T
             weights = np.tril(np.exp(logits - logits.max(axis=1, keepdims=True)))
-            moved += 0.3 * 0.5 * (weights / weights.sum(axis=1, keepdims=True)) @ x @ v[head].T
+            moved += 0.3 * factor[head] * (weights / weights.sum(axis=1, keepdims=True)) @ x @ v[head].T
         x = moved / np.linalg.norm(moved, axis=1, keepdims=True)
     assert np.abs(read("run.h5").positions(-1) - x).max() < 1e-12  # of rounding
 
