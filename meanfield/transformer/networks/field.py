@@ -57,7 +57,7 @@ class FieldLayer(nn.Module):
         self.periodic = pde.ends == "periodic"
         self.pattern = pattern_of(network, causal, self.periodic)
         self.coefficients = nn.ParameterDict(
-            {name: nn.Parameter(torch.tensor(float(getattr(pde, name)))) for name in COEFFICIENTS}
+            {name: nn.Parameter(torch.tensor(getattr(pde, name), dtype=torch.float64)) for name in COEFFICIENTS}
         ).requires_grad_(pde.coefficients == "learned")
         self.diffuses = pde.diffusion > 0 or pde.coefficients == "learned"
 

@@ -50,10 +50,12 @@ class TokenNetwork(nn.Module):
         d = case.network.dimension
         self.shape = shape
         self.embedding = nn.Linear(shape.features, d) if shape.features else nn.Embedding(shape.words, d)
-        self.positions = nn.Parameter(0.02 * torch.randn(shape.length, d), case.network.positions == "learned")
-        if case.network.positions != "learned":
-            known = sinusoidal(shape.length, d) if case.network.positions == "sinusoidal" else 0.0
-            self.positions.data[:] = known
+        drawn, kind = (
+            0.02 * torch.randn(shape.length, d),
+            case.network.positions,
+        )  # drawn in any case: one seed, one body
+        known = sinusoidal(shape.length, d) if kind == "sinusoidal" else torch.zeros_like(drawn)
+        self.positions = nn.Parameter(drawn if kind == "learned" else known, kind == "learned")
         self.body = BODIES[case.network.kind](case)
         self.head = nn.Linear(d, shape.classes)
 
@@ -83,7 +85,11 @@ class TokenNetwork(nn.Module):
 
 
 def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNetwork:
-    """The network with weights drawn from a seed (the case's), other random numbers of PyTorch left as they are."""
+    """Return the network with weights drawn from a seed (the case's), in the precision of the case.
+
+    Weights are drawn in float32 for either precision, and constants of the case made in float64: each is rounded at
+    most once. Other random numbers of PyTorch are left as they are.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(case.training.seed if seed is None else seed)
         network = TokenNetwork(case, shape)

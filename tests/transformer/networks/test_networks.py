@@ -5,6 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from scipy.linalg import expm  # noqa: E402
 from support.field_case import field_case  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -109,6 +110,70 @@ def test_rotary_positions_are_llamas_and_depend_on_the_offset_alone():
     same = rotated(x[:, :1].expand(1, 9, 6)) @ rotated(y[:, :1].expand(1, 9, 6)).mT
     assert torch.allclose(same[0, 0, 3], same[0, 5, 8], rtol=0, atol=1e-13)
     assert abs(same[0, 0, 3] - same[0, 0, 4]) > 1e-3
+
+
+def positions_of(n, d):
+    """Sinusoidal positions (n, d) by their formula."""
+    k = np.arange(d)
+    angles = np.arange(n)[:, None] * 10000.0 ** (-(k - k % 2) / d)
+    return np.where(k % 2 == 0, np.sin(angles), np.cos(angles))
+
+
+def laplacian_of(n):
+    """The three-point Laplacian of n points, closed at both ends."""
+    laplacian = np.eye(n, k=1) + np.eye(n, k=-1)
+    return laplacian - np.diag(laplacian.sum(axis=1))
+
+
+@pytest.mark.parametrize("scheme", ["pre", "none"])
+def test_the_pde_network_has_the_constants_of_its_case_in_float64(scheme):
+    """Logits by NumPy, with τ, α, κ, γ and positions from the case: 1e-13, of rounding in three layers."""
+    step, weight, diffusion, gate = 0.1, 0.7, 0.3, 0.2
+    network = network_of(
+        "network.kind=pde", f"network.layer_norm={scheme}", "network.positions=sinusoidal", "network.activation=tanh",
+        f"pde.step={step}", f"pde.attention_weight={weight}", f"pde.diffusion={diffusion}", f"pde.gate={gate}",
+        "training.precision=float64",
+    )  # fmt: skip
+    inputs = inputs_of(network)
+    arrays = {name: array.numpy() for name, array in network.state_dict().items()}
+    heat = expm(step * diffusion * laplacian_of(PIXELS.length))
+    u = inputs.numpy() @ arrays["embedding.weight"].T + arrays["embedding.bias"] + positions_of(PIXELS.length, 8)
+    u = u / np.sqrt(8)
+    for k in range(3):
+        own = {name: arrays[f"body.layers.{k}.matrices.{name}"] for name in ("query", "key", "value", "output")}
+        inner, bias, outer = (arrays[f"body.layers.{k}.matrices.{name}"] for name in ("inner", "bias", "outer"))
+        y = u / np.linalg.norm(u, axis=-1, keepdims=True) if scheme == "pre" else u
+        rate = np.tanh(y @ inner.T + bias) @ outer.T
+        for h in range(4):
+            logits = 8 / np.sqrt(2) * (y @ own["query"][h].T) @ (y @ own["key"][h].T).swapaxes(1, 2)
+            attention = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+            rate += weight * attention @ y @ own["value"][h].T @ own["output"][h].T
+        u = heat @ ((1 - gate * step) * u + step * rate)
+    expected = (np.sqrt(8) * u).mean(axis=1) @ arrays["head.weight"].T + arrays["head.bias"]
+    assert np.abs(network(inputs).detach().numpy() - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("kind", "positions"),
+    [(kind, positions) for kind in ("transformer", "pde") for positions in ("none", "sinusoidal", "learned")]
+    + [("transformer", "rotary")],
+)
+def test_everything_of_a_network_has_its_precision(kind, positions, precision):
+    """Parameters, buffers, and constants, which are those of the case rounded once."""
+    constants = {"step": 0.1, "attention_weight": 0.7, "diffusion": 0.3, "gate": 0.2}
+    network = network_of(
+        f"network.kind={kind}", f"network.positions={positions}", f"training.precision={precision}",
+        *(f"pde.{name}={value}" for name, value in constants.items() if kind == "pde"), "network.layer_norm=pre",
+    )  # fmt: skip
+    tensors, rounded = [*network.parameters(), *network.buffers()], np.dtype(precision).type
+    assert {tensor.dtype for tensor in tensors} == {getattr(torch, precision)}
+    if positions == "sinusoidal":
+        error = network.positions.detach().numpy() - positions_of(PIXELS.length, 8).astype(rounded)
+        assert np.abs(error).max() <= np.finfo(rounded).eps
+    for layer in network.body.layers if kind == "pde" else ():
+        found = {name: layer.coefficients[name].item() for name in constants}
+        assert found == {name: rounded(value) for name, value in constants.items()}
 
 
 FIELDS = [
