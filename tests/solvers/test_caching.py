@@ -105,10 +105,15 @@ def test_where_nothing_can_be_written_there_is_no_folder_and_a_line_says_so(
 def test_a_user_whom_the_system_does_not_know_has_no_folder(
     folder_of: Callable[..., Path | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """His home is ``~`` to Python, which would be a folder in the working folder."""
+    """Platformdirs raises an error; older ones return "~", which would be a folder in the working folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(caching, "user_cache_path", lambda name: Path("~/.cache", name))
-    assert folder_of() is None
+
+    def without_home(name: str) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    for found in (without_home, lambda name: Path("~/.cache", name)):
+        monkeypatch.setattr(caching, "user_cache_path", found)
+        assert folder_of() is None
     assert not list(tmp_path.iterdir())
 
 

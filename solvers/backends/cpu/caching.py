@@ -72,8 +72,7 @@ def _numba_set(**settings: Any) -> Iterator[None]:
 @cache
 def kernel_folder() -> Path | None:
     """Return the folder of the compiled code; None, after a line that says so, where nothing can be written."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    parent = Path(chosen).absolute() if chosen else user_cache_path("meanfield") / "kernels"
+    parent = _folder_of_versions()
     folder = parent / f"{sys.implementation.cache_tag}-numba-{numba.__version__}-{_hash_of_sources()}"
     try:
         if not folder.is_absolute():
@@ -85,6 +84,16 @@ def kernel_folder() -> Path | None:
         _warn(parent, error.strerror or str(error))
         return None
     return folder
+
+
+def _folder_of_versions() -> Path:
+    """Return the folder of the code of all versions; a relative one for a user without a home."""
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(chosen).absolute()
+    try:
+        return user_cache_path("meanfield") / "kernels"
+    except RuntimeError:  # the system does not know the user, as in some containers
+        return Path("~/.cache/meanfield/kernels")
 
 
 def _hash_of_sources() -> str:
