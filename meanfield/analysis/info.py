@@ -69,7 +69,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last(run, "clusters"),
         "hand_over": "hand_over" in case,
-        **{name: _finite(attributes.get(name)) for name in HAND_OVER},
+        **{name: _finite(run.number(name, math.nan)) for name in HAND_OVER},
         "start": attributes.get("start"),
         "segments": [asdict(segment) for segment in segments],
         "versions": attributes.get("versions"),
@@ -224,9 +224,9 @@ def _too_many(facts: dict[str, Any]) -> str:
     return f"not yet: more than {max_atoms} clusters in {d} dimensions" if facts["clusters"] > max_atoms else ""
 
 
-def _finite(value: float | None) -> float | None:
+def _finite(value: float) -> float | None:
     """None for what is not a number: there is none yet."""
-    return None if value is None or not math.isfinite(value) else value
+    return value if math.isfinite(value) else None
 
 
 def _resumed(facts: dict[str, Any]) -> str:

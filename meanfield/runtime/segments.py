@@ -13,6 +13,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
@@ -64,7 +66,7 @@ def case_table(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The case that a file's ``attributes`` hold, as a table; empty without one. Raises FileError for what is none."""
     try:
         return tomllib.loads(str(attributes.get("case", "")))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(f"the file's attribute case is damaged: {error}") from None
 
 
@@ -79,9 +81,9 @@ def read_segments(attributes: Mapping[str, Any]) -> list[Segment]:
         return []
     first = Segment(from_time=0.0, until=end, changes=[], **of_file)
     try:
-        later = [json.loads(line) for line in str(attributes.get("segments", "")).splitlines()]
-        return [first, *(Segment(**line) for line in later)]
-    except (ValueError, TypeError) as error:
+        lines = str(attributes.get("segments", "")).splitlines()
+        return [first, *(msgspec.convert(json.loads(line), Segment) for line in lines)]
+    except (ValueError, TypeError, RecursionError) as error:
         raise FileError(f"the file's attribute segments is damaged: {error}") from None
 
 
