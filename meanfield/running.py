@@ -23,6 +23,7 @@ from meanfield.runtime.signals import Interrupted, Terminated, stop_on_signal, w
 from meanfield.runtime.watching import Callback, Condition, Watch
 from meanfield.simulation import set_up
 from solvers.backends import Backend
+from solvers.io.checkpoint import Checkpoints
 from solvers.io.layout import Measure
 from solvers.io.lock import remove_leftover
 from solvers.io.memory import MemoryRun, RunMemory
@@ -203,6 +204,8 @@ def _already_finished(before: Run, start: Start, show: Printer) -> None:
     """Report that a file has reached its end; record it where the writer was killed just before that."""
     if before.attributes["stop_reason"] == "running":
         RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
+    else:
+        Checkpoints(before.path, before.writers).remove_copies()  # of a writer killed after it had closed the file
     remove_leftover(before.path)  # the lock of a writer killed after it had closed the file
     show(f"{before.path}: has reached time {start.state.time:g} already; continue with --until TIME")
 

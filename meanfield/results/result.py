@@ -48,6 +48,10 @@ class Result:
         self.time, self.diagnostics = run.times, DiagnosticsTable(run)
         self.attributes = dict(run.attributes)
 
+    def __reduce__(self) -> tuple[type[Result], tuple[Run]]:
+        """Copies and pickles hold the run alone; a run in a file is its path and what has been read of it."""
+        return Result, (self._run,)
+
     @property
     def path(self) -> Path | None:
         """The file; None in memory."""
@@ -203,10 +207,11 @@ class Result:
             return path
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
             raise FileError(f"{path}: exists already; choose another name")
+        beside = Checkpoints(self._run.path, self._run.writers)
+        beside.require_own()
         with disk_errors(path, "cannot write it"):
             shutil.copyfile(self._run.path, path)
-        if Checkpoints(self._run.path).latest_beside() and (found := Checkpoints(self._run.path).read()):
-            Checkpoints(path).write(*found)  # of a run that continues, or of an earlier version
+        beside.copy_to(path)
         return path
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from meanfield.case.case import Case
 from meanfield.domains.common.problem import Problem
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.backends import backend_for
-from solvers.io.checkpoint import Checkpoints, Contents
+from solvers.io.checkpoint import Checkpoints, Contents, require_scalars
 from solvers.io.run_file import FileError, Run
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Schedule, events_before
@@ -70,12 +71,14 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     expected = (space.cells,) if isinstance(space, Mesh) else (len(space.weights), space.dimension)
     if run.snapshot_shape != expected:
         raise FileError(f"{run.path}: damaged: its snapshots have shape {run.snapshot_shape}, its case {expected}")
-    checkpoint = Checkpoints(run.path).read()
+    checkpoint = Checkpoints(run.path, run.writers).read()
+    if checkpoint is not None:
+        require_scalars(run.path, checkpoint[1], ("time", "dt", "wall_time"), ("steps", "snapshots", "samples"))
     if checkpoint is not None and _has_its_rows(run, checkpoint):
         arrays, scalars = checkpoint
         dt = float(scalars["dt"]) or math.nan
         rows = int(scalars["snapshots"]), int(scalars["samples"])
-        values = arrays["values"] if arrays else run.snapshot(rows[0] - 1)
+        values = _values(run, problem, arrays, rows[0])
         state = State(float(scalars["time"]), values, int(scalars["steps"]), dt)
         return _start(run, case, state, rows, float(scalars["wall_time"]))
     if run.snapshots == 0 or not problem.snapshot_is_state:
@@ -84,6 +87,20 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
     rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
     start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
     return replace(start, note=f"no checkpoint: continuing from the last snapshot, t = {time:g}")
+
+
+def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots: int) -> Floats:
+    """Return the state of a checkpoint, by default the last snapshot. Raises FileError for what is no state."""
+    if not arrays and snapshots:
+        return run.snapshot(snapshots - 1)
+    try:
+        values = arrays["values"]
+        is_state = values.dtype.kind == "f" and problem.snapshot(values).shape == run.snapshot_shape
+    except (KeyError, ValueError, IndexError, TypeError):
+        is_state = False
+    if not is_state:
+        raise FileError(f"{run.path}: damaged: its checkpoint holds no state of its case")
+    return values
 
 
 def _has_its_rows(run: Run, checkpoint: Contents) -> bool:

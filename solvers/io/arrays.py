@@ -51,7 +51,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
 
 
 # what NumPy raises of damaged files, whose headers it reads as Python
-_OF_ARRAYS = (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, tokenize.TokenError, SyntaxError)
+ARRAY_DAMAGE = (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, tokenize.TokenError, SyntaxError)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def _refused() -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except (*DAMAGE, *_OF_ARRAYS, FileError) as error:
+    except (*DAMAGE, *ARRAY_DAMAGE, FileError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(text[:_MAX_LENGTH]) from None
 

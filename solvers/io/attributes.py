@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .layout import Points, Space
+from .own import CONTENTS, list_attributes
 from .reading import SCHEMA_VERSION
 from .schema import CHANGING, STOP_REASONS
+from .writers import WRITERS
 
 if TYPE_CHECKING:
     import h5py
 
 Attribute = str | int | float | Sequence[int] | Sequence[float]
-RESERVED = ("schema_version", "manifold", "resolution")
+RESERVED = ("schema_version", "manifold", "resolution", CONTENTS, WRITERS)
 
 
 def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
@@ -59,6 +61,7 @@ def create_attributes(file: h5py.File, attributes: Mapping[str, Any]) -> None:
             file.attrs.create(name, _text_of_fixed_length(name, value), dtype=dtype)
         else:
             file.attrs[name] = value
+    list_attributes(file, attributes)
 
 
 def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -> None:

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .attributes import Attribute, check_attributes, create_attributes, root_attributes
+from .attributes import Attribute, check_attributes, create_attributes, overwrite_attributes, root_attributes
 from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
-from .opening import open_file
-from .reading import Floats, Run
+from .reading import Floats, Run, own_texts
 from .repair import FileError
 from .replacing import replacement
-from .schema import CHANGING
 from .series import Series
 from .verifying import digest
+from .writers import WRITERS, new_writer, writers_as_text
 from .writing import VERSION, disk_errors, image
 
 if TYPE_CHECKING:
@@ -47,6 +46,17 @@ class EmptyFile:
         """Its bytes."""
         return image(self.columns, self.space, self.attributes, self.variables, self.measure)
 
+    def __reduce__(self) -> tuple[type[LaidOut], tuple[bytes]]:
+        """Copies and pickles are without the mesh, whose backend belongs to a process."""
+        return LaidOut, (self.image,)
+
+
+@dataclass(frozen=True, eq=False)
+class LaidOut:
+    """The bytes of a run file as it is created."""
+
+    image: bytes
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryRun(Run):
@@ -58,7 +68,7 @@ class MemoryRun(Run):
     """
 
     values: Floats
-    layout: EmptyFile
+    layout: EmptyFile | LaidOut
     checkpoint: Contents | None = None
 
     @contextmanager
@@ -92,22 +102,28 @@ class MemoryRun(Run):
         try:
             if os.path.lexists(path) and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
-            Checkpoints(path).require_own()
+            replaced = Checkpoints.to_be_replaced(path)
+            replaced.require_own()
             with disk_errors(path, "cannot write it"), replacement(path) as new:
                 new.write_bytes(self.layout.image)
                 self._fill(new)
-                Checkpoints(path).remove()
+                replaced.remove()
         finally:
             lock.release()
 
     def _fill(self, path: Path) -> None:
-        with open_file(path, "r+", libver=VERSION) as file:
+        import h5py
+
+        with h5py.File(path, "r+", libver=VERSION, locking=False) as file:
             Series(file, file, [self.kind]).append(0, list(self.times), {self.kind: self.values})
             group = file["diagnostics"]
             Series(file, group, group.attrs["columns"]).append(0, list(self.sample_times), self.diagnostics)
-            create_attributes(file, self.attributes)
+            create_attributes(file, {**self.attributes, WRITERS: writers_as_text(self.writers)})
+            texts = own_texts(file)
+            checksum = digest(texts, self.times, self.sample_times, self.diagnostics)
+            overwrite_attributes(file, {"digest": checksum})
             if self.checkpoint is not None:
-                store(file, packed(*self.checkpoint))
+                store(file, packed(*self.checkpoint, 1, self.writers[-1].identity))
 
 
 class RunMemory:
@@ -131,7 +147,7 @@ class RunMemory:
         self.path, self.snapshots, self.samples = Path(name), 0, 0
         self.checkpoints = MemoryCheckpoints()
         self._layout = EmptyFile(tuple(columns), space, dict(attributes or {}), tuple(variables), measure)
-        self._attributes = root_attributes(space, attributes or {})
+        self._attributes, self._writer = root_attributes(space, attributes or {}), new_writer()
         self._space, self._columns = space, {column.name: column.shape for column in columns}
         self._times: list[float] = []
         self._values: list[Floats] = []
@@ -179,12 +195,11 @@ class RunMemory:
         diagnostics = {
             name: np.concatenate([np.empty((0, *self._columns[name])), *rows]) for name, rows in self._rows.items()
         }
-        texts = {name: text for name, text in self._attributes.items() if name not in CHANGING}
         space, points = self._space, isinstance(self._space, Points)
         shape = (len(space.weights), space.dimension) if isinstance(space, Points) else (space.cells,)
         return MemoryRun(
             path=self.path,
-            attributes=self._attributes | {"digest": digest(texts, times, sample_times, diagnostics)},
+            attributes=dict(self._attributes),
             times=times,
             sample_times=sample_times,
             diagnostics=diagnostics,
@@ -192,6 +207,7 @@ class RunMemory:
             resolution=int(self._attributes["resolution"]),
             ring_cells=np.empty(0, np.int32) if points else space.ring_cells,  # type: ignore[union-attr]
             writer=None,
+            writers=(self._writer,),
             values=np.array(self._values).reshape(self.snapshots, *shape),
             layout=self._layout,
             checkpoint=self.checkpoints.last,

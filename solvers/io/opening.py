@@ -1,4 +1,4 @@
-"""Opening of HDF5 files, whatever else has them open in this process."""
+"""Opening of HDF5 files for reading, whatever else has them open in this process."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ if TYPE_CHECKING:
 DRIVER = "unlogged"
 
 
-def open_file(path: str | Path, mode: str = "r", **options: Any) -> h5py.File:
-    """Open a file as ``h5py.File`` does, without HDF5's locks and apart from handles of other libraries.
+def open_file(path: str | Path, **options: Any) -> h5py.File:
+    """Open a file for reading as ``h5py.File`` does, without locks and apart from handles of other libraries.
 
     All handles of a file that one process opens with one driver share a state in HDF5: a second handle with other
-    locks, or for writing, is refused while a user's is open. The driver here is HDF5's logging driver without a log,
-    which equals the default driver in all else. So a user's handles (h5py, xarray) act like those of another process.
+    locks is refused while a user's is open. The driver here is HDF5's logging driver without a log, which reads as the
+    default driver does. So a user's handles (h5py, xarray) act like those of another process. (It allocates otherwise:
+    files are written with the default driver, always as new files, which nobody has open.)
     """
     import h5py
 
     _register_driver()
-    return h5py.File(path, mode, driver=DRIVER, locking=False, **options)
+    return h5py.File(path, "r", driver=DRIVER, locking=False, **options)
 
 
-def open_to_read(path: str | Path, *, swmr: bool = False, **options: Any) -> h5py.File:
+def open_to_read(path: str | Path, *, swmr: bool = False) -> h5py.File:
     """Open for reading. Raises FileError for a pipe, a device and a heap without end, OSError for what is no HDF5."""
     require_sound_heaps(path)
-    return open_file(path, swmr=swmr, **options)
+    return open_file(path, swmr=swmr)
 
 
 @cache

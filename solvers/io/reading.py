@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from .lock import MIN_WAIT, Lock, holder
 from .opening import open_to_read
+from .own import CONTENTS, EARLIER_TEXTS, own_attributes, own_datasets, readable_attributes
 from .repair import FileError, is_open_for_writing, reason, repair
-from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, require_size
+from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, is_text, require_size
 from .verifying import digest
+from .writers import WRITERS, Writer, writers_from_text
 
 if TYPE_CHECKING:
     import h5py
@@ -36,7 +38,7 @@ class Run:
     """What a run file held when it was read.
 
     path          of the file
-    attributes    the file's attributes; text is str
+    attributes    those of this package; text is str
     times         (snapshots,) of the snapshots
     sample_times  (samples,) of the diagnostics
     diagnostics   for each column (samples, ...)
@@ -44,6 +46,7 @@ class Run:
     resolution    rings on the sphere, the number of points, cells elsewhere
     ring_cells    (rings,) cells in each ring; empty for particles
     writer        "process 123 on name" while somebody is writing the file, else None
+    writers       all that have written the file, the latest last
     """
 
     path: Path
@@ -55,6 +58,7 @@ class Run:
     resolution: int
     ring_cells: NDArray[np.int32]
     writer: str | None
+    writers: tuple[Writer, ...]
 
     def __repr__(self) -> str:
         contents = (
@@ -71,8 +75,14 @@ class Run:
         return 0 if self.manifold == "particles" else len(self.cell_areas)
 
     def snapshot(self, k: int) -> Floats:
-        """Density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0. IndexError if none."""
-        return self._read(self.kind, range(self.snapshots)[k])
+        """Return the density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0.
+
+        Raises IndexError for a number that has no snapshot, FileError for a state that is not finite, which no run
+        records; a user's own equation may.
+        """
+        values = self._read(self.kind, range(self.snapshots)[k])
+        self._expect(self.is_solution or bool(np.isfinite(values).all()), f"damaged: snapshot {k} is not finite")
+        return values
 
     @property
     def is_solution(self) -> bool:
@@ -135,7 +145,7 @@ class Run:
         """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
         with self.opened() as file:
             known = diagnostic in columns_of(file)
-            return plain_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
+            return readable_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
 
     def number(self, attribute: str, default: float, diagnostic: str | None = None) -> float:
         """An attribute of the file, or of a diagnostic; FileError unless it is a number or NaN, or absent."""
@@ -166,11 +176,13 @@ class Run:
         return found[back.reshape(numbers.shape)]
 
     def described(self) -> dict[str, Described]:
-        """Dimensions and attributes of each dataset that has both, by its name: "density", "diagnostics/mass", ..."""
+        """Return dimensions and attributes of each dataset by its name: "density", "diagnostics/mass", ...
+
+        Raises FileError for a dataset without units, or with a dimension that has no name.
+        """
         with self.opened() as file:
-            found: dict[str, Described] = {}
-            file.visititems(lambda name, item: _describe(name, item, found))
-        return found
+            names = [*own_datasets(file), "diagnostics/time", *(f"diagnostics/{name}" for name in columns_of(file))]
+            return {name: _described(name, dataset_of(file, name)) for name in names}
 
     @property
     def size(self) -> int:
@@ -212,11 +224,13 @@ class Described:
     attributes: Mapping[str, Any]
 
 
-def _describe(name: str, item: Any, found: dict[str, Described]) -> None:
-    """Add a dataset with units, which the scales of bare dimensions have not."""
-    if "units" in item.attrs and (dims := tuple(dimension.label for dimension in getattr(item, "dims", ()))):
-        attributes = {key: _plain(value) for key, value in item.attrs.items() if key not in _NETCDF}
-        found[name] = Described(dims, attributes)
+def _described(name: str, dataset: h5py.Dataset) -> Described:
+    attributes, dims = readable_attributes(dataset), tuple(dimension.label for dimension in dataset.dims)
+    if not is_text(attributes.get("units")):
+        raise ValueError(f"{name} has no units")
+    if not all(dims) or len(set(dims)) < len(dims):
+        raise ValueError(f"{name} has dimensions without names of their own")
+    return Described(dims, {key: value for key, value in attributes.items() if key not in _NETCDF})
 
 
 _NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")
@@ -246,7 +260,8 @@ def _read(path: Path, writer: str | None) -> Run:
     """Read it once, being written by ``writer``, or by nobody."""
     _mend(path)
     with _open(path) as file:
-        attributes = plain_attributes(file)
+        attributes = own_attributes(file)
+        texts = own_texts(file)
         if found := list(faults(file, attributes, path.stat().st_size)):
             raise FileError(f"{path}: damaged: {'; '.join(found[:3])}{'; and more' if found[3:] else ''}")
         times = read_times(file["time"])  # first: a snapshot has the samples before it
@@ -256,7 +271,7 @@ def _read(path: Path, writer: str | None) -> Run:
             raise FileError(f"{path}: damaged: times do not increase")
         run = Run(
             path=path,
-            attributes=attributes,
+            attributes={name: value for name, value in attributes.items() if name not in (CONTENTS, WRITERS)},
             times=times,
             sample_times=sample_times,
             diagnostics={name: _rows(group[name], len(sample_times)) for name in columns_of(file)},
@@ -264,12 +279,13 @@ def _read(path: Path, writer: str | None) -> Run:
             resolution=attributes["resolution"],
             ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
             writer=writer if attributes["stop_reason"] == "running" else None,
+            writers=writers_from_text(texts.get(WRITERS, "")),
         )
-    _require_sound(run)  # which opens the file again, and HDF5 refuses that in another mode while this one is open
+    _require_sound(run, texts)  # which opens the file again; HDF5 refuses another mode while this one is open
     return run
 
 
-def _require_sound(run: Run) -> None:
+def _require_sound(run: Run, texts: dict[str, str]) -> None:
     """Raise FileError for counts of cells that do not fit, short columns, or a digest that is not the file's."""
     cells, path = run.ring_cells, run.path
     if run.manifold not in SNAPSHOT and not (len(cells) and (cells > 0).all() and cells.sum(dtype=object) == run.cells):
@@ -280,8 +296,9 @@ def _require_sound(run: Run) -> None:
         if len(values) != len(run.sample_times):
             raise FileError(f"{path}: damaged: {name} has {len(values)} of {len(run.sample_times)} samples")
     expected = run.attributes.get("digest", "")
-    texts = {name: text for name, text in run.attributes.items() if name not in CHANGING}
-    if expected and expected != digest(texts, run.times, run.sample_times, run.diagnostics):
+    earlier = {name: text for name, text in texts.items() if name in EARLIER_TEXTS}
+    possible = [texts] if CONTENTS in texts else [texts, earlier]  # a user may have added texts to an earlier version's
+    if expected and all(expected != digest(some, run.times, run.sample_times, run.diagnostics) for some in possible):
         good = f"the {run.snapshots} snapshots have checksums of their own"
         raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")
 
@@ -351,12 +368,7 @@ def _require_version(path: Path, version: Any) -> None:
         raise FileError(f"{path}: schema version {version!r:.40}, this program reads up to {SCHEMA_VERSION}")
 
 
-def plain_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
-    """The attributes of a file or a dataset, as Python has numbers and texts."""
-    return {name: _plain(value) for name, value in owner.attrs.items()}
-
-
-def _plain(value: Any) -> Any:
-    """numpy scalars as Python's own, and text of fixed length as str."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return value.decode() if isinstance(value, bytes) else value
+def own_texts(file: h5py.File) -> dict[str, str]:
+    """Return the texts among the attributes of this package that the digest covers."""
+    attributes = own_attributes(file)
+    return {name: text for name, text in attributes.items() if isinstance(text, str) and name not in CHANGING}

@@ -22,12 +22,14 @@ from .attributes import Attribute, check_attributes, overwrite_attributes
 from .checkpoint import Checkpoints, store
 from .layout import Column, Measure, Space, Variable
 from .lock import Lock
-from .reading import Floats, Run, plain_attributes, read
+from .own import own_attributes
+from .reading import Floats, Run, own_texts, read
 from .repair import FileError, reason, repair
 from .replacing import replacement
-from .schema import CHANGING, SNAPSHOT, STOP_REASONS
+from .schema import SNAPSHOT, STOP_REASONS
 from .series import Series
 from .verifying import digest
+from .writers import WRITERS, Writer, new_writer, writers_as_text
 from .writing import discard, disk_errors, image, open_shared, replace_attributes
 
 if TYPE_CHECKING:
@@ -49,14 +51,14 @@ class RunFile:
     Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
     """
 
-    def __init__(self, path: Path, lock: Lock, file: h5py.File) -> None:
+    def __init__(self, path: Path, lock: Lock, file: h5py.File, writers: Sequence[Writer]) -> None:
         self.path, self._lock = path, lock
         self._adopt(file)
         self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
         self._waiting: list[Waiting] = []
         self._waiting_snapshots: list[Waiting] = []
         self._flushed = -math.inf  # the first row of a run is written at once
-        self.checkpoints = Checkpoints(path)
+        self.checkpoints = Checkpoints(path, writers)
 
     @classmethod
     def create(
@@ -83,17 +85,20 @@ class RunFile:
         path = Path(path)
         attributes = {**(attributes or {}), **({"fields": ",".join(fields)} if fields else {})}
         check_attributes(attributes)
-        start = image(columns, space, attributes or {}, variables, measure, fields[1:])
+        writers = (new_writer(),)
+        attributes = {**attributes, WRITERS: writers_as_text(writers)}
+        start = image(columns, space, attributes, variables, measure, fields[1:])
         lock = Lock(path)
         with lock.kept_if_well():
             if os.path.lexists(path) and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
-            Checkpoints(path).require_own()
+            replaced = Checkpoints.to_be_replaced(path)
+            replaced.require_own()
             with disk_errors(path, "cannot create it"):
                 with replacement(path, overwrite=overwrite) as new:
                     new.write_bytes(start)
-                    Checkpoints(path).remove()
-                return cls(path, lock, open_shared(path))
+                    replaced.remove()
+                return cls(path, lock, open_shared(path), writers)
 
     @classmethod
     def append(
@@ -116,20 +121,21 @@ class RunFile:
             raise FileError(f"{path}: no such file")
         lock = Lock(path)
         with lock.kept_if_well():
-            Checkpoints(path).require_own()
             with disk_errors(path, "cannot write it"):
                 repair(path)
             run = read(path)  # also refuses what is not a run file
             run.require_growing()
+            Checkpoints(path, run.writers).require_own()
             counts = (
                 _kept(run, "snapshots", snapshots, run.snapshots),
                 _kept(run, "samples", samples, len(run.sample_times)),
             )
             with disk_errors(path, "cannot write it"):
-                if attributes:  # with no digest: a writer killed now leaves a file whose texts are not the digest's
-                    no_digest = {"digest": ""} if "digest" in run.attributes else {}
-                    replace_attributes(path, {**attributes, **no_digest})
-                self = cls(path, lock, open_shared(path))
+                # with no digest: a writer killed now leaves a file whose texts are not the digest's
+                no_digest = {"digest": ""} if "digest" in run.attributes else {}
+                writers = (*run.writers, new_writer(*counts))
+                replace_attributes(path, {**(attributes or {}), WRITERS: writers_as_text(writers), **no_digest})
+                self = cls(path, lock, open_shared(path), writers)
             with self._writing():
                 self._set({"stop_reason": "running", "message": "", **self._with_digest("")})
                 self._cut(*counts)
@@ -244,9 +250,9 @@ class RunFile:
             self._lock.release()
 
     def _store_checkpoint(self) -> bool:
-        """Whether the last checkpoint is in the file now, on the disk."""
+        """Whether the file, on the disk, has the last checkpoint beside it, if there is one."""
         if (data := self.checkpoints.latest_beside()) is None:
-            return False
+            return True
         with self._writing():
             stored = store(self._handle, data)
             os.fsync(self._handle.id.get_vfd_handle())
@@ -276,7 +282,7 @@ class RunFile:
     def _adopt(self, file: h5py.File) -> None:
         """Take over a file that is in SWMR mode."""
         self._file: h5py.File | None = file
-        others = str(file.attrs.get("fields", "")).split(",")[1:]
+        others = str(own_attributes(file).get("fields", "")).split(",")[1:]
         self._kinds = [SNAPSHOT.get(str(file.attrs["manifold"]), "density"), *others]  # what a snapshot has
         group = file["diagnostics"]
         self._snapshots = Series(file, file, self._kinds)
@@ -305,8 +311,7 @@ class RunFile:
         self.snapshots, self.samples = snapshots, samples
 
     def _digest(self) -> str:
-        texts = {name: text for name, text in plain_attributes(self._handle).items() if name not in CHANGING}
-        return digest(texts, self._snapshots.times, self._samples.times, self._samples.values())
+        return digest(own_texts(self._handle), self._snapshots.times, self._samples.times, self._samples.values())
 
     def _with_digest(self, value: str) -> dict[str, str]:
         """The attribute, in files that have it: earlier versions did not write it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,19 +12,22 @@ from typing import TYPE_CHECKING
 
 from .attributes import Attribute, create_attributes, root_attributes
 from .layout import Column, Measure, Space, Variable, lay_out
-from .opening import open_file
+from .own import list_contents
 from .repair import FileError, reason, with_checksum
 from .replacing import replacement
 
 if TYPE_CHECKING:
     import h5py
 
+_NUMBERS = itertools.count()
 VERSION = ("v110", "v110")  # the oldest format with SWMR: what older readers can still open
 
 
 def open_shared(path: Path) -> h5py.File:
     """Open for writing, readable by others meanwhile. The lock is ours: SWMR drops HDF5's own."""
-    file = open_file(path, "r+", libver=VERSION)
+    import h5py
+
+    file = h5py.File(path, "r+", libver=VERSION, locking=False)
     file.swmr_mode = True
     return file
 
@@ -41,6 +45,7 @@ def image(
     def fill(file: h5py.File) -> None:
         lay_out(file, space, columns, variables, measure, fields)
         create_attributes(file, root_attributes(space, attributes))
+        list_contents(file)
 
     return bytes_of_file(fill)
 
@@ -49,7 +54,8 @@ def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
     """The bytes of a new HDF5 file, which ``fill`` writes in memory: no failing disk meets HDF5 meanwhile."""
     import h5py
 
-    with h5py.File("image", "w", driver="core", backing_store=False, libver=VERSION) as file:
+    name = f"image {next(_NUMBERS)}"  # HDF5 refuses a second file of one name, as another thread may have it open
+    with h5py.File(name, "w", driver="core", backing_store=False, libver=VERSION) as file:
         fill(file)
         file.flush()
         return with_checksum(file.id.get_file_image())  # HDF5 before 2.0 clears flags there, and keeps their checksum
@@ -58,7 +64,9 @@ def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
 @contextmanager
 def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
     """A new HDF5 file that grows beyond memory; where the block or the disk fails, it is left unfinished."""
-    file = open_file(path, "w", libver=VERSION, rdcc_nbytes=0)  # chunks are written whole
+    import h5py
+
+    file = h5py.File(path, "w", libver=VERSION, locking=False, rdcc_nbytes=0)  # chunks are written whole
     try:
         yield file
         file.flush()
@@ -82,11 +90,13 @@ def discard(file: h5py.File) -> None:
 
 def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
     """Set attributes of any kind in a copy of the file, and put the copy in its place."""
+    import h5py
+
     with replacement(path) as new:
         shutil.copy(path, new)
         with open(new, "ab") as room:  # a full disk is met here; HDF5 cuts off what it does not need
             room.write(bytes(2**20 + sum(len(str(value)) for value in attributes.values())))
-        with open_file(new, "r+", libver=VERSION) as file:
+        with h5py.File(new, "r+", libver=VERSION, locking=False) as file:
             create_attributes(file, attributes)
 
 

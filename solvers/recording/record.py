@@ -11,9 +11,9 @@ from weakref import finalize
 import numpy as np
 
 from ..backends import backend_for
-from ..io.checkpoint import Checkpoints
+from ..io.checkpoint import Checkpoints, Scalar, require_scalars
 from ..io.layout import Column
-from ..io.run_file import FileError, RunFile, read
+from ..io.run_file import FileError, Run, RunFile, read
 from ..mesh.checks import check_call, check_mesh, check_number
 from ..mesh.mesh import Floats, Mesh
 from ..timestepping.checks import check_positive
@@ -93,9 +93,10 @@ def restart(path: str | Path) -> State:
     (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``, or ``evolve(state, ...)``.
     Raises FileError for a file without a snapshot.
     """
-    run, found = read(path), Checkpoints(path).read()
-    if found is not None:
+    run = read(path)
+    if (found := Checkpoints(run.path, run.writers).read()) is not None:
         arrays, scalars = found
+        _require_state(run, arrays, scalars)
         if not run.snapshots or float(scalars["time"]) >= run.times[-1]:
             dt = float(scalars["dt"]) or math.nan
             return State(float(scalars["time"]), arrays["values"], int(scalars["steps"]), dt)
@@ -103,6 +104,15 @@ def restart(path: str | Path) -> State:
         raise FileError(f"{path}: holds no snapshot: expected a state to continue from")
     rows = [run.field(name, -1) for name in run.fields]
     return State(float(run.times[-1]), rows[0] if len(rows) == 1 else np.stack(rows))
+
+
+def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str, Scalar]) -> None:
+    """Raise FileError unless a checkpoint holds a state of the file's fields."""
+    require_scalars(run.path, scalars, ("time", "dt"), ("steps",))
+    expected = (len(run.fields), run.cells) if len(run.fields) > 1 else (run.cells,)
+    if arrays.keys() != {"values"} or arrays["values"].shape != expected:
+        shapes = {name: values.shape for name, values in arrays.items()}
+        raise FileError(f"{run.path}: damaged: its checkpoint has {shapes}, expected values of shape {expected}")
 
 
 class _Writer:
@@ -150,8 +160,10 @@ class _Writer:
     def checkpoint_if_due(self, state: State) -> None:
         if self._file is not None and clock.monotonic() - self._last >= self._every:
             dt = float(state.dt) if math.isfinite(state.dt) else 0.0
+            snapshots, samples = self._file.rows_until(math.nextafter(float(state.time), -math.inf))
             scalars = {"time": float(state.time), "steps": state.steps, "dt": dt}
-            Checkpoints(self._path).write({"values": backend_for(state.values).to_host(state.values)}, scalars)
+            scalars |= {"snapshots": snapshots, "samples": samples}
+            self._file.checkpoints.write({"values": backend_for(state.values).to_host(state.values)}, scalars)
             self._last = clock.monotonic()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from PIL import Image, ImageSequence
 
-EXECUTION = {"start", "wall_time", "versions", "git_commit", "command", "history"}  # not of the result
+EXECUTION = {"start", "wall_time", "versions", "git_commit", "command", "history", "writers"}  # not of the result
 CHECKPOINT = "checkpoint"  # group of the checkpoint's bytes, with wall times, in a run file; "digest" depends on all
 LINKS = {"REFERENCE_LIST", "DIMENSION_LIST"}  # references within the file, whose numbers are addresses
 
@@ -53,7 +53,7 @@ def hdf5_items(path: Path) -> dict[str, Any]:
             return
         if isinstance(node, h5py.Dataset):
             items[name] = node.asstr()[()] if h5py.check_string_dtype(node.dtype) else node[()]
-        for key in set(node.attrs) - EXECUTION - LINKS - {"digest"}:
+        for key in set(node.attrs) - EXECUTION - LINKS - {"digest", "contents"}:
             value = node.attrs[key]
             items[f"{name}@{key}"] = _without_execution(value) if key == "segments" else np.asarray(value)
 

@@ -1,0 +1,94 @@
+"""Contents of this package in a run file, apart from what a user has added to it.
+
+The attribute ``contents`` of a file lists the names of what this package has written: attributes as "@name", datasets
+that have units as "name", a line each. What is listed is checked. Other attributes, groups and datasets are a user's:
+they are neither read nor changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .schema import DAMAGE, is_text
+
+if TYPE_CHECKING:
+    import h5py
+
+CONTENTS = "contents"
+EARLIER_TEXTS = frozenset({
+    "manifold", "title", "case", "versions", "git_commit", "command", "start", "components", "segments", "fields",
+    "device", "precision", "layers_of", "model_type", "model_layers", "model_heads", "model_width", "text", "drop",
+    "writers",
+})  # fmt: skip
+# texts in files of versions that wrote no list
+
+
+def list_contents(file: h5py.File) -> None:
+    """List all that a new file holds."""
+    datasets = [name for name, item in file.items() if "units" in item.attrs]
+    _write_list(file, [*(f"@{name}" for name in file.attrs), f"@{CONTENTS}", *datasets])
+
+
+def list_attributes(file: h5py.File, names: Iterable[str]) -> None:
+    """Add attributes to the list; a file of an earlier version, which has none, gets none."""
+    listed = listed_contents(file)
+    if listed is not None:
+        _write_list(file, dict.fromkeys([*listed, *(f"@{name}" for name in names)]))
+
+
+def listed_contents(file: h5py.File) -> list[str] | None:
+    """Return the list, or None where an earlier version wrote the file. Raises ValueError for a list that is none."""
+    if CONTENTS not in file.attrs:
+        return None
+    text = file.attrs[CONTENTS]
+    if not is_text(text):
+        raise ValueError(f"attribute {CONTENTS} is {text!r:.40}, no text")
+    return str(text).split("\n")
+
+
+def own_attributes(file: h5py.File) -> dict[str, Any]:
+    """Return the attributes of this package; in files of earlier versions all that are texts or numbers."""
+    listed = listed_contents(file)
+    if listed is None:
+        return readable_attributes(file)
+    names = {name[1:] for name in listed if name.startswith("@")}
+    return {name: plain(file.attrs[name]) for name in file.attrs if name in names}
+
+
+def readable_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
+    """Return the attributes that are texts, numbers or lists of numbers; a user may have added others."""
+    return {name: value for name, value in _attributes(owner) if is_text(value) or _is_numeric(value)}
+
+
+def own_datasets(file: h5py.File) -> list[str]:
+    """Return the names of this package's datasets with units; in files of earlier versions all that look like them."""
+    listed = listed_contents(file)
+    if listed is not None:
+        return [name for name in listed if not name.startswith("@")]
+    return [name for name, item in file.items() if "units" in item.attrs and all(d.label for d in item.dims)]
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own, and text of fixed length as str."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _attributes(owner: h5py.Group | h5py.Dataset) -> Iterator[tuple[str, Any]]:
+    for name in owner.attrs:
+        try:
+            yield name, plain(owner.attrs[name])
+        except DAMAGE:  # of a type that NumPy has not, or bytes that are no UTF-8
+            continue
+
+
+def _is_numeric(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf")
+
+
+def _write_list(file: h5py.File, names: Iterable[str]) -> None:
+    file.attrs[CONTENTS] = "\n".join(names)
