@@ -159,7 +159,7 @@ def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -
     """Seconds of a velocity, and of a flux by a known velocity, with its preparation."""
     there, density = _on(mesh, backend, number)
     attention = Attention(there, BETA)
-    velocity = attention.output(density)
+    velocity = attention.output(density, empty="bounded")
     advection, rate = Advection(there, lambda time, density: velocity, nonnegative=True), np.zeros_like(density)
     dt = 0.25 * float(advection.prepare(0.0, density))
 
@@ -167,7 +167,10 @@ def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -
         advection.prepare(0.0, density)
         advection.rate(dt, rate)
 
-    return {"velocity": _seconds(backend, lambda: attention.output(density)), "flux": _seconds(backend, flux)}
+    return {
+        "velocity": _seconds(backend, lambda: attention.output(density, empty="bounded")),
+        "flux": _seconds(backend, flux),
+    }
 
 
 def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:

@@ -23,11 +23,11 @@ class SphereProblem:
 
     def velocity(self) -> Floats:
         """X in R³ (cells, 3)."""
-        return self.attention.output(self.density)
+        return self.attention.output(self.density, empty="bounded")
 
     def components(self) -> Floats:
         """X along east and north (2, cells), as steps take it."""
-        found = self.attention.along_rings(self.density)
+        found = self.attention.along_rings(self.density, empty="bounded")
         assert found is not None
         return found
 

@@ -13,6 +13,8 @@ on the circle or the sphere:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.term import Term
 from solvers.timestepping.equation import Equation, limit_positivity
+from solvers.transforms.lost_sums import Empty
 
 Local = Callable[[Floats], Floats]
 
@@ -35,14 +38,28 @@ class Velocity:
     attention     A[ρ]
     norm          the layer norm, which gives s; None for post
     feed_forward  F: points (n, d) → (n, d), None for none
+    empty         what A is in cells far from all mass, see :class:`meanfield.model.attention.Attention`
     """
 
-    def __init__(self, attention: Attention, norm: LayerNorm | None = None, feed_forward: Local | None = None) -> None:
-        self.attention, self.norm = attention, LayerNorm() if norm is None else norm
+    def __init__(
+        self,
+        attention: Attention,
+        norm: LayerNorm | None = None,
+        feed_forward: Local | None = None,
+        empty: Empty = "exact",
+    ) -> None:
+        self.attention, self.norm, self.empty = attention, LayerNorm() if norm is None else norm, empty
         backend = attention.mesh.backend
         self._local = None if feed_forward is None else backend.to_device(feed_forward(backend.to_host(self.centers)))
         if self._local is not None and attention.tangent:
             self._local = projected(self.centers, self._local)
+
+    @cached_property
+    def where_mass_is(self) -> Velocity:
+        """The velocity that is right where there is mass, and costs less: what an equation takes."""
+        velocity = copy(self)
+        velocity.empty = "bounded"
+        return velocity
 
     @property
     def centers(self) -> Floats:
@@ -51,14 +68,16 @@ class Velocity:
 
     def __call__(self, time: float, density: Floats) -> Floats:
         """X (cells, d), tangent, of a density (cells)."""
-        return self.of_output(time, self.attention.output(density))
+        return self.of_output(time, self.attention.output(density, empty=self.empty))
 
     def along_rings(self, time: float, density: Floats, normalizer: Floats | None = None) -> Floats | None:
         """X by its components along east and north (2, cells); None where they are not found without vectors in R³.
 
         Z is then added to ``normalizer`` (cells,), as by `Attention.along_rings`.
         """
-        output = self.attention.along_rings(density, normalizer) if self._local is None else None
+        if self._local is not None:
+            return None
+        output = self.attention.along_rings(density, normalizer, empty=self.empty)
         if output is None:
             return None
         scale = self.norm.speed_scale(time, 1.0, output.T)
@@ -70,7 +89,7 @@ class Velocity:
         velocity = self.along_rings(time, density, normalizer)
         if velocity is not None:
             return normalizer, velocity.T
-        normalizer, output = self.attention.normalizer_and_output(density)
+        normalizer, output = self.attention.normalizer_and_output(density, empty=self.empty)
         return normalizer, self.of_output(time, output)
 
     @property
@@ -80,7 +99,7 @@ class Velocity:
 
     def of_rows(self, times: Sequence[float], densities: Floats) -> tuple[Floats, Floats]:
         """Both for densities (rows, cells), at their times, where it ``takes_rows``: (rows, cells [, d])."""
-        normalizer, output = self.attention.of_rows(densities)
+        normalizer, output = self.attention.of_rows(densities, empty=self.empty)
         for row, time in zip(output, times, strict=True):
             velocity = self.of_output(time, row)
             if velocity is not row:
@@ -89,7 +108,7 @@ class Velocity:
 
     def output(self, density: Floats) -> Floats:
         """A + F (cells, d) of a density (cells), P_x of them where attention is tangent: what one layer adds."""
-        return self._with_local(self.attention.output(density))
+        return self._with_local(self.attention.output(density, empty=self.empty))
 
     def of_output(self, time: float, output: Floats) -> Floats:
         """X (cells, d) where A is ``output`` (cells, d), which is used up."""
@@ -110,12 +129,12 @@ def mean_field_equation(
 ) -> Equation:
     """∂ₜρ = −div(ρ X[ρ]) + κ Δρ + R[ρ] for a density (cells) with mass 1.
 
-    velocity    X[ρ]
+    velocity    X[ρ], of which ``where_mass_is`` is taken
     noise       κ ≥ 0
     reaction    R[ρ], None for none
     """
     near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, BelowTwiceTheMean(mesh))
-    terms: list[Term] = [Advection(mesh, velocity, nonnegative=True), near_uniform]
+    terms: list[Term] = [Advection(mesh, velocity.where_mass_is, nonnegative=True), near_uniform]
     if reaction is not None:
         terms.append(reaction)
     return Equation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import get_args
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from meanfield.model.kernel_sums import HeadSums, ZonalSums, head_sums
 from meanfield.model.linear_stability import linear_rates
 from meanfield.model.normalization import Sums, normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
+from solvers.mesh.coordinates import along_east_and_north
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import has_harmonics
+from solvers.transforms.lost_sums import Empty
 
 
 class Attention:
@@ -43,6 +46,15 @@ class Attention:
     mode's degree; ``sums``: those of each head's kernel; ``log_rescaling``: log of the divisor of unnormalized sums.
     The cells' masses count as points at the cell centers. Raises ArgumentError for another mesh, a beta
     that is not finite, an unknown normalization or kernel, and matrices that do not fit.
+
+    The transforms are accurate relative to the largest Z of all cells. What they lose is in cells far from all mass,
+    and the option ``empty`` of the methods says what these cells hold:
+
+    exact    A is right to 1e-10 of Σ w ‖V‖ (softmax, sinkhorn) or of Σ w ‖V‖ ∫ k ρ dy (unnormalized) in every cell, by
+             sums over pairs of a lost cell and a cell with mass. The default
+    nan      NaN in cells whose sums are lost and which hold next to no mass: the cost is that of the transforms
+    bounded  right where there is mass, and where there is none no longer than Σ w ‖V‖ with softmax: what runs take, as
+             no mass moves by it
     """
 
     def __init__(
@@ -80,17 +92,39 @@ class Attention:
         rates = linear_rates(mesh.ambient_dimension, np.sum(np.abs(responses), axis=0))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
-    def output(self, density: Floats) -> Floats:
-        """A[ρ] at cell centers, (cells, d), of a density (cells)."""
-        return self._over_heads(density, None)
+    def output(self, density: Floats, *, empty: Empty = "exact") -> Floats:
+        """Return A[ρ] at the cell centers.
 
-    def along_rings(self, density: Floats, normalizer: Floats | None = None) -> Floats | None:
+        Parameters
+        ----------
+        density : (cells,) array
+            ρ ≥ 0 with respect to surface area.
+        empty : {"exact", "nan", "bounded"}
+            What cells hold that are far from all mass; by default what is right there too, see the class.
+
+        Returns
+        -------
+        (cells, d) array
+
+        Raises
+        ------
+        ArgumentError
+            For a density of another shape, and an unknown ``empty``.
+        """
+        return self._over_heads(density, None, empty)
+
+    def along_rings(
+        self, density: Floats, normalizer: Floats | None = None, *, empty: Empty = "exact"
+    ) -> Floats | None:
         """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³.
 
-        ``normalizer`` (cells,) is then added to as by :meth:`normalizer_and_output`, unless it is None.
+        ``normalizer`` (cells,) is then added to as by :meth:`normalizer_and_output`, unless it is None; ``empty`` as
+        for :meth:`output`.
         """
         if not self.has_components:
             return None
+        if empty != "bounded":
+            return along_east_and_north(self.mesh, self._over_heads(density, normalizer, empty))
         output = None
         for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
@@ -99,10 +133,13 @@ class Attention:
         assert output is not None
         return output.T
 
-    def normalizer_and_output(self, density: Floats) -> tuple[Floats, Floats]:
-        """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells)."""
+    def normalizer_and_output(self, density: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
+        """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells).
+
+        ``empty`` as for :meth:`output`.
+        """
         normalizer = np.zeros_like(density)
-        return normalizer, self._over_heads(density, normalizer)
+        return normalizer, self._over_heads(density, normalizer, empty)
 
     @cached_property
     def has_components(self) -> bool:
@@ -116,12 +153,17 @@ class Attention:
         zonal = all(isinstance(sums, ZonalSums) and not sums.has_components for sums in self.sums)
         return zonal and not self.normalization.is_two_sided
 
-    def of_rows(self, densities: Floats) -> tuple[Floats, Floats]:
+    def of_rows(self, densities: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
         """As :meth:`normalizer_and_output` for densities (rows, cells), each whatever the others; if ``takes_rows``.
 
         Also if ``has_components``, which A then is given by, (rows, cells, 2).
         """
         normalizer, output = np.zeros_like(densities), None
+        if empty != "bounded":
+            outputs = [self._over_heads(*row, empty) for row in zip(densities, normalizer, strict=True)]
+            if self.has_components:
+                outputs = [along_east_and_north(self.mesh, row).T for row in outputs]
+            return normalizer, np.stack(outputs)
         for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
             added = self._normalized(head, sums.apply_to_rows(densities), normalizer)
@@ -129,23 +171,27 @@ class Attention:
         assert output is not None
         return normalizer, output
 
-    def _over_heads(self, density: Floats, normalizer: Floats | None) -> Floats:
+    def _over_heads(self, density: Floats, normalizer: Floats | None, empty: Empty) -> Floats:
         """A[ρ], one head after the other; ``normalizer`` (cells,) is added to unless it is None."""
+        if empty not in get_args(Empty):
+            raise ArgumentError("empty", empty, f"one of {', '.join(get_args(Empty))}")
         if density.shape != (self.mesh.cells,):
             raise ArgumentError("density", density.shape, f"shape ({self.mesh.cells},), as the mesh has cells")
         output = None
         for each in zip(self.heads, self.sums, self._back, strict=True):
-            added = self._attend(*each, density, normalizer)
+            added = self._attend(*each, density, normalizer, empty)
             output = added if output is None else np.add(output, added, out=output)
             del added  # the next head's sums are made in its place
         assert output is not None
         return output
 
     def _attend(
-        self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None
+        self, head: Head, sums: HeadSums, back: HeadSums | None, density: Floats, total: Floats | None, empty: Empty
     ) -> Floats:
-        two_sided = self.normalization.is_two_sided
-        found = doubly_stochastic_density(sums, back, density) if two_sided else sums.apply(density)
+        if self.normalization.is_two_sided:
+            found = doubly_stochastic_density(sums, back, density, empty)
+        else:
+            found = sums.apply(density, empty=empty)
         return self._normalized(head, found, total)
 
     def _normalized(self, head: Head, sums: Sums, total: Floats | None) -> Floats:

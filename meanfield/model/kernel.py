@@ -33,6 +33,7 @@ class Kernel:
 
     log_factor   (β, |x|²) → log f(x) of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), which has to be at most 1; None for f = 1
     zonal        (z, β, window) → k e^{−|β|} for cosines z = ⟨x,y⟩ of unit vectors; None for the exponential
+    log_zonal    (z, β, window) → its logarithm, on the host, where k is beyond the range of numbers; None for log of it
     takes_window whether it has a window
     least_beta   window → the least β times the scales of Q and K that transforms carry
     """
@@ -41,6 +42,7 @@ class Kernel:
     log_factor: Callable[[float, Any], Any] | None = None
     zonal: Callable[[Floats, float, float], Floats] | None = None
     takes_window: bool = False
+    log_zonal: Callable[[Floats, float, float], Floats] | None = None
     least_beta: Callable[[float], float] = _any_beta
     window: float | None = None
 
@@ -60,6 +62,13 @@ class Kernel:
         """k e^{−|β|} of a zonal kernel at cosines (...)."""
         assert self.zonal is not None
         return self.zonal(cosines, beta, 0.0 if self.window is None else self.window)
+
+    def log_values(self, cosines: Floats, beta: float) -> Floats:
+        """log k − |β| of a zonal kernel at cosines (...) on the host; −∞ where k is 0."""
+        if self.log_zonal is not None:
+            return self.log_zonal(cosines, beta, 0.0 if self.window is None else self.window)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.values(cosines, beta)))
 
 
 def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
@@ -90,6 +99,14 @@ def windowed(cosines: Floats, beta: float, window: float) -> Floats:
     return kernel
 
 
+def log_windowed(cosines: Floats, beta: float, window: float) -> Floats:
+    """Logarithm of :func:`windowed`, finite at all cosines."""
+    from scipy.special import log_ndtr
+
+    edge = float(np.cos(window))
+    return np.asarray(log_ndtr((cosines - edge) * (4 * np.sqrt(2) / (1 - edge))) + (beta * cosines - abs(beta)))
+
+
 def _gaussian_factor(beta: float, squares: Any) -> Any:
     return -beta / 2 * squares
 
@@ -106,6 +123,7 @@ KERNELS: dict[str, Kernel] = {
         Kernel(
             "windowed",
             zonal=windowed,
+            log_zonal=log_windowed,
             takes_window=True,
             least_beta=_least_beta_of_window,
         ),

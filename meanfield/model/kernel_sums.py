@@ -7,16 +7,21 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.model.errors import ArgumentError
 from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
 from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
+from meanfield.model.normalization import Sums
+from meanfield.model.pair_sums import ExponentialPairs, SumsOverPairs, ZonalPairs
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
+from solvers.backends import cpu
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.mass import mass_of
 from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
+from solvers.transforms.lost_sums import Empty, spoil
 from solvers.transforms.uniform import share_at, uniform_share
 from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
@@ -35,10 +40,11 @@ class HeadSums(Protocol):
     uniform: float
     gradient: Floats
 
-    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats | float, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
         """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
 
-        They are valid where there is mass, or where ``active``, another density (cells), has some.
+        They are valid where there is mass, or where ``active``, another density (cells), has some; in other cells they
+        are as ``empty`` says, see :data:`solvers.transforms.lost_sums.Empty`.
         """
         ...
 
@@ -52,14 +58,48 @@ class ZonalSums:
     counts as 1.
     """
 
-    def __init__(self, mesh: Mesh, kernel: Floats, gradient: Floats, log_bound: float, include_radial: bool) -> None:
-        self.mesh, self.gradient, self.log_bound = mesh, gradient, log_bound
+    min_normalizer = (
+        1e-4,
+        1e-2,
+    )  # of the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
+    min_share = 0.1  # of the part of Z in closed form: below, its correction is the wrong one
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        kernel: Floats,
+        gradient: Floats,
+        log_bound: float,
+        include_radial: bool,
+        pairs: SumsOverPairs,
+    ) -> None:
+        self.mesh, self.gradient, self.log_bound, self._pairs = mesh, gradient, log_bound, pairs
+        self._include_radial = include_radial
         radial = radial_multipliers(mesh.ambient_dimension, kernel) if include_radial else None
         self.operator = zonal_operator(mesh, kernel, gradient, radial)
         self.uniform = float(kernel[0]) * (1.0 / mesh.volume)
 
-    def apply(self, density: Floats, active: Floats | None = None) -> tuple[float, Floats, Floats]:
-        return self.log_bound, *self.operator.of_density(density, self._uniform_part(density))
+    def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
+        uniform = self._uniform_part(density)
+        normalizer, vectors = self.operator.of_density(density, uniform)
+        if empty == "bounded":
+            return self.log_bound, normalizer, vectors
+        sums = np.full_like(normalizer, self.log_bound), normalizer, vectors
+        lost = self._is_lost(normalizer, uniform)
+        if empty == "nan":
+            spoil(sums, lost)
+        elif self.mesh.backend is not cpu or lost.any():
+            self._pairs.redo(lost, density * self.mesh.volumes, sums)
+            if not self._include_radial:
+                return sums[0], sums[1], projected(self.mesh.centers, sums[2])
+        return sums
+
+    def _is_lost(self, normalizer: Floats, uniform: Floats) -> NDArray[np.bool_]:
+        """(cells,) where Z e^{−log_bound} is too small to be accurate."""
+        of_largest = self.min_normalizer[normalizer.dtype == np.float32]
+        in_closed_form = self.min_share * self.uniform * self.mesh.volume * uniform
+        lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), in_closed_form)
+        return lost
 
     def apply_to_rows(self, densities: Floats) -> tuple[Floats | float, Floats, Floats]:
         """As ``apply`` for densities (rows, cells): (rows, cells) and (rows, cells, d).
@@ -140,11 +180,11 @@ class OppositeSums:
         self._normalizer_correction = normalizer * np.exp(size - log_scale) / found - 1.0
         self._output_correction = vectors / found[:, None] - along / normalizer * mesh.centers
 
-    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
         mesh = self.mesh
         masses = density * mesh.volumes
         active_masses = masses if active is None else active * mesh.volumes
-        log_scale, normalizer, vectors = self._operator.apply(masses, active_masses)
+        log_scale, normalizer, vectors = self._operator.apply(masses, active_masses, empty)
         mass = masses.sum()
         share = uniform_share(masses - mass / mesh.volume * mesh.volumes, mass)
         vectors = vectors - (share * normalizer)[:, None] * self._output_correction
@@ -171,13 +211,13 @@ class BilinearSums:
         self._target_factors: Floats | float = 0.0 if target_factors is None else target_factors
         self.log_bound = size if target_factors is None else 0.0
 
-    def apply(self, density: Floats, active: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
         masses = density * self.mesh.volumes
         active_masses = masses if active is None else active * self.mesh.volumes
         if self._source_factors is None:
-            return self._operator.apply(masses, active_masses)
+            return self._operator.apply(masses, active_masses, empty)
         weights = masses * np.exp(self._source_factors - self._largest_factor)
-        log_scale, normalizer, vectors = self._operator.apply(weights, active_masses)
+        log_scale, normalizer, vectors = self._operator.apply(weights, active_masses, empty)
         return log_scale + self._largest_factor + self._target_factors, normalizer, vectors
 
 
@@ -191,13 +231,15 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radia
     exponent, bound = steepness(beta, head), log_bound(beta, head, kernel)
     if kernel.zonal is not None:
         multipliers = zonal_multipliers_on(mesh, kernel, exponent)
-        return ZonalSums(mesh, multipliers, gradient_multipliers(d, multipliers), bound, include_radial)
+        gradient, zonal_pairs = gradient_multipliers(d, multipliers), ZonalPairs(mesh, exponent, kernel)
+        return ZonalSums(mesh, multipliers, gradient, bound, include_radial, zonal_pairs)
     if exponent < STEEPEST_OPPOSITE:
         return OppositeSums(mesh, exponent, abs(exponent) - bound, include_radial)
     degrees = exponential_degree(d, exponent) + 1
     multipliers = exponential_multipliers(d, exponent, degrees)
     gradient = exponential_gradient_multipliers(d, exponent, degrees)
-    return ZonalSums(mesh, multipliers, gradient, bound, include_radial)
+    pairs = ExponentialPairs(mesh, exponent, abs(exponent) - bound)
+    return ZonalSums(mesh, multipliers, gradient, bound, include_radial, pairs)
 
 
 def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:

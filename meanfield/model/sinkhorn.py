@@ -22,6 +22,7 @@ from meanfield.model.normalization import Sums, weighted_mean
 from solvers.analysis.anderson import Mixing
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import NonFinite
+from solvers.transforms.lost_sums import Empty
 
 
 class Unbalanced(NonFinite):
@@ -59,20 +60,26 @@ def _is_positive(matrix: Floats) -> bool:
     return bool(is_symmetric and np.linalg.eigvalsh(matrix).min() >= -rounding)
 
 
-def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Floats) -> Sums:
-    """:func:`doubly_stochastic` for a density (cells); cells with next to no mass have no part in the marginals."""
+def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Floats, empty: Empty = "bounded") -> Sums:
+    """:func:`doubly_stochastic` for a density (cells); cells with next to no mass have no part in the marginals.
 
-    def sums_of(side: HeadSums) -> Callable[[Floats], Sums]:
+    In them ∫ y P ρ dy is as ``empty`` says, with the f that makes ∫ P(x,y) ρ(y) dy = 1 there too.
+    """
+
+    def sums_of(side: HeadSums, cells: Empty = "bounded") -> Callable[[Floats], Sums]:
         def apply(log_weights: Floats) -> Sums:
             highest = log_weights.max()
-            log_scale, normalizer, vectors = side.apply(significant * np.exp(log_weights - highest), significant)
+            weighted = significant * np.exp(log_weights - highest)
+            log_scale, normalizer, vectors = side.apply(weighted, significant, cells)
             return log_scale + highest, normalizer, vectors
 
         return apply
 
     significant = np.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
     back_sums = None if back is None else sums_of(back)
-    return doubly_stochastic(sums.apply(density), sums_of(sums), back_sums, significant, _TOLERANCE)
+    last = None if empty == "bounded" else sums_of(sums, empty)
+    own = sums.apply(density, empty=empty)
+    return doubly_stochastic(own, sums_of(sums), back_sums, significant, _TOLERANCE, last=last)
 
 
 def doubly_stochastic(
@@ -82,20 +89,23 @@ def doubly_stochastic(
     masses: Floats,
     tolerance: float,
     rounds: int = MAX_ROUNDS,
+    last: Weighted | None = None,
 ) -> Sums:
     """s and Z e^{−s} (n,) of k itself, which are those of ``sums``, and ∫ y P(x,y) ρ(y) dy (n, d).
 
-    ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`. Raises Unbalanced where the
-    iteration has not converged after so many ``rounds``.
+    ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`; ``last`` takes the place of
+    ``forth`` after the last round. Raises Unbalanced where the iteration has not converged after so many ``rounds``.
     """
-    normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
+    log_there, normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
+    if last is not None:
+        _, normalizer, vectors = last(log_there)
     return sums[0], sums[1], weighted_mean(normalizer, vectors, reach=1.0)
 
 
 def balanced(
     forth: Weighted, back: Weighted | None, masses: Floats, tolerance: float, rounds: int = MAX_ROUNDS
-) -> tuple[Floats, Floats]:
-    """Z and N of k g, (n,) and (n, d), but for a factor of each place, with the g of P.
+) -> tuple[Floats, Floats, Floats]:
+    """log g of P (n,), −∞ without mass, and Z and N of k g, (n,) and (n, d), but for a factor of each place.
 
     forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)
     back        sums of k(x,y) over x; None where k is symmetric
@@ -109,7 +119,8 @@ def balanced(
     defect = np.inf
     worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
     for _ in range(rounds):
-        scale, normalizer, vectors = forth(np.where(occupied, log_there, -np.inf))
+        logs = np.where(occupied, log_there, -np.inf)
+        scale, normalizer, vectors = forth(logs)
         log_here = target = -scale - _log(normalizer)
         if back is not None:
             scale, sums, _ = back(np.where(occupied, log_here, -np.inf))
@@ -119,7 +130,7 @@ def balanced(
         if defect <= tolerance:
             _check_range(log_there, occupied)
             _check_range(log_here, occupied)
-            return normalizer, vectors
+            return logs, normalizer, vectors
         log_there = mixing.next(log_there, off / 2 if back is None else off)
     with np.errstate(over="ignore"):
         raise Unbalanced(f"sinkhorn attention: marginals are off by {np.expm1(defect):.1e} after {rounds} rounds")

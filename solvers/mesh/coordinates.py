@@ -55,3 +55,12 @@ def unit_vectors(vectors: ArrayLike) -> Floats:
     x = np.asarray(vectors, dtype=float)
     lengths = np.linalg.norm(x, axis=-1, keepdims=True)
     return np.asarray(x / np.where(lengths > 0, lengths, 1.0))
+
+
+def along_east_and_north(mesh: Mesh, vectors: Floats) -> Floats:
+    """(2, cells) components along east and north of vectors (cells, 3) at the cell centers of a sphere of rings."""
+    x, y, z = mesh.centers.T
+    radius = np.hypot(x, y)
+    east = (x * vectors[:, 1] - y * vectors[:, 0]) / radius
+    north = radius * vectors[:, 2] - z * (x * vectors[:, 0] + y * vectors[:, 1]) / radius
+    return np.stack([east, north])

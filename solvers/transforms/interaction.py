@@ -24,6 +24,9 @@ class Zonal:
     tol      degrees are kept until the others add at most ``tol`` of all to K; ``truncation`` is what they add
     On the sphere a uniform field's sums are exact, and so they nearly are where u is nearly that (see `.uniform`).
     As a velocity ``drift(u)`` is attraction where K increases: Kuramoto's oscillators have K = coupling · z.
+    Sums are right to about 1e-13 of the largest of all cells, max ∫|K||u|, in every cell. Where they are many digits
+    smaller, as far from all mass with a steep K, a quotient or logarithm of them is not: `exponential_sums` and
+    DenseKernel keep all digits in every cell.
     Raises ValueError for another mesh, and where the kernel needs more degrees than the mesh has rings or cells:
     the message says how much would be lost.
     """

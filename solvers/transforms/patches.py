@@ -17,7 +17,7 @@ from .pairwise import exponential_sums
 
 Indices = NDArray[np.int64]
 
-_NODES = 12  # q: for exponents that change by ±1 within a patch, 2 I_q(1) = 1e-12 is left out
+NODES = 12  # q: for exponents that change by ±1 within a patch, 2 I_q(1) = 1e-12 is left out
 _MIN_PATCHES = 5  # along the side of the cube or square: y itself is interpolated as well
 _PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as a source to be gathered
 
@@ -39,23 +39,20 @@ def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats,
 
     The points and weights themselves where they are no more than the nodes.
     """
-    d = points.shape[1]
-    count = max(int(np.ceil(np.pi / 4 * steepness)), _MIN_PATCHES)
-    faces, angles = _on_cube(points)
-    steps = (angles + np.pi / 4) * (2 * count / np.pi)
-    places = np.clip(steps.astype(np.int64), 0, count - 1)
-    patches, order, starts = _sorted(faces, places, count)
-    if len(starts) * _NODES ** (d - 1) >= len(points):
+    d, count = points.shape[1], fine_patches(steepness)
+    patches, local, order, starts = sorted_by_patch(*on_cube(points), count)
+    if len(starts) * NODES ** (d - 1) >= len(points):
         return points, weights
-    local = (2 * (steps - places) - 1)[order]
-    masses = np.stack([
-        _moments(local[start:stop], weights[order[start:stop]])
-        for start, stop in zip(starts, [*starts[1:], len(points)], strict=True)
-    ])  # fmt: skip
-    return _nodes(patches, count, d), masses.reshape(-1)
+    masses = [masses_at_nodes(local[group], weights[group]) for group in np.split(order, starts[1:])]
+    return nodes_of(patches, count, d).reshape(-1, d), np.concatenate(masses)
 
 
-def _on_cube(points: Floats) -> tuple[Indices, Floats]:
+def fine_patches(steepness: float) -> int:
+    """Patches along a side of the cube or square that NODES nodes in each direction are enough for."""
+    return max(int(np.ceil(np.pi / 4 * steepness)), _MIN_PATCHES)
+
+
+def on_cube(points: Floats) -> tuple[Indices, Floats]:
     """(n,) faces of the cube around the sphere, 2·axis + (0 or 1), and the d − 1 angles on them, −π/4 … π/4."""
     n, d = points.shape
     axis = np.abs(points).argmax(axis=1)
@@ -65,34 +62,40 @@ def _on_cube(points: Floats) -> tuple[Indices, Floats]:
     return (2 * axis + (height < 0)).astype(np.int64), angles
 
 
-def _sorted(faces: Indices, places: Indices, count: int) -> tuple[Indices, Indices, Indices]:
-    """(patches, d) face and places of each patch with points, the points in their order, and where each begins."""
+def sorted_by_patch(faces: Indices, angles: Floats, count: int) -> tuple[Indices, Floats, Indices, Indices]:
+    """Points in ``count`` patches along a side of the cube, by :func:`on_cube`.
+
+    Returns (patches, d) face and places of each patch with points, the position (n, d − 1) of each point in its patch,
+    −1 … 1, the points in the order of their patches, and where each patch begins in this order.
+    """
+    steps = (angles + np.pi / 4) * (2 * count / np.pi)
+    places = np.clip(steps.astype(np.int64), 0, count - 1)
     columns = np.column_stack([faces, places])
     number = np.ravel_multi_index(tuple(columns.T), (2 * columns.shape[1], *(count,) * places.shape[1]))
     order = np.argsort(number, kind="stable")
     starts = np.flatnonzero(np.diff(number[order], prepend=-1)).astype(np.int64)
-    return columns[order[starts]], order.astype(np.int64), starts
+    return columns[order[starts]], 2 * (steps - places) - 1, order.astype(np.int64), starts
 
 
 def _chebyshev() -> tuple[Floats, Floats]:
     """(q,) Chebyshev points t_p, and (q, q) c_kp with ℓ_p(t) = Σ_k T_k(t) c_kp their Lagrange polynomials."""
-    angle = np.pi / _NODES * (np.arange(_NODES) + 0.5)
-    waves = np.cos(np.arange(_NODES)[:, None] * angle)
+    angle = np.pi / NODES * (np.arange(NODES) + 0.5)
+    waves = np.cos(np.arange(NODES)[:, None] * angle)
     waves[1:] *= 2
-    return np.cos(angle), waves / _NODES
+    return np.cos(angle), waves / NODES
 
 
-def _moments(local: Floats, weights: Floats) -> Floats:
-    """(q, …) masses Σ_j w_j ℓ_p(t_j) … at the nodes of one patch, of points at t (n, d − 1)."""
+def masses_at_nodes(local: Floats, weights: Floats) -> Floats:
+    """(q^{d−1},) masses Σ_j w_j ℓ_p(t_j) … at the nodes of one patch, of points at t (n, d − 1)."""
     lagrange = _chebyshev()[1]
-    waves = np.polynomial.chebyshev.chebvander(local, _NODES - 1) @ lagrange
+    waves = np.polynomial.chebyshev.chebvander(local, NODES - 1) @ lagrange
     if local.shape[1] == 1:
         return np.asarray(weights @ waves[:, 0])
-    return np.asarray((weights[:, None] * waves[:, 0]).T @ waves[:, 1])
+    return np.asarray((weights[:, None] * waves[:, 0]).T @ waves[:, 1]).reshape(-1)
 
 
-def _nodes(patches: Indices, count: int, dimension: int) -> Floats:
-    """(patches · q^{d−1}, d) the nodes of all patches."""
+def nodes_of(patches: Indices, count: int, dimension: int) -> Floats:
+    """(patches, q^{d−1}, d) the nodes of each patch."""
     t = _chebyshev()[0]
     grid = np.stack(np.meshgrid(*(t,) * (dimension - 1), indexing="ij"), axis=-1).reshape(-1, dimension - 1)
     angles = (patches[:, None, 1:] + (grid + 1) / 2) * (np.pi / 2 / count) - np.pi / 4
@@ -102,5 +105,4 @@ def _nodes(patches: Indices, count: int, dimension: int) -> Floats:
     vectors[rows, :, axis] = np.where(sign, -1.0, 1.0)[:, None]
     for step in range(1, dimension):
         vectors[rows, :, (axis + step) % dimension] = np.tan(angles[..., step - 1])
-    points = unit_vectors(vectors).reshape(-1, dimension)
-    return points
+    return unit_vectors(vectors)

@@ -11,6 +11,7 @@ from support.device import gpu
 from meanfield.clusters.on_cells import find_clusters
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
+from meanfield.model.heads import Head
 from solvers.backends import cpu
 from solvers.backends.cpu import launching as cpu_launching
 from solvers.backends.gpu import launching
@@ -323,3 +324,17 @@ def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
         assert np.abs(found - expected).max() < EQUAL * np.abs(expected).max()
         assert np.array_equal(found, again)
         assert np.array_equal(found[~mask], old[~mask])
+
+
+@pytest.mark.parametrize("empty", ["exact", "nan"])
+@pytest.mark.parametrize("query", [1.0, -1.0, "matrix"])
+@pytest.mark.parametrize("mesh", [circle(24), sphere(5)], ids=["circle", "sphere"])
+def test_velocities_far_from_all_mass_are_the_cpu_s(mesh, query, empty):
+    d = mesh.ambient_dimension
+    head = Head(query=np.diag([1.0, 0.8, 0.9][:d]) if query == "matrix" else query)
+    density = np.where(mesh.centers @ np.ones(d) > 1.4, 1.0, 0.0)
+    expected, found = (
+        backend.to_host(Attention(mesh.on(backend), 30.0, heads=[head]).output(backend.to_device(density), empty=empty))
+        for backend in (cpu, gpu)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-11)  # NaN in the same cells

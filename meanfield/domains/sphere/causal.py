@@ -34,7 +34,7 @@ class CausalVelocity:
         by_label = density.reshape(self.labels, -1)
         result: Floats = backend_for(density).empty((*by_label.shape, self.dimension))
         for k, (share, seen) in enumerate(self._seen(by_label)):
-            result[k] = self._of_output(time, share, self.velocity.attention.output(seen))
+            result[k] = self._of_output(time, share, self.velocity.attention.output(seen, empty=self.velocity.empty))
         return result.reshape(-1, self.dimension)
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
@@ -42,7 +42,7 @@ class CausalVelocity:
         by_label = density.reshape(self.labels, -1)
         normalizer, result = np.empty_like(by_label), np.empty((*by_label.shape, self.dimension))
         for k, (share, seen) in enumerate(self._seen(by_label)):
-            of_label, output = self.velocity.attention.normalizer_and_output(seen)
+            of_label, output = self.velocity.attention.normalizer_and_output(seen, empty=self.velocity.empty)
             normalizer[k], result[k] = share * of_label, self._of_output(time, share, output)
         return normalizer.reshape(-1), result.reshape(-1, self.dimension)
 
@@ -66,7 +66,7 @@ def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 
     stacked = stack(mesh, labels)
     near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], BelowTwiceTheMean(stacked))
     return Equation(
-        terms=[Advection(stacked, CausalVelocity(velocity, labels), nonnegative=True), near_uniform],
+        terms=[Advection(stacked, CausalVelocity(velocity.where_mass_is, labels), nonnegative=True), near_uniform],
         stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

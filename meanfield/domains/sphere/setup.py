@@ -118,7 +118,9 @@ def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity])
 
 
 def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
-    """X[ρ] with the given heads; tokens on a sphere of radius g attend as on the unit sphere with β g²."""
+    """X[ρ] with the given heads, right where there is mass; tokens on a sphere of radius g attend as on the unit sphere
+    with β g².
+    """
     attention, stabilizers = case.attention, case.stabilizers
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
     return Velocity(
@@ -134,4 +136,4 @@ def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
         ),
         norm,
         feed_forward_of(case),
-    )
+    ).where_mass_is

@@ -9,7 +9,8 @@ principal axes of B (`principal_axes`), or, where that would be large, a dense s
 
 Where that is inaccurate, sums over the cells that hold mass, or patches of them, replace it: in cells where b nearly
 vanishes, about which e^{−s} is not smooth enough, and in cells far from all that they attend to, whose Z is lost to
-rounding beside the largest. Points anywhere on the circle or sphere may take the place of cells.
+rounding beside the largest; in cells without mass only where they are asked for. Points anywhere on the circle or
+sphere may take the place of cells.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..exponential import exponential_degree
 from ..gauss_grid import GaussGrid
 from ..harmonics import Complexes, Harmonics, SphereHarmonics, harmonic_transform
 from ..harmonics_points import PointHarmonics
+from ..lost_sums import Empty, lost_sums, spoil
 from ..pairwise import exponential_sums
 from ..patches import gathered_sums
 from .principal_axes import PrincipalAxes
@@ -61,17 +63,21 @@ class Bilinear:
             self._targets = targets = _Targets(mesh, self._lengths(), self.matrix, degree, self.max_loss)
             self._scale = backend_for(self._centers).cached(lambda: targets.scale(self._lengths()))
 
-    def apply(self, masses: Floats, active: Floats | None = None) -> Sums:
+    def apply(self, masses: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
         """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
 
-        Of cells, Z and N are valid where there is mass, or where ``active`` (cells,) has some instead.
+        Of cells, Z and N are valid where there is mass, or where ``active`` (cells,) has some instead. In the others
+        they are as ``empty`` says, see :data:`solvers.transforms.lost_sums.Empty`.
         """
         active = masses if active is None else active
         if self._targets is not None and self._targets.axes is not None:
-            return self._by_axes(self._targets, self._targets.axes, masses, active)
+            sums = self._by_axes(self._targets, self._targets.axes, masses)
+            self._redo(sums, masses, active, empty)
+            return sums
         backend, nodes = backend_for(masses), self._sources.nodes
         occupied, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, occupied[:nodes]
+        by = lost_sums if empty == "exact" and backend is cpu else gathered_sums
 
         def cells() -> tuple[Floats, Floats]:
             return self._centers[first], masses[first]
@@ -80,18 +86,35 @@ class Bilinear:
             return self._sources.equivalent_weights(masses)
 
         def exact() -> Sums:
-            return gathered_sums(self._towards(), *cells())
+            return by(self._towards(), *cells())
 
         if nodes >= len(masses):
             return exact()
         if self._targets is None:
             sums = backend.conditional(few, exact, lambda: self._dense(*equivalent_weights()))
-            lost = self._is_lost(sums[1], masses.sum(), active) & np.logical_not(few)
+            self._redo(sums, masses, active, empty, valid=few)
         else:
             sums = self._by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
-            lost = self._is_lost(sums[1], masses.sum(), active)
-        backend.redo_sums(lost, occupied, count, self._towards, self._centers, masses, sums, gathered_sums)
+            self._redo(sums, masses, active, empty)
         return sums
+
+    def _redo(
+        self, sums: Sums, masses: Floats, active: Floats, empty: Empty, valid: bool | NDArray[np.bool_] = False
+    ) -> None:
+        """Put right what is lost of the sums, where it is needed; nothing is where the sums are ``valid``."""
+        backend = backend_for(masses)
+        lost = self._is_lost(sums[1], masses.sum()) & np.logical_not(valid)
+        if backend is cpu and not lost.any():
+            return
+        needed = lost
+        if self._mesh is not None and empty != "exact":
+            needed = lost & (active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes)
+        if empty == "nan":
+            spoil(sums, lost & ~needed)
+        if backend is not cpu or needed.any():
+            by = lost_sums if empty == "exact" else gathered_sums
+            occupied, count = backend.true_indices(masses != 0)
+            backend.redo_sums(needed, occupied, count, self._towards, self._centers, masses, sums, by)
 
     def _towards(self, cells: Any = slice(None)) -> Floats:
         """b(x) of cells (k, d): made anew each time, as every head would keep its own."""
@@ -118,27 +141,20 @@ class Bilinear:
                 whole[targets.near] = part
         return sums
 
-    def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats, active: Floats) -> Sums:
-        """The same by harmonics on both sides; masses are looked for only where sums are lost, for memory's sake."""
+    def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats) -> Sums:
+        """The same by harmonics on both sides."""
         assert isinstance(self._sources, _SphereSources)
-        coefficients, backend = self._sources.coefficients(masses), backend_for(masses)
-        sums = self._scale(), *targets.on_cells(axes.apply(coefficients))
+        sums = self._scale(), *targets.on_cells(axes.apply(self._sources.coefficients(masses)))
         if len(targets.near):
             points, weights = self._sources.equivalent_weights(masses)
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
                 whole[targets.near] = part
-        lost = self._is_lost(sums[1], masses.sum(), active)
-        if backend is not cpu or lost.any():
-            occupied, count = backend.true_indices(masses != 0)
-            backend.redo_sums(lost, occupied, count, self._towards, self._centers, masses, sums, gathered_sums)
         return sums
 
-    def _is_lost(self, normalizer: Floats, total: Floats, active: Floats) -> NDArray[np.bool_]:
-        """(cells,) where Z is needed and too small to be accurate."""
+    def _is_lost(self, normalizer: Floats, total: Floats) -> NDArray[np.bool_]:
+        """(cells,) where Z is too small to be accurate."""
         of_largest, of_mass = self.min_normalizer
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
-        if self._mesh is not None and (backend_for(lost) is not cpu or lost.any()):
-            lost &= active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes
         return lost
 
 

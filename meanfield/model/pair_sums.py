@@ -1,0 +1,66 @@
+"""Sums of a zonal kernel over pairs of cells, in the place of sums that a transform has lost to rounding."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meanfield.model.kernel import Kernel
+from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.lost_sums import lost_sums
+
+TILE_PAIRS = 1 << 20  # at once, of a kernel that has no tiles of its own
+
+
+class SumsOverPairs(Protocol):
+    """Sums of a kernel over pairs of cells."""
+
+    def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
+        """Put log_scale (cells,), Z (cells,) and N (cells, d) of the cells that are ``lost`` (cells,) into ``sums``."""
+        ...
+
+
+class ExponentialPairs:
+    """k = e^{t⟨x,y⟩ − log_factor}."""
+
+    def __init__(self, mesh: Mesh, steepness: float, log_factor: float = 0.0) -> None:
+        self._mesh, self._steepness, self._log_factor = mesh, steepness, log_factor
+
+    def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
+        backend, centers = self._mesh.backend, self._mesh.centers
+        occupied, count = backend.true_indices(masses != 0)
+
+        def towards(places: Floats) -> Floats:
+            exponents: Floats = centers[places] * self._steepness
+            return exponents
+
+        backend.redo_sums(lost, occupied, count, towards, centers, masses, sums, lost_sums)
+        if self._log_factor:
+            sums[0][lost] -= self._log_factor
+
+
+class ZonalPairs:
+    """k(⟨x,y⟩) by its logarithm, in tiles on the host."""
+
+    def __init__(self, mesh: Mesh, beta: float, kernel: Kernel) -> None:
+        self._mesh, self._beta, self._kernel = mesh, beta, kernel
+
+    def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
+        backend, points = self._mesh.backend, self._mesh.on_host.centers.astype(np.float64)
+        places, weights = np.flatnonzero(backend.to_host(lost)), backend.to_host(masses).astype(np.float64)
+        occupied = np.flatnonzero(weights > 0)
+        sources, logs = points[occupied], np.log(weights[occupied])
+        step = max(TILE_PAIRS // max(len(occupied), 1), 1)
+        for start in range(0, len(places), step):
+            some = places[start : start + step]
+            parts = self._tile(points[some], sources, logs)
+            for whole, part in zip(sums, parts, strict=True):
+                whole[backend.to_device(some)] = backend.to_device(part)
+
+    def _tile(self, targets: Floats, sources: Floats, logs: Floats) -> tuple[Floats, Floats, Floats]:
+        exponents = self._kernel.log_values(targets @ sources.T, self._beta) + logs
+        log_scale = np.maximum(exponents.max(axis=1, initial=-np.inf), np.finfo(np.float64).min)  # not −∞
+        kernel = np.exp(exponents - log_scale[:, None])
+        return log_scale + abs(self._beta), kernel.sum(axis=1), kernel @ sources

@@ -1,0 +1,109 @@
+"""Sums Σ m e^{⟨b,y⟩} right to rounding at every target, however small they are beside the largest.
+
+Transforms err by rounding of the largest sum. Sums that are many digits smaller are found here over pairs of a target
+and a source. Where pairs are many, targets and sources are put into groups. For each group of targets the groups of
+sources are left out that together add less than e^{−NEGLIGIBLE} of any sum, and a group of more sources than an
+interpolation has nodes is replaced by masses at the nodes, as in `patches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..mesh.mesh import Floats
+from .pairwise import exponential_sums
+from .patches import NODES, fine_patches, masses_at_nodes, nodes_of, on_cube, sorted_by_patch
+
+NEGLIGIBLE = 37.0  # e^{−37} = 1e-16
+FEW_PAIRS = 1 << 24  # all of so many pairs are summed: to group them takes as long
+_TARGETS, _SOURCES = 256, 64  # of a group, on average
+
+Indices = NDArray[np.int64]
+Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
+
+Empty = Literal["exact", "nan", "bounded"]
+"""Sums in cells without mass that a transform has lost.
+
+exact    redone, as in all other cells
+nan      NaN
+bounded  what the transform leaves: not right, but |N| and Z are no larger than rounding of the largest
+"""
+
+
+def spoil(sums: tuple[Floats, Floats, Floats], places: NDArray[np.bool_]) -> None:
+    """Put NaN in the place of Z and N where ``places`` (n,) are true."""
+    sums[1][places], sums[2][places] = np.nan, np.nan
+
+
+def lost_sums(targets: Floats, sources: Floats, masses: Floats) -> Sums:
+    """s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) of Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩}, in float64.
+
+    Z and N are right to 1e-11 of Z, whatever the size of Z and of the masses. s is about log Z.
+
+    targets  (n, d) b, d = 2 or 3
+    sources  (m, d) y, unit vectors
+    masses   (m,) ≥ 0; sources without mass take no part
+    """
+    held = np.flatnonzero(masses)
+    targets, sources, masses = (np.asarray(each, dtype=np.float64) for each in (targets, sources[held], masses[held]))
+    logs = np.log(np.abs(masses))
+    if len(targets) * len(masses) <= FEW_PAIRS:
+        return exponential_sums(targets, sources, np.sign(masses), log_weights=logs)
+    steepness = float(np.sqrt((targets**2).sum(axis=1).max()))
+    grouped = _Sources(sources, masses, steepness)
+    scale, normalizer, vectors = np.empty(len(targets)), np.empty(len(targets)), np.empty_like(targets)
+    for group in _groups(targets, steepness):
+        some = targets[group]
+        scale[group], normalizer[group], vectors[group] = grouped.sums_at(some)
+    return scale, normalizer, vectors
+
+
+def _groups(targets: Floats, steepness: float) -> Iterator[Indices]:
+    """Places of the targets (n, d) of each cube."""
+    n, d = targets.shape
+    side = 2 * np.pi * _TARGETS / n if d == 2 else np.sqrt(4 * np.pi * _TARGETS / n)
+    cubes = np.floor(targets / max(steepness * side, 1.0)).astype(np.int64)
+    numbers = np.unique(cubes, axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(numbers, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
+
+class _Sources:
+    """Sources y (m, d) with masses (m,), in patches of the cube around the sphere, for |b| up to ``steepness``."""
+
+    def __init__(self, points: Floats, masses: Floats, steepness: float) -> None:
+        m, d = points.shape
+        fine = fine_patches(steepness)
+        count = min(fine, max(m // (4 * _SOURCES) if d == 2 else int(np.sqrt(m / (6 * _SOURCES))), 1))
+        places, local, order, starts = sorted_by_patch(*on_cube(points), count)
+        groups = np.split(order, starts[1:])
+        self._log_masses = np.log(np.add.reduceat(np.abs(masses)[order], starts))
+        self._middles = np.stack([points[group].mean(axis=0) for group in groups])
+        self._radii = np.array([
+            np.sqrt(((points[group] - middle) ** 2).sum(axis=1).max())
+            for group, middle in zip(groups, self._middles, strict=True)
+        ])  # fmt: skip
+        nodes = nodes_of(places, count, d) if count == fine else None
+        parts = []
+        for k, group in enumerate(groups):
+            if nodes is not None and len(group) > NODES ** (d - 1):
+                largest = np.abs(masses[group]).max()
+                weights = masses_at_nodes(local[group], masses[group] / largest)
+                parts.append((nodes[k], weights, np.full(len(weights), np.log(largest))))
+            else:
+                parts.append((points[group], np.sign(masses[group]), np.log(np.abs(masses[group]))))
+        self._sizes = np.array([len(weights) for _, weights, _ in parts])
+        self._points, self._weights, self._logs = (np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def sums_at(self, targets: Floats) -> Sums:
+        """Sums at targets (n, d) that lie close to each other, over the patches that matter there."""
+        middle = targets.mean(axis=0)
+        reach = float(np.sqrt(((targets - middle) ** 2).sum(axis=1).max()))  # ⟨b − middle, y − y'⟩ ≤ 2 reach
+        exponents, slack = self._log_masses + self._middles @ middle, float(np.linalg.norm(middle)) * self._radii
+        least = (exponents - slack).max() - 2 * reach - NEGLIGIBLE - np.log(len(exponents))
+        seen = np.repeat(exponents + slack >= least, self._sizes)
+        return exponential_sums(targets, self._points[seen], self._weights[seen], log_weights=self._logs[seen])
