@@ -11,6 +11,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.components.recorded import require_components
+from meanfield.diagnostics.overflow import overflow_in_words, overflows
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
@@ -226,6 +227,8 @@ def end_messages(problem: Problem, record: Record, quiet: bool, show: Printer) -
     if not quiet:
         state = record.state
         show(f"{path}: t = {state.time:g} in {counted(state.steps, 'step')}, {record.wall_time:.1f} s")
-        for note in rounding_notes(record.case):
+        written = read(path)
+        overflow = overflow_in_words(overflows(written.sample_times, written.diagnostics))
+        for note in [*rounding_notes(record.case), *([overflow] if overflow else [])]:
             show(f"{path}: {note}")
         show(f"plot it: meanfield plot {path}")

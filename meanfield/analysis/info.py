@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from meanfield.diagnostics.overflow import overflow_in_words, overflows
 from meanfield.domains.table import kind_of
 from meanfield.runtime.messages import counted
 from meanfield.runtime.segments import Segment, read_segments, resume_advice
@@ -68,6 +69,7 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
         "clusters": _last(run, "clusters"),
+        "overflow": overflows(run.sample_times, run.diagnostics),
         "hand_over": "hand_over" in case,
         **{name: _finite(run.number(name, math.nan)) for name in HAND_OVER},
         "start": attributes.get("start"),
@@ -98,6 +100,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("density" if facts["tokens"] is None else "tokens", _density(facts)),
         ("atoms", _atoms(facts)),
+        ("overflow", overflow_in_words(facts["overflow"])),
         ("resumed", _resumed(facts)),
         ("versions", facts["versions"] or ""),
         ("next", facts["next"]),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from meanfield.case.case import Case
 
 
+Attributes = tuple[tuple[str, str | float], ...]
+
+
 class Diagnostic(NamedTuple):
     """An entry of a domain's table of diagnostics.
 
@@ -38,7 +41,7 @@ class Diagnostic(NamedTuple):
     possible: Callable[[Case], bool] = lambda case: True
     default: bool = True
     sums_pairs: bool = False
-    attributes: tuple[tuple[str, str | float], ...] = ()
+    attributes: Attributes = ()
 
 
 Table = dict[str, Diagnostic]
@@ -140,12 +143,14 @@ def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
     return padded
 
 
-def energy_entry(function: Callable[[Any], float | Floats], log_bound: float) -> Diagnostic:
-    """The entry of the energy where the largest kernel is e^{log_bound}."""
+def energy_entry(
+    function: Callable[[Any], float | Floats], log_bound: float, attributes: Attributes = ()
+) -> Diagnostic:
+    """The entry of the energy where the largest kernel is e^{log_bound}, with more ``attributes``."""
     log_unit = float(energy_log_unit(log_bound))
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
-    attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
-    return Diagnostic(function, "", f"interaction energy{unit}", attributes=attributes)
+    own: Attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
+    return Diagnostic(function, "", f"interaction energy{unit}", attributes=(*own, *attributes))
 
 
 def has_energy(case: Case) -> bool:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.clusters.on_cells import find_clusters
+from meanfield.diagnostics.overflow import OVERFLOW
 from meanfield.diagnostics.table import Diagnostic, Table
+from meanfield.model.functionals import root_mean_square
 from solvers.mesh.mesh import Floats, Mesh
 
 
@@ -43,7 +45,7 @@ def variance(sample: Unbounded) -> float:
 
 def radius(sample: Unbounded) -> float:
     """√∫|x|²ρ."""
-    return float(np.sqrt(sample.masses @ np.einsum("nd,nd->n", sample.points, sample.points)))
+    return float(root_mean_square(sample.masses, sample.points))
 
 
 def escaped(sample: Unbounded) -> Floats:
@@ -60,7 +62,7 @@ def clusters(sample: Unbounded) -> float:
 DIAGNOSTICS: Table = {
     "mass": Diagnostic(mass, "", "total mass"),
     "centroid": Diagnostic(centroid, "d", "mean token"),
-    "variance": Diagnostic(variance, "", "trace of the covariance of the tokens"),
+    "variance": Diagnostic(variance, "", "trace of the covariance of the tokens", attributes=OVERFLOW),
     "radius": Diagnostic(radius, "", "root mean square distance of the tokens from the origin"),
     "escaped": Diagnostic(escaped, "end", "mass in the cells at both ends of the mesh"),
     "clusters": Diagnostic(clusters, "", "number of clusters of directions by persistence"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
+from meanfield.diagnostics.overflow import overflow_in_words, overflows
 from meanfield.figures.run_data import LAYERS, SNAPSHOTS, TIME, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -33,7 +34,16 @@ def facts(run_data: RunData) -> list[str]:
         *([_noise(run_data)] if run_data.noise else []),
         *([f"atoms from {run_data.moment(run_data.hand_over, _time)}"] if np.isfinite(run_data.hand_over) else []),
         *([run_data.state] if run_data.state else []),
+        *([overflow] if (overflow := _overflow(run_data)) else []),
     ]
+
+
+def _overflow(run_data: RunData) -> str:
+    """Diagnostics that are infinite as they exceed the range of numbers, of which no panel has a curve."""
+    if "time" not in run_data.diagnostics:
+        return ""
+    found = overflows(run_data.diagnostics["time"], run_data.diagnostics)
+    return overflow_in_words(found, lambda time: run_data.moment(time, _time))
 
 
 def _noise(run_data: RunData) -> str:

@@ -90,7 +90,18 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
 
 def speed(masses: Floats, velocity: Floats) -> Floats:
     """Root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (..., n, d)."""
-    return np.asarray(np.sqrt(weighted_sum(masses, (velocity**2).sum(axis=-1))))
+    return root_mean_square(masses, velocity)
+
+
+def root_mean_square(masses: Floats, vectors: Floats) -> Floats:
+    """√(Σ m |y|²) (...) of vectors y (..., n, d), also of those whose squares are beyond the range of numbers."""
+    with np.errstate(over="ignore"):
+        found = np.asarray(np.sqrt(weighted_sum(masses, (vectors**2).sum(axis=-1))))
+    if not np.isinf(found).any():
+        return found
+    unit = np.abs(vectors).max(axis=(-2, -1), keepdims=True)
+    scaled = np.sqrt(weighted_sum(masses, ((vectors / unit) ** 2).sum(axis=-1)))
+    return np.where(np.isinf(found), unit[..., 0, 0] * scaled, found)
 
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:

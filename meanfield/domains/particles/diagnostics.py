@@ -16,6 +16,7 @@ from meanfield.clusters.pairs import pairs_of_points
 from meanfield.clusters.parts import between_parts
 from meanfield.diagnostics import unbounded
 from meanfield.diagnostics.clusters import cluster_center, cluster_mass, clusters, pairs, pairs_close
+from meanfield.diagnostics.overflow import OVERFLOW
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.systems import system_of
@@ -207,7 +208,7 @@ def diagnostics_particles(
     with np.errstate(divide="ignore"):
         bandwidth = float(np.divide(1.0, np.sqrt(steepest(first))))
     table = DIAGNOSTICS | {
-        "energy": energy_entry(energy, first.log_bound),
+        "energy": energy_entry(energy, first.log_bound, OVERFLOW if first.sees_positions else ()),
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
         "modes": DIAGNOSTICS["modes"]._replace(attributes=(("bandwidth", bandwidth),)),
     }
@@ -259,6 +260,10 @@ DIAGNOSTICS: Table = {
     ),
     "drift": Diagnostic(drift, "", "1 - mean cosine of a token with its start", lambda case: case.sequence is not None),
     "roughness": Diagnostic(
-        roughness, "", "integral of |du/dx|^2 over the sequence", lambda case: case.sequence is not None
+        roughness,
+        "",
+        "integral of |du/dx|^2 over the sequence",
+        lambda case: case.sequence is not None,
+        attributes=OVERFLOW,
     ),
 }
