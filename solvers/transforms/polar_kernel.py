@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..mesh.mesh import Floats, Mesh
 from .bessel import log_bessel
@@ -32,7 +33,8 @@ class PolarKernel:
     beta        any real number
 
     All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
-    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; its slope vanishes.
+    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; its slope vanishes,
+    and ``uniform_mean`` is the ratio of both.
     Special functions are the host's; what is made of them is placed with the mesh.
     Raises ValueError for too many cells.
     """
@@ -42,11 +44,13 @@ class PolarKernel:
             raise ValueError(f"{mesh.cells} polar angles: expected at most {MAX_CELLS}, all pairs are kept")
         self.mesh, to_device = mesh, mesh.backend.to_device
         theta = mesh.on_host.centers[:, 0]
+        self._order, self._beta = (dimension - 3) / 2, beta
         cosine, sine = np.cos(theta), np.sin(theta)
         log_kernel, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.multiply.outer(sine, sine))
         log_kernel += beta * np.multiply.outer(cosine, cosine)
         log_scale = log_kernel.max(axis=1)
         log_mean, mean_cosine = log_bessel(dimension / 2 - 1, np.array([abs(beta)]))
+        self.uniform_mean = float(np.sign(beta) * mean_cosine[0])
         uniform_sums = np.exp(log_mean - log_scale) * np.array([[1.0], np.sign(beta) * mean_cosine])
         self.log_scale, self.uniform_sums, self._cosine, self._sine = map(
             to_device, (log_scale, uniform_sums, cosine, sine)
@@ -62,6 +66,22 @@ class PolarKernel:
         """∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ, (cells), times e^{−log_scale}."""
         radial: Floats = self._along @ masses
         return radial
+
+    def means(self, masses: Floats, cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """The mean of ⟨x,y⟩ and ∂_θZ/βZ (n,) at some cells (n,), on the host, also where Z e^{−log_scale} underflows.
+
+        ``masses`` (cells,) are on the host.
+        """
+        theta, held = self.mesh.on_host.centers[:, 0], np.flatnonzero(masses > 0)
+        cosine, sine = np.cos(theta[cells])[:, None], np.sin(theta[cells])[:, None]
+        there_cosine, there_sine = np.cos(theta[held]), np.sin(theta[held])
+        logs, ratio = log_bessel(self._order, abs(self._beta) * sine * there_sine)
+        logs = logs + self._beta * cosine * there_cosine + np.log(masses[held])
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
+        ratio = np.copysign(ratio, self._beta)
+        radial = (weights * (sine * there_sine * ratio + cosine * there_cosine)).sum(axis=1)
+        return radial, (weights * (cosine * there_sine * ratio - sine * there_cosine)).sum(axis=1)
 
     @cached_property
     def _slope(self) -> Floats:

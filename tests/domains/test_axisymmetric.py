@@ -24,6 +24,7 @@ from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
+from solvers.transforms.bessel import log_bessel
 from solvers.transforms.gegenbauer import gegenbauer
 from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
@@ -530,3 +531,25 @@ def test_a_case_says_where_a_bump_is():
     case = parse(text, [f'initial={{kind = "von_mises_fisher", components = {components}}}'])
     problem = set_up(case)
     assert problem.space.centers[np.argmax(problem.initial()), 0] == pytest.approx(np.pi / 3, abs=0.05)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 64])
+@pytest.mark.parametrize("beta", [100.0, 1000.0, -1000.0])
+def test_velocity_far_from_all_mass(dimension, beta):
+    """By sums of logarithms: Z at the far pole is e^{−2000} of that beside the mass."""
+    mesh = polar(64, dimension)
+    density = np.where(mesh.centers[:, 0] < 0.3, 1.0, 0.0)
+    density /= density @ mesh.volumes
+    law = AxisymmetricAttention(mesh, dimension, beta)
+    theta, held = mesh.centers[:, 0], density > 0
+    logs, ratio = log_bessel((dimension - 3) / 2, abs(beta) * np.outer(np.sin(theta), np.sin(theta[held])))
+    logs += beta * np.outer(np.cos(theta), np.cos(theta[held]))
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True)) * (density * mesh.volumes)[held]
+    ratio = np.sign(beta) * ratio
+    along = np.outer(np.cos(theta), np.sin(theta[held])) * ratio - np.outer(np.sin(theta), np.cos(theta[held]))
+    expected = (weights * along).sum(axis=1) / weights.sum(axis=1)
+    assert np.abs(law.velocity(0.0, density)[:, 0] - expected).max() <= 1e-11
+    assert np.abs(law.output(0.0, density)[:, 1] - expected).max() <= 1e-11
+    cheap = law.velocity(0.0, density, "nan")[:, 0]
+    assert np.isnan(cheap).any() == (abs(beta) == 1000.0)
+    assert np.nanmax(np.abs(cheap - expected)) <= 1e-11

@@ -263,3 +263,29 @@ def test_check_estimates_how_much_the_mesh_widens_a_gaussian(tmp_path):
     percent = float(line.split("about ")[1].split(" %")[0])
     assert 0.25 * percent == pytest.approx(100 * (last / first - 1.0050), rel=1 / 3)
     assert f"# {line}" in estimate(case).splitlines()
+
+
+@pytest.mark.parametrize("beta", [0.5, 4.0, 40.0])
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize("directions", [circle(48), sphere(9)], ids=["circle", "sphere"])
+def test_attention_far_from_all_mass(directions, normalization, beta):
+    """In every cell, by sums over all pairs with the largest exponent taken off; runs leave what holds no mass."""
+    radii, d = np.array([0.1, 0.5, 1.0, 2.0, 3.0]), directions.ambient_dimension
+    masses = np.zeros((5, directions.cells))
+    masses[2, :3], masses[3, 1] = [0.2, 0.3, 0.1], 0.4
+    attention = ShellAttention(directions, beta, normalization=normalization)
+    found = attention.output(radii, masses).reshape(-1, d)
+    x = (radii[:, None, None] * directions.centers).reshape(-1, d)
+    held = masses.ravel() > 0
+    exponents = beta * x @ x[held].T
+    largest = exponents.max(axis=1)
+    weights = np.exp(exponents - largest[:, None]) * masses.ravel()[held]
+    mean = weights @ x[held] / weights.sum(axis=1)[:, None]
+    size = 1.0 if normalization == "softmax" else weights.sum(axis=1) * np.exp(largest)
+    off = np.linalg.norm(found - mean * np.reshape(size, (-1, 1)), axis=1) / size
+    assert off.max() <= 1e-9
+    cheap = attention.output(radii, masses, "nan").reshape(-1, d)
+    known = ~np.isnan(cheap).any(axis=1)
+    assert known[held].all()
+    assert (np.linalg.norm(cheap - found, axis=1) / size)[known].max() <= 1e-9
+    assert not known.all() or beta < 1

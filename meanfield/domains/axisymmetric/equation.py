@@ -18,9 +18,12 @@ from solvers.terms.advection import Advection
 from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.term import Step
 from solvers.timestepping.equation import Equation, limit_positivity
+from solvers.transforms.lost_sums import Empty
 from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
 from solvers.transforms.uniform import uniform_share
+
+UNDERFLOW = 1e-280  # of the mass: less has not all digits
 
 
 class AxisymmetricAttention:
@@ -42,6 +45,9 @@ class AxisymmetricAttention:
     The cells' masses count as circles at the cell centers. About the uniform distribution the error of that sum, O(h²),
     would grow: it is taken off in the share of :func:`solvers.transforms.uniform.uniform_share`. So the uniform
     distribution is steady to the last bit, and the correction vanishes for clusters.
+
+    Sums are right to rounding at every latitude, but where all mass is so far that Z is e^{−700} of what mass at that
+    latitude would make it: with softmax v[p] there is as ``empty`` says, right by default, NaN, or "bounded": 0.
     """
 
     def __init__(
@@ -64,24 +70,44 @@ class AxisymmetricAttention:
         rates = np.abs(growth_rates(dimension, beta, degrees, normalization, value=value, rescaled=rescaled))
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
-    def velocity(self, time: float, density: Floats) -> Floats:
+    def velocity(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
         """v[p] at cell centers, (cells, 1), radians per unit time; ``time`` is not used."""
-        return self.normalizer_and_velocity(density)[1]
+        return self.normalizer_and_velocity(density, empty)[1]
 
-    def normalizer_and_velocity(self, density: Floats) -> tuple[Floats, Floats]:
+    def normalizer_and_velocity(self, density: Floats, empty: Empty = "exact") -> tuple[Floats, Floats]:
         """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a distribution (cells)."""
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         velocity = self._normalized(normalizer, slope[:, None])
         share = self._uniform_share(masses)
-        return (normalizer - share * self._error[0]) * self._size, velocity - share * self._error[2][:, None]
+        velocity = velocity - share * self._error[2][:, None]
+        self._fill(velocity, normalizer, masses, share, empty)
+        return (normalizer - share * self._error[0]) * self._size, velocity
 
-    def output(self, time: float, density: Floats) -> Floats:
+    def output(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
         """v ∫ y e^{β⟨x,y⟩} dμ / Z, (cells, 2): the parts along x and along e_θ. Layer norms need the first."""
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         vectors = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
-        return vectors - self._uniform_share(masses) * self._error[1:].T
+        share = self._uniform_share(masses)
+        vectors = vectors - share * self._error[1:].T
+        self._fill(vectors, normalizer, masses, share, empty)
+        return vectors
+
+    def _fill(self, vectors: Floats, normalizer: Floats, masses: Floats, share: Floats, empty: Empty) -> None:
+        """Put what ``empty`` says into rows of v A (cells, parts), the part along e_θ last, whose Z has underflowed."""
+        if empty == "bounded" or not self.normalization.is_relative:
+            return
+        backend = self.mesh.backend
+        lost = np.flatnonzero(backend.to_host(normalizer) < UNDERFLOW * float(masses.sum()))
+        if len(lost) == 0 or not float(masses.max()) > 0:
+            return
+        found = np.stack(self._sums.means(backend.to_host(masses), lost), axis=1)
+        if float(share) > 0:
+            of_uniform = self._sums.means(backend.to_host(self.uniform * self.mesh.volumes), lost)
+            found -= float(share) * np.stack([of_uniform[0] - self._sums.uniform_mean, of_uniform[1]], axis=1)
+        parts = backend.to_device(self.value * found[:, -vectors.shape[1] :])
+        vectors[backend.to_device(lost)] = np.nan if empty == "nan" else parts
 
     def is_near_uniform(self, density: Floats) -> Near:
         """Whether ½ ∫|p − p̄| < ½: a density of θ is not near its mean where it is uniform on the sphere."""
@@ -120,12 +146,12 @@ class AxisymmetricVelocity:
         """(cells, 1), radians per unit time."""
         if not self.norm.sees_size:
             return self.normalizer_and_velocity(time, density)[1]
-        output = self.attention.output(time, density)  # along x and along e_θ
+        output = self.attention.output(time, density, "bounded")  # along x and along e_θ
         return self.norm.angular_velocity(time, 1.0, self._along_x, output)[:, 1:]
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
         """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and this velocity, (cells, 1)."""
-        normalizer, velocity = self.attention.normalizer_and_velocity(density)
+        normalizer, velocity = self.attention.normalizer_and_velocity(density, "bounded")
         if self.norm.sees_size:
             return normalizer, self(time, density)
         return normalizer, velocity / self.norm.speed_scale(time, 1.0, None)

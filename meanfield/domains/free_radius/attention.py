@@ -10,7 +10,7 @@ are taken over pairs of cells, less the shells that cannot matter.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from meanfield.domains.free_radius.equation import FreeRadius, Output
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
+from solvers.transforms.lost_sums import Empty
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.shells import shells
 
@@ -67,12 +68,13 @@ class ShellAttention:
         self.isotropic = np.array_equal(self.form, self.form[0, 0] * one)
         self._shells = shells(directions)
 
-    def output(self, radii: Floats, masses: Floats) -> Floats:
+    def output(self, radii: Floats, masses: Floats, empty: Empty = "exact") -> Floats:
         """A at every cell, (shells, directions, d), for ``masses`` (shells, directions) at ``radii`` (shells,).
 
         Radii are on the host, as is what they and the masses of whole shells decide; masses and A where the mesh is.
-        |A| ≤ ‖V‖·(largest radius that holds mass) with softmax, also where there is no mass and Z is lost to rounding.
-        NaN for masses that are not finite.
+        NaN for masses that are not finite. Cells that hold no mass, and whose Z the transforms lose to rounding, are
+        as ``empty`` says: right by default; NaN; or "bounded", |A| ≤ ‖V‖·(largest radius that holds mass) with softmax
+        and 0 on shells that are far from all mass: what runs take.
         """
         backend, total = self.directions.backend, masses.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -81,7 +83,7 @@ class ShellAttention:
         weight = backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)  # no need to wait for a single one
         if np.isnan(weight).any():
             return np.full_like(seen[..., None] * self.directions.centers, np.nan)
-        sums = self._sums(radii, seen, weight)
+        sums = self._sums(radii, seen, weight, empty)
         largest = float(radii[weight > 0].max())
         with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time
             mean = self.normalization((sums.scale, sums.normalizer, sums.numerator), reach=largest)
@@ -89,7 +91,7 @@ class ShellAttention:
         output: Floats = mean @ backend.to_device(self.value.T)
         return output
 
-    def _sums(self, radii: Floats, masses: Floats, weight: Floats) -> Sums:
+    def _sums(self, radii: Floats, masses: Floats, weight: Floats, empty: Empty) -> Sums:
         """Z and N of masses of total 1, ``weight`` (shells,) on each: by transforms where exact, else by pairs."""
         cells, backend = masses.shape, self.directions.backend
         sources = np.flatnonzero(weight)
@@ -99,14 +101,31 @@ class ShellAttention:
         everywhere = backend.to_device(np.repeat(scale[:, None], cells[1], axis=1))
         sums = Sums(backend.zeros(cells), backend.zeros((*cells, len(self.form))), everywhere)
         # A transform errs by ε e^scale in N and Z, so by that over m e^own in A; summed over cells, each with its mass:
-        exact = np.finfo(float).eps * cells[1] * np.exp(np.minimum(scale - own_exponents, NEGLIGIBLE)) < REACH
+        rounding = np.finfo(float).eps * cells[1]
+        exact = rounding * np.exp(np.minimum(scale - own_exponents, NEGLIGIBLE)) < REACH
         fast = exact & (self.size * radii * radii[sources].max() <= self._shells.largest_exponent)
         if fast.any():
             self._add_by_shells(radii, masses, np.flatnonzero(fast), sources, scale, sums)
-        for shell in np.flatnonzero(~fast & _beside(weight > 0)):
+        asked = ~fast & ((empty == "exact") | _beside(weight > 0))
+        for shell in np.flatnonzero(asked):
             visible = sources[reach[shell] >= own_exponents[shell] + np.log(VISIBLE) - NEGLIGIBLE]
-            self._add_by_pairs(radii, masses, int(shell), visible, sums)
+            self._add_by_pairs(radii, masses, int(shell), sources if empty == "exact" else visible, sums)
+        if empty != "bounded":
+            for shell in np.flatnonzero(fast | (empty == "nan")):
+                lost = backend.to_host(sums.normalizer[shell]) < rounding / REACH if fast[shell] else True
+                self._fill(radii, masses, int(shell), lost, sources, sums, empty)
         return sums
+
+    def _fill(
+        self, radii: Floats, masses: Floats, shell: int, lost: Any, sources: Indices, sums: Sums, empty: Empty
+    ) -> None:
+        """Put what ``empty`` says into the directions of a shell that are ``lost`` (directions,), or all for True."""
+        backend = self.directions.backend
+        if empty == "nan":
+            cells = backend.to_device(np.flatnonzero(lost & (backend.to_host(masses[shell]) == 0)))
+            sums.normalizer[shell, cells], sums.numerator[shell, cells] = np.nan, np.nan
+        elif np.any(lost):
+            self._add_by_pairs(radii, masses, shell, sources, sums, backend.to_device(np.flatnonzero(lost)))
 
     def _add_by_shells(
         self, radii: Floats, masses: Floats, targets: Indices, sources: Indices, scale: Floats, sums: Sums
@@ -120,26 +139,32 @@ class ShellAttention:
         found = self._shells.sums(kernel, masses[source_shells], to_device(radii[sources]))
         sums.normalizer[target_shells], sums.numerator[target_shells] = found
 
-    def _add_by_pairs(self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums) -> None:
+    def _add_by_pairs(
+        self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums, targets: Any = slice(None)
+    ) -> None:
+        """Put in the sums at directions ``targets`` of a shell over all cells of the shells ``sources``."""
         to_device, centers = self.directions.backend.to_device, self.directions.centers
         source_masses = masses[to_device(sources)].reshape(-1)
         places, _ = self.directions.backend.true_indices(source_masses != 0)
         shells, cells = np.divmod(places, len(centers))
         points = to_device(radii[sources])[shells][:, None] * centers[cells]
-        sums.scale[shell], sums.normalizer[shell], sums.numerator[shell] = exponential_sums(
-            float(radii[shell]) * centers @ to_device(self.form.T), points, source_masses[places]
+        found = exponential_sums(
+            float(radii[shell]) * centers[targets] @ to_device(self.form.T), points, source_masses[places]
         )
+        sums.scale[shell, targets], sums.normalizer[shell, targets], sums.numerator[shell, targets] = found
 
 
 def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
     """The output of a layer that sees x = rω, for no layer norm: A (radii, directions, d)."""
-    return lambda time, density: attention.output(space.radii(time), density.reshape(space.shape) * space.volumes)
+    return lambda time, density: attention.output(
+        space.radii(time), density.reshape(space.shape) * space.volumes, "bounded"
+    )
 
 
 def output_at_directions(space: FreeRadius, attention: ShellAttention) -> Output:
     """The output of a layer that sees directions ω only, for pre, peri and mix: A (1, directions, d)."""
     areas = space.directions.volumes
-    return lambda time, density: attention.output(np.ones(1), (space.on_directions(density) * areas)[None])
+    return lambda time, density: attention.output(np.ones(1), (space.on_directions(density) * areas)[None], "bounded")
 
 
 def _beside(occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
