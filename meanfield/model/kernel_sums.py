@@ -14,12 +14,12 @@ from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, m
 from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.normalization import Sums
-from meanfield.model.pair_sums import ExponentialPairs, SumsOverPairs, ZonalPairs
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.backends import cpu
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.mass import mass_of
 from solvers.transforms.anisotropic.bilinear import Bilinear
+from solvers.transforms.cell_pairs import ExponentialPairs, SumsOverPairs, ZonalPairs
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.lost_sums import Empty, spoil
 from solvers.transforms.uniform import share_at, uniform_share
@@ -231,7 +231,8 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radia
     exponent, bound = steepness(beta, head), log_bound(beta, head, kernel)
     if kernel.zonal is not None:
         multipliers = zonal_multipliers_on(mesh, kernel, exponent)
-        gradient, zonal_pairs = gradient_multipliers(d, multipliers), ZonalPairs(mesh, exponent, kernel)
+        gradient = gradient_multipliers(d, multipliers)
+        zonal_pairs = ZonalPairs(mesh, lambda cosines: kernel.log_values(cosines, exponent), abs(exponent))
         return ZonalSums(mesh, multipliers, gradient, bound, include_radial, zonal_pairs)
     if exponent < STEEPEST_OPPOSITE:
         return OppositeSums(mesh, exponent, abs(exponent) - bound, include_radial)

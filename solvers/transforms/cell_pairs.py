@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.model.kernel import Kernel
-from solvers.mesh.mesh import Floats, Mesh
-from solvers.transforms.lost_sums import lost_sums
+from ..mesh.mesh import Floats, Mesh
+from .lost_sums import lost_sums
 
 TILE_PAIRS = 1 << 20  # at once, of a kernel that has no tiles of its own
 
@@ -42,10 +42,10 @@ class ExponentialPairs:
 
 
 class ZonalPairs:
-    """k(⟨x,y⟩) by its logarithm, in tiles on the host."""
+    """k(⟨x,y⟩) e^{log_factor} by log k, a function of cosines (...), in tiles on the host."""
 
-    def __init__(self, mesh: Mesh, beta: float, kernel: Kernel) -> None:
-        self._mesh, self._beta, self._kernel = mesh, beta, kernel
+    def __init__(self, mesh: Mesh, log_kernel: Callable[[Floats], Floats], log_factor: float = 0.0) -> None:
+        self._mesh, self._log_kernel, self._log_factor = mesh, log_kernel, log_factor
 
     def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
         backend, points = self._mesh.backend, self._mesh.on_host.centers.astype(np.float64)
@@ -60,7 +60,7 @@ class ZonalPairs:
                 whole[backend.to_device(some)] = backend.to_device(part)
 
     def _tile(self, targets: Floats, sources: Floats, logs: Floats) -> tuple[Floats, Floats, Floats]:
-        exponents = self._kernel.log_values(targets @ sources.T, self._beta) + logs
+        exponents = self._log_kernel(targets @ sources.T) + logs
         log_scale = np.maximum(exponents.max(axis=1, initial=-np.inf), np.finfo(np.float64).min)  # not −∞
         kernel = np.exp(exponents - log_scale[:, None])
-        return log_scale + abs(self._beta), kernel.sum(axis=1), kernel @ sources
+        return log_scale + self._log_factor, kernel.sum(axis=1), kernel @ sources
