@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -232,7 +232,7 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radia
     if kernel.zonal is not None:
         multipliers = zonal_multipliers_on(mesh, kernel, exponent)
         gradient = gradient_multipliers(d, multipliers)
-        zonal_pairs = ZonalPairs(mesh, lambda cosines: kernel.log_values(cosines, exponent), abs(exponent))
+        zonal_pairs = ZonalPairs(mesh, partial(kernel.log_values, beta=exponent), abs(exponent))
         return ZonalSums(mesh, multipliers, gradient, bound, include_radial, zonal_pairs)
     if exponent < STEEPEST_OPPOSITE:
         return OppositeSums(mesh, exponent, abs(exponent) - bound, include_radial)
