@@ -171,7 +171,7 @@ class Record:
 
     def _close_after(self, error: BaseException | None) -> None:
         if error is None:
-            self.close("finished", self._watch.message)
+            self.close("finished", self._watch.ending)
         elif isinstance(error, NonFinite):
             self.close("failed", reason(error), exploded=int(isinstance(error, Exploding)))
         elif isinstance(error, KeyboardInterrupt | SystemExit):

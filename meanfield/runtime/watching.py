@@ -29,6 +29,9 @@ class Moment:
     space: Space
 
 
+COLLAPSED = 1e-6  # part of the mass that counts in a cell
+MAX_OCCUPIED = 0.1  # part of the cells that hold the mass of a collapsed state
+
 Callback = Callable[[Moment], object]
 Condition = Callable[[Moment], bool]
 
@@ -54,6 +57,11 @@ class Watch:
             self._conditions.append((getattr(stop, "__name__", "stop"), stop))
 
     @property
+    def ending(self) -> str:
+        """Why the run has stopped, or which condition of the case has not been met at its end; else empty."""
+        return self.message or "; ".join(filter(None, (getattr(each, "unmet", "") for _, each in self._conditions)))
+
+    @property
     def is_used(self) -> bool:
         """Whether there is anything to call."""
         return bool(self._callbacks or self._conditions)
@@ -73,19 +81,43 @@ class Watch:
                 finish()
 
 
-def steady(rate: float) -> Condition:
-    """‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ for two samples in a row, in root mean square; a resumed run needs two."""
-    before: list[tuple[float, Floats]] = []
+class Steady:
+    """The condition ‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ of consecutive samples, in root mean square.
 
-    def condition(moment: Moment) -> bool:
-        values, earlier = np.array(moment.values), before[:]
-        before[:] = [(moment.time, values)]
-        if not earlier or earlier[0][0] >= moment.time:
+    A collapsed cluster between cells meets it late: under softmax the heaviest of its cells draws the others' mass at
+    the rate βh²/2, where tokens would stand still, see docs/numerics.md. A resumed run needs two samples.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._before, self._last = rate, (np.nan, np.empty(0)), ""
+
+    def __call__(self, moment: Moment) -> bool:
+        (earlier, before), values = self._before, np.array(moment.values)
+        self._before = moment.time, values
+        if not earlier < moment.time:
             return False
-        change = np.linalg.norm(values - earlier[0][1])
-        return bool(change <= rate * (moment.time - earlier[0][0]) * np.linalg.norm(values))
+        change = np.linalg.norm(values - before) / (moment.time - earlier)
+        size = np.linalg.norm(values)
+        self._last = _not_steady(moment, float(change / size), self._rate) if change > self._rate * size else ""
+        return bool(change <= self._rate * size)
 
-    return condition
+    @property
+    def unmet(self) -> str:
+        """Return by how much the last samples differ; empty where the condition holds, or before two samples."""
+        return self._last
+
+
+def _not_steady(moment: Moment, change: float, rate: float) -> str:
+    """Return a line for a state that is not steady, with a reason where nearly all mass is in few cells of a mesh."""
+    line = f"not steady at time {moment.time:.6g}: the state changes by {change:.2g} of itself in a unit of time"
+    line += f", expected at most {rate:.2g}"
+    volumes = getattr(moment.space, "volumes", None)
+    if volumes is None:
+        return line
+    masses = moment.values * volumes
+    if np.count_nonzero(masses > COLLAPSED * masses.sum()) > MAX_OCCUPIED * masses.size:
+        return line
+    return f"{line}; clusters of a few cells creep into one of them, at a rate of βh²/2 with cells of width h"
 
 
 def few_clusters(count: float) -> Condition:
@@ -94,6 +126,6 @@ def few_clusters(count: float) -> Condition:
 
 
 CONDITIONS: dict[str, tuple[Callable[[float], Condition], float]] = {  # by time.stop, and the default of time.stop_at
-    "steady": (steady, 1e-6),
+    "steady": (Steady, 1e-6),
     "clusters": (few_clusters, 1.0),
 }

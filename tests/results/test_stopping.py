@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import meanfield as mf
 from meanfield.components.component import LOADED
@@ -250,3 +251,33 @@ def test_samples_before_one_that_fails_are_kept(case, tmp_path, monkeypatch):
         times.append(mf.open_run(tmp_path / f"{name}.h5").diagnostics.time)
     assert 2 < len(times[0]) < 41
     np.testing.assert_array_equal(*times)
+
+
+def pair_in_cells(beta: float, end: float) -> mf.Result:
+    """Two clusters in neighboring cells of a circle of 32, which are one to the mesh, with masses 0.37 and 0.63."""
+    width = 2 * math.pi / 32
+    points = [[math.cos(angle), math.sin(angle)] for angle in (4.5 * width, 5.5 * width)]
+    changes = {
+        "domain": {"manifold": "circle", "resolution": 32},
+        "initial": {"kind": "points", "points": points, "masses": [0.37, 0.63]},
+        "attention.beta": beta,
+        "time": {"end": end, "stop": "steady"},
+        "output.samples": round(end),
+        "output.snapshots": 2,
+    }
+    return mf.simulate(mf.load_case("uniform").replace(changes))
+
+
+def test_a_collapsed_cluster_settles_in_one_cell_as_is_documented() -> None:
+    """p' = −βh²/2 p(1 − p)(1 − 2p) of the mass p of the lighter cell, to the next order in βh²; at rest for β = 0."""
+    assert pair_in_cells(0.0, 20.0).message == "stopped at time 1: steady"
+    beta, width = 4.0, 2 * math.pi / 32
+    early = pair_in_cells(beta, 20.0)
+    assert early.message.startswith("not steady at time 20: the state changes by 0.0")
+    assert early.message.endswith("creep into one of them, at a rate of βh²/2 with cells of width h")
+    exact = solve_ivp(lambda t, p: -beta * width**2 / 2 * p * (1 - p) * (1 - 2 * p), (0.0, 20.0), [0.37], rtol=1e-8)
+    masses = np.asarray(early.density)[-1] * width
+    assert masses[4] == pytest.approx(exact.y[0, -1], rel=0.1)
+    settled = pair_in_cells(beta, 60 / (beta * width**2))
+    assert settled.message.endswith(": steady"), settled.message
+    assert settled.time[-1] == pytest.approx(30 / (beta * width**2), rel=0.4)
