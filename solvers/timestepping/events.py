@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
 from .checks import check_positive
-from .integrate import Integrator, fixed, integrate
+from .integrate import Integrator, advanced
 from .semi_discrete import SemiDiscrete
 from .state import State
 from .step_control import root_mean_square
@@ -72,13 +72,10 @@ def locate(event: Event, integrator: Integrator, before: State, after: State) ->
     """The state at the event between two states, by steps from the first (Brent's method, to rounding of the time)."""
     from scipy.optimize import brentq
 
-    def state_at(time: float) -> State:
-        state = replace(before, values=before.values.copy())
-        return integrate(state, fixed(integrator), time) if time > before.time else state
-
     def value_at(time: float) -> float:
-        state = after if time == after.time else state_at(time)
+        state = after if time == after.time else advanced(before, integrator, time)
         return event(time, state.values)
 
     span = after.time - before.time
-    return state_at(brentq(value_at, before.time, after.time, xtol=max(TIME_RTOL * span, np.spacing(after.time))))
+    time = brentq(value_at, before.time, after.time, xtol=max(TIME_RTOL * span, np.spacing(after.time)))
+    return advanced(before, integrator, time)

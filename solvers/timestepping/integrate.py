@@ -109,6 +109,12 @@ def integrate(
     return state
 
 
+def advanced(before: State, integrator: Integrator, time: float) -> State:
+    """Return a copy of a state, advanced to a time."""
+    state = replace(before, values=before.values.copy())
+    return integrate(state, fixed(integrator), time)
+
+
 def _observe_within_step(
     state: State,
     start: State | None,

@@ -47,6 +47,10 @@ class ErrorControlled(ABC):
         """Values after a step of dt, and their error. Raises NonFinite where a solver does not converge."""
 
     def begin(self, state: State) -> None:
+        """Choose the first step to try: ``state.dt``, or a part of |u|/|∂ₜu| where that is NaN."""
+        if state.dt > 0:
+            self._next = state.dt
+            return
         rate = self.problem.full(state.time, state.values)
         speed, size = root_mean_square(rate), root_mean_square(state.values)
         self._next = FIRST * (size + self.atol) / speed if speed > 0 else math.inf

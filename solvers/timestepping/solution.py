@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..mesh.mesh import Floats, Mesh
+from .between import Between
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,27 +38,40 @@ class Solution:
     message: str
     event: int | None = None
     mesh: Mesh | None = field(default=None, repr=False)
-    _rate: Callable[[float, Floats], Floats] | None = field(default=None, repr=False)
+    _between: Between | None = field(default=None, repr=False)
 
-    def __call__(self, time: float) -> Floats:
-        """u at a time between the first and the last, by cubic Hermite interpolation between the times ``t``.
+    def __call__(self, time: npt.ArrayLike) -> Floats:
+        """Return u at a time between the first and the last, or at each of several: (times, …).
 
-        Of third order in their distance; without ``times`` they are the steps. Raises ValueError for another time.
+        Between the times ``t`` it is as accurate as at them. Each value costs a step of the method from the step
+        before it; by "dop853" a step is interpolated. Where ``times`` were given, steps are taken again.
+        Raises ValueError for times outside the run, and for what is no time or list of times.
         """
-        t = self.t
-        if not t[0] <= time <= t[-1]:
-            raise ValueError(f"t = {time}: expected a time from {t[0]:g} to {t[-1]:g}")
-        k = max(min(int(np.searchsorted(t, time, side="right")) - 1, len(t) - 2), 0)
-        if time == t[k] or len(t) == 1:
-            values: Floats = self.u[k].copy()
-            return values
-        h, s = t[k + 1] - t[k], (time - t[k]) / (t[k + 1] - t[k])
-        linear: Floats = (1 - s) * self.u[k] + s * self.u[k + 1]
-        if self._rate is None:
-            return linear
-        first, last = (h * self._rate(t[j], self.u[j]) for j in (k, k + 1))
-        change = self.u[k + 1] - self.u[k]
-        return np.asarray(linear + s * (1 - s) * ((1 - s) * (first - change) - s * (last - change)))
+        times = self._times(time)
+        found = np.empty((times.size, *self.u.shape[1:]), self.u.dtype)
+        places = np.searchsorted(self.t, times.ravel(), side="right") - 1
+        kept = times.ravel() == self.t[places]
+        found[kept] = self.u[places[kept]]
+        for k in np.unique(places[~kept]):
+            inside, where = np.unique(times.ravel()[~kept & (places == k)], return_inverse=True)
+            assert self._between is not None
+            fields = self._between(self.u[k], (float(self.t[k]), float(self.t[k + 1])), inside.tolist())
+            found[~kept & (places == k)] = np.stack(fields)[where]
+        return found.reshape(*times.shape, *self.u.shape[1:])
+
+    def _times(self, time: npt.ArrayLike) -> Floats:
+        """Return times as an array (), or (times,). Raises ValueError for others."""
+        try:
+            times = np.asarray(time, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"t = {time!r}: expected a time, or a list of times") from None
+        if times.ndim > 1:
+            raise ValueError(f"t of shape {times.shape}: expected a time, or a list of times")
+        outside = times[~((times >= self.t[0]) & (times <= self.t[-1]))]
+        if outside.size:
+            expected = f"expected a time from {self.t[0]:.10g} to {self.t[-1]:.10g}"
+            raise ValueError(f"t = {float(outside[0])!r}: {expected}")
+        return times
 
     def to_xarray(self, fields: Sequence[str] | None = None) -> Dataset:
         """The fields by name ("u", or u0, u1, …) over time and the mesh's coordinates, with the volume of each cell.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
+from .between import Between
 from .checks import check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
@@ -88,7 +89,8 @@ def solve(
     reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it {state.when}")
     message = f"{reason}, by {name} in {state.steps} steps"
     t, u = stored.arrays()
-    return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, _rate_of(equation))
+    between = Between(equation, name, rtol, atol, cfl, keeps_steps=times is None)
+    return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, between)
 
 
 class _StoredTimes:
@@ -224,11 +226,3 @@ def _listed(name: str, given: Any, arguments: str) -> Sequence[Any]:
 def _split(callbacks: Sequence[Any]) -> tuple[list[Callable[[State], Any]], list[Observer]]:
     observers = [one for one in callbacks if isinstance(one, Observer)]
     return [one for one in callbacks if not isinstance(one, Observer)], observers
-
-
-def _rate_of(equation: Equation) -> Callable[[float, Floats], Floats] | None:
-    """∂ₜu of an equation whose terms all have rates."""
-    try:
-        return SemiDiscrete(equation).full
-    except ValueError:
-        return None

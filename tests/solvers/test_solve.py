@@ -230,17 +230,6 @@ def test_times_callbacks_and_the_end():
     assert "callback" in short.message
 
 
-def test_dense_output_is_of_third_order_or_more():
-    errors = []
-    for count in (5, 10, 20):
-        found = solve(FALL, [1.0], (0.0, 1.0), times=np.linspace(0.0, 1.0, count + 1), rtol=1e-10, method="dop853")
-        errors.append(max(abs(found(t)[0] - np.exp(-t)) for t in np.linspace(0.0, 1.0, 101)))
-    orders = exact.orders(errors, (5, 10, 20))
-    assert orders[-1] == pytest.approx(4, abs=0.2), f"{orders}"  # of Hermite's cubic
-    with pytest.raises(ValueError, match=r"t = 1\.5: expected a time from 0 to 1"):
-        found(1.5)
-
-
 def test_rejected_steps_are_counted():
     """A sudden change at t = 1 is stepped into too far."""
     found = solve(Equation([lambda t, u: np.where(t < 1.0, 0.0, 50.0) - u]), [1.0], (0.0, 2.0))
