@@ -47,7 +47,7 @@ class ErrorControlled(ABC):
         """Values after a step of dt, and their error. Raises NonFinite where a solver does not converge."""
 
     def begin(self, state: State) -> None:
-        """Choose the first step to try: ``state.dt``, or a part of |u|/|∂ₜu| where that is NaN."""
+        """Choose the first step to try: ``state.dt``; else a part of |u|/|∂ₜu|, which is ∞ where nothing moves."""
         if state.dt > 0:
             self._next = state.dt
             return
@@ -61,8 +61,6 @@ class ErrorControlled(ABC):
             lost = self.problem.equation.lost_in(state.time, state.values)
             raise NonFinite(f"{state.when}: {lost}")
         left = target - state.time
-        if self._next == math.inf:  # nothing moved where the run began
-            self._next = FIRST * left
         longest = min(self._next, self.cfl * self.problem.stable_dt)
         dt, is_cut = left / max(math.ceil(left / longest), 1), False
         while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,67 @@ import numpy as np
 import numpy.typing as npt
 
 from ..mesh.mesh import Floats, Mesh
-from .between import Between
+from .equation import Equation
+from .integrate import Integrator, advanced, integrate
+from .methods import integrator_of
+from .state import State
+from .step_control import LookAhead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
+
+
+@dataclass(frozen=True)
+class Between:
+    """Fields between two kept times of a solution, as accurate as its steps.
+
+    A field at time t is that after a step of the method from the last step before t. It costs that step, and no memory.
+
+    spacing       of times, as `LookAhead` has it
+    keeps_steps   whether all steps are kept; else they are taken again from the kept time before t
+    The other attributes are arguments of `solve`.
+    """
+
+    equation: Equation
+    method: str
+    rtol: float
+    atol: float
+    cfl: float | None
+    max_step: float
+    spacing: float
+    keeps_steps: bool
+
+    def __call__(self, first: Floats, span: tuple[float, float], times: Sequence[float]) -> list[Floats]:
+        """Return the fields at increasing times inside a span of two kept times, the first with the field ``first``."""
+        begin, end = span
+        integrator = self._integrator()
+        if self.keeps_steps:
+            state = State(begin, first, dt=end - begin)
+            return [advanced(state, integrator, time).values for time in times]
+        return self._found_again(State(begin, first.copy()), integrator, times)
+
+    def _found_again(self, state: State, within: Integrator, times: Sequence[float]) -> list[Floats]:
+        """Return the fields at times of a run from a state, each by a step from the last one before that time."""
+        before, found = replace(state, values=state.values.copy()), list[Floats]()
+
+        def after_step(state: State) -> bool:
+            nonlocal before
+            before.dt = state.time - before.time
+            while len(found) < len(times) and times[len(found)] <= state.time:
+                found.append(advanced(before, within, times[len(found)]).values)
+            before = replace(state, values=state.values.copy())
+            return len(found) == len(times)
+
+        integrate(state, self.dynamics(), times[-1], (), after_step)
+        return found
+
+    def dynamics(self) -> LookAhead:
+        """Return the method, with steps that end before a sudden change of a rate in time."""
+        return LookAhead(self.equation, self._integrator(), self.rtol, self.atol, self.spacing, self.max_step)
+
+    def _integrator(self) -> Integrator:
+        return integrator_of(self.equation, self.method, self.rtol, self.atol, self.cfl)
 
 
 @dataclass(frozen=True)
@@ -44,7 +100,7 @@ class Solution:
         """Return u at a time between the first and the last, or at each of several: (times, …).
 
         Between the times ``t`` it is as accurate as at them. Each value costs a step of the method from the step
-        before it; by "dop853" a step is interpolated. Where ``times`` were given, steps are taken again.
+        before it. Where ``times`` were given, steps are taken again.
         Raises ValueError for times outside the run, and for what is no time or list of times.
         """
         times = self._times(time)

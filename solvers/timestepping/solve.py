@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,17 +13,17 @@ import numpy.typing as npt
 
 from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
-from .between import Between
 from .checks import check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
-from .integrate import Integrator, fixed, integrate
-from .methods import integrator_of, method_of
+from .integrate import Integrator, integrate
+from .methods import method_of
 from .observers import Observer
 from .schedules import Listed
 from .semi_discrete import SemiDiscrete
-from .solution import Solution
+from .solution import Between, Solution
 from .state import State
+from .step_control import PROBES
 
 Callback = Callable[[State], Any] | Observer
 
@@ -37,6 +38,7 @@ def solve(
     rtol: float = 1e-4,
     atol: float = 1e-8,
     cfl: float | None = None,
+    max_step: float | None = None,
     events: Event | SteadyState | Sequence[Event | SteadyState] = (),
     callbacks: Callback | Sequence[Callback] = (),
     progress: bool = False,
@@ -53,6 +55,8 @@ def solve(
     times       at which u is kept, met exactly, and at the end of a run that ends early; None for t0 and every step
     method      "auto", which chooses by the terms and says so in ``message``, or a name of `METHODS`
     cfl         fraction of the stable step of explicit terms; None for the method's own. Not for "dop853", "implicit"
+    max_step    longest step; None for steps that follow the error. Rates are looked at a thousand times in the span
+                beside the steps: a pulse in time that is shorter than a thousandth needs a ``max_step`` of its length
     events      functions g(t, u), SteadyState or Threshold: the first whose g changes sign ends the run there
     callbacks   called with the state after each step, to be left as it is, where True ends the run; or Observers
     progress    whether a line on stderr shows the time
@@ -60,16 +64,19 @@ def solve(
     the time, where the state is lost.
     """
     t0, t1 = _span(t_span)
-    check_positive(rtol=rtol, atol=atol, **({} if cfl is None else {"cfl": cfl}))
+    optional = {"cfl": cfl, "max_step": max_step}
+    check_positive(rtol=rtol, atol=atol, **{key: value for key, value in optional.items() if value is not None})
     if not isinstance(equation, Equation):
         raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
     equation = equation.with_stiff_found()
     name = method_of(equation, method)
     state = State(t0, _field(u0, equation))
     check_tolerances(rtol, atol, state.values)
-    integrator = integrator_of(equation, name, rtol, atol, cfl)
+    longest = math.inf if max_step is None else max_step
+    between = Between(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
+    dynamics = between.dynamics()
     stored = _StoredTimes(state, times, t1)
-    watch = _Watch(_listed("events", events, "t, u"), equation, integrator, state)
+    watch = _Watch(_listed("events", events, "t, u"), equation, dynamics.integrator, state)
     plain, observers = _split(_listed("callbacks", callbacks, "state"))
 
     def after_step(state: State) -> bool:
@@ -80,16 +87,15 @@ def solve(
         asked = [callback(state) is True for callback in plain]  # all of them are called
         return over or any(asked)
 
-    integrate(state, fixed(integrator), t1, (*stored.observers, *observers), after_step)
+    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step)
     if state.time < t1:
         stored.after_step(state, True)
     if progress:
         print(file=sys.stderr)
-    rejected = int(getattr(integrator, "rejected", 0))
+    rejected = int(getattr(dynamics.integrator, "rejected", 0))
     reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it {state.when}")
     message = f"{reason}, by {name} in {state.steps} steps"
     t, u = stored.arrays()
-    between = Between(equation, name, rtol, atol, cfl, keeps_steps=times is None)
     return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, between)
 
 

@@ -121,8 +121,7 @@ def test_a_solution_is_as_accurate_between_steps_as_at_them(method, rtol):
     found = solved(method, rtol)
     at = np.abs(found.u - exact_three(found.t)).max()
     between = np.abs(found(TIMES) - exact_three(TIMES)).max()
-    multiple = 10.0 if method == "dop853" else 1.5  # an interpolation of order 7 between steps of order 8
-    assert between < multiple * at, f"{method}, rtol {rtol:g}: {between:.1e} between steps, {at:.1e} at them"
+    assert between < 1.2 * at, f"{method}, rtol {rtol:g}: {between:.1e} between steps, {at:.1e} at them"
 
 
 @pytest.mark.parametrize("method", ["ssprk2", "ssp3", "ark4", "dopri5", "dop853"])
@@ -130,10 +129,10 @@ def test_a_solution_at_few_times_is_as_accurate_between_them(method):
     rtol = LOOSEST.get(method, 1e-6)
     every, few = solved(method, rtol), solved(method, rtol, (0.0, 0.7, 1.0))
     at = np.abs(every.u - exact_three(every.t)).max()
+    if method == "dop853":  # the field at 0.7 is interpolated
+        at = np.abs(few.u - exact_three(few.t)).max()
     between = np.abs(few(TIMES) - exact_three(TIMES)).max()
-    assert between < (10 if method == "dop853" else 2) * at, (
-        f"{between:.1e} between times, {at:.1e} at steps"
-    )  # a run that starts anew at 0.7
+    assert between < 2 * at, f"{between:.1e} between times, {at:.1e} at steps"  # a run that starts anew at 0.7
 
 
 @pytest.mark.parametrize("method", ["ssprk3", "ark4", "implicit", "exponential"])

@@ -1,0 +1,142 @@
+"""Short pulses in time, which no method steps over; the longest step; what looking ahead costs."""
+
+import numpy as np
+import pytest
+
+from solvers import Advection, ConservationLaw, Diffusion, Equation, Value, circle, interval, solve
+from solvers.timestepping.methods import METHODS
+
+AREA, WIDTH, PEAK, END = 6.537, 0.1, 30.0, 40.0
+CIRCLE = circle(16)
+TURN = np.stack([-CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]], axis=1)
+LOW_ORDER = {"euler": 3e-2, "ssprk2": 1e-3, "ars2": 1e-2, "exponential": 1e-2}  # tolerances, for few steps
+
+
+def gauss(t, u):
+    return np.full_like(u, AREA / (WIDTH * np.sqrt(np.pi)) * np.exp(-(((t - PEAK) / WIDTH) ** 2)))
+
+
+def box(t, u):
+    return np.full_like(u, AREA / WIDTH if abs(t - PEAK) < WIDTH / 2 else 0.0)
+
+
+def growth(method, equation, u0, exact=AREA, end=END):
+    """The largest error of what a pulse adds, over ``exact``."""
+    found = solve(equation, u0, (0.0, end), method=method, rtol=LOW_ORDER.get(method, 1e-4))
+    return np.abs(found.u[-1] - exact).max() / exact, found
+
+
+@pytest.mark.parametrize("pulse", [gauss, box])
+@pytest.mark.parametrize("method", METHODS)
+def test_no_method_steps_over_a_pulse(method, pulse):
+    """From rest, where no error bounds a step: 400 times as long as the pulse is wide."""
+    error, found = growth(method, Equation([pulse]), [0.0])
+    allowed = 3 * LOW_ORDER.get(method, 1e-3) if pulse is gauss else 0.25  # a jump is seen, in one step of its width
+    assert error < allowed, f"{error:.1e}: {found.message}"
+
+
+@pytest.mark.parametrize("method", ["ssprk3", "dop853", "ark4", "implicit", "exponential"])
+def test_no_method_steps_over_a_pulse_where_its_steps_have_grown(method):
+    """u' = −u/10 + pulse from 1."""
+    exact = np.exp(-END / 10) + AREA * np.exp((PEAK - END) / 10 + WIDTH**2 / 400)
+    error, found = growth(method, Equation([gauss, lambda t, u: -u / 10]), [1.0], exact)
+    assert error < 3 * LOW_ORDER.get(method, 1e-3), f"{error:.1e}: {found.message}"
+
+
+def wind_later(t, u):
+    """A velocity that is zero but for a pulse."""
+    return gauss(t, np.zeros((16, 1))) * TURN
+
+
+BARS = {
+    "fluxes": ("ssp3", [gauss, ConservationLaw(CIRCLE, lambda u: u * u / 2, abs)], 0 * TURN[:, 0], AREA),
+    "steady diffusion": ("ark4", [gauss, Diffusion(CIRCLE, 1.0)], 0 * TURN[:, 0], AREA),
+}
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_a_pulse_beside_terms_with_a_mesh(name):
+    method, terms, u0, exact = BARS[name]
+    error, found = growth("auto", Equation(CIRCLE, terms), u0, exact)
+    assert error < 1e-3, f"{error:.1e}: {found.message}"
+    assert method in found.message
+
+
+def test_a_pulse_of_a_velocity():
+    """A turn by 6.537 radians within 0.4, as one at a steady velocity."""
+    later, steady = (
+        Equation(CIRCLE, [Advection(CIRCLE, velocity, limiter="none")]) for velocity in (wind_later, lambda t, u: TURN)
+    )
+    start = 2 + CIRCLE.centers[:, 0]
+    found, exact = (
+        solve(equation, start, (0.0, end), method="dop853") for equation, end in ((later, END), (steady, AREA))
+    )
+    np.testing.assert_allclose(found.u[-1], exact.u[-1], atol=1e-3)
+
+
+def test_a_pulse_at_a_boundary():
+    """Heat that enters while an end is at 1, for 0.1 of 40: √(4·0.1/π) and later leaves again, by e^{−π² t/4}."""
+    mesh, end = interval(0.0, 1.0, 32), PEAK + WIDTH / 2
+    ends = {"left": Value(lambda t, x: np.full(len(x), float(abs(t - PEAK) < WIDTH / 2)))}
+    equation = Equation(mesh, [Diffusion(mesh, 1.0, boundaries=ends)])
+    found = solve(equation, np.zeros(32), (0.0, END), times=[end, END])
+    assert found.u[0] @ mesh.volumes == pytest.approx(np.sqrt(4 * WIDTH / np.pi), rel=2e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_step_is_longer_than_max_step(method):
+    found = solve(Equation([lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method, max_step=0.03)
+    steps = np.diff(found.t)
+    assert steps.max() <= 0.03 * (1 + 1e-12)
+    assert len(steps) <= 1 / 0.03 + 20  # of growth from a thousandth, by 3 or 4 each
+    assert solve(Equation([lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method).steps <= 30
+
+
+def test_max_step_shows_a_pulse_that_looking_ahead_does_not():
+    """A pulse of a fifth of what a thousandth is, between two times at which rates are looked at."""
+    equation = Equation([lambda t, u: np.full_like(u, 1e4 * (abs(t - 0.10055) < 1e-4))])
+    missed, seen = (
+        solve(equation, [0.0], (0.0, 1.0), max_step=longest, callbacks=lambda state: state.time > 0.102).u[-1, 0]
+        for longest in (None, 2e-4)
+    )
+    assert missed == 0.0
+    assert seen == pytest.approx(2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("max_step", [0.0, -1.0, np.nan, "long"])
+def test_a_longest_step_that_is_none_is_refused(max_step):
+    with pytest.raises(ValueError, match=r"max_step = .*: expected a finite number > 0"):
+        solve(Equation([gauss]), [0.0], (0.0, 1.0), max_step=max_step)
+
+
+def counted(terms, rate, u0=1.0, **options):
+    """How often a rate is evaluated, and the solution."""
+    calls = []
+
+    def f(t, u):
+        calls.append(t)
+        return rate(t, u)
+
+    found = solve(Equation([f, *terms]), np.full(16, u0), (0.0, 20.0), **options)
+    assert max(calls) <= 20.0
+    return len(calls), found
+
+
+def test_looking_ahead_costs_few_rates_at_each_of_a_thousand_times():
+    count, found = counted([], lambda t, u: -u * np.exp(-t), method="dop853")
+    assert count < 2500 + 13 * (found.steps + 2)  # distances of times are 1/2 to 1 of a thousandth
+
+
+def test_short_steps_need_no_look_ahead():
+    """By the cfl, 100 steps and more to a turn: four stages of a step, and its stable length."""
+    turning = Advection(CIRCLE, lambda t, u: 12 * TURN)
+    count, found = counted([turning], lambda t, u: 0 * u, method="ssp3")
+    assert count <= 5 * found.steps + 10
+    assert found.steps > 500
+
+
+def test_a_smooth_change_in_time_does_not_shorten_steps():
+    """u' = cos t over 20: steps of order 8 stay about as long as without looking ahead."""
+    _, found = counted([], lambda t, u: np.full_like(u, np.cos(t)), method="dop853")
+    assert found.u[-1] == pytest.approx(1 + np.sin(20.0), abs=1e-3)
+    assert found.steps < 60
