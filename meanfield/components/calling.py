@@ -27,6 +27,8 @@ def call(component: Component, *arguments: Any, **options: Any) -> Any:
 def array(component: Component, shape: tuple[int, ...], *arguments: Any, **options: Any) -> Floats:
     """(shape) its value, as floats; a number stands for an array of it. Raises CaseError for another shape."""
     value, what = call(component, *arguments, **options), f"component {component.name}: returns"
+    if np.ma.is_masked(value):
+        raise CaseError(f"{what} an array with masked numbers: expected numbers {shape}")
     try:
         found = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -15,6 +15,7 @@ from meanfield.model.kernel_sums import HeadSums, ZonalSums, head_sums
 from meanfield.model.linear_stability import linear_rates
 from meanfield.model.normalization import Sums, normalization_of
 from meanfield.model.sinkhorn import doubly_stochastic_density, transposed
+from solvers.mesh.checks import check_unmasked
 from solvers.mesh.coordinates import along_east_and_north
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import has_harmonics
@@ -111,6 +112,7 @@ class Attention:
         ArgumentError
             For a density of another shape, and an unknown ``empty``.
         """
+        check_unmasked("density", density)
         return self._over_heads(density, None, empty)
 
     def along_rings(

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from solvers.mesh.checks import check_unmasked
+
 Entry = TypeVar("Entry")
 
 
@@ -35,6 +37,7 @@ def check_number(argument: str, value: Any) -> None:
 
 def finite_array(argument: str, value: Any, axes: int) -> Any:
     """``value`` as an array of so many axes. Raises ArgumentError if it is none, or not finite."""
+    check_unmasked(argument, value)
     try:
         array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=float)
     except (TypeError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from meanfield.case.case import Case
 from solvers.io.layout import Space
 from solvers.mesh.checks import check_call
 from solvers.mesh.mesh import Floats
+from solvers.timestepping.state import read_only
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,9 @@ class Moment:
     """A state when a sample is taken: what callbacks and stop conditions are given.
 
     time          of the state
-    values        density (cells,) with respect to area, or positions (n, d); a view, to be copied if it is kept
-    diagnostics   by name, as they are recorded
+    values        density (cells,) with respect to area, or positions (n, d); a read-only view, to be copied if it is
+                  kept
+    diagnostics   by name, as they are recorded; read-only
     space         the mesh, or the points with their weights
     """
 
@@ -27,6 +30,11 @@ class Moment:
     values: Floats
     diagnostics: Mapping[str, float | Floats]
     space: Space
+
+    def __post_init__(self) -> None:
+        found = {name: read_only(np.asarray(one)) if np.ndim(one) else one for name, one in self.diagnostics.items()}
+        object.__setattr__(self, "values", read_only(self.values))
+        object.__setattr__(self, "diagnostics", MappingProxyType(found))
 
 
 COLLAPSED = 1e-6  # part of the mass that counts in a cell

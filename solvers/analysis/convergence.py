@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_call
+from ..mesh.checks import check_call, check_unmasked
 from ..mesh.mesh import Floats, Mesh
 
 Answer = float | tuple[Mesh, Floats]
@@ -121,7 +121,9 @@ def _error(answer: Answer, exact: Any) -> float:
     if not isinstance(answer, tuple):
         return abs(float(answer) - float(exact))
     mesh, u = answer
-    expected = np.asarray(exact(mesh.centers), dtype=np.float64)
+    expected = exact(mesh.centers)
+    check_unmasked("exact", expected)
+    expected = np.asarray(expected, dtype=np.float64)
     if expected.shape != u.shape:
         raise ValueError(f"exact of shape {expected.shape}: expected {u.shape}, as the solution has")
     return _norm(mesh, u - expected) / _norm(mesh, expected)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for
-from .checks import check_call
+from .checks import check_call, check_unmasked
 from .mesh import Floats, Integers, Mesh
 
 Data = float | Floats | Callable[[float, Floats], Any]
@@ -75,6 +75,8 @@ def _check_data(condition: Value | Flux | Robin) -> None:
         check_call(name, g, "t, x")
     elif np.asarray(g).dtype.kind not in "fiu":
         raise TypeError(f"{name} = {g!r}: expected a number, or a function of (t, x)")
+    else:
+        check_unmasked(name, g)
 
 
 Condition = Wall | Periodic | Outflow | Value | Flux | Robin
@@ -106,7 +108,9 @@ class Part:
     def data(self, time: float, fields: int = 0) -> Floats:
         """g (n,), or (fields, n) for fields > 0. Raises ValueError for another shape, or numbers not finite."""
         g = self.condition.g  # type: ignore[union-attr]
-        given = np.asarray(g(time, self.points) if callable(g) else g, dtype=self.areas.dtype)
+        found = g(time, self.points) if callable(g) else g
+        check_unmasked(f"boundaries[{self.tag!r}]", found)
+        given = np.asarray(found, dtype=self.areas.dtype)
         faces = len(self.areas)
         if fields and given.shape == (fields,):
             given = given[:, None]  # one number for each field

@@ -15,6 +15,13 @@ from .mesh import Mesh
 TILE = 1 << 16  # faces that are checked at a time
 
 
+def check_unmasked(name: str, array: Any) -> None:
+    """Raise ValueError for a masked array that hides numbers, which computations would use all the same."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        hidden = int(np.ma.count_masked(array))
+        raise ValueError(f"{name}: {hidden} of {array.size} masked: expected numbers, such as those of filled(…)")
+
+
 def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
     """Raise TypeError unless ``array`` is one of floating-point numbers, ValueError unless it has this shape.
 
@@ -26,6 +33,7 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cell
         raise TypeError(f"{name} of dtype {array.dtype}: expected floating-point numbers, such as float64")
     if array.shape != shape:
         raise ValueError(f"{name} of shape {array.shape}: expected {shape}, as the mesh has {shape[0]} {rows}")
+    check_unmasked(name, array)
 
 
 def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
@@ -40,7 +48,8 @@ def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
 
 
 def check_finite(name: str, array: Any) -> None:
-    """Raise ValueError for NaN or ∞, with the first place of it."""
+    """Raise ValueError for NaN or ∞, with the first place of it, and for masked numbers."""
+    check_unmasked(name, array)
     finite = np.isfinite(array)
     if not finite.all():
         flat = array.reshape(-1)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arguments import check_count, check_real, check_sides
+from .checks import check_unmasked
 from .mesh import Floats, Mesh
 
 Stretch = Callable[[Floats], Floats]
@@ -52,6 +53,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
     Centers (cells, 1) are the cells' midpoints, volumes their lengths. Raises ValueError for fewer than 3 cells or
     edges that do not increase.
     """
+    check_unmasked("edges", edges)
     edge = np.asarray(edges, dtype=np.float64)
     cells = len(edge) - 1
     check_count("cells", cells, 3)

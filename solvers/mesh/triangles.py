@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .checks import check_unmasked
 from .mesh import Floats, Mesh
 from .polygons import Table, edges_of_triangles, sides_around
 
@@ -28,6 +29,8 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     Raises ValueError for points that no triangle has, triangles without an area, edges that more than two share, equal
     triangles, and triangles of the plane that overlap beside an edge or around a point.
     """
+    check_unmasked("points", points)
+    check_unmasked("corners", corners)
     place, table = np.asarray(points, dtype=np.float64), np.asarray(corners, dtype=np.int64)
     _check(place, table)
     space = place if place.shape[1] == 3 else np.column_stack([place, np.zeros(len(place))])

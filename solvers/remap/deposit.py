@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh
 
 
@@ -21,6 +22,8 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
         raise ValueError(f"mesh of a {mesh.manifold}: expected a circle or a sphere")
     if np.shape(points) != (len(masses), d):
         raise ValueError(f"points of shape {np.shape(points)}: expected ({len(masses)}, {d}), as there are masses")
+    check_unmasked("points", points)
+    check_unmasked("masses", masses)
     nearest = KDTree(mesh.centers).query(points, k=3)[1]
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, nearest, strict=True):

@@ -212,7 +212,7 @@ class _OfField:
     function: Callable[[Floats], Floats]
 
     def __call__(self, u: Floats, x: Floats) -> Floats:
-        return np.asarray(self.function(u))
+        return np.asanyarray(self.function(u))  # with its mask, which is refused
 
 
 def _of_place(name: str, function: Any) -> Pointwise:

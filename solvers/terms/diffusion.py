@@ -9,7 +9,7 @@ import numpy as np
 
 from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
-from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number
+from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from . import rkl2
 from .consistency import has_linear_precision
@@ -345,7 +345,9 @@ def _at_centers(mesh: Mesh, D: Any) -> Any:
     if not callable(D):
         return D
     check_call("diffusion coefficient", D, "x")
-    return np.asarray(D(mesh.centers), dtype=np.float64)
+    found = D(mesh.centers)
+    check_unmasked("diffusion coefficient", found)
+    return np.asarray(found, dtype=np.float64)
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..mesh.checks import check_unmasked
+
 NUMBERS = (np.float32, np.float64)
 ROUNDING = 1e-6  # of the largest value, for densities in float32 too
 
@@ -30,6 +32,7 @@ def check_values(values: Any, terms: Iterable[object]) -> None:
     dtype = getattr(values, "dtype", type(values).__name__)
     if dtype not in NUMBERS:
         raise ValueError(f"state.values of {dtype}: expected an array of float32 or float64")
+    check_unmasked("state.values", values)
     if values.ndim == 0:
         raise ValueError("state.values of shape (): expected (cells) or (cells, components)")
     flags = getattr(values, "flags", None)

@@ -13,7 +13,7 @@ from ..mesh.mesh import Floats
 from .checks import check_positive
 from .integrate import Integrator, advanced
 from .semi_discrete import SemiDiscrete
-from .state import State
+from .state import State, read_only
 from .step_control import root_mean_square
 
 Event = Callable[[float, Floats], float]  # (time, values) → a number that changes sign at the event
@@ -74,7 +74,7 @@ def locate(event: Event, integrator: Integrator, before: State, after: State) ->
 
     def value_at(time: float) -> float:
         state = after if time == after.time else advanced(before, integrator, time)
-        return event(time, state.values)
+        return event(time, read_only(state.values))
 
     span = after.time - before.time
     time = brentq(value_at, before.time, after.time, xtol=max(TIME_RTOL * span, np.spacing(after.time)))

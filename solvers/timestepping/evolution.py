@@ -220,7 +220,7 @@ def evolve(
 
     stepper      one of STEPPERS, or its name
     cfl          fraction of ``equation.longest_step`` that is used
-    after_step   called after each step; True stops the loop
+    after_step   called after each step with the state, read-only; True stops the loop
     rtol, atol   tolerances, see above; rtol = None for steps that are limited by ``cfl`` alone
     Raises ValueError for an ``until`` that is not finite or before the state's time, for another stepper's name, and
     for values that are not finite, not float32 or float64, not contiguous, or not as many as the terms' meshes have
@@ -235,4 +235,4 @@ def evolve(
     check_nonnegative("state.values", state.values, (*equation.terms, equation.stiff))
     if rtol is not None:
         check_tolerances(rtol, atol, state.values)
-    return integrate(state, fixed(integrator), until, observers, after_step)
+    return integrate(state, fixed(integrator), until, observers, lambda state: after_step(state.for_reading()))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
 
 import numpy as np
 
-from ..backends import backend_for
 from .schedules import Listed, Schedule, events_before, is_reached
 from .state import State
 
@@ -23,7 +22,8 @@ class GivenUp(Exception):
 class Observer:
     """Calls ``function(state)``, on the host, at times that steps are shortened to meet, or within them.
 
-    The function changes nothing; a return value True ends the loop where steps are interpolated.
+    The function is given a copy of the state, whose values are read-only. A return value True ends the loop where steps
+    are interpolated.
 
     Events before the time of the state that a loop begins with are over; another state's loop begins anew. Several
     that one step passes, as layers may, are one call.
@@ -78,6 +78,6 @@ class Observer:
 
     def observe_now(self, state: State) -> bool:
         """Call the function, due or not; returns whether the loop is to end."""
-        ends = self.function(replace(state, values=backend_for(state.values).to_host(state.values)))
+        ends = self.function(state.for_reading())
         self.last_time = state.time
         return isinstance(ends, bool | np.bool_) and bool(ends)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .equation import Equation
 from .integrate import Integrator, advanced, integrate
@@ -117,6 +118,7 @@ class Solution:
 
     def _times(self, time: npt.ArrayLike) -> Floats:
         """Return times as an array (), or (times,). Raises ValueError for others."""
+        check_unmasked("t", time)
         try:
             times = np.asarray(time, dtype=np.float64)
         except (TypeError, ValueError):

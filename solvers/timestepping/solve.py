@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..mesh.checks import check_call
+from ..mesh.checks import check_call, check_unmasked
 from ..mesh.mesh import Floats
 from .checks import check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
@@ -22,7 +22,7 @@ from .observers import Observer
 from .schedules import Listed
 from .semi_discrete import SemiDiscrete
 from .solution import Between, Solution
-from .state import State
+from .state import State, read_only
 from .step_control import PROBES
 
 Callback = Callable[[State], Any] | Observer
@@ -58,7 +58,7 @@ def solve(
     max_step    longest step; None for steps that follow the error. Rates are looked at a thousand times in the span
                 beside the steps: a pulse in time that is shorter than a thousandth needs a ``max_step`` of its length
     events      functions g(t, u), SteadyState or Threshold: the first whose g changes sign ends the run there
-    callbacks   called with the state after each step, to be left as it is, where True ends the run; or Observers
+    callbacks   called with the state after each step, read-only, where True ends the run; or Observers
     progress    whether a line on stderr shows the time
     Raises ValueError and TypeError for what does not fit, before anything is computed; NonFinite and Exploding, with
     the time, where the state is lost.
@@ -84,7 +84,7 @@ def solve(
         stored.after_step(state, over)
         if progress:
             print(f"\rt = {state.time:.6g} of {t1:g}, step {state.steps}", end="", file=sys.stderr, flush=True)
-        asked = [callback(state) is True for callback in plain]  # all of them are called
+        asked = [callback(state.for_reading()) is True for callback in plain]  # all of them are called
         return over or any(asked)
 
     integrate(state, dynamics, t1, (*stored.observers, *observers), after_step)
@@ -167,7 +167,7 @@ class _Watch:
 
 def _sign(number: int, event: Event, state: State) -> float:
     """The sign of an event's function. Raises TypeError and ValueError where it does not return one number."""
-    found = event(state.time, state.values)
+    found = event(state.time, state.values if isinstance(event, Steadiness) else read_only(state.values))
     if np.ndim(found) != 0 or np.asarray(found).dtype.kind not in "fiu":
         what = f"shape {np.shape(found)}" if np.ndim(found) else repr(found)
         raise TypeError(f"events[{number}] returns {what}: expected one number, which changes sign at the event")
@@ -187,6 +187,7 @@ def _span(t_span: tuple[float, float]) -> tuple[float, float]:
 
 
 def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...]:
+    check_unmasked("times", times)
     try:
         found = tuple(float(time) for time in times)
     except (TypeError, ValueError):
@@ -198,6 +199,7 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
 
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     """A copy of u0, floating-point."""
+    check_unmasked("u0", u0)
     try:
         given = np.asarray(u0)
     except ValueError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 
 
@@ -34,6 +35,17 @@ class State:
     def when(self) -> str:
         """Time and step, for messages."""
         return f"at time {self.time:.6g}, step {self.steps}"
+
+    def for_reading(self) -> State:
+        """Return a state that shares the values, on the host, and cannot change them."""
+        return replace(self, values=read_only(backend_for(self.values).to_host(self.values)))
+
+
+def read_only(values: Floats) -> Floats:
+    """Return a view of an array on the host through which nothing can be written."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import scipy
 from ..backends.cpu import WORKERS, launch
 from ..backends.cpu.points import angles
 from ..backends.protocol import Array
+from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh, circle
 from .harmonics import Complexes, Harmonics, harmonic_transform
 from .nonuniform import NonuniformTransform
@@ -39,6 +40,7 @@ class PointHarmonics:
     def __init__(self, points: Floats, degree: int) -> None:
         if points.ndim != 2 or points.shape[1] not in MANIFOLDS:
             raise ValueError(f"points {points.shape}: expected (n, 2) or (n, 3)")
+        check_unmasked("points", points)
         if not np.isfinite(points).all():
             raise ValueError("points: expected finite numbers")
         if degree < 1:
@@ -64,6 +66,7 @@ class PointHarmonics:
 
     def equivalent_weights(self, weights: Floats) -> Floats:
         """Masses on the grid, (cells,) or (sets, cells), of the same harmonics as weights (n,) or (sets, n)."""
+        check_unmasked("weights", weights)
         grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
         masses = grids if grids.ndim == 2 else folded(grids)
         return _like(masses.reshape(len(masses), -1), weights, 1)

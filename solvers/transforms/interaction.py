@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_mesh
+from ..mesh.checks import check_array, check_call, check_mesh, check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .uniform import uniform_share
 from .zonal import kernel_multipliers, zonal_operator
@@ -33,6 +33,7 @@ class Zonal:
 
     def __init__(self, mesh: Mesh, kernel: Kernel | Floats, tol: float = 1e-12) -> None:
         check_mesh(mesh)
+        check_unmasked("kernel", kernel)
         if mesh.manifold not in _MAX_DEGREES:
             raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
         if not 0 < tol < 1:
@@ -153,6 +154,7 @@ class DenseKernel:
         x, masses = self.mesh.centers, u * self.mesh.volumes
         rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
         tiles = [self.kernel(x[i : i + rows, None], x[None]) for i in range(0, self.mesh.cells, rows)]
+        check_unmasked("kernel", tiles[0])
         return np.concatenate([np.einsum("mn...,n->m...", tile, masses) for tile in tiles])
 
 
@@ -161,7 +163,9 @@ def _checked(kernel: Kernel) -> Kernel:
     check_call("kernel", kernel, "z")
 
     def values(z: Floats) -> Floats:
-        found = np.asarray(kernel(z))
+        found = kernel(z)
+        check_unmasked("kernel", found)
+        found = np.asarray(found)
         if found.dtype.kind not in "fiub" or found.shape not in ((), z.shape):
             raise ValueError(f"kernel returns {found.dtype} of shape {found.shape}: expected real {z.shape}, as z")
         if not np.isfinite(found).all():
@@ -178,7 +182,9 @@ def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
     shares = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(widths), indexing="ij"), axis=-1), axis=-1).reshape(-1)
     total: Any = 0.0
     for share, node in zip(shares, grids, strict=True):
-        total = total + share * np.asarray(kernel(offsets + node * widths / 2), dtype=np.float64)
+        found = kernel(offsets + node * widths / 2)
+        check_unmasked("kernel", found)
+        total = total + share * np.asarray(found, dtype=np.float64)
     return np.asarray(total)
 
 

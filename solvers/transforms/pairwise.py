@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import backend_for
+from ..mesh.checks import check_unmasked
 
 Number = TypeVar("Number", np.float32, np.float64)
 _FEW = 64  # pairs: filled up to a tile they would cost many times as much
@@ -134,6 +135,9 @@ def _check(
     causal: bool,
 ) -> None:
     n, m = len(targets), len(sources)
+    given = {"targets": targets, "sources": sources, "weights": weights, "log_weights": log_weights}
+    for name, array in (given | {"vectors": vectors, "log_scale": log_scale}).items():
+        check_unmasked(name, array)
     if targets.ndim != 2 or sources.ndim != 2 or targets.shape[1] != sources.shape[1]:
         raise ValueError(f"targets {targets.shape} and sources {sources.shape}: expected (n, d) and (m, d)")
     if vectors is not None and (vectors.ndim != 2 or len(vectors) != m):

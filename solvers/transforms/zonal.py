@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import Complexes, SphereHarmonics, require_harmonics
 
@@ -39,7 +40,9 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
 
 def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
     """K at z = ``cosine`` (n,), of which it may be independent."""
-    values = np.asarray(kernel(cosine), dtype=np.float64)
+    values = kernel(cosine)
+    check_unmasked("kernel", values)
+    values = np.asarray(values, dtype=np.float64)
     if values.shape not in ((), cosine.shape):
         raise ValueError(f"kernel returns an array of shape {values.shape}: expected {cosine.shape}, as z has")
     return np.broadcast_to(values, cosine.shape)

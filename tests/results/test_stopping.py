@@ -281,3 +281,25 @@ def test_a_collapsed_cluster_settles_in_one_cell_as_is_documented() -> None:
     settled = pair_in_cells(beta, 60 / (beta * width**2))
     assert settled.message.endswith(": steady"), settled.message
     assert settled.time[-1] == pytest.approx(30 / (beta * width**2), rel=0.4)
+
+
+def erase_values(moment):
+    moment.values[...] = 0.0
+
+
+def erase_masses(moment):
+    moment.diagnostics["cluster_mass"][...] = 0.0
+
+
+def erase_record(moment):
+    moment.diagnostics["mass"] = 0.0
+
+
+@pytest.mark.parametrize("erase", [erase_values, erase_masses, erase_record])
+@pytest.mark.parametrize("manifold", ["circle", "particles"])
+def test_what_callbacks_are_given_is_read_only(case, manifold, erase):
+    domain = {"manifold": "circle", "resolution": 64} if manifold == "circle" else {"manifold": manifold, "count": 8}
+    changes = {"domain": domain, "time.end": 0.1, "output.samples": 3}
+    changes |= {"output.diagnostics": ["mass", "cluster_mass"]}
+    with pytest.raises((ValueError, TypeError), match=r"read-only|item assignment"):
+        mf.simulate(mf.load_case("uniform").replace(changes), callbacks=[erase])

@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ...mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, takes
+from ...mesh.checks import (
+    check_array,
+    check_call,
+    check_field,
+    check_finite,
+    check_mesh,
+    check_number,
+    check_unmasked,
+    takes,
+)
 from ...mesh.mesh import Floats, Mesh
 from ..diffusion import amplitude, time_to_move
 from ..term import Step
@@ -46,7 +55,9 @@ class DriftDiffusion:
             check_call("potential", potential, "t, u")
         elif callable(potential):
             of_place: Any = potential
-            potential = np.asarray(of_place(mesh.centers), dtype=np.float64)
+            potential = of_place(mesh.centers)
+            check_unmasked("potential", potential)
+            potential = np.asarray(potential, dtype=np.float64)
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
         self._potential: Any = potential
         self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
