@@ -8,11 +8,13 @@ from support.meshes import MESHES, smooth, square
 
 from solvers import Equation, solve
 from solvers.mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
+from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
 from solvers.mesh.triangles import triangles
 from solvers.terms.diffusion import Diffusion, NonlinearDiffusion
+from solvers.terms.operators import TensorOperator
 
 
 def rate_of(term, values, time=0.0):
@@ -267,3 +269,12 @@ def test_a_porous_medium_has_outflow_and_data_for_each_field():
     alone = NonlinearDiffusion(mesh, phi, boundaries={"left": Value(3.0)})
     rows = rate_of(NonlinearDiffusion(mesh, phi, boundaries={"left": Value(np.array([3.0, 3.0]))}), np.ones((2, 16)))
     np.testing.assert_array_equal(rows, np.tile(rate_of(alone, np.ones(16)), (2, 1)))
+
+
+@pytest.mark.parametrize("mesh", [interval(0.0, 1.0, 20), circle(24), box((6, 5), (1.0, 1.0)), sphere(8), icosphere(1)])
+@pytest.mark.parametrize("kind", ["number", "tensor"])
+def test_the_explicit_step_of_a_tensor_is_stable_and_no_shorter_than_it_has_to_be(mesh, kind):
+    """Forward Euler's limit is 2/|λ|; half the sum of a row's |weights| bounds |λ|/2 from above, within 1.5."""
+    operator = TensorOperator(mesh, 0.7 if kind == "number" else 0.7 * np.eye(mesh.centers.shape[1]))
+    fastest = operator.coefficient * np.abs(np.linalg.eigvals(operator.matrix().toarray())).max()
+    assert 1.3 < operator.explicit_dt * fastest < 2 * (1 + 1e-12)

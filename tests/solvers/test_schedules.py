@@ -208,3 +208,9 @@ def test_no_look_at_the_end_where_nothing_is_due_before_it_is_lost(tmp_path):
 def test_schedules_without_an_order_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_times_that_differ_by_more_than_rounding_are_two_times():
+    assert is_reached(1.0, 1.0 - 6e-16)
+    assert not is_reached(1.0, 1.0 - 1e-14)
+    assert next_time([1.0 - 1e-14], 1.0) == 1.0 - 1e-14
