@@ -18,7 +18,7 @@ TILE = 1 << 16  # faces that are checked at a time
 def check_unmasked(name: str, array: Any) -> None:
     """Raise ValueError for a masked array that hides numbers, which computations would use all the same."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        hidden = int(np.ma.count_masked(array))
+        hidden = int(np.asarray(array.mask).sum())
         raise ValueError(f"{name}: {hidden} of {array.size} masked: expected numbers, such as those of filled(…)")
 
 
