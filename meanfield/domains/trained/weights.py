@@ -10,6 +10,7 @@ import numpy as np
 from meanfield.model.trained_layer import REQUIRED, LayerForm, TrainedLayer
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError
+from solvers.io.schema import DAMAGE, dataset_of, group_of, require_size
 from solvers.mesh.mesh import Floats
 
 LAYERS = "layers"  # group of the arrays, each with as many rows as layers, or one for all
@@ -38,11 +39,11 @@ class TrainedLayers:
             raise ValueError(f"domain.file = {path}: no such file")
         try:
             with open_to_read(path) as file:
-                self._stored = {name: np.asarray(array) for name, array in file[LAYERS].items()}
+                self._stored = _arrays_of(file, Path(path).stat().st_size)
                 self.form = _form_of(file, beta, causal)
                 start_lacks = not file.attrs["start_has_positions"]
                 learned = file.attrs["positions"] == "learned"
-        except (OSError, KeyError, FileError) as error:
+        except (*DAMAGE, FileError) as error:
             raise ValueError(f"domain.file = {path}: cannot be read as layers of a Transformer: {error}") from None
         absent = [name for name in REQUIRED if name not in self._stored]
         if absent:
@@ -73,9 +74,18 @@ class TrainedLayers:
         return self.layer(round(time))(positions)
 
 
+def _arrays_of(file: Any, size: int) -> dict[str, Any]:
+    """Return the arrays of the layers. Raises ValueError for those outside the file, or larger than it can hold."""
+    group = group_of(file, LAYERS)
+    arrays = {name: dataset_of(group, name) for name in group}
+    for array in arrays.values():
+        require_size(array, size)
+    return {name: np.asarray(array[()]) for name, array in arrays.items()}
+
+
 def _form_of(file: Any, beta: float, causal: bool) -> LayerForm:
     form: dict[str, Any] = {name: file.attrs[name] for name in _FORM}
-    frequencies = np.asarray(file[FREQUENCIES]) if FREQUENCIES in file else None
+    frequencies = np.asarray(dataset_of(file, FREQUENCIES)[()]) if FREQUENCIES in file else None
     return LayerForm(beta=beta, causal=causal, frequencies=frequencies, **form)
 
 

@@ -228,3 +228,51 @@ def test_digits_are_learned_with_all_stabilizers(kind):
     case = load_training("digits", [f"network.kind={kind}", "training.epochs=8", "data.patch=2"])
     fit = train(begin(case, task_of(case)))
     assert fit.history.test_accuracy[-1] > 0.9  # 20 epochs: 0.97
+
+
+def _weight(file: h5py.File) -> str:
+    return "weights/" + next(iter(file["weights"]))
+
+
+def _outside(file: h5py.File) -> None:
+    name = _weight(file)
+    shape = file[name].shape
+    del file[name]
+    file.create_dataset(name, shape, "f4", external=[("secret", 0, 100_000)])
+
+
+def _linked(file: h5py.File) -> None:
+    name = _weight(file)
+    del file[name]
+    file[name] = h5py.ExternalLink("other.h5", "/a")
+
+
+def _large(file: h5py.File) -> None:
+    name = _weight(file)
+    del file[name]
+    file.create_dataset(name, (10**6, 10**6), "f4", chunks=(1000, 1000), compression="gzip")
+
+
+def _changed(file: h5py.File) -> None:
+    file[_weight(file)][...] = 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_outside, "takes its values from another file"),
+        (_linked, "is a link elsewhere"),
+        (_large, "more than the file can hold"),
+        (_changed, "are not those that were written"),
+    ],
+)
+def test_weights_of_others_and_changed_ones_are_refused(change, message, tmp_path):
+    path = tmp_path / "a.h5"
+    write_training(path, fitted(until=0))
+    with h5py.File(path, "a") as file:
+        file.attrs["mine"], file["mine"] = "of a user", 1.0
+    read_training(path)
+    with h5py.File(path, "a") as file:
+        change(file)
+    with pytest.raises(FileError, match=message):
+        read_training(path)
