@@ -92,12 +92,16 @@ def _found(group: h5py.Group, name: str, kind: str) -> Any:
 
 
 def require_size(dataset: h5py.Dataset, size: int) -> None:
-    """Raise ValueError for more values than a file of ``size`` bytes can hold, which would only fill the memory."""
-    factor = _MAX_COMPRESSION if dataset.compression else 1
-    room = factor * size + _UNWRITTEN
+    """Raise ValueError for more values than the stored bytes of a dataset, in a file of ``size`` bytes, can hold.
+
+    Values of chunks that were never written would only fill the memory. The room beyond what is stored is that of rows
+    that a writer has not flushed.
+    """
+    stored = min(dataset.id.get_storage_size(), size)
+    room = (_MAX_COMPRESSION if dataset.compression else 1) * stored + size + _UNWRITTEN
     chunk = int(np.prod(dataset.chunks or (0,), dtype=object)) * dataset.dtype.itemsize
     claimed = int(np.prod(dataset.shape or (0,), dtype=object)) * dataset.dtype.itemsize
-    if min(chunk, claimed) > room or claimed > room + factor * chunk:
+    if min(chunk, claimed) > room or claimed > room + chunk:
         raise ValueError(f"{dataset.name} claims {dataset.shape} values, more than the file can hold")
 
 

@@ -156,3 +156,15 @@ def test_a_text_that_is_none_is_named(path: Path) -> None:
         file.attrs.create("case", b"title = '\xe2\x28'", dtype=h5py.string_dtype())
     with pytest.raises(FileError, match="attribute case is"):
         read(path)
+
+
+def test_times_beyond_what_the_bytes_can_hold_are_refused_unread(path: Path) -> None:
+    """Chunks that were never written take no byte: their values would fill the memory."""
+    with h5py.File(path, "r+") as file:
+        for name in ("time", "diagnostics/time"):
+            del file[name]
+            file.create_dataset(name, (2 * 10**8,), "f8", chunks=(10**6,), compression="gzip", fillvalue=1.0)
+            file[name][: 10**6] = np.arange(10**6)
+    assert path.stat().st_size < 4e6
+    with pytest.raises(FileError, match=r"claims .* values, more than the file can hold"):
+        read(path)
