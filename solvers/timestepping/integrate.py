@@ -101,8 +101,8 @@ def integrate(
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
-            if result.event and not observer.is_due(state):
-                observer.observe_now(state)
+            if result.event or (result.change and not observer.keeps):
+                observer.observe_event(state)
             observer.observe_if_due(state)
         if after_step(state):
             break

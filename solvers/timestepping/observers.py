@@ -30,7 +30,7 @@ class Observer:
 
     count       events of the schedule that are over
     keeps       whether runs continue from the states that it is called with
-    last_time   time of the last call; NaN before the first
+    last_time   time of the last call, also one of a run that is continued there; NaN before the first
     """
 
     function: Callable[[State], object]
@@ -50,6 +50,8 @@ class Observer:
         is_other = self._state is not None and not self.follows(state)
         if is_other or not before <= self.count <= reached:
             self.count = before
+        if before < self.count:
+            self.last_time = state.time
         self._state = ref(state)
         self.observe_if_due(state)
 
@@ -75,6 +77,11 @@ class Observer:
     def is_due(self, state: State) -> bool:
         """Whether the next event is due, but for rounding of its time."""
         return is_reached(self.due(), state.time)
+
+    def observe_event(self, state: State) -> None:
+        """Call the function unless it is due, or was called at this time."""
+        if self.last_time != state.time and not self.is_due(state):
+            self.observe_now(state)
 
     def observe_now(self, state: State) -> bool:
         """Call the function, due or not; returns whether the loop is to end."""

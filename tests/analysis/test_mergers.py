@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 
+from meanfield import simulate
 from meanfield.analysis.mergers import (
     Merger,
     format_report,
@@ -126,6 +127,26 @@ def test_atoms_do_not_flicker():
         found = merger_tree(both, atoms_from)
         assert len(found) == mergers
         assert len(tree_order(both, atoms_from)) == mergers + 2
+
+
+@pytest.mark.parametrize("spacing", ["log", "linear"])
+def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing):
+    """The first comes at 0.0623, before the first scheduled sample after 0: at 0.1, or at 50."""
+    points = [[float(np.cos(angle)), float(np.sin(angle))] for angle in (0.3, 1.7, 3.2, 4.9)]
+    case = {
+        "domain": {"manifold": "circle", "resolution": 64},
+        "attention": {"beta": 9.0, "normalization": "unnormalized"},
+        "initial": {"kind": "points", "points": points, "masses": [0.4, 0.1, 0.3, 0.2]},
+        "time": {"end": 1e4},
+        "hand_over": {},
+        "output": {"spacing": spacing, "samples": 200},
+    }
+    mergers = simulate(case).mergers()
+    assert [one.time for one in mergers] == pytest.approx(
+        [0.06224959, 0.84212998, 6982.579], rel=1e-4
+    )  # points are deposited on cells
+    assert all(one.since == one.time for one in mergers)
+    assert [sum(one.masses) for one in mergers] == pytest.approx([0.5, 0.5, 1.0])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -99,6 +99,7 @@ class _Stages:
         error = self._error(state, until)
         self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.handed_over(state.values)
+        self._atoms.handed_over = True
 
     def _error(self, state: State, until: float) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
@@ -110,15 +111,21 @@ class _Stages:
 
 
 class AtomIntegrator:
-    """Steps of atoms, each to its target or to the next merger, at which observers are called besides."""
+    """Steps of atoms, each to its target or to the next merger, at which observers are called besides.
+
+    handed_over   whether the next step is the handover: without length, for a sample of the first atoms
+    """
 
     def __init__(self, velocity: AtomVelocity, states: States) -> None:
-        self.velocity, self._states = velocity, states
+        self.velocity, self._states, self.handed_over = velocity, states, False
 
     def begin(self, state: State) -> None:
         state.values = _on_host(state.values)
 
     def step(self, state: State, target: float) -> StepResult:
+        if self.handed_over:
+            self.handed_over = False
+            return StepResult(change=True)
         before = state.values
         atoms, state.time, mergers = until_merger(self.velocity, self._states.atoms(before), state.time, target)
         state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
