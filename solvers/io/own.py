@@ -60,7 +60,7 @@ def own_attributes(file: h5py.File) -> dict[str, Any]:
 
 def readable_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     """Return the attributes that are texts, numbers or lists of numbers; a user may have added others."""
-    return {name: value for name, value in _attributes(owner) if is_text(value) or _is_numeric(value)}
+    return {name: value for name, value in all_attributes(owner) if is_text(value) or _is_numeric(value)}
 
 
 def own_datasets(file: h5py.File) -> list[str]:
@@ -77,7 +77,8 @@ def plain(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _attributes(owner: h5py.Group | h5py.Dataset) -> Iterator[tuple[str, Any]]:
+def all_attributes(owner: h5py.Group | h5py.Dataset) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the attributes that h5py can read."""
     for name in owner.attrs:
         try:
             yield name, plain(owner.attrs[name])

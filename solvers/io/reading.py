@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .lock import MIN_WAIT, Lock, holder
 from .opening import open_to_read
-from .own import CONTENTS, EARLIER_TEXTS, own_attributes, own_datasets, readable_attributes
+from .own import CONTENTS, EARLIER_TEXTS, all_attributes, own_attributes, own_datasets, readable_attributes
 from .repair import FileError, is_open_for_writing, reason, repair
 from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, is_text, require_size
 from .verifying import digest
@@ -145,7 +145,7 @@ class Run:
         """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
         with self.opened() as file:
             known = diagnostic in columns_of(file)
-            return readable_attributes(dataset_of(file, f"diagnostics/{diagnostic}")) if known else {}
+            return dict(all_attributes(dataset_of(file, f"diagnostics/{diagnostic}"))) if known else {}
 
     def number(self, attribute: str, default: float, diagnostic: str | None = None) -> float:
         """An attribute of the file, or of a diagnostic; FileError unless it is a number or NaN, or absent."""

@@ -55,6 +55,7 @@ def damaged(runs: Path, kind: str, owner: str, name: str, value: Any) -> str:
     with h5py.File("run.h5", "r+") as file:
         file.attrs["digest"] = ""
         file[owner].attrs[name] = value
+        file.attrs["contents"] += f"\n@{name}"  # else it would be an addition of a user, which does not matter
     return "run.h5"
 
 
