@@ -112,6 +112,14 @@ def test_steps_are_measured_on_plateaus_of_the_energy():
     assert few == [None, None]
 
 
+@pytest.mark.parametrize(("factor", "stair"), [(0.85, True), (1.15, True), (0.75, False), (1.3, False)])
+def test_plateaus_within_a_fifth_of_the_sum_of_squares_are_stairs(factor, stair):
+    tracks = planted()
+    values = factor * stairs(tracks)
+    measured = measured_steps(tracks, merger_tree(tracks), tracks.times, values)
+    assert measured == (pytest.approx([0.08 * factor, 0.2 * factor]) if stair else [None, None])
+
+
 def test_clusters_that_flicker_are_no_mergers():
     tracks = planted()
     flicker = Track(5, np.array([0.01, 0.01]), np.tile([0.0, 1.0], (2, 1)), 0)

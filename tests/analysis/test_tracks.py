@@ -103,6 +103,14 @@ def test_mass_tells_which_of_two_went_on():
     assert tracks.tracks[by_mass[0.1].into] is by_mass[0.4]
 
 
+def test_a_cluster_follows_most_of_its_mass_though_a_fragment_is_nearer():
+    """0.5 of 0.7 goes to join 0.3, and 0.2 stays behind, a new cluster: masses that double are no match by place."""
+    before, after = [(0.7, on_circle(0.0)), (0.3, on_circle(1.0))], [(0.2, on_circle(0.05)), (0.8, on_circle(0.7))]
+    tracks = track(*sampled([before, before, after, after]))
+    assert [(one.first, one.last, one.into) for one in tracks.tracks] == [(0, 3, None), (0, 1, 0), (2, 3, None)]
+    np.testing.assert_allclose(tracks.tracks[0].centers[-1], on_circle(0.7))
+
+
 def test_a_merger_is_kept_by_the_heavier_though_the_lighter_is_nearer():
     before, after = [(0.7, on_circle(0.0)), (0.3, on_circle(0.8))], [(1.0, on_circle(0.5))]
     tracks = track(*sampled([before, before, after]))

@@ -105,12 +105,13 @@ def test_uniform_tokens_have_no_cluster(dimension, count):
 
 
 @DIMENSIONS
-def test_the_scale_decides_how_near_two_clusters_are_one(dimension):
-    """Two from one scale on, in every dimension."""
+@pytest.mark.parametrize("copies", [1, 100])
+def test_the_scale_decides_how_near_two_clusters_are_one(dimension, copies):
+    """Two from one scale on, in every dimension, for few tokens and for many."""
     first, second = np.eye(dimension)[:2]
     for angle, expected in ((0.99 * SCALE, 1), (1.01 * SCALE, 2)):
-        points = np.stack([first, np.cos(angle) * first + np.sin(angle) * second])
-        assert find_clusters_of_tokens(points, np.array([0.5, 0.5])).count == expected
+        points = np.repeat([first, np.cos(angle) * first + np.sin(angle) * second], copies, axis=0)
+        assert find_clusters_of_tokens(points, np.full(2 * copies, 0.5 / copies)).count == expected
 
 
 @pytest.mark.parametrize("dimension", [4, 16])

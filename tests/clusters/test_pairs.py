@@ -95,6 +95,17 @@ def test_uniform(build):
     np.testing.assert_allclose(found, exact, rtol=1e-11 if mesh.dimension == 1 else 5e-3)
 
 
+@pytest.mark.parametrize("rings", [32, 64])
+def test_a_point_mass_makes_no_ripples(rings):
+    """Half of the mass in one cell, half uniform: P = ¾ of the uniform one at angles over the blur, 45° to 180°."""
+    mesh = mesh_sphere(rings)
+    masses = 0.5 * mesh.volumes / mesh.volume
+    masses[mesh.cells // 2] += 0.5
+    found = pairs_of_density(mesh, masses)
+    # the highest degree is damped by e⁻¹⁰ = 5e-5; some ten times that, as many degrees add up: 4e-4 and 2e-4
+    np.testing.assert_allclose(found[:45], 0.75 * np.diff(EDGES)[:45] / 2, rtol=1e-3)
+
+
 def test_von_mises_fisher_on_the_sphere_converges_with_the_blur():
     """ρ ∝ e^{κx·μ} has z with density ∝ sinh(κR)/R, R = √(2 + 2z); the blur is second order in the mesh width."""
     kappa, errors = 20.0, []

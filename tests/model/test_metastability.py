@@ -71,6 +71,11 @@ def test_symmetries_are_rates_of_zero():
         assert (np.abs(rates) < 1e-9 * np.abs(rates).max()).sum() == rotations
 
 
+def test_slow_rates_are_unstable_down_to_rounding_of_the_largest():
+    """1e-8 of the largest is a rate; 1e-10 may be a rotation's zero."""
+    np.testing.assert_allclose(lifetimes(np.array([1e-10, -5.0, 10.0, 1e-7, 2.0])), [0.1, 0.5, 1e7], rtol=1e-15)
+
+
 def test_a_perturbation_grows_at_the_rate():
     """Opposite clusters, β = 9: δ̇ = λδ to δ = 1e-4 from 1e-6, up to terms of order βδ."""
     [life] = lifetimes(equally_spaced_rates(2, 9.0)[0])

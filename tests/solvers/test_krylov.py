@@ -45,6 +45,13 @@ def test_a_space_that_holds_the_answer_loses_nothing():
     assert len(products) == MAX_DIMENSION
 
 
+def test_a_small_rest_outside_a_small_space_is_kept():
+    """Three eigenvectors and a millionth of everything: the space ends at rounding alone."""
+    vector = VECTORS[:, FEW] @ np.array([1.0, 2.0, 3.0]) + 1e-6 * VECTOR
+    expected = VECTORS @ (np.expm1(VALUES) / VALUES * (VECTORS.T @ vector))
+    np.testing.assert_allclose(phi1_times(lambda v: MATRIX @ v, vector, 1.0)[0], expected, atol=1e-13)
+
+
 def test_steps_follow_what_the_space_loses():
     """Heat from a jump on fine cells: linear, so that nothing but the Krylov space errs."""
     mesh = interval(0.0, 1.0, CELLS)

@@ -111,6 +111,21 @@ def test_triangles_are_read_from_a_file(tmp_path):
     assert mesh.volume == pytest.approx(np.pi**2, rel=1e-12)
 
 
+@pytest.mark.parametrize("level", [2, 3, 4])
+def test_centers_of_an_icosphere_are_centroids(level):
+    """To 0.2 % of a width after Lloyd's steps; those of a halved icosahedron are off by 4 %."""
+    mesh = icosphere(level)
+    starts, ends = mesh.face_ends().swapaxes(0, 1)
+    centroids = np.zeros((mesh.cells, 3))
+    for side in range(2):  # flat triangles between a center and its faces
+        cells = mesh.face_cells[:, side]
+        center = mesh.centers[cells]
+        areas = np.linalg.norm(np.cross(starts - center, ends - center), axis=1) / 2
+        np.add.at(centroids, cells, areas[:, None] * (center + starts + ends) / 3)
+    centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
+    assert np.linalg.norm(centroids - mesh.centers, axis=1).max() < 2e-3 * mesh.width
+
+
 def test_no_cell_of_an_icosphere_is_small():
     mesh = icosphere(level(64))
     assert mesh.cells == 2562

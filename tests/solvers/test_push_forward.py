@@ -76,6 +76,21 @@ def test_pieces_fill_their_cells(mesh):
     assert np.linalg.norm(pieces.centroids - mesh.centers, axis=1).max() < 0.3 * mesh.volumes.max()
 
 
+@pytest.mark.parametrize("rings", [16, 33])
+def test_bulges_end_on_circles_of_latitude(rings):
+    """Points of a chord, moved by their bulges towards the center, have the chord's latitude, near the equator too."""
+    mesh = sphere(rings)
+    pieces = pieces_of(mesh)
+    center, first, second = pieces.points[pieces.corners].swapaxes(0, 1)
+    along = first[:, 2] == second[:, 2]
+    assert along.sum() >= mesh.cells
+    for part, bulge in zip((0.25, 0.5, 0.75), pieces.bulges[along].T, strict=True):
+        chord = (1 - part) * first[along] + part * second[along]
+        point = chord + bulge[:, None] * (center[along] - chord)
+        np.testing.assert_allclose(point[:, 2] / np.linalg.norm(point, axis=1), first[along, 2], atol=1e-14)
+    assert (pieces.bulges[~along] == 0).all()
+
+
 @meshes
 @pytest.mark.parametrize("density", [smooth, rough])
 def test_mass_and_sign_are_kept_by_any_map(mesh, density):

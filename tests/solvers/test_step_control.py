@@ -1,5 +1,7 @@
 """The error tolerance of `evolve`: figures of textbook problems in a default call, and what limiters leave of it."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -156,6 +158,36 @@ def test_an_error_that_shorter_steps_do_not_lessen_is_accepted_and_then_less_of_
     assert control.longest(np.inf) < 1.0
     assert control.accepts(0.4, halves, before)
     assert 0.4 <= control.longest(np.inf) <= 3.0
+
+
+def attempt(control, dt, error):
+    """Whether a step of two numbers with this error over the tolerance is accepted; |u₂ − u₁|/3 for order 2."""
+    control.keep_whole(np.full(2, 3.0 * error), np.zeros(2), 0.0)
+    return control.accepts(dt, np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("power", [1, 2, 4])
+def test_a_smooth_error_is_never_accepted_above_the_tolerance(power):
+    """∝ dtᵖ: steps are refused until it is met, by attempts of at most half each, and of a tenth at least."""
+    control, dt, sizes = StepControl(1.0, 1.0, 2, np.zeros(2)), 1.0, [1.0]
+    while not attempt(control, dt, 1000.0 * dt**power):
+        dt = control.longest(np.inf)
+        sizes.append(dt)
+    assert 1000.0 * dt**power <= 1.0
+    assert all(0.1 * before <= after <= 0.5 * before for before, after in pairwise(sizes))
+    assert dt > 0.05 * 1000.0 ** (-1 / power)  # no further than a tenth of half of it
+
+
+def test_what_is_allowed_beyond_the_tolerance_is_twice_the_error_and_a_tenth_less_each_step():
+    """An error of 10 that does not fall allows 20, 18, 16.2, … until it is the tolerance again."""
+    for steps in (0, 5, 20, 40):
+        allowed = max(1.0, 20.0 * 0.9 ** (steps + 1))
+        for factor, accepted in ((0.99, True), (1.01, False)):
+            control = StepControl(1.0, 1.0, 2, np.zeros(2))
+            assert not attempt(control, 1.0, 10.0)
+            assert attempt(control, 0.5, 10.0)
+            assert all(attempt(control, 0.5, 0.0) for _ in range(steps))
+            assert attempt(control, 0.5, factor * allowed) == accepted, f"{factor} of {allowed} after {steps} steps"
 
 
 @pytest.mark.parametrize(("name", "value"), [("rtol", 0.0), ("rtol", -1e-4), ("rtol", np.nan), ("atol", 0.0)])
