@@ -81,10 +81,11 @@ def test_spectrum_of_the_exponential(dimension, beta):
             assert ratios[l] == pytest.approx(ratio, rel=2e-13)
 
 
+@pytest.mark.parametrize("cells", [16, 256])
 @pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_masses_of_the_uniform_law(dimension):
+def test_masses_of_the_uniform_law(dimension, cells):
     """P(angle ≤ θ) = ½ B(sin²θ; (d−1)/2, ½) up to the equator, by SciPy's incomplete beta function."""
-    mesh = polar(256, dimension)
+    mesh = polar(cells, dimension)
     masses = np.exp(log_masses(mesh, dimension))
     half = edges_of(mesh)[: mesh.cells // 2 + 1]
     expected = np.diff(0.5 * special.betainc((dimension - 1) / 2, 0.5, np.sin(half) ** 2))
