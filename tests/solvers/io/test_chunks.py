@@ -37,7 +37,7 @@ def test_hdf5_reads_what_was_written_bit_for_bit(tmp_path: Path, name: str) -> N
         assert file["x"][0].tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("length", [2, 3, 7, 8, 719, 720, 721, 2 * BLOCK - 1, 2 * BLOCK + 5])
+@pytest.mark.parametrize("length", [2, 3, 7, 8, 719, 720, 721, 2 * BLOCK - 1, 2 * BLOCK + 5, 1 << 21])
 @pytest.mark.parametrize("kind", ["noise", "zeros", "ones"])
 def test_checksum_is_that_of_hdf5(tmp_path: Path, length: int, kind: str) -> None:
     """Of ones every sum is a multiple of 65535, which is not the 0 of zeros."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from meanfield.cli.parser import main
+from solvers.io import heaps
 from solvers.io.arrays import read_array
 from solvers.io.heaps import HEADER, OBJECT, require_sound_heaps
 from solvers.io.repair import FileError
@@ -40,6 +41,23 @@ def test_sound_files_pass(texts, tmp_path):
     (tmp_path / "text").write_text("GCOL" * 100)
     for name in ("empty", "text"):
         require_sound_heaps(tmp_path / name)
+
+
+def test_both_ends_of_a_long_file_are_searched(texts, tmp_path, monkeypatch):
+    """What is gone on with writes its texts at the end."""
+    monkeypatch.setattr(heaps, "MAX_SEARCHED", 1 << 16)
+    data = texts.read_bytes()
+    start = data.find(b"GCOL")
+    length = HEADER.unpack_from(data, start)[2]
+    heap = data[start : start + HEADER.size] + struct.pack("<HHIQ", 1, 1, 0, 2**40) + bytes(length - 32)
+    path = tmp_path / "long"
+    for place, refused in ((0, True), (1 << 18, False), ((1 << 19) - length, True)):
+        path.write_bytes((bytes(place) + heap).ljust(1 << 19, b"\0"))
+        if refused:
+            with pytest.raises(FileError, match=f"the heap of texts at byte {place}"):
+                require_sound_heaps(path)
+        else:
+            require_sound_heaps(path)
 
 
 @pytest.mark.parametrize("wrong", [0, 2**64 - 16, 2**64 - 4096, 2**40])

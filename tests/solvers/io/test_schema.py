@@ -46,8 +46,10 @@ CHANGES = {
     ),
     "soft link": (lambda f: f.__setitem__("density", h5py.SoftLink("/cell_center")), "density is a link elsewhere"),
     "integers": (lambda f: f.create_dataset("density", (5, 32), "i4"), "density holds int32"),
+    "single precision": (lambda f: f.create_dataset("density", (5, 32), "f4"), "density holds float32"),
     "other cells": (lambda f: f.create_dataset("density", (5, 31), "f8"), "cell"),
     "flat": (lambda f: f.create_dataset("density", (5,), "f8"), r"density has shape \(5,\)"),
+    "large": (lambda f: f.create_dataset("density", (10**7, 32), "f8", chunks=(64, 32)), "than the file can hold"),
     "huge": (lambda f: f.create_dataset("density", (2**40, 32), "f8", chunks=(64, 32)), "than the file can hold"),
 }
 
@@ -60,6 +62,44 @@ def test_what_is_no_density_is_named(change: str, path: Path) -> None:
         make(file)
     with pytest.raises(FileError, match=rf"run\.h5: damaged: .*{message}"):
         read(path)
+
+
+def replace(file: h5py.File, name: str, values: np.ndarray) -> None:
+    del file[name]
+    file[name] = values
+
+
+CONTRADICTIONS = {
+    "equal times": (lambda f: f["time"].__setitem__(2, 1.0), "times do not increase"),
+    "equal times of samples": (lambda f: f["diagnostics/time"].__setitem__(2, 1.0), "times do not increase"),
+    "too few cells in rings": (lambda f: f["ring_cells"].__setitem__(0, 31), "ring_cells do not sum up to"),
+    "too many cells in rings": (lambda f: f["ring_cells"].__setitem__(0, 33), "ring_cells do not sum up to"),
+    "a ring without cells": (lambda f: replace(f, "ring_cells", np.array([32, 0])), "ring_cells do not sum up to"),
+    "another resolution": (lambda f: f.attrs.__setitem__("resolution", 31), "resolution is 31, of 32 cells in 1 rings"),
+    "a short column": (lambda f: replace(f, "diagnostics/mass", np.zeros(3)), "mass has 3 of 5 samples"),
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_datasets_that_contradict_each_other_are_named(change: str, path: Path) -> None:
+    """Without a digest, which the file of a killed run has not: it would see most of them."""
+    make, message = CONTRADICTIONS[change]
+    with h5py.File(path, "r+", locking=False) as file:
+        file.attrs["digest"] = ""
+        make(file)
+    with pytest.raises(FileError, match=rf"run\.h5: damaged: {message}"):
+        read(path)
+
+
+def test_times_end_before_the_first_that_is_missing(path: Path) -> None:
+    """What a killed writer has left behind it, in whatever order blocks came to the disk, was never committed."""
+    with h5py.File(path, "r+", locking=False) as file:
+        file.attrs["digest"] = ""
+        file["time"][2] = file["time"][4] = file["diagnostics/time"][3] = np.nan
+    run = read(path)
+    assert run.times.tolist() == [0.0, 1.0]
+    assert run.sample_times.tolist() == [0.0, 1.0, 2.0]
+    assert run.diagnostics["mass"].tolist() == [0.0, 1.0, 2.0]
 
 
 def test_rows_that_are_only_in_the_memory_of_the_writer_are_no_damage(path: Path) -> None:
@@ -96,6 +136,7 @@ def test_texts_and_diagnostics_have_a_digest(path: Path) -> None:
     for change in (
         lambda file: file["diagnostics/mass"].__setitem__(2, 2.0000001),
         lambda file: file["time"].__setitem__(1, 1.5),
+        lambda file: file["diagnostics/time"].__setitem__(1, 1.5),
         lambda file: file.attrs.__setitem__("case", "title = 'y'"),
     ):
         whole = path.read_bytes()
@@ -140,6 +181,9 @@ def test_verify_says_what_is_still_good(path: Path) -> None:
     path.write_bytes(data)
     found = verify(read(path))
     assert (found.snapshots, found.damaged) == (4, ("snapshots 2 (of 0 to 4)",))
+    with h5py.File(path, "r+", locking=False) as file:
+        file["cell_area"][3] = np.nan
+    assert verify(read(path)).damaged == ("cell_area", "snapshots 2 (of 0 to 4)")
 
 
 def test_a_flipped_superblock_is_not_mended(path: Path) -> None:
