@@ -33,7 +33,7 @@ def test_arrays_are_read(tmp_path: Path) -> None:
     [
         b"", b"\x93NUMPY", npy(VALUES)[:-8], npy(VALUES)[:60], b"[domain]\n" * 40,
         npy(VALUES).replace(b"(3, 2), }" + b" " * 12, b"(3000000000000, 2), }"),
-        npy(np.array([None])), npy(np.array(["text"])), npy(VALUES.astype(complex)),
+        npy(np.array([None])), npy(np.array(["text"])), npy(VALUES.astype(complex)), npy(VALUES > 1),
     ],
 )  # fmt: skip
 def test_what_is_no_array_is_refused(content: bytes, tmp_path: Path) -> None:

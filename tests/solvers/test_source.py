@@ -1,0 +1,30 @@
+"""The step that a source of an unknown rate allows, by power iterations on differences."""
+
+import numpy as np
+import pytest
+
+from solvers.terms.source import Source
+
+
+@pytest.mark.parametrize("largest", [-100.0, 100.0, -1e6])
+@pytest.mark.parametrize("slower", [0.0, 0.5])
+def test_the_longest_step_is_found_from_one_of_a_thousand_cells(largest, slower):
+    """1/|λ| where one cell is fast and the others are half as fast or at rest, and no shorter than 1/(1.3 |λ|)."""
+    rates = np.full(1000, slower * largest)
+    rates[500] = largest
+    step = Source(lambda t, u: rates * u).prepare(0.0, np.ones(1000))
+    if slower == 0.0:
+        assert 1 / (1.31 * abs(largest)) < step <= 1 / abs(largest)
+    else:
+        assert 1 / (1.31 * abs(largest)) < step <= 1 / (1.3 * slower * abs(largest))
+
+
+def test_fields_that_excite_each_other_are_faster_than_each():
+    """Eigenvalues ±100 of a matrix with entries 1 and 10⁴."""
+    step = Source(lambda t, u: np.stack([1e4 * u[1], u[0]])).prepare(0.0, np.ones((2, 64)))
+    assert step <= 1 / 100
+
+
+def test_a_rate_that_is_known_bounds_the_step():
+    assert Source(lambda t, u: -3 * u, fastest=3.0).prepare(0.0, np.ones(4)) == 1 / 3
+    assert Source(lambda t, u: 5.0).prepare(0.0, np.ones(4)) == np.inf
