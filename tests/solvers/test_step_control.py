@@ -190,6 +190,20 @@ def test_what_is_allowed_beyond_the_tolerance_is_twice_the_error_and_a_tenth_les
             assert attempt(control, 0.5, factor * allowed) == accepted, f"{factor} of {allowed} after {steps} steps"
 
 
+@pytest.mark.parametrize(
+    ("explicit", "net", "accepted", "longest"),
+    [(5.0, 0.0, False, 0.1), (1.0, 0.0, False, 0.45), (1.0, 0.09, False, 0.45), (1.0, 0.11, True, 3.0),
+     (0.4, 0.0, True, 1.125), (0.01, 0.0, True, 3.0)],
+)  # fmt: skip
+def test_terms_in_balance_change_less_than_half_of_the_values_in_a_step(explicit, net, accepted, longest):
+    """Values 1 that change by ``net``, where explicit terms change them by ``explicit``: balanced below a tenth."""
+    control, before = StepControl(1.0, 1.0, 2, np.zeros(2)), np.ones(2)
+    after = before - net  # not above 1, so that half of the values is 0.5
+    control.keep_whole(after, before, explicit)
+    assert control.accepts(1.0, after, before) == accepted
+    assert control.longest(np.inf) == pytest.approx(longest, rel=1e-12)
+
+
 @pytest.mark.parametrize(("name", "value"), [("rtol", 0.0), ("rtol", -1e-4), ("rtol", np.nan), ("atol", 0.0)])
 def test_a_tolerance_that_is_no_positive_number_is_refused(name, value):
     with pytest.raises(ValueError, match=rf"^{name} = .*: expected a finite number > 0$"):
