@@ -8,7 +8,7 @@ from support import exact
 from solvers.mesh.boundaries import Outflow, Wall
 from solvers.mesh.interval import from_edges, interval
 from solvers.mesh.mesh import circle, sphere
-from solvers.mesh.product import product
+from solvers.mesh.product import box, product
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
@@ -110,6 +110,27 @@ def test_cells_at_jumps_are_those_near_a_shock_and_none_of_a_smooth_field():
     near = np.zeros(64, dtype=bool)
     near[[*range(28, 36), *range(60, 64), *range(4)]] = True
     np.testing.assert_array_equal(law.at_jumps(step), near)
+
+
+def test_jumps_are_larger_than_those_of_a_smooth_field_on_few_cells_and_a_tenth_of_the_range_on_many():
+    """Neighbors on 16 cells differ by 0.2 of the range of a sine, less than 16^{−1/2}; a tenth counts on any number."""
+    few, many = circle(16), circle(10_000)
+    assert not burgers(few).terms[0].at_jumps(np.sin(angles(few))).any()
+    law, cells = burgers(many).terms[0], np.arange(10_000)
+    for steps, is_jump in ((9, True), (11, False)):  # up in so many equal steps, and slowly down
+        ramp = np.minimum(np.clip(cells - 100, 0, steps) / steps, (9_999 - cells) / 5_000)
+        assert law.at_jumps(ramp).any() == is_jump
+
+
+@pytest.mark.parametrize("speed", [2.0, -0.5])
+def test_the_longest_step_takes_a_wave_through_a_cell(speed):
+    """V/(½ Σ A a) is a width over the speed on a curve, and its half on a square in both directions."""
+    line = interval(0.0, 1.0, 10, periodic=True)
+    law = ConservationLaw(line, lambda u, x: speed * u, lambda u, x: np.full_like(u, speed))
+    assert law.prepare(0.0, np.linspace(0, 1, 10)) == pytest.approx(0.1 / abs(speed))
+    square = box((8, 8), (1.0, 1.0))
+    law = ConservationLaw(square, lambda u, x: u[:, None] * speed * np.ones(2), lambda u, x: np.full_like(u, speed))
+    assert law.prepare(0.0, np.ones(64)) == pytest.approx(0.5 * (1 / 8) / abs(speed))
 
 
 @MONOTONE

@@ -157,6 +157,16 @@ def test_an_error_that_does_not_fall_is_of_limiters_where_it_is_small_or_the_end
         assert (attempts.longest == 1.0) == is_last, (first, stable)
 
 
+def test_the_longest_step_that_errs_about_as_little_is_taken_and_tried_next():
+    """Errors 1000, 45 and 44: no better than at 0.1, which is taken, and is as long as the next step."""
+    attempts = Attempts(1.0, np.inf, 0.0)
+    for dt, error in ((1.0, 1000.0), (0.1, 45.0), (0.05, 44.0)):
+        assert not attempts.accept(dt, error, np.inf)
+    assert attempts.longest == 0.1
+    assert attempts.accept(0.1, 45.0, np.inf)
+    assert attempts.next_step == 0.1
+
+
 def test_small_moments_count_down_to_a_millionth_of_the_larger():
     ratio = error_ratio(np.array([0.0, 1e-9]), np.array([1.0, 0.0]), 1e-3, 0.0)
     assert ratio == pytest.approx(1.0)

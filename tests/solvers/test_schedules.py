@@ -214,3 +214,11 @@ def test_times_that_differ_by_more_than_rounding_are_two_times():
     assert is_reached(1.0, 1.0 - 6e-16)
     assert not is_reached(1.0, 1.0 - 1e-14)
     assert next_time([1.0 - 1e-14], 1.0) == 1.0 - 1e-14
+
+
+@pytest.mark.parametrize("span", [0.1, 0.3, 0.7])
+def test_times_do_not_decrease_where_a_part_is_below_rounding(span):
+    every, parts = Every(span, 10**16), 10**16
+    for whole in range(1, 50):
+        near = [every.due(whole * parts + k) for k in (-2, -1, 0, 1, 2)]
+        assert near == sorted(near)
