@@ -128,7 +128,7 @@ def test_the_longest_step_takes_a_wave_through_a_cell(speed):
     line = interval(0.0, 1.0, 10, periodic=True)
     law = ConservationLaw(line, lambda u, x: speed * u, lambda u, x: np.full_like(u, speed))
     assert law.prepare(0.0, np.linspace(0, 1, 10)) == pytest.approx(0.1 / abs(speed))
-    square = box((8, 8), (1.0, 1.0))
+    square = box((8, 8), (1.0, 1.0), periodic=True)
     law = ConservationLaw(square, lambda u, x: u[:, None] * speed * np.ones(2), lambda u, x: np.full_like(u, speed))
     assert law.prepare(0.0, np.ones(64)) == pytest.approx(0.5 * (1 / 8) / abs(speed))
 
