@@ -7,9 +7,9 @@ from scipy import special
 
 from solvers.mesh.interval import edges_of, polar
 from solvers.transforms.bessel import log_bessel
-from solvers.transforms.exponential import exponential_spectrum
+from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
 from solvers.transforms.gegenbauer import gegenbauer
-from solvers.transforms.polar import log_masses
+from solvers.transforms.polar import log_area, log_masses
 
 DIMENSIONS = [2, 3, 4, 5, 64, 1024, 4096]
 NODES, GAUSS = np.polynomial.legendre.leggauss(1000)
@@ -93,3 +93,16 @@ def test_masses_of_the_uniform_law(dimension, cells):
     assert masses.sum() == pytest.approx(1.0, abs=1e-14)
     assert masses == pytest.approx(masses[::-1], rel=1e-11)
     assert np.isfinite(log_masses(mesh, dimension)).all()
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 8])
+@pytest.mark.parametrize("beta", [-5.0, 0.5, 9.0, 100.0, 1000.0])
+def test_the_truncated_kernel_is_the_kernel_to_rounding(dimension, beta):
+    """e^{βz − |β|} = Σ_l c_l N_l P_l(z)/|S^{d−1}|, N_l harmonics of degree l; with a third fewer degrees it is not."""
+    theta, last = np.linspace(0.0, np.pi, 50), exponential_degree(dimension, beta)
+    l, d = np.arange(last + 1), dimension
+    harmonics = special.binom(l + d - 1, d - 1) - np.where(l > 1, special.binom(np.maximum(l + d - 3, 0), d - 1), 0.0)
+    weights = exponential_multipliers(d, beta, last + 1) * harmonics / np.exp(log_area(d))
+    found = weights / np.sqrt(harmonics) @ gegenbauer(d, theta, last)
+    assert np.abs(found - np.exp(beta * np.cos(theta) - abs(beta))).max() < 1e-13
+    assert np.abs(weights[int(0.7 * last) :]).sum() > 1e-16 * np.abs(weights).sum()
