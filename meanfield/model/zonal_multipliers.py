@@ -46,7 +46,7 @@ def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
         raise ArgumentError("window", kernel.window, f"beta times the scales of Q and K >= {min_beta:.4g}")
     if dimension > 2 and _sizes(kernel, beta)[MAX_DEGREES:].max() > _RIPPLE:
         if kernel.takes_window:
-            raise ArgumentError("window", kernel.window, "at least 0.05 on the sphere; its edge is too sharp")
+            raise ArgumentError("window", kernel.window, "at least 0.06 on the sphere; its edge is too sharp")
         raise ArgumentError("kernel", kernel.name, f"one that {MAX_DEGREES} degrees carry on the sphere")
 
 

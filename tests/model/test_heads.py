@@ -244,7 +244,7 @@ def test_a_sharp_window_is_the_dense_sum(mesh, beta, window):
 
 
 def test_windows_that_harmonics_do_not_carry_are_refused():
-    with pytest.raises(ValueError, match=r"^window = 0.03: expected at least 0.05 on the sphere"):
+    with pytest.raises(ValueError, match=r"^window = 0.03: expected at least 0.06 on the sphere"):
         Attention(SPHERE, 1.0, kernel="windowed", window=0.03)
     assert Attention(CIRCLE, 1.0, kernel="windowed", window=1e-6).output(initial_uniform(CIRCLE)).shape == (300, 2)
     with pytest.raises(ValueError, match=r"^window = 2.0: expected beta times the scales of Q and K >= -5.649"):

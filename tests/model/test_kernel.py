@@ -8,6 +8,7 @@ from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.model.attention import Attention
 from meanfield.model.errors import ArgumentError
 from meanfield.model.kernel import KERNELS, Kernel, kernel_of
+from meanfield.model.zonal_multipliers import check_zonal
 from solvers.mesh.mesh import circle, sphere
 
 HALF = Kernel("half", zonal=lambda z, beta, window: np.exp(beta * z - abs(beta)) * (1 + z) / 2)
@@ -36,6 +37,14 @@ def test_a_factor_that_no_table_knows():
     tokens = sphere(12).centers
     exponential = ParticleVelocity(3.0).output_at(tokens)
     assert np.abs(ParticleVelocity(3.0, kernel=FACTOR).output_at(tokens) - exponential).max() < 1e-13
+
+
+def test_windows_whose_edge_no_thousand_degrees_carry_are_refused():
+    """What is left out of the kernel is 4e-6 at 0.05 and 2e-7 at 0.06, of the largest multiplier."""
+    check_zonal(3, kernel_of("windowed", 0.06), 1.0)
+    check_zonal(2, kernel_of("windowed", 0.02), 1.0)  # values at the cells, exactly
+    with pytest.raises(ArgumentError, match=r"window = 0\.05: expected at least 0\.06 on the sphere"):
+        check_zonal(3, kernel_of("windowed", 0.05), 1.0)
 
 
 def test_kernels_are_chosen_by_name_and_window():

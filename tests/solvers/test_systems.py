@@ -12,6 +12,7 @@ from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.laws import Euler, ShallowWater
+from solvers.terms.weno import _weno
 
 GAS = Euler(1.4)
 RIEMANN = {"rusanov": "rusanov", "hll": GAS.hll, "hllc": GAS.hllc}
@@ -151,6 +152,19 @@ def test_weno_is_of_fifth_order(name):
         found = solve_ivp(rate, (0, 1), mean * np.sin(angle), "DOP853", rtol=1e-9, atol=1e-11).y[:, -1]
         errors.append(np.abs(found - mean * np.sin(angle - 1)).max())
     assert exact.orders(errors, sizes)[-1] > 4.7, errors
+
+
+def test_weno_adds_a_constant_to_the_value_where_one_is_added_to_the_cells():
+    cells = np.random.default_rng(0).standard_normal((5, 1000))
+    np.testing.assert_allclose(_weno(cells + 10.0), _weno(cells) + 10.0, atol=1e-12)
+    np.testing.assert_allclose(_weno(-3.0 * cells), -3.0 * _weno(cells), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("ahead", range(1, 5))
+def test_weno_takes_the_side_of_a_jump_on_which_its_cell_lies(ahead):
+    """Cells 0 before and 1 from ``ahead`` on, the middle one is number 2: parabolas across the jump do not count."""
+    cells = np.where(np.arange(5) >= ahead, 1.0, 0.0)[:, None]
+    assert abs(_weno(cells)[0] - cells[2, 0]) < 1e-10
 
 
 def test_weno_does_not_oscillate_at_a_burgers_shock():
