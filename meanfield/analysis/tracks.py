@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MAX_ANGLE = np.pi / 3  # by which a cluster moves from one sample to the next; one farther away is another
 MASS_SCALE = 1e5  # total mass in the transport plan, whose solver has errors of 1e-7: light clusters stay resolved
+COST_ATOL = 1e-10  # of reduced costs of the plan, radians²: 2e-8 for atoms 1e-4 rad apart, which are about to merge
 MASS_SUM_RTOL = 1e-9  # clusters whose masses add up to a new one within it have merged, whatever their distance
 MASS_RATIO = 1.5  # where masses change by less, nearest clusters are linked without a transport plan
 
@@ -177,5 +178,11 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     a, b = angle.shape
     sums = vstack([kron(eye_array(a), np.ones((1, b))), kron(np.ones((1, a)), eye_array(b))], format="csr")
     marginals = MASS_SCALE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
-    found = linprog(angle.ravel() ** 2, A_eq=sums[:-1], b_eq=marginals[:-1], method="highs")  # the last sum follows
+    found = linprog(
+        angle.ravel() ** 2,
+        A_eq=sums[:-1],  # the last sum follows
+        b_eq=marginals[:-1],
+        method="highs",
+        options={"dual_feasibility_tolerance": COST_ATOL},
+    )
     return np.asarray(found.x.reshape(a, b) * (masses.sum() / MASS_SCALE))

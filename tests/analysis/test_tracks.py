@@ -167,6 +167,30 @@ def test_many_clusters_that_all_move_and_merge_in_pairs():
         assert tracks.tracks[one.into].centers[0] @ one.centers[0] > 0.85  # its own neighbor: cos 0.46
 
 
+def test_light_atoms_near_heavy_ones_merge_once():
+    """Twenty atoms fall into five of 20 to 100 times their mass, one after the other, with a sample at each merger.
+
+    The distance of each from its heavy one falls as e^{−t}, to 1e-4 rad, where others are a few times as far away.
+    """
+    random, touch = np.random.default_rng(0), 1e-4
+    heavy = 2 * np.pi / 5 * np.arange(5)
+    light, owner, side = random.uniform(0.002, 0.009, 20), np.arange(20) % 5, np.where(np.arange(20) < 10, 1, -1)
+    start = random.uniform(0.05, 0.6, 20)
+    samples = []
+    for time in [0.0, *np.sort(np.log(start / touch)) + 1e-12]:
+        apart = start * np.exp(-time)
+        there = apart > touch
+        whole = 0.18 + np.bincount(owner[~there], light[~there], 5)
+        angles = (heavy[owner] + side * apart)[there]
+        samples.append([*zip(whole, on_circle(heavy), strict=True), *zip(light[there], on_circle(angles), strict=True)])
+    found = track(*sampled(samples, room=32)).tracks
+    assert len(found) == 25
+    merged = {round(float(one.masses[-1]), 12): (one.last, one.into) for one in found if one.into is not None}
+    order, heavies = np.argsort(start), {one.into for one in found} - {None}
+    assert len(heavies) == 5
+    assert [merged[round(float(light[number]), 12)][0] for number in order] == list(range(20))
+
+
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="expected"):
         track(np.zeros(2), np.zeros((3, 4)), np.zeros((3, 4, 2)))
