@@ -182,6 +182,61 @@ def test_three_unequal_clusters_on_the_sphere_merge_when_particles_do():
     np.testing.assert_allclose([merger.time for merger in mergers], expected[:2], rtol=1e-5)
 
 
+def first_contact(rate, positions, time, end):
+    """Time and positions at the first contact of two particles that follow ``rate``, LSODA at 1e-10; None without."""
+    one, other = np.triu_indices(len(positions), 1)
+
+    def place(state):
+        x = state.reshape(positions.shape)
+        return x / np.linalg.norm(x, axis=1)[:, None]
+
+    def gap(_, state):
+        x = place(state)
+        return np.linalg.norm(x[one] - x[other], axis=1).min() - MERGE_ANGLE
+
+    gap.terminal, gap.direction = True, -1
+    found = integrate.solve_ivp(
+        lambda _, state: rate(place(state)).ravel(),
+        (time, end), positions.ravel(), "LSODA", events=gap, rtol=1e-10, atol=1e-12,
+    )  # fmt: skip
+    return (float(found.t[-1]), place(found.y[:, -1])) if found.status == 1 else None
+
+
+def mergers_by_events(beta, normalization, positions, masses, end):
+    """(time, lighter mass, heavier mass) of each merger, from the velocity written out and events of SciPy."""
+    found, time = [], 0.0
+
+    def rate(x):
+        kernel = masses * np.exp(beta * (x @ x.T))
+        output = kernel @ x / (kernel.sum(axis=1)[:, None] if normalization == "softmax" else 1.0)
+        return output - (output * x).sum(axis=1)[:, None] * x
+
+    while len(masses) > 1 and (contact := first_contact(rate, positions, time, end)):
+        time, positions = contact
+        apart = np.linalg.norm(positions[:, None] - positions, axis=2) + 9 * np.tri(len(positions))
+        i, j = np.unravel_index(apart.argmin(), apart.shape)
+        found.append((time, *sorted((masses[i], masses[j]))))
+        total, masses = masses[i] * positions[i] + masses[j] * positions[j], masses.copy()
+        positions[i], masses[i] = total / np.linalg.norm(total), masses[i] + masses[j]
+        positions, masses = np.delete(positions, j, axis=0), np.delete(masses, j)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_all_mergers_of_random_atoms_are_found(seed):
+    """Each step of a run ends at the first merger: none is missed, and times agree within what TOLERANCE allows."""
+    random, normalization = np.random.default_rng(seed), ("softmax", "unnormalized")[seed // 3]
+    count, d, beta = 5, 2 + seed % 3, float(random.uniform(1, 7))
+    atoms = Atoms(on_sphere(count, d, seed), random.dirichlet(np.ones(count)))
+    found, time, end = [], 0.0, {"softmax": 300.0, "unnormalized": 30.0}[normalization]
+    expected = mergers_by_events(beta, normalization, atoms.positions, atoms.masses, end)
+    while time < end:
+        atoms, time, mergers = until_merger(law(beta, normalization), atoms, time, end)
+        found += [(merger.time, *sorted(merger.masses)) for merger in mergers]
+    assert len(expected) >= 3
+    np.testing.assert_allclose(found, expected, rtol=1e-5)  # times are right to 1e-7, about β times as sensitive
+
+
 def test_the_energy_climbs_its_staircase():
     """β = 25: 2βe^{−β}E = Σ m² within 1e-6 between mergers, by the size of e^{β(cos − 1)}; it lifts by 2 m_i m_j."""
     start = Atoms(THREE, MASSES)
