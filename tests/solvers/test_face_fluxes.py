@@ -9,10 +9,10 @@ from support import exact
 
 from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import Mesh, circle, sphere
-from solvers.mesh.product import product
+from solvers.mesh.product import box, product
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.terms.limiters import LIMITERS
+from solvers.terms.limiters import LIMITERS, gradient_weights
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
@@ -232,3 +232,13 @@ def test_a_velocity_that_reads_the_density_at_its_own_place_is_reported():
         warnings.simplefilter("error")
         Advection(mesh, mean).prepare(0.0, wave)
         Advection(mesh, lambda t, u: quarter(x)).prepare(0.0, wave)
+
+
+@pytest.mark.parametrize("mesh", [box((8, 5), (1.0, 3.0)), box((4, 5, 3), (1.0, 3.0, 0.2))], ids=["box", "body"])
+def test_gradients_by_least_squares_are_those_of_a_linear_function(mesh):
+    """Cells three and more times as wide as high; at walls by one neighbor in each direction."""
+    slope = np.array([1.0, -2.0, 0.5])[: mesh.dimension]
+    cells, neighbors, weights = gradient_weights(mesh)
+    values, found = mesh.centers @ slope, np.zeros(mesh.centers.shape)
+    np.add.at(found, cells, weights * (values[neighbors] - values[cells])[:, None])
+    np.testing.assert_allclose(found, np.tile(slope, (mesh.cells, 1)), rtol=1e-12)
