@@ -112,6 +112,15 @@ def test_steps_are_measured_on_plateaus_of_the_energy():
     assert few == [None, None]
 
 
+def test_an_energy_that_has_climbed_before_atoms_touch_is_no_plateau_before_the_merger():
+    """It has its later value, and is flattest, in the unit of time before each merger; the plateaus rise a bit."""
+    tracks, times = planted(), np.linspace(0, 9, 181)
+    early = stairs(tracks)[np.searchsorted(tracks.times, np.minimum(times + 2.0, 9.0), side="right") - 1]
+    climbed = ((times > 2.0) & (times < 4.0)) | ((times > 5.0) & (times < 7.0))
+    slowly = 1e-6 * np.cumsum(~climbed)
+    assert measured_steps(tracks, merger_tree(tracks), times, early + slowly) == pytest.approx([0.08, 0.2], rel=1e-2)
+
+
 @pytest.mark.parametrize(("factor", "stair"), [(0.85, True), (1.15, True), (0.75, False), (1.3, False)])
 def test_plateaus_within_a_fifth_of_the_sum_of_squares_are_stairs(factor, stair):
     tracks = planted()
