@@ -190,6 +190,20 @@ def test_cells_without_mass_do_not_rule_the_time_step(mesh):
     assert stable > 0.1 * mesh.width, f"{stable:.1e}"  # a cell's width over the speed 1 of the occupied ones
 
 
+@by_manifold
+@pytest.mark.parametrize("thin", [0.5, 1e-3, 1e-7])
+def test_thin_cells_rule_the_time_step(mesh, thin):
+    """From a hundred-millionth of the mean density on: a thousand times faster they bound it by as much less."""
+    slow, fast = rotation(mesh), rotation(mesh)
+    fast[: mesh.cells // 2] *= 1e3
+    density = np.where(np.arange(mesh.cells) < mesh.cells // 2, thin, 1.0)
+    steps = [
+        Advection(mesh, lambda t, u, velocity=velocity: velocity, (0.0, 0.0), nonnegative=True).prepare(0.0, density)
+        for velocity in (slow, fast)
+    ]
+    assert steps[1] < 2e-3 * steps[0]
+
+
 @pytest.mark.parametrize("mesh", [circle(64), sphere(16)], ids=lambda mesh: mesh.manifold)
 def test_the_unit_of_mass_does_not_matter(mesh):
     """Rates and time steps of a thousandth of a density, or of a thousand, are those of the density."""
