@@ -12,6 +12,7 @@ from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.drift.drift_diffusion import IntervalDriftDiffusion
 from solvers.terms.product import ProductAdvection
+from solvers.timestepping.checks import check_nonnegative
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
@@ -93,3 +94,16 @@ def test_velocities_on_a_product_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("mesh", [circle(3), sphere(5), stack(sphere(4), 3), LINE], ids=lambda mesh: mesh.manifold)
 def test_meshes_of_the_package_pass(mesh):
     Diffusion(mesh, 1.0)
+
+
+@pytest.mark.parametrize(("least", "is_refused"), [(-1e-7, False), (-1e-5, True), (-0.5, True)])
+def test_a_density_is_negative_by_rounding_of_float32_alone(least, is_refused):
+    values = UNIFORM.copy()
+    values[3] = 0.5 * least
+    term = Diffusion(MESH, 1.0, nonnegative=True)
+    if is_refused:
+        with pytest.raises(ValueError, match=r"of least value -.*: expected a density >= 0"):
+            check_nonnegative("u0", values, (term,))
+    else:
+        check_nonnegative("u0", values, (term,))
+    check_nonnegative("u0", values, (Diffusion(MESH, 1.0),))

@@ -133,6 +133,13 @@ def test_the_longest_step_takes_a_wave_through_a_cell(speed):
     assert law.prepare(0.0, np.ones(64)) == pytest.approx(0.5 * (1 / 8) / abs(speed))
 
 
+def test_steps_of_solve_are_half_of_the_stable_one_whatever_the_tolerance():
+    """Speed 1 to t = 1 over cells of 2π/64: limiters are monotone up to cfl ½, 21 steps."""
+    mesh = circle(64)
+    found = solve(burgers(mesh), np.where(angles(mesh) < 3, 1.0, 0.5), (0.0, 1.0), rtol=0.5, atol=10.0)
+    assert found.steps >= 1.0 / (0.5 * 2 * np.pi / 64)
+
+
 @MONOTONE
 def test_no_step_of_burgers_adds_to_the_variation(limiter):
     mesh = circle(200)

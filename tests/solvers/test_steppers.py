@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from solvers.mesh.mesh import Floats
+from solvers.mesh.mesh import Floats, circle
+from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.timestepping.state import State
-from solvers.timestepping.steppers import STEPPERS
+from solvers.timestepping.steppers import STEPPERS, order_of
 
 START = np.array([0.5, 0.1, 2.0])
 
@@ -42,3 +43,10 @@ def test_each_stage_is_limited(name: str) -> None:
     assert values[0] == pytest.approx(0.3)
     assert values[1] >= 0.0
     assert np.array_equal(start, START)
+
+
+@pytest.mark.parametrize(("name", "order", "split"), [("euler", 1, 1), ("ssprk2", 2, 2), ("ssprk3", 3, 2)])
+def test_splitting_limits_the_order_to_two(name: str, order: int, split: int) -> None:
+    mesh = circle(8)
+    assert order_of(Equation([lambda t, u: -u]), STEPPERS[name]) == order
+    assert order_of(Equation([lambda t, u: -u], Diffusion(mesh, 1.0)), STEPPERS[name]) == split

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import solvers.io.series
-from solvers.io import run_file
+from solvers.io import reading, run_file
 from solvers.io.checkpoint import MAGIC
 from solvers.io.layout import Measure, Points
 from solvers.io.lock import Lock
@@ -363,6 +363,21 @@ def test_a_writer_that_comes_and_goes_while_a_file_is_opened(path, monkeypatch):
     monkeypatch.setattr("solvers.io.reading.is_open_for_writing", lambda path: next(looks, is_open_for_writing(path)))
     monkeypatch.setattr("solvers.io.reading.holder", lambda path: path.write_bytes(closed) and None)
     np.testing.assert_array_equal(run.density(2), density(2))
+
+
+def test_a_file_that_nobody_writes_is_tried_five_times(path, monkeypatch):
+    """A writer may come and go within a try, hardly within five; two seconds are for a file that is being written."""
+    RunFile.create(path, MESH, COLUMNS).close()
+    tries = []
+
+    def failing(path, **options):
+        tries.append(path)
+        raise OSError("unable to open file")
+
+    monkeypatch.setattr(reading, "open_to_read", failing)
+    with pytest.raises(FileError, match="cannot read it: unable to open file"):
+        read(path)
+    assert len(tries) == 5
 
 
 def test_a_reader_that_is_held_up_is_no_writer(path):
