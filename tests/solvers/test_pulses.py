@@ -5,6 +5,8 @@ import pytest
 
 from solvers import Advection, ConservationLaw, Diffusion, Equation, Value, circle, interval, solve
 from solvers.timestepping.methods import METHODS
+from solvers.timestepping.state import State
+from solvers.timestepping.step_control import LookAhead
 
 AREA, WIDTH, PEAK, END = 6.537, 0.1, 30.0, 40.0
 CIRCLE = circle(16)
@@ -133,6 +135,17 @@ def test_short_steps_need_no_look_ahead():
     count, found = counted([turning], lambda t, u: 0 * u, method="ssp3")
     assert count <= 5 * found.steps + 10
     assert found.steps > 500
+
+
+def test_steps_grow_fourfold_at_most():
+    """From the distance of times at which a rate is evaluated, of a rate that never changes."""
+    ahead = LookAhead(Equation([lambda t, u: 0 * u]), None, 1e-4, 1e-8, 0.01)
+    state, lengths = State(0.0, np.ones(1)), []
+    for _ in range(6):
+        _, end = ahead(state, 1e3)
+        lengths.append(end - state.time)
+        state.time, state.dt = end, lengths[-1]
+    assert lengths == pytest.approx(0.01 * 4.0 ** np.arange(6))
 
 
 def test_a_smooth_change_in_time_does_not_shorten_steps():
