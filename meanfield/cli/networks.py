@@ -106,7 +106,8 @@ def train(options: argparse.Namespace) -> int:
         save(figure, target)
 
     try:
-        train_into(trained, path, options.until, options.command, print_nothing if options.quiet else print_message)
+        show = print_nothing if options.quiet else print_message
+        train_into(trained, path, options.until, options.command, show, continues=goes_on)
     except BaseException:
         try:  # a figure of the epochs so far, whose own error does not take the place of this one
             draw()

@@ -41,7 +41,7 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
     weight = arrays.pop("weight", None)
     for name, array in arrays.items():
         matrices = array[:, None] if array.ndim == 3 else array
-        if matrices.ndim != 4 or matrices.shape[2 if name == "out" else 3] != dimension:
+        if matrices.ndim != 4 or not matrices.size or matrices.shape[2 if name == "out" else 3] != dimension:
             raise _of_shape(path, name, array.shape, dimension)
         if not np.isfinite(matrices).all():
             raise ValueError(f"{path}: {name} is not finite")

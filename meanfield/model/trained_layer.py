@@ -29,6 +29,8 @@ REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of a layer; bia
 BIASES = ("query_bias", "key_bias", "value_bias", "out_bias", "inner_bias", "outer_bias", "gate_bias")
 SHIFTS = ("attention_shift", "network_shift", "final_shift")  # of layer norm
 GAINS = ("attention_gain", "network_gain", "query_gain", "key_gain", "final_gain")
+FLAGS = ("query_normalized", "key_normalized")  # present where RMS norm acts on queries, on keys
+ARRAYS = (*REQUIRED, "gate", *BIASES, *SHIFTS, *GAINS, *FLAGS)
 _CHUNK = 1 << 22  # pairs of tokens at once
 
 
@@ -86,6 +88,9 @@ class TrainedLayer:
         self._arrays = {name: array for name, array in arrays.items() if name not in left_out}
         self._final = is_last and "final_norm" not in without and any(name in arrays for name in _FINAL)
         _check_shapes(arrays)
+        pairs, frequencies = arrays["query"].shape[1] // 2, form.frequencies
+        if frequencies is not None and frequencies.shape != (pairs,):
+            raise ValueError(f"frequencies have shape {frequencies.shape}: expected ({pairs},)")
 
     def __call__(self, states: Floats) -> Floats:
         branches: dict[str, Callable[[Floats], Floats]] = {"attention": self.attention, "network": self.network}
@@ -189,7 +194,7 @@ def _check_shapes(arrays: Arrays) -> None:
     if absent:
         raise ValueError(f"{absent[0]}: absent; expected arrays {', '.join(REQUIRED)}")
     heads, size, d = arrays["query"].shape
-    groups, width = len(arrays["key"]), len(arrays["inner"])
+    groups, width = (next(iter(arrays[name].shape), 0) for name in ("key", "inner"))
     expected = {
         "key": (groups, size, d), "value": (groups, size, d), "out": (heads, d, size), "inner": (width, d),
         "outer": (d, width), "gate": (width, d), "query_bias": (heads, size), "key_bias": (groups, size),
@@ -200,7 +205,7 @@ def _check_shapes(arrays: Arrays) -> None:
     for name, shape in expected.items():
         if name in arrays and arrays[name].shape != shape:
             raise ValueError(f"{name} has shape {arrays[name].shape}: expected {shape}")
-    if heads % groups:
+    if not groups or heads % groups:
         raise ValueError(f"query has {heads} heads, key {groups}: expected a divisor")
 
 

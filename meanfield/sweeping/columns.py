@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from meanfield.sweeping.point import Result
 from meanfield.sweeping.scalars import SCALARS, scalars
-from solvers.io.schema import dataset_of, group_of, require_size
+from solvers.io.schema import dataset_of, group_of, listed_columns, require_size
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -156,7 +156,10 @@ def write_heads(file: h5py.Group, heads: Heads) -> None:
 
 def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: int) -> None:
     """Empty datasets for ``count`` rows."""
+    import h5py
+
     for group, of_rows in (("result", shapes.scalars), ("samples", shapes.tables)):
+        file[group].attrs.create("columns", list(of_rows), dtype=h5py.string_dtype())
         for name, shape in of_rows.items():
             file[group].create_dataset(
                 name, (count, *shape), "f8", fillvalue=np.nan, **_storage(count, shape, rows_at_once)
@@ -213,7 +216,12 @@ def shapes_in(file: h5py.Group) -> Shapes:
 
 
 def columns_in(group: h5py.Group) -> list[str]:
-    """Names of the datasets that are columns: no dimension scales, and not the number of samples."""
+    """Names of the datasets that are columns; others are a user's.
+
+    Earlier versions wrote no list: there they are all but dimension scales and the number of samples.
+    """
+    if "columns" in group.attrs:
+        return listed_columns(group)
     names = [name for name in group if name != "count"]
     return [name for name in names if dataset_of(group, name).attrs.get("CLASS") != b"DIMENSION_SCALE"]
 

@@ -29,7 +29,8 @@ from meanfield.sweeping.columns import columns_of
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
 from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
-from meanfield.sweeping.sources import WAITING, Merged, Source
+from meanfield.sweeping.sources import OLD_POINTS, WAITING, Merged, Source
+from solvers.io.additions import copy_additions
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
@@ -108,6 +109,9 @@ class Index:
         with replacement(self.path, overwrite=overwrite) as new, new_file_on_disk(new) as file:
             file.attrs.update(self._attributes(state))
             lay_out_index(file, Parameters.of(self.sweep), self.results)
+            if any(source.path == self.path for source in self.results.sources):
+                with _damage_refused(self.path), open_to_read(self.path) as old:
+                    copy_additions(old, file, () if "point" in old else (OLD_POINTS,))
 
     def close(self, state: str) -> None:
         """Write the index for the last time, with all that there is."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import h5py
 
 WAITING = "waiting"
+OLD_POINTS = "points"  # group of version 1, which has no dataset "point"; elsewhere it is a user's
 Rows = NDArray[np.intp]
 
 
@@ -52,7 +53,7 @@ class Source:
             return
         require_sound_heaps(path)
         with self._opened() as file:
-            self._is_old_index = "points" in file  # a group for each point
+            self._is_old_index = OLD_POINTS in file and "point" not in file  # a group for each point
             self._is_old_point = "status" in file.attrs  # one point alone
             if self._is_old_point:
                 number = int(path.stem.partition("-")[0])

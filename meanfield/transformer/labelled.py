@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from solvers.io.additions import copy_additions
 from solvers.io.opening import open_to_read
 from solvers.io.replacing import replacement
+from solvers.io.schema import DAMAGE
 from solvers.io.writing import disk_errors
 
 WRITER = "written_by"  # attribute of these files
@@ -32,10 +34,13 @@ def write_labelled(
     arrays: Mapping[str, Labelled],
     attributes: Mapping[str, Any],
     groups: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    continues: bool = False,
 ) -> None:
     """Write a new file, or replace one. Dimensions without an array of their name count from 0.
 
-    groups   arrays without dimensions, by group and name, beside them
+    groups      arrays without dimensions, by group and name, beside them
+    continues   whether the file that is replaced is an earlier state of this one: then what a user added to it stays
     Raises FileError where the file cannot be written; an old one then stays.
     """
     import h5py
@@ -50,6 +55,9 @@ def write_labelled(
         for group, content in (groups or {}).items():
             for name, values in content.items():
                 file.create_dataset(f"{group}/{name}", data=values)
+        if continues:
+            with open_to_read(Path(path)) as old:
+                copy_additions(old, file)
 
 
 def described(path: str | Path) -> str | None:
@@ -64,14 +72,19 @@ def described(path: str | Path) -> str | None:
             if WRITER not in file.attrs:
                 return None
             lines = [f"{name:12}{file.attrs[name]!s}" for name in _TEXTS[:-1] if file.attrs.get(name)]
-            arrays = [_line(name, item) for name, item in file.items() if isinstance(item, h5py.Dataset)]
+            inside = [
+                name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)
+            ]  # no links of a user
+            arrays = [_line(name, file[name]) for name in inside if isinstance(file[name], h5py.Dataset)]
             return "\n".join([*lines, "arrays", *arrays, str(file.attrs.get(_TEXTS[-1], ""))]).rstrip()
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError):  # damaged: other readers say so
+    except DAMAGE:  # other readers say so
         return None
 
 
 def _line(name: str, dataset: Any) -> str:
-    dims = [name] if dataset.is_scale else [axis[0].name.lstrip("/") for axis in dataset.dims]
+    """Name, dimensions and description of an array; a user's may have dimensions without names."""
+    names = [axis[0].name if len(axis) else None for axis in dataset.dims]
+    dims = [name] if dataset.is_scale else [str(found or "?").lstrip("/") for found in names]
     return f"  {name} ({', '.join(dims)})  {dataset.attrs.get('long_name', '')}".rstrip()
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import h5py
 
 CONTENTS = "contents"
+NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")  # attributes
 EARLIER_TEXTS = frozenset({
     "manifold", "title", "case", "versions", "git_commit", "command", "start", "components", "segments", "fields",
     "device", "precision", "layers_of", "model_type", "model_layers", "model_heads", "model_width", "text", "drop",

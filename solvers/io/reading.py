@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .lock import MIN_WAIT, Lock, holder
 from .opening import open_to_read
-from .own import CONTENTS, EARLIER_TEXTS, all_attributes, own_attributes, own_datasets, readable_attributes
+from .own import CONTENTS, EARLIER_TEXTS, NETCDF, all_attributes, own_attributes, own_datasets, readable_attributes
 from .repair import FileError, is_open_for_writing, reason, repair
 from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, is_text, require_size
 from .verifying import digest
@@ -230,10 +230,7 @@ def _described(name: str, dataset: h5py.Dataset) -> Described:
         raise ValueError(f"{name} has no units")
     if not all(dims) or len(set(dims)) < len(dims):
         raise ValueError(f"{name} has dimensions without names of their own")
-    return Described(dims, {key: value for key, value in attributes.items() if key not in _NETCDF})
-
-
-_NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")
+    return Described(dims, {key: value for key, value in attributes.items() if key not in NETCDF})
 
 
 def read(path: str | Path | Run) -> Run:

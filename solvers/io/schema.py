@@ -135,7 +135,12 @@ def is_text(value: Any) -> bool:
 
 def columns_of(file: h5py.File) -> list[str]:
     """Names of the diagnostics, in their order."""
-    names = file["diagnostics"].attrs["columns"]
+    return listed_columns(file["diagnostics"])
+
+
+def listed_columns(group: h5py.Group) -> list[str]:
+    """Names of the columns that a group lists."""
+    names = group.attrs["columns"]
     return [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]
 
 

@@ -77,12 +77,13 @@ def as_version_1(new: Path, old: Path, identity: str, left_out: int, beside: int
 
 
 def contents(path: Path) -> dict[str, Any]:
-    """Every dataset of an index but the wall times, as bytes or texts."""
+    """Every dataset in an index but the wall times, as bytes or texts."""
     found: dict[str, Any] = {}
 
     def visit(name: str, node: Any) -> None:
-        if isinstance(node, h5py.Dataset) and name != "wall_time":
-            found[name] = node[:].tolist() if node.dtype == object else (node.shape, node[:].tobytes())
+        if isinstance(node, h5py.Dataset) and name != "wall_time" and not node.external:
+            values = np.asarray(node[()])
+            found[name] = values.tolist() if node.dtype == object else (node.shape, values.tobytes())
 
     with h5py.File(path) as file:
         file.visititems(visit)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.model.trained_layer import REQUIRED, LayerForm, TrainedLayer
+from meanfield.model.trained_layer import ARRAYS, REQUIRED, LayerForm, TrainedLayer
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE, dataset_of, group_of, require_size
@@ -39,10 +39,11 @@ class TrainedLayers:
             raise ValueError(f"domain.file = {path}: no such file")
         try:
             with open_to_read(path) as file:
-                self._stored = _arrays_of(file, Path(path).stat().st_size)
-                self.form = _form_of(file, beta, causal)
+                size = Path(path).stat().st_size
+                self._stored = _arrays_of(file, size)
+                self.form = _form_of(file, size, beta, causal)
                 start_lacks = not file.attrs["start_has_positions"]
-                learned = file.attrs["positions"] == "learned"
+                learned = str(file.attrs["positions"]) == "learned"
         except (*DAMAGE, FileError) as error:
             raise ValueError(f"domain.file = {path}: cannot be read as layers of a Transformer: {error}") from None
         absent = [name for name in REQUIRED if name not in self._stored]
@@ -59,7 +60,7 @@ class TrainedLayers:
 
     @property
     def dimension(self) -> int:
-        return int(self._stored["query"].shape[3])
+        return int(self._stored["query"].shape[-1])
 
     def layer(self, index: int) -> TrainedLayer:
         """Layer ``index`` of a run, from 0 on."""
@@ -75,17 +76,26 @@ class TrainedLayers:
 
 
 def _arrays_of(file: Any, size: int) -> dict[str, Any]:
-    """Return the arrays of the layers. Raises ValueError for those outside the file, or larger than it can hold."""
+    """Return the arrays of the layers; others in the group are a user's. Raises as ``_numbers``."""
     group = group_of(file, LAYERS)
-    arrays = {name: dataset_of(group, name) for name in group}
-    for array in arrays.values():
-        require_size(array, size)
-    return {name: np.asarray(array[()]) for name, array in arrays.items()}
+    return {name: _numbers(group, name, size) for name in ARRAYS if name in group}
 
 
-def _form_of(file: Any, beta: float, causal: bool) -> LayerForm:
+def _numbers(group: Any, name: str, size: int) -> Any:
+    """Return a dataset. Raises ValueError for one outside the file or larger than it can hold, or of no numbers."""
+    dataset = dataset_of(group, name)
+    require_size(dataset, size)
+    if dataset.dtype.kind not in "fiu" or not dataset.shape or not dataset.shape[0]:
+        raise ValueError(f"{name} has shape {dataset.shape} of {dataset.dtype}, expected real numbers in rows")
+    return np.asarray(dataset[()])
+
+
+def _form_of(file: Any, size: int, beta: float, causal: bool) -> LayerForm:
     form: dict[str, Any] = {name: file.attrs[name] for name in _FORM}
-    frequencies = np.asarray(dataset_of(file, FREQUENCIES)[()]) if FREQUENCIES in file else None
+    for name in ("epsilon", "rotary_scale"):
+        if not isinstance(form[name], int | float | np.integer):
+            raise ValueError(f"attribute {name} is {form[name]!r:.40}, no number")
+    frequencies = _numbers(file, FREQUENCIES, size) if FREQUENCIES in file else None
     return LayerForm(beta=beta, causal=causal, frequencies=frequencies, **form)
 
 

@@ -28,12 +28,15 @@ def prepared(source: str, overrides: list[str]) -> Fit:
     return fit
 
 
-def train_into(fit: Fit, path: str, until: int | None, command: str, show: Printer) -> Fit:
-    """Train, writing the file after each epoch. Raises NonFinite at an explosion, which the file has by then."""
-    write_training(path, fit, command)
+def train_into(fit: Fit, path: str, until: int | None, command: str, show: Printer, *, continues: bool = False) -> Fit:
+    """Train, writing the file after each epoch. Raises NonFinite at an explosion, which the file has by then.
+
+    ``continues``: whether ``fit`` is what the file held.
+    """
+    write_training(path, fit, command, continues=continues)
 
     def after_epoch(fit: Fit) -> None:
-        write_training(path, fit, command)
+        write_training(path, fit, command, continues=True)
         history, last = fit.history, fit.case.training.epochs
         if not fit.stopped:
             show(

@@ -34,8 +34,11 @@ SETS = {  # of the history: dimensions, long name, unit
 }
 
 
-def write_training(path: str | Path, fit: Fit, command: str = "") -> None:
-    """Write a new file, or replace one, with the history and a checkpoint. Raises FileError where it cannot."""
+def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: bool = False) -> None:
+    """Write a new file, or replace one, with the history and a checkpoint. Raises FileError where it cannot.
+
+    ``continues``: whether the file has an earlier state of the same training: then what a user added to it stays.
+    """
     arrays = {"part": Labelled(("part",), list(parts_of(fit.network)))}
     for name, (dims, long_name, unit) in SETS.items():
         arrays[name] = Labelled(dims, _padded(name, fit), long_name, unit)
@@ -50,7 +53,7 @@ def write_training(path: str | Path, fit: Fit, command: str = "") -> None:
     datasets = {name: array.values for name, array in arrays.items() if name in SETS}
     datasets |= {f"{group}/{name}": values for group, content in groups.items() for name, values in content.items()}
     attributes[DIGEST] = _digest(attributes, datasets)
-    write_labelled(path, arrays, attributes, groups)
+    write_labelled(path, arrays, attributes, groups, continues=continues)
 
 
 def read_training(path: str | Path) -> Fit:

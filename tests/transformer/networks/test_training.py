@@ -111,7 +111,7 @@ def test_the_command_writes_what_xarray_opens_and_goes_on(tmp_path, capsys):
 
 
 def test_a_figure_that_fails_does_not_hide_why_training_ended(tmp_path, monkeypatch, capsys):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     def full(*_):
@@ -276,3 +276,25 @@ def test_weights_of_others_and_changed_ones_are_refused(change, message, tmp_pat
         change(file)
     with pytest.raises(FileError, match=message):
         read_training(path)
+
+
+def test_what_a_user_adds_stays_when_training_continues(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_training("a.h5", fitted(until=2))
+    with h5py.File("a.h5", "r+") as file:
+        file.attrs["note"], file["loss"].attrs["note"], file["weights"].attrs["note"] = "mine", 3, "mine"
+        file["mine/deep"], file["weights/mine"] = np.ones(3), "words"
+        file["plain"] = np.ones((2, 2))
+        file["link"] = h5py.SoftLink("/nowhere")
+    assert main(["info", "a.h5"]) == 0
+    assert "plain (?, ?)" in capsys.readouterr().out
+    assert main(["transformer", "train", "a.h5", "--quiet"]) == 0
+    assert read_training("a.h5").epochs == 3
+    with h5py.File("a.h5") as file:
+        assert (file.attrs["note"], file["loss"].attrs["note"], file["weights"].attrs["note"]) == ("mine", 3, "mine")
+        assert file["mine/deep"][()].tolist() == [1.0, 1.0, 1.0]
+        assert file["weights/mine"][()] == b"words"
+        assert file.get("link", getlink=True).path == "/nowhere"
+    write_training("a.h5", fitted(until=0))  # another training, which replaces the file
+    with h5py.File("a.h5") as file:
+        assert "note" not in file.attrs
