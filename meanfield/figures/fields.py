@@ -97,10 +97,12 @@ def _draw_lines(part: Any, run: Run, name: str, shown: Any, places: Floats, labe
 def _draw_maps(part: Any, run: Run, name: str, shown: Any, places: Floats, labels: list[str]) -> None:
     layer = middle_layer(run.cell_centers)
     values = [run.field(name, int(k))[layer] for k in shown]
-    low, high = min(v.min() for v in values), max(v.max() for v in values)
+    finite = np.concatenate([value[np.isfinite(value)] for value in values])
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
     axes = part.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for ax, k, value in zip(axes, shown, values, strict=True):
-        image = ax.tripcolor(*places[layer].T, value, shading="gouraud", vmin=low, vmax=high)
+        image = ax.tripcolor(*places[layer].T, np.zeros(len(value)), shading="gouraud", vmin=low, vmax=high)
+        image.set_array(np.ma.masked_invalid(value))  # a solution that has blown up is drawn where it is finite
         ax.set(title=f"{name}, t = {run.times[k]:.4g}", xlabel=labels[0])
     axes[0].set_ylabel(labels[1])
     part.colorbar(image, ax=axes)

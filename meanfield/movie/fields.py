@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class FieldFrames:
     """The fields of a file of `solvers.record` on an empty ``figure``; ``show`` draws snapshot k.
 
-    Raises FileError where the file holds no snapshot.
+    Raises FileError where the file holds no snapshot, or a field without a finite value.
     """
 
     def __init__(self, run: Run, figure: Figure) -> None:
@@ -46,11 +46,17 @@ class FieldFrames:
 
 
 def _range(run: Run, name: str) -> tuple[float, float]:
-    """The least and the largest value in any snapshot, apart at least by rounding."""
+    """Return the least and the largest finite value in any snapshot, apart at least by rounding.
+
+    Raises FileError where no value is finite.
+    """
     low, high = np.inf, -np.inf
     for k in range(run.snapshots):
         values = run.field(name, k)
-        low, high = min(low, float(values.min())), max(high, float(values.max()))
+        finite = values[np.isfinite(values)]
+        low, high = min(low, float(finite.min(initial=low))), max(high, float(finite.max(initial=high)))
+    if low > high:
+        raise FileError(f"{run.path}: no value of {name} is finite, so there is nothing to draw")
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
@@ -63,8 +69,8 @@ def _line(ax: Any, run: Run, name: str, places: Floats, limits: tuple[float, flo
 
 def _map(ax: Any, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Any:
     layer = middle_layer(run.cell_centers)
-    first = run.field(name, 0)[layer]
-    image = ax.tripcolor(*places[layer].T, first, shading="gouraud", cmap=shades(), vmin=limits[0], vmax=limits[1])
+    shown = {"shading": "gouraud", "cmap": shades(), "vmin": limits[0], "vmax": limits[1]}
+    image = ax.tripcolor(*places[layer].T, np.zeros(np.count_nonzero(layer)), **shown)
     ax.figure.colorbar(image, ax=ax)
     ax.set_title(name)
-    return lambda values: image.set_array(values[layer])
+    return lambda values: image.set_array(np.ma.masked_invalid(values[layer]))

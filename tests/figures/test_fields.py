@@ -12,6 +12,7 @@ from PIL import Image
 
 import meanfield as mf
 from meanfield.analysis.info import describe, format_text
+from meanfield.cli.parser import main
 from meanfield.export.formats import export
 from meanfield.figures.fields import chart
 from meanfield.figures.figure import plot
@@ -103,3 +104,36 @@ def test_what_needs_no_export_says_so(tmp_path):
     path = written(tmp_path / "run.h5", SPACES["box"], ("u",))
     with pytest.raises(FileError, match="it is netCDF-4 itself"):
         export(path, "netcdf")
+
+
+def blown_up(path, mesh, part):
+    """A recorded solution of which this part of the cells is NaN."""
+    values = np.where(np.arange(mesh.cells) < part * mesh.cells, np.nan, np.arange(mesh.cells, dtype=float))
+    with record(path, mesh, every=1.0) as recorder:
+        for time in (0.0, 1.0):
+            recorder.begin(State(time, values))
+    return path
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("space", ["circle", "box"])
+@pytest.mark.parametrize(
+    ("command", "status"), [("info", 0), ("info --verify", 0), ("plot -o a.png", 0), ("view", 2), ("movie --quiet", 2)]
+)
+def test_a_solution_of_nan_is_described_or_refused_in_a_line(space, command, status, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blown_up(tmp_path / "a.h5", SPACES[space], 1.0)
+    name, *options = command.split()
+    assert main([name, "a.h5", *options]) == status
+    if status:
+        message = "meanfield: a.h5: no value of u is finite, so there is nothing to draw\n"
+        assert capsys.readouterr().err == message
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("space", ["circle", "box"])
+def test_a_solution_that_is_partly_nan_is_drawn_where_it_is_finite(space, tmp_path):
+    path = blown_up(tmp_path / "a.h5", SPACES[space], 0.4)
+    for draw, name in ((plot, "a.png"), (view, "a.html"), (movie, "a.gif")):
+        draw(path, tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
