@@ -1,5 +1,8 @@
 """Damaged files of every kind through every command that reads them: bit flips, truncation, changes of structure.
 
+Checkpoints are changed under a right hash, too. What a user adds to a sound file is no damage: commands end as without
+the addition, and it stays.
+
 A command may refuse a file in one line, or not notice; it leaves no traceback and no file, changes none, and gives
 nothing of another file: where a file's structure is changed, what is printed and written is the same with other values
 in the files that it is linked to. The figure of merit is the number of file × command pairs in which something else
@@ -21,115 +24,19 @@ from unittest import mock
 import h5py
 import numpy as np
 
-from meanfield.case.load import parse
-from meanfield.sweeping.case import load_sweep
-from meanfield.sweeping.driver import sweep, work_of
-from meanfield.sweeping.index import open_index
+from solvers.io.checkpoint import LOCATION
 from solvers.io.run_file import FileError, read
 from tests.support import sweeping
-from tests.support.status import run
 
+from .additions import add_by_user, names_in
+from .checkpoints import change_checkpoint
 from .commands import contents, outcome_of
+from .files import BESIDE, COMMANDS, POINT, make_files
 
 MAX_SECONDS = 300  # of a command, all of which take less than one on these files
 SECRETS = tuple(word * 200 for word in (b"the bytes of somebody else's file ", b"others that nobody else is to get "))
 FACTORS = (1.25, 1.5)  # of the values in the file that a damaged one is linked to
-POINT = "sharded.points"  # a file in this folder
-CELLS = """
-title = "damaged"
-[domain]
-manifold = "circle"
-resolution = 32
-[attention]
-beta = 2.0
-[initial]
-kind = "perturbed"
-amplitude = 0.1
-[time]
-end = 0.2
-[output]
-snapshots = 4
-samples = 8
-"""
-PARTICLES = CELLS.replace('"circle"\nresolution = 32', '"particles"\ndimension = 3\ncount = 8').replace(
-    'kind = "perturbed"\namplitude = 0.1', 'kind = "uniform"'
-)
-SWEEP = """
-title = "s"
-[case.domain]
-manifold = "circle"
-resolution = 16
-[case.attention]
-beta = 1.0
-[case.initial]
-kind = "uniform"
-[case.time]
-end = 0.01
-[case.reaction]  # of nothing: cases with one are solved one by one
-kind = "linear"
-rate = 0.0
-[keys]
-"attention.beta" = [1.0, 2.0, 3.0]
-"""
-COSTLY, COSTLY_PART = ("plot", "compare"), 0.2  # commands that take most of the time, and how often they are run
-INDEX = ("info {0}", "info {0} --json", "info {0} --verify", "plot {0} -o figure.png", "view {0} -o page.html",
-         "sweep sweep.toml -o {0} --quiet")  # fmt: skip
-CELLS_READ = ("info {0}", "info {0} --json", "info {0} --verify", "export {0} --to csv", "export {0} --to netcdf",
-              "export {0} --to vtkhdf", "mergers {0}", "compare {0} sound.h5", "plot {0} -o figure.png",
-              "view {0} -o page.html")  # fmt: skip
-PARTICLES_READ = ("info {0}", "info {0} --verify", "export {0} --to csv", "mergers {0}", "compare {0}",
-                  "plot {0} -o figure.png", "view {0} -o page.html")  # fmt: skip
-GO_ON = "resume {0} --until 0.3 --quiet"
-COMMANDS: dict[str, tuple[str, ...]] = {  # of each kind of file; {0} is the damaged one
-    "cells.h5": (*CELLS_READ, GO_ON),
-    "particles.h5": (*PARTICLES_READ, GO_ON),
-    "killed_cells.h5": (*CELLS_READ, GO_ON),  # their writers have left no digest
-    "killed_particles.h5": (*PARTICLES_READ, GO_ON),
-    "index.h5": INDEX,
-    "stopped.h5": INDEX,  # one point waits
-    "version_1.h5": INDEX,  # with groups for points, one beside it
-    POINT: ("info sharded.h5", "info sharded.h5 --verify", "sweep sweep.toml -o sharded.h5 --quiet"),
-    "case.toml": ("check {0}", "stability {0}"),
-    "sweep.toml": ("sweep {0} --dask 127.0.0.1:1", "info {0}"),
-    "tokens.npy": ("check uses_tokens.toml", "stability uses_tokens.toml"),
-    "matrices.npz": ("check uses_matrices.toml",),
-}  # fmt: skip
-
-
-def make_files(folder: Path) -> None:
-    """One sound file of each kind."""
-    run(parse(CELLS), folder / "cells.h5", quiet=True)
-    shutil.copy(folder / "cells.h5", folder / "sound.h5")
-    run(parse(PARTICLES), folder / "particles.h5", quiet=True)
-    for name in ("cells.h5", "particles.h5"):
-        shutil.copy(folder / name, folder / f"killed_{name}")
-        with h5py.File(folder / f"killed_{name}", "r+", locking=False) as file:
-            for attribute, value in (("digest", b""), ("stop_reason", b"running")):
-                file.attrs.modify(attribute, np.bytes_(value))
-    (folder / "case.toml").write_text(CELLS)
-    make_indexes(folder)
-    np.save(folder / "tokens.npy", np.random.default_rng(0).standard_normal((8, 2)))
-    np.savez(folder / "matrices.npz", value=np.eye(2)[None])
-    tokens = CELLS.replace('kind = "perturbed"\namplitude = 0.1', 'kind = "tokens"\nfile = "tokens.npy"')
-    (folder / "uses_tokens.toml").write_text(tokens)
-    (folder / "uses_matrices.toml").write_text(CELLS.replace("beta = 2.0", 'beta = 2.0\nfile = "matrices.npz"'))
-
-
-def make_indexes(folder: Path) -> None:
-    """Indexes of a sweep: whole, stopped, of version 1, and in shards."""
-    file = folder / "sweep.toml"
-    file.write_text(SWEEP)
-    sweep(file, folder / "index.h5", jobs=1, quiet=True)
-    index = open_index(folder / "stopped.h5", load_sweep(file), "", overwrite=False, retry=False)
-    index.start()
-    solved = sweeping.in_this_process(1)(work_of(index))
-    for _ in range(2):
-        index.put(next(solved))
-    solved.close()
-    index.close("interrupted")
-    sweeping.as_version_1(folder / "index.h5", folder / "version_1.h5", index.sweep.identity, left_out=1, beside=2)
-    for part in (1, 2):
-        sweep(file, folder / "sharded.h5", jobs=1, quiet=True, part=(part, 3))
+COSTLY, COSTLY_PART = ("plot", "compare", "movie", "transformer"), 0.2  # commands that take most time, and how often
 
 
 def scaled(path: Path, factor: float) -> bytes:
@@ -224,15 +131,29 @@ def _virtual(name: str, shape: tuple[int, ...]) -> h5py.VirtualLayout:
     return layout
 
 
-DAMAGES = {"flip": flip_bits, "truncate": truncate, "block": overwrite_block, "structure": change_structure}
+DAMAGES = {
+    "flip": flip_bits, "truncate": truncate, "block": overwrite_block, "structure": change_structure,
+    "checkpoint": change_checkpoint, "addition": add_by_user,
+}  # fmt: skip
+HAVE_CHECKPOINTS = ("cells.h5", "particles.h5", "killed_cells.h5", "killed_particles.h5", BESIDE)
 
 
-def damaged(folder: Path, work: Path, count: int, seed: int) -> Iterator[tuple[str, Path, str]]:
-    """So many triples (kind of damage, the file, command), each file made anew in ``work`` from ``folder``."""
+def may_have(name: str, kind: str) -> bool:
+    """Whether files of this name can have a kind of damage."""
+    is_hdf5 = name.endswith(".h5")
+    among = {"structure": is_hdf5 or name == POINT, "addition": is_hdf5, "checkpoint": name in HAVE_CHECKPOINTS}
+    return among.get(kind, True)
+
+
+def damaged(folder: Path, work: Path, count: int, seed: int, each: int = 99) -> Iterator[tuple[str, Path, str]]:
+    """So many triples (kind of damage, the file, command), each file made anew in ``work`` from ``folder``.
+
+    each   commands of a file at most
+    """
     chance, pairs = random.Random(seed), 0
     while pairs < count:
         name, kind = chance.choice(sorted(COMMANDS)), chance.choice(sorted(DAMAGES))
-        if kind == "structure" and not name.endswith((".h5", POINT)):
+        if not may_have(name, kind):
             continue
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(folder, work)
@@ -240,7 +161,8 @@ def damaged(folder: Path, work: Path, count: int, seed: int) -> Iterator[tuple[s
         if kind == "structure":
             _put_others(work, path, 0)
         DAMAGES[kind](path, chance)
-        for command in COMMANDS[name]:
+        commands = COMMANDS[name]
+        for command in commands if len(commands) <= each else chance.sample(commands, each):
             if pairs < count and (not command.startswith(COSTLY) or chance.random() < COSTLY_PART):
                 pairs += 1
                 yield kind, path, command
@@ -253,18 +175,23 @@ def _put_others(work: Path, path: Path, number: int) -> None:
     (path.parent / "secret").write_bytes(SECRETS[number])
 
 
-def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
+def failures(folder: Path, count: int, seed: int = 0, each: int = 99) -> Counter[str]:
     """Run so many pairs; returns what went wrong, by how often. ``folder`` is empty, and the working folder."""
     (folder / "sound").mkdir()
     make_files(folder / "sound")
     found: Counter[str] = Counter()
-    with mock.patch("meanfield.sweeping.driver.with_processes", sweeping.in_this_process):  # workers take seconds
-        _try_all(folder, count, seed, found)
+    at_once = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # no long waits for a scheduler that is absent
+    with (
+        mock.patch("meanfield.sweeping.driver.with_processes", sweeping.in_this_process),  # workers take seconds
+        mock.patch.dict("os.environ", at_once),
+        mock.patch("meanfield.runtime.progress.LOG_EVERY", MAX_SECONDS),  # what is printed depends on the file alone
+    ):
+        _try_all(folder, count, seed, each, found)
     return found
 
 
-def _try_all(folder: Path, count: int, seed: int, found: Counter[str]) -> None:
-    for kind, path, command in damaged(folder / "sound", folder / "work", count, seed):
+def _try_all(folder: Path, count: int, seed: int, each: int, found: Counter[str]) -> None:
+    for kind, path, command in damaged(folder / "sound", folder / "work", count, seed, each):
         faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)  # in HDF5 no signal is seen; the files stay
         typed = command.format(path.name)
         if wrong := _wrong(folder / "work", path, typed, kind):
@@ -281,8 +208,22 @@ def _wrong(work: Path, path: Path, command: str, kind: str) -> str | None:
         _, again = _outcome(work, path, command, contents(work))
         if again != seen:
             wrong = "what is printed or written depends on another file"
+    elif wrong is None and kind == "addition":
+        wrong = _not_left_alone(work, path, command, before, seen)
     _restore(work, before)
     return wrong
+
+
+def _not_left_alone(work: Path, path: Path, command: str, before: dict[str, bytes], seen: list[object]) -> str | None:
+    """What a command has done with an addition: lost it, or ended otherwise than without it."""
+    name, sound = str(path.relative_to(work)), work.parent / "sound"
+    added = names_in(before[name]) - names_in((sound / name).read_bytes())
+    lost = added - names_in(path.read_bytes())
+    _restore(work, contents(sound))
+    _, without = _outcome(work, path, command, contents(work))
+    if str(seen[0]).partition("\n")[0] != str(without[0]).partition("\n")[0]:
+        return f"ends otherwise because of {sorted(added)}: {str(seen[0])[:200]!r}"
+    return f"{sorted(lost)} are lost" if lost else None
 
 
 def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> tuple[str | None, list[object]]:
@@ -297,15 +238,21 @@ def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> 
         own = {name for name in before if name == index.name or name.split("/")[0] == f"{index.stem}.points"}
         if after.get(index.name) != before.get(index.name):
             seen.append(sweeping.contents(index))
-    elif command.startswith("resume"):
-        own = {path.name}
-        if after.get(path.name) != before.get(path.name):
-            seen.append(_written(path))
+    elif command.startswith(("resume", "run", "transformer")) and (name := _continued(command)) in before:
+        own = {name, f"{name}.checkpoint-0", f"{name}.checkpoint-1"}
+        if after.get(name) != before.get(name):
+            seen.append(_written(work / name))
     else:
         own = set()
     if any(after.get(name) != data for name, data in before.items() if name not in own):
         wrong = "a file was changed"
     return wrong, seen
+
+
+def _continued(command: str) -> str:
+    """The name of the file that a command writes."""
+    words = command.split()
+    return words[words.index("-o") + 1] if "-o" in words else words[2 if words[0] == "transformer" else 1]
 
 
 def _plain(data: bytes) -> object:
@@ -315,7 +262,8 @@ def _plain(data: bytes) -> object:
     found: dict[str, object] = {}
 
     def visit(name: str, node: object) -> None:
-        found[name] = (node.dtype, node[()].tolist()) if isinstance(node, h5py.Dataset) else None
+        timed = name == LOCATION  # a checkpoint has the wall time
+        found[name] = (node.dtype, node[()].tolist()) if isinstance(node, h5py.Dataset) and not timed else None
 
     with h5py.File(io.BytesIO(data)) as file:
         file.visititems(visit)
