@@ -36,6 +36,8 @@ MAGIC = b"MFCHECK1"
 LOCATION = "checkpoint/bytes"  # of the last one in a file
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
+ROWS = ("snapshots", "samples")  # scalars: rows of the file that belong to the state, by default 0
+
 Scalar = int | float | str
 Contents = tuple[dict[str, NDArray[Any]], dict[str, Scalar]]
 
@@ -158,9 +160,9 @@ class Checkpoints:
         if number < 0:
             return False
         later, scalars = self.writers[number + 1 :], found.contents[1]
-        rows = [scalars.get(name, 0) for name in ("snapshots", "samples")]
+        rows = [int(scalars.get(name, 0)) for name in ROWS]
         limits = (later[0].snapshots, later[0].samples) if later else (math.inf, math.inf)
-        return all(isinstance(row, int) and row <= limit for row, limit in zip(rows, limits, strict=True))
+        return all(row <= limit for row, limit in zip(rows, limits, strict=True))
 
     def _order(self, found: Checkpoint) -> tuple[int, int]:
         """Return a number that grows from one checkpoint to the next; of other writers' the first part is -1."""
@@ -257,6 +259,7 @@ def _unpacked(data: bytes, path: Path) -> Checkpoint | None:
             facts = json.loads(str(archive[SCALARS]))
         scalars, sequence, writer = facts["scalars"], facts["sequence"], facts.get("writer", "")
         known = all(type(value) in (int, float, str) for value in scalars.values())
+        known = known and all(type(scalars.get(name, 0)) is int for name in ROWS)
         if not known or type(sequence) is not int or type(writer) is not str:
             raise ValueError("scalars of another type")
         for name, array in arrays.items():
