@@ -1,6 +1,7 @@
 """The schema and the checksums of a run file: what is damaged is named, what is sound is read, nobody's bytes leak."""
 
 import random
+import zlib
 from pathlib import Path
 
 import h5py
@@ -211,4 +212,25 @@ def test_times_beyond_what_the_bytes_can_hold_are_refused_unread(path: Path) -> 
             file[name][: 10**6] = np.arange(10**6)
     assert path.stat().st_size < 4e6
     with pytest.raises(FileError, match=r"claims .* values, more than the file can hold"):
+        read(path)
+
+
+def test_times_compressed_twice_are_refused_unread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred kilobytes hold 2·10⁸ zeros, 1.6 GB, where deflate acts on what deflate has made."""
+    rows = 10**6
+    chunk = zlib.compress(zlib.compress(bytes(8 * rows), 9), 9)
+    with h5py.File(path, "r+") as file:
+        for name in ("time", "diagnostics/time"):
+            del file[name]
+            storage = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            storage.set_chunk((rows,))
+            storage.set_deflate(9)
+            storage.set_deflate(9)
+            space = h5py.h5s.create_simple((200 * rows,))
+            dataset = h5py.h5d.create(file.id, name.encode(), h5py.h5t.NATIVE_DOUBLE, space, storage)
+            for k in range(200):
+                dataset.write_direct_chunk((k * rows,), chunk)
+    assert path.stat().st_size < 2e5
+    monkeypatch.setattr("solvers.io.reading.read_times", lambda dataset: pytest.fail("times were read"))
+    with pytest.raises(FileError, match=r"claims \(200000000,\) values, more than the file can hold"):
         read(path)
