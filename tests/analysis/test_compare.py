@@ -124,6 +124,15 @@ def test_times_that_both_have(tmp_path):
     assert found.notes == ("A has 7 snapshots, B 5: compared at the 3 times that both have",)
 
 
+def test_times_are_equal_to_nine_digits(tmp_path):
+    """Rounding of a unit of time makes no other time; a millionth later is one that the other run lacks."""
+    a = turning(tmp_path / "a.h5", 1.0, np.array([0.0, 1.0, 2.0, 3.0]))
+    b = turning(tmp_path / "b.h5", 0.5, np.array([0.0, 1.0 + 1e-6, 2.0 * (1 + 1e-11), 3.0 * (1 - 1e-11)]))
+    found = compare(a, b)
+    np.testing.assert_array_equal(found.times, [0.0, 2.0, 3.0])
+    assert found.pairs == [(0, 0), (2, 2), (3, 3)]
+
+
 def test_times_that_only_one_has(tmp_path):
     a = turning(tmp_path / "a.h5", 1.0, [0.0, 0.25, 0.5, 3.0])
     b = turning(tmp_path / "b.h5", 0.0, [0.1, 0.2, 0.6])
