@@ -33,8 +33,12 @@ FOLLOWED = {
     "stack": lambda a, b: np.stack([a, b]).transpose(2, 0, 1),
     "like": lambda a, b: np.ones_like(a) + np.zeros_like(b),
     "index": lambda a, b: a[::2, 1:] + b[:3, None, 0] * a[0, 1:],
-    "transforms": lambda a, b: gpu.irfft(gpu.rfft(a) * np.conj(gpu.rfft(b)), 8),
+    "transforms": lambda a, b: _correlation(backends.backend_for(a), a, b),
 }
+
+
+def _correlation(backend, a, b):
+    return backend.irfft(backend.rfft(a) * np.conj(backend.rfft(b)), 8)
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
