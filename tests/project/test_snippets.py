@@ -65,7 +65,7 @@ def coarse(text: str) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the commands run: with the sweep file that docs/sweeps.md shows, and coarse shipped sweeps."""
     texts = {path.stem: coarse(path.read_text("utf-8")) for path in (ROOT / "sweeps").glob("*.toml")}
-    monkeypatch.setattr(sweep_case, "_shipped_texts", lambda: texts)
+    monkeypatch.setattr(sweep_case, "shipped_texts", lambda kind: texts)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE.toml").write_text(coarse(blocks("sweeps", "toml")[0]), "utf-8")

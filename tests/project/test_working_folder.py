@@ -18,7 +18,7 @@ LIBRARIES = (
     "solvers", "numpy", "scipy", "numba", "llvmlite", "h5py", "matplotlib", "msgspec", "tomli_w", "tqdm",
     "platformdirs", "ot", "xarray", "h5netcdf", "PIL", "cupy", "torch", "distributed", "yaml", "sitecustomize",
 )  # fmt: skip
-NAMES = (*sys.stdlib_module_names, *LIBRARIES)
+NAMES = (*(sys.stdlib_module_names - {"importlib"}), *LIBRARIES)  # Python's own -m imports importlib from the folder
 SWEEP = '[keys]\n"attention.beta" = [2.0, 4.0]\n'
 
 

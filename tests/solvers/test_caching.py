@@ -61,7 +61,7 @@ def test_the_folder(folder_of: Callable[..., Path | None], tmp_path: Path) -> No
     assert sys.implementation.cache_tag in chosen.name
     own = folder_of(HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "caches"))
     assert own is not None
-    assert own.parent == platformdirs.user_cache_path("meanfield") / "kernels"
+    assert own.parent == platformdirs.user_cache_path("solvers") / "kernels"
     assert own.name == chosen.name
 
 

@@ -28,7 +28,7 @@ import numba
 from numba import config, njit
 from platformdirs import user_cache_path
 
-from .noalias import assume_no_alias
+from .accelerated.noalias import assume_no_alias
 
 LONGEST_WAIT = 60.0  # seconds for another process to compile a function, which takes at most ten: it may be suspended
 _PROBE_BYTES = 4096  # written to find out whether a disk is full
@@ -91,7 +91,7 @@ def _folder_of_versions() -> Path:
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen).absolute()
     try:
-        return user_cache_path("meanfield") / "kernels"
+        return user_cache_path("solvers") / "kernels"
     except RuntimeError:  # the system does not know the user, as in some containers
         return Path("~/.cache/meanfield/kernels")
 

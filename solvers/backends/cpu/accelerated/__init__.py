@@ -1,0 +1,1 @@
+"""Optional speed that only internals of Numba give."""
