@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 from ..backends import cpu
@@ -13,7 +14,18 @@ from ..backends.cpu.rings import bands
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
 
-RingWork = tuple[Callable[[], Floats], Callable[[], Floats], Callable[[], Floats]]
+
+class RingWork:
+    """Scratch arrays of one solve: fluxes, and local components of a velocity that is given as vectors in R³."""
+
+    def __init__(self, mesh: Mesh, fluxes: int) -> None:
+        self._mesh, self.flux = mesh, mesh.backend.work_array(fluxes, mesh.volumes.dtype)
+
+    @cached_property
+    def components(self) -> tuple[Callable[[], Floats], Callable[[], Floats]]:
+        """Return the functions that give the arrays (cells,) of east and north components, made on first use."""
+        work_array, cells, number = self._mesh.backend.work_array, self._mesh.cells, self._mesh.volumes.dtype
+        return work_array(cells, number), work_array(cells, number)
 
 
 class RingTransport:
@@ -40,13 +52,8 @@ class RingTransport:
         self._places = places
 
     def work_arrays(self) -> RingWork:
-        """Return work arrays for :meth:`outgoing_flux`: of fluxes, and of components of a velocity that has none."""
-        work_array, number = self.mesh.backend.work_array, self.mesh.volumes.dtype
-        return (
-            work_array(math.prod(self._places), number),
-            work_array(self.mesh.cells, number),
-            work_array(self.mesh.cells, number),
-        )
+        """Return scratch arrays for :meth:`outgoing_flux`."""
+        return RingWork(self.mesh, math.prod(self._places))
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, sent: Floats,
@@ -57,15 +64,15 @@ class RingTransport:
         ``velocity`` is (cells, 3), or (2, cells) along east and north. Returns the largest outflow of the occupied
         cells, of each worker. ``work`` is memory of the caller's own, None for new one.
         """
-        flux, *components = self.work_arrays() if work is None else work
-        east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity, components)
-        state = density, east, north, *low_high, occupied, flux().reshape(self._places), sent, outflow
+        work = self.work_arrays() if work is None else work
+        east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity, work)
+        state = density, east, north, *low_high, occupied, work.flux().reshape(self._places), sent, outflow
         return self._in_bands(*state) if self._is_in_bands else self._by_kernels(*state)
 
-    def _local(self, velocity: Floats, components: Sequence[Callable[[], Floats]]) -> tuple[Floats, Floats]:
-        """Components along east and north, in work arrays."""
+    def _local(self, velocity: Floats, work: RingWork) -> tuple[Floats, Floats]:
+        """Return components along east and north, (cells,) each, in scratch arrays."""
         mesh, backend, t = self.mesh, self.mesh.backend, self._tables
-        east, north = components[0](), components[1]()
+        east, north = (array() for array in work.components)
         backend.launch(
             backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
             east, north,
