@@ -93,7 +93,7 @@ def _folder_of_versions() -> Path:
     try:
         return user_cache_path("solvers") / "kernels"
     except RuntimeError:  # the system does not know the user, as in some containers
-        return Path("~/.cache/meanfield/kernels")
+        return Path("~/.cache/solvers/kernels")
 
 
 def _hash_of_sources() -> str:
