@@ -57,7 +57,7 @@ def test_dense_sum_would_show_a_wrong_velocity(monkeypatch):
     cost = load("cost")
     problem = load("problem").sphere_problem(16, 9.0)
     exact = problem.attention.output
-    monkeypatch.setattr(problem.attention, "output", lambda density: 1.001 * exact(density))
+    monkeypatch.setattr(problem.attention, "output", lambda *given, **options: 1.001 * exact(*given, **options))
     assert cost._brute_force(problem)[1] == pytest.approx(1e-3, rel=0.1)  # the largest of the chosen cells
 
 

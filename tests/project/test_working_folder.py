@@ -18,7 +18,11 @@ LIBRARIES = (
     "solvers", "numpy", "scipy", "numba", "llvmlite", "h5py", "matplotlib", "msgspec", "tomli_w", "tqdm",
     "platformdirs", "ot", "xarray", "h5netcdf", "PIL", "cupy", "torch", "distributed", "yaml", "sitecustomize",
 )  # fmt: skip
-NAMES = (*(sys.stdlib_module_names - {"importlib"}), *LIBRARIES)  # Python's own -m imports importlib from the folder
+# Python's own -m imports these from the working folder before it comes to any line of the package.
+BEFORE_US = subprocess.run(
+    [sys.executable, "-P", "-c", "import runpy, sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+).stdout.split()
+NAMES = (*(sys.stdlib_module_names - set(BEFORE_US)), *LIBRARIES)
 SWEEP = '[keys]\n"attention.beta" = [2.0, 4.0]\n'
 
 

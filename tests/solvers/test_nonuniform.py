@@ -98,7 +98,8 @@ def test_type_2_is_the_adjoint_of_type_1(axes, tolerance):
 def test_mass_and_constants_are_kept_to_rounding(axes):
     degree, places, weights = 9, angles(axes, 20_000), np.random.default_rng(0).random((1, 20_000))
     transform, constant = NonuniformTransform(places, degree), np.zeros_like(modes_of(axes, degree, 1))
-    assert abs(transform.analysis(weights).flat[0] / weights.sum() - 1) < 2e-15
+    # The order of sums of 20,000 numbers depends on the processor's vectors: 2.1e-15 is the largest error seen.
+    assert abs(transform.analysis(weights).flat[0] / weights.sum() - 1) < 4e-15
     constant.flat[0] = 1.0
     assert np.abs(transform.synthesis(constant) - 1).max() < 4e-15 * axes  # the tail of a window at 1e-13, 3e-15
 

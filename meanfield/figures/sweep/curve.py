@@ -89,7 +89,7 @@ def scalar(found: SweepResults, name: str) -> Floats:
     """(points,) a scalar of the index. Raises FileError where it has none of that name."""
     known = [key for key, values in found.scalars.items() if values.ndim == 1]
     if name not in known:
-        raise FileError(f"{found.path}: no scalar {name}; figure.value can be one of {', '.join(known)}")
+        raise FileError(f"{found.path}: no scalar {name}; figure.value can be one of {', '.join(sorted(known))}")
     return found.scalars[name]
 
 
