@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from solvers.io.additions import copy_additions
 from solvers.io.opening import open_to_read
+from solvers.io.own import copy_additions
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
 from solvers.io.writing import disk_errors
