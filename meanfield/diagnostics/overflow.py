@@ -30,7 +30,7 @@ def overflows(times: Floats, diagnostics: Mapping[str, Floats]) -> dict[str, flo
 
 
 def overflow_in_words(found: Mapping[str, float], moment: Callable[[float], str] = "t = {:.4g}".format) -> str:
-    """What :func:`overflows` returns, as in "energy infinite (beyond 1.8e308) from t = 12.5 on"; "" for nothing."""
+    """Return overflows as text, "energy infinite (beyond 1.8e308) from t = 12.5 on" for example; "" for none."""
     texts = []
     for time in sorted(set(found.values())):
         names = [name for name in found if found[name] == time]

@@ -139,7 +139,7 @@ class Advection:
         return reduce(np.minimum, steps)
 
     def prepare_with(self, velocity: Floats, values: Floats) -> Step:
-        """As ``prepare`` of one field (cells), for a velocity (cells, d) that has been found."""
+        """Prepare one field (cells,) for a given velocity (cells, d); return the largest stable step."""
         self._check_velocity(velocity, values)
         return self._prepare_field(0.0, values, velocity)
 

@@ -22,7 +22,7 @@ def test_random_tokens_on_the_circle_have_the_expected_modes(beta):
 @pytest.mark.parametrize("dimension", [2, 3, 64, 384])
 @pytest.mark.parametrize(("beta", "expected"), [(4.0, 1), (20.0, 2), (100.0, 2)])
 def test_two_tokens_have_two_modes_where_they_are_over_two_bandwidths_apart(dimension, beta, expected):
-    """Of equal tokens at two places 0.6 rad apart: 1.2, 2.7 and 6 bandwidths; modes 2.4 bandwidths apart are two."""
+    """Two places 0.6 rad apart are 1.2, 2.7 and 6 bandwidths apart; modes count as two from 2.4 bandwidths on."""
     points = np.zeros((8, dimension))
     points[:, 0], points[:, 1] = np.cos(0.3), np.where(np.arange(8) % 2, 1, -1) * np.sin(0.3)
     assert count_modes(points, np.full(8, 1 / 8), beta) == expected

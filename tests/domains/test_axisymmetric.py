@@ -536,7 +536,7 @@ def test_a_case_says_where_a_bump_is():
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 @pytest.mark.parametrize("beta", [100.0, 1000.0, -1000.0])
 def test_velocity_far_from_all_mass(dimension, beta):
-    """By sums of logarithms: Z at the far pole is e^{−2000} of that beside the mass."""
+    """Assert velocities by sums of logarithms: Z at the far pole is e^{−2000} of Z beside the mass."""
     mesh = polar(64, dimension)
     density = np.where(mesh.centers[:, 0] < 0.3, 1.0, 0.0)
     density /= density @ mesh.volumes

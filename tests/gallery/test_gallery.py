@@ -67,7 +67,7 @@ def test_refuted_statements_say_by_how_much() -> None:
 
 
 def test_a_wide_tolerance_reproduces_and_refutes_nothing() -> None:
-    """Of 0.575 against 0.637 ± 0.24 is said that they are consistent."""
+    """A run of 0.575 is reported as consistent with 0.637 ± 0.24."""
     wide = Statement("a share", "nobody", "text", 0.637, 0.575, 0.38, "few samples", where="here")
     assert wide.verdict == "consistent with here"
     assert Statement("a share", "nobody", "text", 1.0, 1.04, 0.0501, "none").verdict == "consistent with"

@@ -142,7 +142,7 @@ class Bilinear:
         return sums
 
     def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats) -> Sums:
-        """The same by harmonics on both sides."""
+        """Return the sums over pairs by harmonics of sources and targets."""
         assert isinstance(self._sources, _SphereSources)
         sums = self._scale(), *targets.on_cells(axes.apply(self._sources.coefficients(masses)))
         if len(targets.near):

@@ -41,7 +41,7 @@ def beta_means(d, tau):
 
 @pytest.mark.parametrize("d", [3, 4, 8, 32])
 def test_inverted_distribution_has_the_means_of_the_kernel(d):
-    """By Gauss–Laguerre quadrature over squared lengths; on S² the spline near θ = π has 1e-7."""
+    """Assert means by Gauss–Laguerre quadrature of squared lengths; on S² the spline errs by 1e-7 near θ = π."""
     nodes, weights = roots_genlaguerre(150, (d - 3) / 2)
     for tau in np.logspace(-3, 1, 9):
         cosines = np.cos(_distance_of_length(d, tau)(np.sqrt(2 * nodes)))
@@ -78,7 +78,7 @@ def test_matched_beta_distribution_is_near_the_kernel_at_any_time(d):
 @pytest.mark.parametrize("d", [2, 3, 8, 32, 33, 500])
 @pytest.mark.parametrize("x", [1e-8, 2e-3, 0.3, 2.0])
 def test_draws_have_the_means_of_the_kernel(d, x):
-    """To four standard errors, relative to 1 − e^{−λτ}; x = (d − 1)τ."""
+    """Assert means to four standard errors, relative to 1 − e^{−λτ}; x = (d − 1)τ."""
     count = 20_000
     distances = draw_distances(np.random.default_rng(1), count, d, x / (d - 1))
     deviations = 2 * np.sin(distances / 2) ** 2  # 1 − cos, without rounding
