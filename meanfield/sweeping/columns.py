@@ -196,9 +196,8 @@ def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
 def read_heads(file: h5py.Group) -> Heads:
     """The heads of all rows. Raises ValueError where their lengths differ."""
     texts = [values_of(file, name) for name in ("status", "reason")]
-    numbers = values_of(file, "point") if "point" in file else np.arange(len(texts[0]))
+    numbers, counts = values_of(file, "point"), values_of(file, "samples/count")
     exits, times = values_of(file, "exit_status"), np.asarray(values_of(file, "wall_time"), dtype=float)
-    counts = values_of(file, "samples/count") if "samples" in file else np.zeros(len(numbers), dtype=np.int64)
     for name, values in (("status", texts[0]), ("reason", texts[1]), ("exit_status", exits), ("wall_time", times),
                          ("samples/count", counts)):  # fmt: skip
         if np.ndim(values) != 1 or len(values) != len(numbers):
@@ -210,20 +209,9 @@ def shapes_in(file: h5py.Group) -> Shapes:
     """Shapes of one row of each column in a file."""
     found: list[dict[str, tuple[int, ...]]] = []
     for group in ("result", "samples"):
-        names = columns_in(group_of(file, group)) if group in file else []
+        names = listed_columns(group_of(file, group))
         found.append({name: dataset_of(file, f"{group}/{name}").shape[1:] for name in names})
     return Shapes(*found)
-
-
-def columns_in(group: h5py.Group) -> list[str]:
-    """Names of the datasets that are columns; others are a user's.
-
-    Earlier versions wrote no list: there they are all but dimension scales and the number of samples.
-    """
-    if "columns" in group.attrs:
-        return listed_columns(group)
-    names = [name for name in group if name != "count"]
-    return [name for name in names if dataset_of(group, name).attrs.get("CLASS") != b"DIMENSION_SCALE"]
 
 
 def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
@@ -231,7 +219,7 @@ def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Colu
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     found: list[dict[str, Floats]] = []
     for group in ("result", "samples"):
-        names = columns_in(group_of(file, group)) if group in file else []
+        names = listed_columns(group_of(file, group))
         found.append({name: values_of(file, f"{group}/{name}", slice(first, last))[rows - first] for name in names})
     return Columns(heads.some(rows), *found)
 

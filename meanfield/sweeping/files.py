@@ -18,9 +18,7 @@ from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE
 
 _LENGTH = 16  # digits of the identity in a name
-_NAME = re.compile(
-    rf"(\d{{4,}})(?:-([0-9a-f]{{{_LENGTH}}}))?\.h5(?:\.[0-9a-f]+\.new)?"
-)  # early ones had the number alone
+_NAME = re.compile(rf"(\d{{4,}})-([0-9a-f]{{{_LENGTH}}})\.h5(?:\.[0-9a-f]+\.new)?")
 
 
 def points_folder(path: Path) -> Path:
@@ -58,11 +56,7 @@ def part_writers(path: Path) -> list[str]:
 def own_points(path: Path, identity: str) -> dict[Path, int]:
     """Files of single points of the sweep with this identity, also unfinished ones, each with its point's number."""
     matches = {file: _NAME.fullmatch(file.name) for file in sorted(points_folder(path).glob("*"))}
-    return {file: int(match[1]) for file, match in matches.items() if match and _is_of(file, match[2], identity)}
-
-
-def _is_of(file: Path, named: str | None, identity: str) -> bool:
-    return named == identity[:_LENGTH] if named else _attributes(file).get("identity") == identity
+    return {file: int(match[1]) for file, match in matches.items() if match and match[2] == identity[:_LENGTH]}
 
 
 def remove_points(path: Path, *identities: str) -> None:

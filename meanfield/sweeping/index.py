@@ -10,7 +10,7 @@
 
 Points that are finished together are a small file in the folder NAME.points at once; the index is written anew beside
 the old one every now and then, with all of them, takes its place, and they are removed. Whenever its writer is killed
-both are whole. Indexes of version 1, with a group of datasets for each point, are read and gone on with.
+both are whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from meanfield.sweeping.columns import columns_of
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
 from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
-from meanfield.sweeping.sources import OLD_POINTS, WAITING, Merged, Source
+from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.opening import open_to_read
 from solvers.io.own import copy_additions
 from solvers.io.repair import FileError, reason
@@ -111,7 +111,7 @@ class Index:
             lay_out_index(file, Parameters.of(self.sweep), self.results)
             if any(source.path == self.path for source in self.results.sources):
                 with _damage_refused(self.path), open_to_read(self.path) as old:
-                    copy_additions(old, file, () if "point" in old else (OLD_POINTS,))
+                    copy_additions(old, file)
 
     def close(self, state: str) -> None:
         """Write the index for the last time, with all that there is."""
@@ -182,6 +182,12 @@ def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry
     return Index(path, sweep, command, results, closed and len(sources) == 1)
 
 
+def require_version(path: Path, attributes: Mapping[str, Any]) -> None:
+    """Raise FileError for the attributes of an index of another version."""
+    if (version := attributes.get("schema_version")) != VERSION:
+        raise FileError(f"{path}: index of a sweep of version {version!s:.40}, this program reads {VERSION}")
+
+
 def _replaced(path: Path) -> tuple[str, ...]:
     """The identity of the index that is about to be replaced, if there is one."""
     import h5py
@@ -203,6 +209,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
     with _damage_refused(path), open_to_read(path) as file:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
+        require_version(path, file.attrs)
         if file.attrs["identity"] != sweep.identity:
             solved = int((dataset_of(file, "status").asstr()[:] != WAITING).sum())
             title = file.attrs["title"] or "untitled"
@@ -213,7 +220,6 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
     with _damage_refused(path):
         index = Source(path)
         index.require_columns()  # before points are solved, whose results could not be put beside damaged ones
-        index.require_old_points()
         return text, [index, *sources_beside(path, sweep.identity)]
 
 

@@ -13,7 +13,6 @@ from meanfield.case.overrides import inline
 from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.columns import (
     Columns,
-    columns_in,
     create_columns,
     fill_columns,
     write_columns,
@@ -21,6 +20,7 @@ from meanfield.sweeping.columns import (
 )
 from meanfield.sweeping.scalars import axes, long_name
 from meanfield.sweeping.sources import Merged
+from solvers.io.schema import listed_columns
 from solvers.io.writing import bytes_of_file
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _name_dimensions(file: h5py.File, manifold: str) -> None:
         file[key] = file["parameters"][key]  # the same dataset: coordinates are looked for where the dimension is
     of_points = [file[name] for name in ("status", "reason", "exit_status", "wall_time", "samples/count", *keys)]
     for group, first in (("result", 1), ("samples", 2)):
-        for name in columns_in(file[group]):
+        for name in listed_columns(file[group]):
             dataset = file[group][name]
             of_points.append(dataset)
             if first == 2:

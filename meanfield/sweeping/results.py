@@ -17,7 +17,7 @@ from meanfield.sweeping.case import FigureChoice
 from meanfield.sweeping.columns import values_of
 from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
-from meanfield.sweeping.index import sources_beside
+from meanfield.sweeping.index import require_version, sources_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
 from meanfield.sweeping.sources import WAITING, Merged, Source
 from solvers.io.lock import holder
@@ -133,6 +133,7 @@ def read_sweep(path: str | Path) -> SweepResults:
         with open_to_read(path) as file:
             if file.attrs.get("kind") != "sweep":
                 raise FileError(f"{path}: no index of a sweep")
+            require_version(path, file.attrs)
             attributes = _attributes(file)
             names = [_text("keys", name) for name in attributes["keys"]]
             if not names:

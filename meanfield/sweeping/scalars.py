@@ -29,14 +29,6 @@ def scalars(tables: Tables) -> dict[str, Floats]:
     return last | made
 
 
-def shapes_of_scalars(tables: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Shapes of the scalars of tables with these shapes."""
-    if tables.get("time", ())[:1] in ((), (0,)):
-        return {}
-    last = {name: shape[1:] for name, shape in tables.items() if name != "time"}
-    return last | {name: () for name, (needs, _, _) in SCALARS.items() if needs in tables}
-
-
 def long_name(name: str) -> str:
     """A scalar in words."""
     return SCALARS[name][2] if name in SCALARS else f"{name} at the end"

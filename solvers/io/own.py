@@ -7,7 +7,7 @@ they are neither read nor changed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +97,8 @@ def _write_list(file: h5py.File, names: Iterable[str]) -> None:
     file.attrs[CONTENTS] = "\n".join(names)
 
 
-def copy_additions(old: h5py.Group, new: h5py.Group, replaced: Collection[str] = ()) -> None:
-    """Copy attributes, groups, datasets and links that ``new`` lacks from ``old``, but for those in ``replaced``.
+def copy_additions(old: h5py.Group, new: h5py.Group) -> None:
+    """Copy attributes, groups, datasets and links that ``new`` lacks from ``old``.
 
     Links are copied as links, without the bytes that they lead to. Raises ValueError for a group or dataset that
     cannot be read.
@@ -108,7 +108,7 @@ def copy_additions(old: h5py.Group, new: h5py.Group, replaced: Collection[str] =
     _copy_attributes(old, new)
     for name in old:
         link, known = old.get(name, getlink=True), new.get(name, getlink=True)
-        if known is None and name not in replaced:
+        if known is None:
             _copy(old, new, name, link)
         elif isinstance(link, h5py.HardLink) and isinstance(known, h5py.HardLink):
             _copy_inside(old[name], new[name])

@@ -13,7 +13,6 @@ import numpy as np
 NAMES = ("mine", "note", "points", "fields", "segments", "text", "hand_over_time", "log_unit", "temperature")
 ATTRIBUTES = ("hello", "\n= [", np.arange(6.0).reshape(2, 3), np.nan, 3, np.bytes_(b"\xff\xfe"), h5py.Empty("f"),
               np.zeros(2, dtype=[("a", "i4"), ("b", "f8")]), ["a", "b"])  # fmt: skip
-OWN_OF_ALL = ("points/",)  # groups of each point of an index of version 1, which its reader replaces
 
 
 def add_by_user(path: Path, chance: random.Random) -> None:
@@ -21,8 +20,7 @@ def add_by_user(path: Path, chance: random.Random) -> None:
     with h5py.File(path, "r+", locking=False) as file:
         names: list[str] = []
         file.visit(names.append)
-        places = [name for name in names if not f"{name}/".startswith(OWN_OF_ALL)]
-        owner = file if chance.random() < 0.4 else file[chance.choice(places)]
+        owner = file if chance.random() < 0.4 else file[chance.choice(names)]
         if isinstance(owner, h5py.Dataset) or chance.random() < 0.4:
             owner.attrs[_free(owner.attrs, chance)] = chance.choice(ATTRIBUTES)
         else:

@@ -108,7 +108,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {  # of each kind of file; {0} is the dam
     "killed_particles.h5": (*PARTICLES_READ, GO_ON),
     "index.h5": INDEX,
     "stopped.h5": INDEX,  # one point waits
-    "version_1.h5": INDEX,  # with groups for points, one beside it
     BESIDE: ("info beside.h5", "info beside.h5 --verify", "resume beside.h5 --until 0.3 --quiet",
              "run case.toml -o beside.h5 --overwrite --quiet"),
     "recorded.h5": RECORDED_READ,
@@ -204,7 +203,7 @@ def make_training(folder: Path) -> None:
 
 
 def make_indexes(folder: Path) -> None:
-    """Indexes of a sweep: whole, stopped, of version 1, and in shards."""
+    """Indexes of a sweep: whole, stopped, and in shards."""
     file = folder / "sweep.toml"
     file.write_text(SWEEP)
     sweep(file, folder / "index.h5", jobs=1, quiet=True)
@@ -215,6 +214,5 @@ def make_indexes(folder: Path) -> None:
         index.put(next(solved))
     solved.close()
     index.close("interrupted")
-    sweeping.as_version_1(folder / "index.h5", folder / "version_1.h5", index.sweep.identity, left_out=1, beside=2)
     for part in (1, 2):
         sweep(file, folder / "sharded.h5", jobs=1, quiet=True, part=(part, 3))

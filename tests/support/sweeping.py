@@ -11,7 +11,6 @@ import h5py
 import numpy as np
 
 from meanfield.sweeping import local_pool
-from meanfield.sweeping.files import points_folder
 from meanfield.sweeping.tasks import Solver
 
 CASE = """
@@ -49,31 +48,6 @@ def write(path: Path, *parts: str) -> Path:
 def in_this_process(jobs: int) -> Solver:
     """A solver without workers, which take seconds to start."""
     return lambda work: local_pool.in_this_process(work, work.tasks())
-
-
-def as_version_1(new: Path, old: Path, identity: str, left_out: int, beside: int) -> None:
-    """The index ``new`` as version 1 wrote it: a point waits, another is in a file beside it, known by attributes."""
-    points_folder(old).mkdir()
-    apart = points_folder(old) / f"{beside:04}-{identity[:16]}.h5"
-    with h5py.File(new) as file, h5py.File(old, "w") as into, h5py.File(apart, "w") as alone:
-        into.attrs.update({**file.attrs, "schema_version": 1, "state": "running"})
-        alone.attrs["identity"] = identity
-        file.copy("parameters", into)
-        for name in ("status", "reason", "exit_status", "wall_time"):
-            into[name] = file[name][:]
-        for number in (left_out, beside):
-            into["status"][number] = "waiting"
-        for name, values in file["result"].items():
-            if values.attrs.get("CLASS") != b"DIMENSION_SCALE":
-                into[f"result/{name}"] = values[:]
-        for number in range(len(file["status"])):
-            group = alone if number == beside else into.create_group(f"points/{number:04}")
-            for name, values in file["samples"].items():
-                if name != "count" and values.attrs.get("CLASS") != b"DIMENSION_SCALE":
-                    group[name] = values[number]
-            group.attrs.update(status="done", exit_status=0, reason="", wall_time=70.0 + number)
-        into["wall_time"][:] = 70.0 + np.arange(len(into["status"]))
-        del into[f"points/{left_out:04}"]
 
 
 def contents(path: Path) -> dict[str, Any]:

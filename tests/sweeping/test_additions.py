@@ -8,10 +8,9 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from support.sweeping import CASE, SIX, as_version_1, contents, in_this_process, write
+from support.sweeping import CASE, SIX, contents, in_this_process, write
 
 from meanfield.cli.parser import main
-from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.driver import DONE, sweep
 
 
@@ -67,16 +66,6 @@ def test_additions_are_no_damage(command: str, index: Path, capsys: pytest.Captu
     add(index)
     assert main(command.format(index, index.parent).split()) == 0
     assert "damaged" not in capsys.readouterr().err
-
-
-def test_additions_to_an_index_of_version_1_are_kept_without_its_points(index: Path) -> None:
-    old, identity = index.with_name("old.h5"), parse_sweep(index.with_name("sweep.toml").read_text()).identity
-    as_version_1(index.with_name("whole.h5"), old, identity, left_out=1, beside=2)
-    with h5py.File(old, "r+") as file:
-        file.attrs["note"], file["mine/deep"] = "mine", "words"
-    assert sweep(index.with_name("sweep.toml"), old, quiet=True) == DONE
-    with h5py.File(old) as file:
-        assert (file.attrs["note"], file["mine/deep"][()], "points" in file) == ("mine", b"words", False)
 
 
 def test_an_index_that_is_overwritten_keeps_nothing(index: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from support.sweeping import CASE, as_version_1, in_this_process, statuses, write
+from support.sweeping import CASE, in_this_process, statuses, write
 
 from meanfield.sweeping import driver, index
 from meanfield.sweeping.case import load_sweep
@@ -64,14 +64,16 @@ def test_shapes_that_contradict_are_refused(solved: Path, tmp_path: Path, name: 
     require_refused(path, solved.with_suffix(".toml"), monkeypatch)
 
 
-@pytest.mark.parametrize("name", ["result/mass", "result/power"])
-def test_shapes_that_contradict_in_version_1(solved: Path, tmp_path: Path, name: str, monkeypatch: Any) -> None:
-    path, file = tmp_path / "old.h5", solved.with_suffix(".toml")
-    as_version_1(solved, path, load_sweep(file).identity, left_out=1, beside=2)
-    with h5py.File(path, "r+") as old:
-        del old[name]
-        old[name] = np.zeros((3, 3, 3))
-    require_refused(path, file, monkeypatch)
+def test_an_index_of_another_version_is_refused(solved: Path, tmp_path: Path) -> None:
+    path = tmp_path / "three.h5"
+    path.write_bytes(solved.read_bytes())
+    with h5py.File(path, "r+") as file:
+        file.attrs["schema_version"] = 1
+    before = path.read_bytes()
+    for refused in (lambda: read_sweep(path), lambda: sweep(solved.with_suffix(".toml"), path, quiet=True)):
+        with pytest.raises(FileError, match=f"^{path}: index of a sweep of version 1, this program reads 2$"):
+            refused()
+    assert path.read_bytes() == before
 
 
 def test_results_with_other_axes_than_the_index_stay_beside_it(solved: Path, tmp_path: Path, monkeypatch: Any) -> None:

@@ -59,7 +59,6 @@ def interrupted(file: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_own_points_are_read_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those of a version whose names were the number alone."""
     index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, CASE)
     identity = parse_sweep(file.read_text()).identity
     interrupted(file, index, monkeypatch)
@@ -67,7 +66,6 @@ def test_own_points_are_read_and_removed(tmp_path: Path, monkeypatch: pytest.Mon
     assert own == point_file(index, identity, 0)
     with h5py.File(own, "r+") as point:
         point["wall_time"][0] = 77.0  # to be found again: it is not solved twice
-    shutil.move(own, own.with_name("0000.h5"))
     (points_folder(index) / f"{own.name}.0123abcd.new").write_bytes(b"cut short")
     assert sweep(file, index, quiet=True) == DONE
     with h5py.File(index) as found:
