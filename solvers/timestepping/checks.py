@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from ..mesh.checks import check_unmasked
+from ..mesh.mesh import Floats
 
 NUMBERS = (np.float32, np.float64)
 ROUNDING = 1e-6  # of the largest value, for densities in float32 too
@@ -24,7 +24,7 @@ def check_until(until: float, time: float) -> None:
         raise ValueError(f"until = {until}: expected a time >= state.time = {time}")
 
 
-def check_values(values: Any, terms: Iterable[object]) -> None:
+def check_values(values: Floats, terms: Iterable[object]) -> None:
     """Raise ValueError for values that kernels would misread: numbers, layout, or a length that is not the meshes'.
 
     terms   with an attribute ``mesh``, if they have one
@@ -50,7 +50,7 @@ def check_values(values: Any, terms: Iterable[object]) -> None:
         raise ValueError(f"state.values: {lost} of {values.size} not finite: expected finite numbers")
 
 
-def check_nonnegative(name: str, values: Any, terms: Iterable[object]) -> None:
+def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> None:
     """Raise ValueError for values below zero, by more than rounding, of terms for a density >= 0."""
     for term in terms:
         if getattr(term, "nonnegative", False) and float(values.min()) < -ROUNDING * float(abs(values).max()):
@@ -65,7 +65,7 @@ def check_positive(**numbers: float) -> None:
             raise ValueError(f"{name} = {number!r}: expected a finite number > 0")
 
 
-def check_tolerances(rtol: float, atol: float, values: Any) -> None:
+def check_tolerances(rtol: float, atol: float, values: Floats) -> None:
     """Raise ValueError for tolerances that the rounding of a step exceeds, so that no step would be accepted."""
     rounding = 4 * float(np.finfo(values.dtype).eps)
     size = float((values.astype(np.float64) ** 2).mean()) ** 0.5  # the root mean square

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
 from .checks import check_positive
+from .control import root_mean_square
 from .integrate import Integrator, advanced
-from .semi_discrete import SemiDiscrete
+from .runge_kutta.semi_discrete import SemiDiscrete
 from .state import State, read_only
-from .step_control import root_mean_square
 
 Event = Callable[[float, Floats], float]  # (time, values) → a number that changes sign at the event
 TIME_RTOL = 1e-12  # of the step in which an event is located
@@ -25,7 +24,7 @@ class Threshold:
     """of(u) = level: by default the largest value reaches ``level``."""
 
     level: float
-    of: Callable[[Floats], Any] = np.max
+    of: Callable[[Floats], float] = np.max
 
     def __post_init__(self) -> None:
         if not isinstance(self.level, (int, float, np.number)) or not np.isfinite(self.level):

@@ -12,14 +12,15 @@ from ..backends import backend_for
 from ..mesh.mesh import Floats
 from ..terms.term import Step
 from .checks import check_nonnegative, check_positive, check_tolerances, check_until, check_values
+from .control import MAX_GROWTH, Attempts, HalvingError, Proposal, StepController, root_mean_square
 from .equation import Equation
 from .integrate import fixed, integrate
 from .observers import Observer
 from .state import NonFinite, State, StepResult
-from .step_control import StepControl, root_mean_square
 from .steppers import Stepper, order_of, stepper_of
 
-FIRST_PART, GROW = 1e-3, 4.0  # of the time left: a first step at rest, and how much longer each of the next is
+FIRST_PART = 1e-3  # of the time left: a first step at rest
+DECAY = 0.9  # of an error that no shorter step makes smaller: how much of it the next step may have
 SLACK = 1.1  # of a Courant number above 1, within which it may rise in a step
 
 
@@ -52,9 +53,11 @@ class SplitIntegrator:
     def begin(self, state: State) -> None:
         equation, state.values = self.equation, self._to_device(state.values)
         order = order_of(equation, self.stepper)
-        self._control = None if self._rtol is None else StepControl(self._rtol, self._atol, order, state.values)
+        self._control = StepController(order)
+        self._halving = None if self._rtol is None else HalvingError(self._rtol, self._atol, order, state.values)
+        self._proposal, self._tolerated = Proposal(math.inf), 1.0
         self._work: tuple[Floats, ...] = (np.empty_like(state.values), np.empty_like(state.values))
-        keeps = equation.stiff is None and self._control is None  # the stepper then starts from the same values
+        keeps = equation.stiff is None and self._halving is None  # the stepper then starts from the same values
         self._good = self._work[0] if keeps else np.empty_like(state.values)
         self._stable = float(equation.longest_step(state.time, state.values))
         self._part = FIRST_PART
@@ -64,10 +67,10 @@ class SplitIntegrator:
     def step(self, state: State, target: float) -> StepResult:
         stable = self._from_rest(self._begin_step(state), target - state.time)
         try:
-            if self._control is None:
+            if self._halving is None:
                 dt, reached, result = self._uncontrolled(state, target, stable)
             else:
-                dt, reached, result = self._controlled(self._control, state, target, stable)
+                dt, reached, result = self._controlled(self._halving, state, target, stable)
         except NonFinite as error:
             self._fail(state, error)
         self._end_step(state, dt, reached, result)
@@ -78,7 +81,7 @@ class SplitIntegrator:
         if math.isfinite(stable) or not self.equation.terms:
             self._part = FIRST_PART
             return stable
-        part, self._part = self._part, min(GROW * self._part, 1.0)
+        part, self._part = self._part, min(MAX_GROWTH * self._part, 1.0)
         return part * left
 
     def _begin_step(self, state: State) -> float:
@@ -114,7 +117,7 @@ class SplitIntegrator:
                 before = equation.step_stiff(state.time, half, values, limited)
                 equation.prepare(state.time, values)
                 within = self.stepper.step(equation, state, dt, self._work)
-                if self._control is not None:
+                if self._halving is not None:
                     self._explicit_change = root_mean_square(values - self._work[0])
                 lowest = np.minimum(before, equation.step_stiff(state.time + half, half, values, limited))
             result = _result(values, equation.longest_step(reached, values), within, lowest)
@@ -148,7 +151,7 @@ class SplitIntegrator:
         return stable
 
     def _controlled(
-        self, control: StepControl, state: State, target: float, stable: float
+        self, halving: HalvingError, state: State, target: float, stable: float
     ) -> tuple[float, float, StepResult]:
         """Advance the values by two stable halves of a step whose error is allowed; returns dt, its end, the result."""
         start, values, good = state.time, state.values, self._good
@@ -162,20 +165,25 @@ class SplitIntegrator:
             finally:
                 state.time = start
 
+        longest = min(stable, float(self._proposal.step))
+        attempts = Attempts(self._control, longest, tolerated=self._tolerated, last=self._proposal)
         while True:
-            dt, reached = step_to_target(start, target, control.longest(stable))
+            dt, reached = step_to_target(start, target, attempts.longest)
             attempt(start, dt, reached)
-            control.keep_whole(values, good, self._explicit_change)
+            halving.keep_whole(values, good, self._explicit_change)
             values[...] = good
             first = result = attempt(start, dt / 2, start + dt / 2)
             if first.finite:
                 result = attempt(start + dt / 2, reached - start - dt / 2, reached)
             too_long = [half for half in (first, result) if self._has_become_long(dt / 2, half)]
             if too_long:
-                stable = min(self._shorter(state, half) for half in too_long)
-            elif control.accepts(dt, values, good):
-                return dt, reached, result
+                attempts.longest = min(self._shorter(state, half) for half in too_long)
+            elif attempts.accept(dt, halving.of_halves(values, good), math.inf):
+                break
             values[...] = good
+        self._proposal = attempts.next
+        self._tolerated = max(1.0, DECAY * attempts.tolerated)
+        return dt, reached, result
 
 
 def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> StepResult:

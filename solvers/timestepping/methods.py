@@ -11,9 +11,11 @@ from .adaptive import AdaptiveIntegrator
 from .equation import Equation
 from .evolution import SplitIntegrator
 from .integrate import Integrator
-from .runge_kutta import ExponentialRosenbrock, RungeKutta, SuperTimeStepping
-from .semi_discrete import SemiDiscrete
-from .tableaux import TABLEAUX
+from .runge_kutta.error_controlled import RungeKutta
+from .runge_kutta.exponential import ExponentialRosenbrock
+from .runge_kutta.semi_discrete import SemiDiscrete
+from .runge_kutta.super_time_stepping import SuperTimeStepping
+from .runge_kutta.tableaux import TABLEAUX
 
 Make = Callable[[Equation, float, float, float | None], Integrator]  # of (equation, rtol, atol, cfl)
 SSP_CFL = 0.5  # of a flux's stable step, with which limiters are monotone; the method has room for twice that

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -41,7 +40,7 @@ class Observer:
     _state: ref[State] | None = field(default=None, init=False, repr=False)
     _due: tuple[int, float] = field(default=(-1, math.nan), init=False, repr=False)  # a count, and when it is due
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_state": None}  # which is known within one process
 
     def begin(self, state: State) -> None:

@@ -10,9 +10,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
+from numpy.typing import NDArray
+
+from ..mesh.mesh import Floats
 
 TIME_RTOL = 4 * float(np.finfo(float).eps)  # k·span, span rounded, errs by 1 eps, an end by ½; dues are farther apart
 
@@ -98,8 +101,12 @@ def _expect(holds: bool, name: str, value: object, expected: str) -> None:
         raise ValueError(f"{name} = {value}: expected {expected}")
 
 
-def is_reached(due: float, time: float) -> bool:
-    """Whether a due time lies at or before ``time``, but for rounding."""
+@overload
+def is_reached(due: float, time: float) -> bool: ...
+@overload
+def is_reached(due: Floats, time: Floats) -> NDArray[np.bool_]: ...
+def is_reached(due: Any, time: Any) -> Any:
+    """Return whether a due time lies at or before ``time``, but for rounding; for numbers, or for each of arrays."""
     return due <= time + TIME_RTOL * abs(time)
 
 

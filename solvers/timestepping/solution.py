@@ -14,9 +14,9 @@ from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .equation import Equation
 from .integrate import Integrator, advanced, integrate
+from .look_ahead import LookAhead
 from .methods import integrator_of
 from .state import State
-from .step_control import LookAhead
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,15 +17,15 @@ from .checks import check_nonnegative, check_positive, check_tolerances, check_v
 from .equation import Equation
 from .events import Event, Steadiness, SteadyState, locate
 from .integrate import Integrator, integrate
+from .look_ahead import PROBES
 from .methods import method_of
 from .observers import Observer
+from .runge_kutta.semi_discrete import SemiDiscrete
 from .schedules import Listed
-from .semi_discrete import SemiDiscrete
 from .solution import Between, Solution
 from .state import State, read_only
-from .step_control import PROBES
 
-Callback = Callable[[State], Any] | Observer
+Callback = Callable[[State], object] | Observer
 
 
 def solve(
@@ -130,10 +130,11 @@ class _StoredTimes:
 class _Watch:
     """Events, located in each step; the state is set back to the first that happens."""
 
-    def __init__(self, events: Sequence[Any], equation: Equation, integrator: Integrator, state: State) -> None:
-        problem = SemiDiscrete(equation) if any(isinstance(event, SteadyState) for event in events) else None
+    def __init__(
+        self, events: Sequence[Event | SteadyState], equation: Equation, integrator: Integrator, state: State
+    ) -> None:
         self._events: list[Event] = [
-            event.of(problem) if isinstance(event, SteadyState) and problem is not None else event for event in events
+            event.of(SemiDiscrete(equation)) if isinstance(event, SteadyState) else event for event in events
         ]
         self._integrator, self.message, self.number = integrator, "", None
         self._before = replace(state, values=state.values.copy())
@@ -231,6 +232,6 @@ def _listed(name: str, given: Any, arguments: str) -> Sequence[Any]:
     return found
 
 
-def _split(callbacks: Sequence[Any]) -> tuple[list[Callable[[State], Any]], list[Observer]]:
+def _split(callbacks: Sequence[Any]) -> tuple[list[Callable[[State], object]], list[Observer]]:
     observers = [one for one in callbacks if isinstance(one, Observer)]
     return [one for one in callbacks if not isinstance(one, Observer)], observers

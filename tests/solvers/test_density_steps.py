@@ -6,10 +6,11 @@ import pytest
 from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
-from solvers.timestepping.density import MAX_REFUSED, Attempts, DensityIntegrator, _Measured, error_ratio
+from solvers.timestepping.control import MAX_REFUSED, Attempts
+from solvers.timestepping.density.integrator import CONTROL, DensityIntegrator, Measured, step_error
+from solvers.timestepping.density.moments import CosineMoments, HarmonicMoments, PolynomialMoments
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import fixed, integrate
-from solvers.timestepping.moments import CosineMoments, HarmonicMoments, PolynomialMoments
 from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every, Listed
 from solvers.timestepping.state import State
@@ -137,21 +138,21 @@ def test_a_wind_that_rises_within_a_step_shortens_it():
 def test_the_next_step_of_a_smooth_error_is_accepted_and_hardly_shorter_than_the_longest():
     """Errors (dt/d)²: from any part of d the next step is between 0.8 d and d, or ten times as long."""
     for dt in (0.2, 0.5, 0.99):
-        attempts = Attempts(dt, np.inf, 0.0)
+        attempts = Attempts(CONTROL, dt)
         assert attempts.accept(dt, dt**2, np.inf)
-        assert 0.8 <= attempts.next_step <= 1.0
-    refused = Attempts(5.0, np.inf, 0.0)
+        assert 0.8 <= attempts.next.step <= 1.0
+    refused = Attempts(CONTROL, 5.0)
     assert not refused.accept(5.0, 25.0, np.inf)
     assert 0.8 <= refused.longest <= 1.0
-    small = Attempts(1e-3, np.inf, 0.0)
+    small = Attempts(CONTROL, 1e-3)
     assert small.accept(1e-3, 1e-6, np.inf)
-    assert small.next_step == pytest.approx(1e-2)
+    assert small.next.step == pytest.approx(1e-2)
 
 
 def test_an_error_that_does_not_fall_is_of_limiters_where_it_is_small_or_the_end_as_stable():
     """Of 30 and 29 tolerances the longer step is taken; 300 and 290 may fall later, unless the end is as stable."""
     for first, second, stable, is_last in ((30, 29, 0.1, True), (300, 290, 0.1, False), (300, 290, 1.0, True)):
-        attempts = Attempts(1.0, np.inf, 0.0)
+        attempts = Attempts(CONTROL, 1.0)
         assert not attempts.accept(1.0, first, stable)
         assert not attempts.accept(0.5, second, stable)
         assert (attempts.longest == 1.0) == is_last, (first, stable)
@@ -159,17 +160,18 @@ def test_an_error_that_does_not_fall_is_of_limiters_where_it_is_small_or_the_end
 
 def test_the_longest_step_that_errs_about_as_little_is_taken_and_tried_next():
     """Errors 1000, 45 and 44: no better than at 0.1, which is taken, and is as long as the next step."""
-    attempts = Attempts(1.0, np.inf, 0.0)
+    attempts = Attempts(CONTROL, 1.0)
     for dt, error in ((1.0, 1000.0), (0.1, 45.0), (0.05, 44.0)):
         assert not attempts.accept(dt, error, np.inf)
     assert attempts.longest == 0.1
     assert attempts.accept(0.1, 45.0, np.inf)
-    assert attempts.next_step == 0.1
+    assert attempts.next.step == 0.1
 
 
 def test_small_moments_count_down_to_a_millionth_of_the_larger():
-    ratio = error_ratio(np.array([0.0, 1e-9]), np.array([1.0, 0.0]), 1e-3, 0.0)
-    assert ratio == pytest.approx(1.0)
+    start = Measured(np.zeros(2), np.zeros(2), None)
+    end = Measured(np.array([1.0, 0.0]), np.array([2.0, 2e-9]), None)  # errs by 0 and 1e-9
+    assert step_error(1.0, start, end, np.abs, 1e-3, 0.0) == pytest.approx(1.0)
 
 
 def test_what_explicit_terms_change_is_allowed_to_err_too():
@@ -177,7 +179,7 @@ def test_what_explicit_terms_change_is_allowed_to_err_too():
     steps, rates = integrator(noise=0.05), np.zeros((6, 1), dtype=complex)
     rates[0] = 1.0
     still = np.zeros_like(rates)
-    start, end = (_Measured(still, part * 0.3e-3 * rates, explicit) for part, explicit in ((1, None), (1, rates)))
+    start, end = (Measured(still, part * 0.3e-3 * rates, explicit) for part, explicit in ((1, None), (1, rates)))
     steps.begin(State(0.0, peak()))
     assert steps._error(0.1, start, end) == pytest.approx(1.0, rel=1e-5)  # beside rounding of moments
 

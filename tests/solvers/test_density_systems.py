@@ -3,7 +3,9 @@
 import numpy as np
 
 from solvers.mesh.mesh import circle
-from solvers.timestepping.adaptive.densities import DensitySystems
+from solvers.timestepping.density.rows import DensityRows
+from solvers.timestepping.schedules import Listed
+from solvers.timestepping.systems import Systems
 
 CELLS = 128
 
@@ -27,9 +29,8 @@ def systems(mesh, speeds, until=1.0, broken=(), dues=(0.0, 0.37, 1.0)):
         return lambda densities: np.full(len(which), np.inf)
 
     count = len(speeds)
-    return DensitySystems(
-        mesh, values, velocity_of, longest_of, np.full(count, until), [[]] * count, [list(dues)] * count
-    )
+    rows = DensityRows(mesh, values, velocity_of, longest_of)
+    return Systems(rows, [until] * count, [Listed(dues)] * count)
 
 
 def looks_of(made):

@@ -8,13 +8,10 @@ from solvers.mesh.interval import interval
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.runge_kutta import (
-    ErrorControlled,
-    ExponentialRosenbrock,
-    SuperTimeStepping,
-    spectral_radius,
-)
-from solvers.timestepping.semi_discrete import SemiDiscrete
+from solvers.timestepping.runge_kutta.error_controlled import ErrorControlled
+from solvers.timestepping.runge_kutta.exponential import ExponentialRosenbrock
+from solvers.timestepping.runge_kutta.semi_discrete import SemiDiscrete
+from solvers.timestepping.runge_kutta.super_time_stepping import SuperTimeStepping, spectral_radius
 from solvers.timestepping.state import NonFinite, State
 
 
@@ -42,15 +39,15 @@ def lengths_of(*errors, dt=1.0, target=1e9):
 
 
 @pytest.mark.parametrize(
-    ("error", "factor"), [(8.0, 0.45), (1e12, 0.2), (1.0001, 0.9), (np.inf, 0.2), (np.nan, 0.2), (1.2, 0.847)]
+    ("error", "factor"), [(8.0, 0.45), (1e12, 0.1), (1.0001, 0.9), (np.inf, 0.1), (np.nan, 0.1), (1.2, 0.847)]
 )
 def test_a_refused_step_is_tried_again_and_does_not_grow(error, factor):
-    """By 0.9 error^(−1/3), at least a fifth; as long is the next, whatever the error of the second attempt."""
+    """By 0.9 error^(−1/3), at least a tenth; as long is the next, whatever the error of the second attempt."""
     assert lengths_of(error, 0.0, 0.0) == pytest.approx([1.0, factor, factor], rel=1e-3)
 
 
-@pytest.mark.parametrize(("error", "factor"), [(0.5, 1.134), (1e-12, 4.0), (0.0, 4.0), (1.0, 0.9), (0.001, 4.0)])
-def test_the_step_after_an_accepted_one_is_what_its_error_asks_for_and_at_most_four_times_as_long(error, factor):
+@pytest.mark.parametrize(("error", "factor"), [(0.5, 1.134), (1e-12, 10.0), (0.0, 10.0), (1.0, 0.9), (0.001, 9.0)])
+def test_the_step_after_an_accepted_one_is_what_its_error_asks_for_and_at_most_ten_times_as_long(error, factor):
     assert lengths_of(error, 0.0) == pytest.approx([1.0, factor], rel=1e-3)
 
 

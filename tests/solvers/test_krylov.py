@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvers import Diffusion, Equation, interval, solve
-from solvers.timestepping.krylov import MAX_DIMENSION, phi1_times
+from solvers.timestepping.runge_kutta.exponential import MAX_DIMENSION, phi1_times
 
 CELLS = 200
 MATRIX = np.diag(np.full(CELLS, -2.0)) + np.diag(np.ones(CELLS - 1), 1) + np.diag(np.ones(CELLS - 1), -1)

@@ -7,7 +7,7 @@ from support.meshes import MESHES
 from solvers import Diffusion, DriftDiffusion, Equation, NonlinearDiffusion, Robin, Value, box, circle, interval, solve
 from solvers.terms.linear_solver import ShiftedSolver
 from solvers.terms.stiff_sum import StiffSum
-from solvers.timestepping.semi_discrete import SemiDiscrete
+from solvers.timestepping.runge_kutta.semi_discrete import SemiDiscrete
 
 RNG = np.random.default_rng(3)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from solvers import Advection, ConservationLaw, Diffusion, Equation, Value, circle, interval, solve
+from solvers.timestepping.look_ahead import LookAhead
 from solvers.timestepping.methods import METHODS
 from solvers.timestepping.state import State
-from solvers.timestepping.step_control import LookAhead
 
 AREA, WIDTH, PEAK, END = 6.537, 0.1, 30.0, 40.0
 CIRCLE = circle(16)

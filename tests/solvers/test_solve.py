@@ -10,9 +10,9 @@ from support import exact
 import solvers
 from solvers import Advection, Diffusion, Equation, Every, Observer, SteadyState, Threshold, circle, solve
 from solvers.timestepping.methods import METHODS, integrator_of
-from solvers.timestepping.runge_kutta import ErrorControlled
+from solvers.timestepping.runge_kutta.error_controlled import ErrorControlled
+from solvers.timestepping.runge_kutta.tableaux import TABLEAUX, Tableau, _trees
 from solvers.timestepping.state import State
-from solvers.timestepping.tableaux import TABLEAUX, Tableau, _trees
 
 ORDERS = {"ssp3": 3, "dopri5": 5, "ars2": 2, "ark3": 3, "ark4": 4, "implicit": 4, "rkl2": 2, "exponential": 2}
 DEFAULT = 1e-4  # the relative tolerance

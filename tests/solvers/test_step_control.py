@@ -9,10 +9,10 @@ from solvers.mesh.interval import from_edges
 from solvers.mesh.mesh import circle, sphere
 from solvers.terms.advection import Advection
 from solvers.terms.diffusion import Diffusion
+from solvers.timestepping.control import Attempts, HalvingError, StepController
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import NonFinite, State
-from solvers.timestepping.step_control import StepControl
 from solvers.timestepping.steppers import STEPPERS
 
 
@@ -150,58 +150,52 @@ def test_a_step_that_leaves_the_numbers_is_taken_again_shorter():
         evolve(State(0.0, np.ones(1)), Equation([Source(lambda t, u: u * np.nan)]), "ssprk3", 1.0)
 
 
-def test_an_error_that_shorter_steps_do_not_lessen_is_accepted_and_then_less_of_it():
-    control = StepControl(1.0, 1.0, 2, np.zeros(2))
-    before, halves = np.zeros(2), np.zeros(2)
-    control.keep_whole(np.full(2, 30.0), before, 0.0)
-    assert not control.accepts(1.0, halves, before)
-    assert control.longest(np.inf) < 1.0
-    assert control.accepts(0.4, halves, before)
-    assert 0.4 <= control.longest(np.inf) <= 3.0
+def attempts_of(order=2, **state):
+    return Attempts(StepController(order), 1.0, **state)
 
 
-def attempt(control, dt, error):
-    """Whether a step of two numbers with this error over the tolerance is accepted; |u₂ − u₁|/3 for order 2."""
-    control.keep_whole(np.full(2, 3.0 * error), np.zeros(2), 0.0)
-    return control.accepts(dt, np.zeros(2), np.zeros(2))
+def test_an_error_that_shorter_steps_do_not_lessen_is_accepted():
+    """The longest step that errs about as little is taken, and is tried next."""
+    attempts = attempts_of()
+    assert not attempts.accept(1.0, 10.0, np.inf)
+    assert attempts.longest < 1.0
+    assert not attempts.accept(0.4, 10.0, np.inf)
+    assert attempts.longest == 1.0
+    assert attempts.accept(1.0, 10.0, np.inf)
+    assert attempts.next.step == 1.0
 
 
 @pytest.mark.parametrize("power", [1, 2, 4])
 def test_a_smooth_error_is_never_accepted_above_the_tolerance(power):
     """∝ dtᵖ: steps are refused until it is met, by attempts of at most half each, and of a tenth at least."""
-    control, dt, sizes = StepControl(1.0, 1.0, 2, np.zeros(2)), 1.0, [1.0]
-    while not attempt(control, dt, 1000.0 * dt**power):
-        dt = control.longest(np.inf)
+    attempts, dt, sizes = attempts_of(), 1.0, [1.0]
+    while not attempts.accept(dt, 1000.0 * dt**power, np.inf):
+        dt = attempts.longest
         sizes.append(dt)
     assert 1000.0 * dt**power <= 1.0
     assert all(0.1 * before <= after <= 0.5 * before for before, after in pairwise(sizes))
     assert dt > 0.05 * 1000.0 ** (-1 / power)  # no further than a tenth of half of it
 
 
-def test_what_is_allowed_beyond_the_tolerance_is_twice_the_error_and_a_tenth_less_each_step():
-    """An error of 10 that does not fall allows 20, 18, 16.2, … until it is the tolerance again."""
-    for steps in (0, 5, 20, 40):
-        allowed = max(1.0, 20.0 * 0.9 ** (steps + 1))
-        for factor, accepted in ((0.99, True), (1.01, False)):
-            control = StepControl(1.0, 1.0, 2, np.zeros(2))
-            assert not attempt(control, 1.0, 10.0)
-            assert attempt(control, 0.5, 10.0)
-            assert all(attempt(control, 0.5, 0.0) for _ in range(steps))
-            assert attempt(control, 0.5, factor * allowed) == accepted, f"{factor} of {allowed} after {steps} steps"
+def test_what_is_allowed_beyond_the_tolerance_is_twice_the_error():
+    """An error of 10 that does not fall allows 20, of the steps after it too."""
+    for factor, accepted in ((0.99, True), (1.01, False)):
+        attempts = attempts_of()
+        assert not any(attempts.accept(dt, 10.0, np.inf) for dt in (1.0, 0.5))
+        following = attempts_of(tolerated=attempts.tolerated)
+        assert following.accept(1.0, factor * 20.0, np.inf) == accepted
 
 
 @pytest.mark.parametrize(
-    ("explicit", "net", "accepted", "longest"),
-    [(5.0, 0.0, False, 0.1), (1.0, 0.0, False, 0.45), (1.0, 0.09, False, 0.45), (1.0, 0.11, True, 3.0),
-     (0.4, 0.0, True, 1.125), (0.01, 0.0, True, 3.0)],
-)  # fmt: skip
-def test_terms_in_balance_change_less_than_half_of_the_values_in_a_step(explicit, net, accepted, longest):
+    ("explicit", "net", "error"),
+    [(5.0, 0.0, 100.0), (1.0, 0.0, 4.0), (1.0, 0.09, 4.0), (1.0, 0.11, 0.0), (0.4, 0.0, 0.64), (0.01, 0.0, 4e-4)],
+)
+def test_terms_in_balance_err_where_they_change_more_than_half_of_the_values_in_a_step(explicit, net, error):
     """Values 1 that change by ``net``, where explicit terms change them by ``explicit``: balanced below a tenth."""
-    control, before = StepControl(1.0, 1.0, 2, np.zeros(2)), np.ones(2)
+    halving, before = HalvingError(1.0, 1.0, 2, np.zeros(2)), np.ones(2)
     after = before - net  # not above 1, so that half of the values is 0.5
-    control.keep_whole(after, before, explicit)
-    assert control.accepts(1.0, after, before) == accepted
-    assert control.longest(np.inf) == pytest.approx(longest, rel=1e-12)
+    halving.keep_whole(after, before, explicit)
+    assert halving.of_halves(after, before) == pytest.approx(error, rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "value"), [("rtol", 0.0), ("rtol", -1e-4), ("rtol", np.nan), ("atol", 0.0)])

@@ -33,8 +33,8 @@ from solvers import (
 )
 from solvers.timestepping.evolution import SplitIntegrator
 from solvers.timestepping.methods import integrator_of
-from solvers.timestepping.runge_kutta import ErrorControlled
-from solvers.timestepping.semi_discrete import SemiDiscrete
+from solvers.timestepping.runge_kutta.error_controlled import ErrorControlled
+from solvers.timestepping.runge_kutta.semi_discrete import SemiDiscrete
 
 MESH = interval(0.0, 2.0, 8)
 X = MESH.centers[:, 0]

@@ -23,8 +23,8 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, polar
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
+from solvers.timestepping.density.moments import CosineMoments
 from solvers.timestepping.integrate import fixed
-from solvers.timestepping.moments import CosineMoments
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:

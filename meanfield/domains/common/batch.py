@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.domains.common.problem import Problem
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.schedules import Schedule
+from solvers.timestepping.systems import Look, Systems
 
 Tables = dict[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
@@ -28,3 +31,22 @@ class Batch(NamedTuple):
         [Sequence[Case], Sequence[Problem], Sequence[Schedule], Sequence[Schedule]], Iterator[tuple[int, Tables | None]]
     ]
     few: int
+
+
+def tables_of(
+    systems: Systems, measure: Callable[[Iterable[Look]], None], tables: Callable[[int], Tables]
+) -> Iterator[tuple[int, Tables | None]]:
+    """Yield numbers and tables of systems as they end, None in place of the tables of one that is lost.
+
+    measure   called with the looks at the systems
+    tables    number of a system → its diagnostics
+    """
+    with np.errstate(all="ignore"):
+        measure(systems.start())
+        waiting = set(systems.running.tolist())
+        while waiting:
+            measure(systems.step())
+            gone = waiting - set(systems.running.tolist())
+            waiting -= gone
+            for number in sorted(gone):
+                yield number, None if number in systems.lost else tables(number)

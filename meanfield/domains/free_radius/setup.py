@@ -28,8 +28,8 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
+from solvers.timestepping.density.moments import PolynomialMoments
 from solvers.timestepping.equation import Equation
-from solvers.timestepping.moments import PolynomialMoments
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State
 

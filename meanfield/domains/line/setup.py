@@ -23,8 +23,8 @@ from solvers.mesh.interval import edges_of, line
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit_interval import deposit_on_interval
 from solvers.timestepping.density import DensityIntegrator
+from solvers.timestepping.density.moments import PolynomialMoments
 from solvers.timestepping.integrate import Integrator, fixed
-from solvers.timestepping.moments import PolynomialMoments
 from solvers.timestepping.state import State
 
 

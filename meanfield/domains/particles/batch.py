@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.batch import Batch, Tables
+from meanfield.domains.common.batch import Batch, Tables, tables_of
 from meanfield.domains.common.model_of_case import heads_by_interval
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import OF_ATTENTION, Particles
@@ -18,8 +18,9 @@ from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.adaptive.systems import Systems
-from solvers.timestepping.schedules import Schedule, times_until
+from solvers.timestepping.adaptive.dormand_prince import DormandPrince
+from solvers.timestepping.schedules import Schedule
+from solvers.timestepping.systems import Look, Systems
 
 MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays stay in a core's caches
 
@@ -77,29 +78,19 @@ def solve_batch(
         particle_velocity(case, heads_by_interval(case).of_interval(0), weights)
         for case, weights in zip(cases, masses, strict=True)
     ]
-    ends = np.array([case.time.end for case in cases])
     rates = RatesOfSystems(velocities, masses, cases[0].domain.d)
-    systems = Systems(
-        np.stack([problem.initial() for problem in problems]),
-        rates,
-        ends,
-        np.array([case.time.tolerance for case in cases], dtype=float),
-        _to_unit_length if not velocities[0].norm.carries_radius else _as_it_is,
-        _dues(schedules, ends),
-    )
+    tolerances = np.array([case.time.tolerance for case in cases], dtype=float)
+    limit = None if velocities[0].norm.carries_radius else _to_unit_length
+    rows = DormandPrince(rates, np.stack([problem.initial() for problem in problems]), tolerances, tolerances, limit)
     measured = [
         _Samples(problem.diagnostics(case.output.diagnostics or (), None))
         for case, problem in zip(cases, problems, strict=True)
     ]
-    with np.errstate(all="ignore"):
-        _measure(measured, rates, systems.start())
-        waiting = set(range(len(cases)))
-        while waiting:
-            _measure(measured, rates, systems.step())
-            gone = waiting - set(systems.running.tolist())
-            waiting -= gone
-            for number in sorted(gone):
-                yield number, None if number in systems.lost else measured[number].tables()
+    yield from tables_of(
+        Systems(rows, [case.time.end for case in cases], schedules),
+        lambda looks: _measure(measured, rates, looks),
+        lambda number: measured[number].tables(),
+    )
 
 
 def _masses(problem: Problem) -> Floats:
@@ -107,16 +98,7 @@ def _masses(problem: Problem) -> Floats:
     return problem.space.weights
 
 
-def _dues(schedules: Sequence[Schedule], ends: Floats) -> Floats:
-    """(systems, times), infinite after the last."""
-    rows = [times_until(schedule, end) for schedule, end in zip(schedules, ends, strict=True)]
-    dues = np.full((len(rows), max(map(len, rows)) + 1), np.inf)
-    for k, row in enumerate(rows):
-        dues[k, : len(row)] = row
-    return dues
-
-
-def _measure(measured: Sequence[_Samples], rates: RatesOfSystems, looks: Iterable[tuple[int, float, Floats]]) -> None:
+def _measure(measured: Sequence[_Samples], rates: RatesOfSystems, looks: Iterable[Look]) -> None:
     """Diagnostics of the systems that are looked at, (number, time, values); attention is found for all at once."""
     numbers, samples = list[int](), list[Particles]()
     for number, time, values in looks:
@@ -153,10 +135,6 @@ class _Samples:
 def _to_unit_length(positions: Floats) -> None:
     """x ← x/|x|, in place."""
     positions /= np.sqrt(np.einsum("snd,snd->sn", positions, positions))[:, :, None]
-
-
-def _as_it_is(positions: Floats) -> None:
-    """Tokens may be anywhere."""
 
 
 BATCH = Batch(batch_key, batch_size, solve_batch, few=4)

@@ -11,7 +11,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import matrix_of, multiple, values_of_rows
 from meanfield.model.normalization import NORMALIZATIONS
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.adaptive.systems import Indices
+from solvers.timestepping.systems import Indices
 from solvers.transforms.systems import sums_of_systems
 
 MAX_TOKENS = 256  # of a system: sums over its pairs then take longer than all else, one by one too

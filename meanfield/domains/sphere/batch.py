@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.batch import Batch, Tables
+from meanfield.domains.common.batch import Batch, Tables, tables_of
 from meanfield.domains.common.model_of_case import heads_by_interval
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.sphere.rows import VelocityOfRows, longest_steps
@@ -17,10 +17,10 @@ from meanfield.equation import Velocity
 from meanfield.model.normalization import NORMALIZATIONS
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.diffusion import Diffusion
-from solvers.timestepping.adaptive.densities import DensitySystems
-from solvers.timestepping.adaptive.systems import Indices
-from solvers.timestepping.schedules import Schedule, times_until
+from solvers.timestepping.density.rows import DensityRows
+from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.steppers import STEPPERS
+from solvers.timestepping.systems import Indices, Look, Systems
 
 MAX_CELLS, MAX_SYSTEMS = 1 << 14, 32  # of a batch: its arrays stay in a core's caches, and workers share a sweep
 MAX_STEPS = 500_000  # of all systems of a batch, at most about: less than a minute, as a batch that is killed is lost
@@ -109,37 +109,26 @@ def _solve(
         return Diffusion(mesh, some_noises, nonnegative=True) if some_noises[0] > 0 else None
 
     mesh, noises = _mesh_of(problems[0]), [case.noise_on_unit_sphere for case in cases]
-    ends = [case.time.end for case in cases]
-    systems = DensitySystems(
+    rows = DensityRows(
         mesh,
         np.stack([problem.initial() for problem in problems]),
         lambda which: VelocityOfRows(some(which)),
         lambda which: longest_steps(some(which), [noises[k] for k in which.tolist()]),
-        np.array(ends),
-        met=[times_until(schedule, end) for schedule, end in zip(snapshots, ends, strict=True)],
-        dues=[times_until(schedule, end) for schedule, end in zip(schedules, ends, strict=True)],
-        stepper=cases[0].time.method,
-        cfl=cases[0].time.cfl,
-        diffusion=diffusion,
+        cases[0].time.method,
+        cases[0].time.cfl,
+        diffusion,
     )
     samples = [
         _Samples(problem.diagnostics(case.output.diagnostics or (), None))
         for case, problem in zip(cases, problems, strict=True)
     ]
-    with np.errstate(all="ignore"):
-        _add(samples, systems.start())
-        waiting = set(range(len(cases)))
-        while waiting:
-            _add(samples, systems.step())
-            gone = waiting - set(systems.running.tolist())
-            waiting -= gone
-            for number in sorted(gone):
-                yield number, None if number in systems.lost else samples[number].tables()
 
+    def measure(looks: Iterable[Look]) -> None:
+        for number, time, values in looks:
+            samples[number].add(time, values)
 
-def _add(samples: Sequence[_Samples], looks: Iterator[tuple[int, float, Floats]]) -> None:
-    for number, time, values in looks:
-        samples[number].add(time, values)
+    systems = Systems(rows, [case.time.end for case in cases], schedules, met=snapshots)
+    yield from tables_of(systems, measure, lambda number: samples[number].tables())
 
 
 class _Samples:

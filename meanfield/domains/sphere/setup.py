@@ -26,9 +26,9 @@ from meanfield.model.layer_norm import LayerNorm
 from solvers.backends import Backend
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
+from solvers.timestepping.density.moments import HarmonicMoments
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import Dynamics, fixed
-from solvers.timestepping.moments import HarmonicMoments
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
 

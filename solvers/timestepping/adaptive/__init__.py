@@ -1,4 +1,4 @@
-"""Explicit steps whose length finds itself by the error of each: of one system, or of many at once."""
+"""Explicit steps of order 8, each as long as its error allows: of one system, or of many at once."""
 
 from .integrator import AdaptiveIntegrator
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..mesh.mesh import Floats, Mesh
-from ..transforms.harmonics import harmonic_transform
+from ...mesh.mesh import Floats, Mesh
+from ...transforms.harmonics import harmonic_transform
 
 DEGREES = 6  # waves of 60°: wider than any peak, and few enough to cost nothing
 _ONE = np.ones(1)

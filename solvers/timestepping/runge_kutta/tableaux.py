@@ -16,7 +16,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
-from ..mesh.mesh import Floats
+from ...mesh.mesh import Floats
 
 Tree = tuple["Tree", ...]  # the children, each a tree
 MAX_CHECKED = 5  # of orders: trees double at each, and colors multiply them

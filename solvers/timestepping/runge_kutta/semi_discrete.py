@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.mesh import Floats, Mesh
-from ..terms.linear_solver import ShiftedSolver
-from ..terms.operators import links_matrix
-from ..terms.source import Source
-from ..terms.stiff_sum import add_rate, has_rate
-from ..terms.term import Step, Term
-from .equation import Equation
-from .state import NonFinite
+from ...mesh.mesh import Floats, Mesh
+from ...terms.linear_solver import ShiftedSolver
+from ...terms.operators import links_matrix
+from ...terms.source import Source
+from ...terms.stiff_sum import add_rate, has_rate
+from ...terms.term import Step, Term
+from ..equation import Equation
+from ..state import NonFinite
 
 Vector = Callable[[Floats], Floats]
 REUSE = 1.5  # ratio of steps up to which a factorization serves as a preconditioner
@@ -41,7 +41,7 @@ class SemiDiscrete:
         if without:
             name = type(without[0]).__name__
             raise ValueError(f'{name} has no rate of change, it only steps: expected method = "ssprk3" with it')
-        self._inverse: tuple[float, Any] | None = None
+        self._inverse: tuple[float, list[Vector]] | None = None
         self._iterations = 0  # at most of a linear system, since it was factorized
         self._linear: list[ShiftedSolver] | None = None
 
@@ -137,7 +137,7 @@ class SemiDiscrete:
 
         return apply
 
-    def _factorize_jacobians(self, mesh: Any, time: float, values: Floats, step: float) -> list[Vector]:
+    def _factorize_jacobians(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
         """By the matrices of all terms that have one, at a state."""
         self.full(time, values)
         every: tuple[Any, ...] = (*self.equation.terms, self.equation.stiff)
@@ -146,7 +146,7 @@ class SemiDiscrete:
         solvers = [ShiftedSolver(mesh, sum(matrices[1:], matrices[0])) for matrices in zip(*each, strict=True)]
         return [partial(solver.solve, step=step) for solver in solvers]
 
-    def _factorize(self, mesh: Any, time: float, values: Floats, step: float) -> list[Vector]:
+    def _factorize(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
         from scipy.sparse import identity
         from scipy.sparse.linalg import splu
 

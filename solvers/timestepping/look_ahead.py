@@ -1,0 +1,86 @@
+"""Bounds of steps from rates of change ahead of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from ..mesh.mesh import Floats
+from ..terms.stiff_sum import has_rate
+from .control import MAX_GROWTH, allowed_error, root_mean_square
+from .equation import Equation
+from .integrate import Integrator
+from .runge_kutta.semi_discrete import SemiDiscrete
+from .state import State
+
+PROBES = 1000  # times of a run at which rates of change are evaluated, beside those of the steps
+SMOOTH = 0.1  # residual of a parabola over the largest value, below which the methods' own error estimates hold
+
+
+@dataclass
+class LookAhead:
+    """The integrator of a run, and the time that its next step may not cross: dynamics of `integrate`.
+
+    The rate of change of the present state is evaluated ahead of the state, at times ``spacing`` apart, no further than
+    a step may reach. Where its change in time is no parabola, and integrates to more than a step may err, the step
+    ends before that; there steps are no longer than ``spacing``. The first step is no longer either, and each of the
+    next at most four times as long as the one before it. A run whose steps are shorter than a quarter of ``spacing``
+    costs nothing more.
+
+    max_step   longest step
+    """
+
+    equation: Equation
+    integrator: Integrator
+    rtol: float
+    atol: float
+    spacing: float
+    max_step: float = math.inf
+    _problem: SemiDiscrete = field(init=False, repr=False)
+    _granted: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        stiff = self.equation.stiff
+        known = stiff is not None and all(has_rate(term) for term in getattr(stiff, "terms", (stiff,)))
+        self._problem = SemiDiscrete(Equation(self.equation.terms, stiff if known else None))
+
+    def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
+        """Return the integrator, and the end of its next step at the latest."""
+        longest = MAX_GROWTH * min(state.dt, self._granted) if state.dt > 0 else 0.0
+        longest = min(longest, self.max_step, until - state.time)
+        self._granted = min(self._smooth_part(state, longest, until), self.max_step)
+        return self.integrator, state.time + self._granted
+
+    def _smooth_part(self, state: State, longest: float, until: float) -> float:
+        """Return the length of the time from a state on within which its rate is smooth in time."""
+        if longest < 4 * self.spacing:
+            return self.spacing
+        parts = 2 ** math.ceil(math.log2(longest / self.spacing))
+        allowed = allowed_error(state.values, state.values, self.rtol, self.atol)
+        rates, changes, found = self._changes(state, longest / parts, until), [0.0], self.spacing
+        for number in (2**power for power in range(2, parts.bit_length())):
+            changes.extend(next(rates) for _ in range(number + 1 - len(changes)))
+            if not _is_smooth(np.array(changes), allowed / (longest / parts)):
+                break
+            found = longest * number / parts
+        return found
+
+    def _changes(self, state: State, spacing: float, until: float) -> Iterator[float]:
+        """Return the change of the rate of a state at each of the times ahead."""
+        first = self._problem.full(state.time, state.values)
+        for k in count(1):
+            time = min(state.time + k * spacing, until)
+            with np.errstate(all="ignore"):
+                yield root_mean_square(self._problem.full(time, state.values) - first)
+
+
+def _is_smooth(changes: Floats, allowed: float) -> bool:
+    """Return whether changes at equal distances are those of a parabola, or sum up to no more than is allowed."""
+    x = np.linspace(0.0, 1.0, len(changes))
+    middle, last = changes[len(changes) // 2], changes[-1]
+    residual = np.abs(changes - (4 * middle * x * (1 - x) + last * x * (2 * x - 1)))
+    return bool(residual.sum() <= allowed or residual.max() <= SMOOTH * changes.max())

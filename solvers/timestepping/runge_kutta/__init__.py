@@ -1,0 +1,1 @@
+"""Runge–Kutta and exponential steps of a semi-discrete equation, by the error of each."""
