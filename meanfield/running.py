@@ -193,7 +193,10 @@ def resume(
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
     require_same_units(before, diagnostics.columns, case)
     attributes = with_segment(before.attributes, segment) | NOT_EXPLODED | problem.attributes
-    with RunFile.append(path, snapshots=start.snapshots, samples=start.samples, attributes=attributes) as file:
+    problem.events[:] = start.events
+    with RunFile.append(
+        path, snapshots=start.snapshots, samples=start.samples, events=len(start.events), attributes=attributes
+    ) as file:
         if start.note:
             show(f"{path}: {start.note}")
         record = Record(case, problem, start, diagnostics, file, segment.until, quiet, Watch(case, stop, callbacks))
@@ -204,7 +207,8 @@ def resume(
 def _already_finished(before: Run, start: Start, show: Printer) -> None:
     """Report that a file has reached its end; record it where the writer was killed just before that."""
     if before.attributes["stop_reason"] == "running":
-        RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples).close(wall_time=start.wall_time)
+        file = RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples, events=len(start.events))
+        file.close(wall_time=start.wall_time)
     else:
         Checkpoints(before.path, before.writers).remove_copies()  # of a writer killed after it had closed the file
     remove_leftover(before.path)  # the lock of a writer killed after it had closed the file

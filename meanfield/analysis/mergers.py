@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.analysis.tracks import Track, Tracks, tracks_of
+from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -22,27 +22,6 @@ if TYPE_CHECKING:
 MIN_SAMPLES = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
 PLATEAU = 3  # samples of the energy between two mergers, for a step to be measured
 STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a stair
-
-
-@dataclass(frozen=True)
-class Merger:
-    """Track ``source`` went into track ``into``: after ``since``, the last sample with both, and by ``time``.
-
-    since, time   the same where the moment itself is known, as of atoms
-    masses        of both, ``into`` first: medians since a cluster last appeared or merged, for near each other the
-                  two divide their mass less well
-    before, after clusters
-    energy_step   2 m_i m_j, by which 2β e^{−β} E goes up
-    """
-
-    since: float
-    time: float
-    into: int
-    source: int
-    masses: tuple[float, float]
-    before: int
-    after: int
-    energy_step: float
 
 
 @dataclass(frozen=True)
@@ -60,48 +39,41 @@ class Lifetime:
     until: float | None
 
 
-def lasts(tracks: Tracks, one: Track, exact_from: float = np.inf) -> bool:
+def lasts(tracks: Tracks, one: Track) -> bool:
     """Whether a track is there long enough to be a cluster; an atom, which does not flicker, is in any sample."""
-    return len(one.masses) >= MIN_SAMPLES or bool(tracks.times[one.last] >= exact_from)
+    return len(one.masses) >= MIN_SAMPLES or bool(tracks.times[one.last] >= tracks.atoms_from)
 
 
-def merger_tree(tracks: Tracks, exact_from: float = np.inf) -> list[Merger]:
-    """All mergers of clusters that lasted, in the order of time; samples from ``exact_from`` on lie at the mergers."""
-    mergers, changes = [], [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
+def merger_tree(tracks: Tracks) -> list[Merger]:
+    """All mergers of atoms, and of clusters that lasted, in the order of time."""
+    mergers, of_atoms = list(tracks.mergers), {one.source for one in tracks.mergers}
+    changes = [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
     for number, one in enumerate(tracks.tracks):
-        if one.into is None or not lasts(tracks, one, exact_from):
+        if one.into is None or number in of_atoms or not lasts(tracks, one):
             continue
         alone = max(sample for sample in changes if sample <= one.last)
         masses = _mass(tracks.tracks[one.into], alone, one.last), _mass(one, alone, one.last)
         before, after = (int(tracks.counts[sample]) for sample in (one.last, one.last + 1))
-        since, time = _around(tracks.times, one.last + 1, exact_from)
+        since, time = (float(tracks.times[sample]) for sample in (one.last, one.last + 1))
         mergers.append(Merger(since, time, one.into, number, masses, before, after, 2 * masses[0] * masses[1]))
     return sorted(mergers, key=lambda merger: (merger.time, -merger.masses[1]))
 
 
-def lifetimes(tracks: Tracks, exact_from: float = np.inf) -> list[Lifetime]:
-    """Lifetime of each cluster count, from the first sample to the last; ``exact_from`` as for mergers."""
+def lifetimes(tracks: Tracks) -> list[Lifetime]:
+    """Lifetime of each cluster count, from the first sample to the last."""
     if not len(tracks.times):
         return []
-    changes = (np.flatnonzero(np.diff(tracks.counts)) + 1).tolist()
-    around = [_around(tracks.times, sample, exact_from) for sample in changes]
-    afters, starts = [None, *(low for low, _ in around)], [float(tracks.times[0]), *(high for _, high in around)]
-    stops, untils = [*(low for low, _ in around), float(tracks.times[-1])], [*(high for _, high in around), None]
-    counts = [int(tracks.counts[sample]) for sample in (0, *changes)]
+    times, counted = tracks.times.tolist(), tracks.counts.tolist()
+    changes = [
+        (times[sample - 1], times[sample], counted[sample])
+        for sample in (np.flatnonzero(np.diff(counted)) + 1).tolist()
+        if times[sample] <= tracks.atoms_from
+    ]
+    changes += {one.time: (one.time, one.time, one.after) for one in tracks.mergers}.values()
+    afters, starts = [None, *(low for low, _, _ in changes)], [times[0], *(high for _, high, _ in changes)]
+    stops, untils = [*(low for low, _, _ in changes), times[-1]], [*(high for _, high, _ in changes), None]
+    counts = [counted[0], *(count for _, _, count in changes)]
     return [Lifetime(*row) for row in zip(counts, starts, stops, afters, untils, strict=True)]
-
-
-def exact_from(run: Run) -> float:
-    """From when on a run has a sample at each merger: once its clusters continue as atoms; never where they do not."""
-    recorded = "cluster_mass" in run.diagnostics and "cluster_center" in run.diagnostics
-    moment = run.number("hand_over_time", np.nan)
-    return moment if recorded and np.isfinite(moment) else np.inf
-
-
-def _around(times: Floats, sample: int, exact_from: float) -> tuple[float, float]:
-    """The times between which the change that ``sample`` is the first to show has come: one moment if it is known."""
-    since = sample if times[sample - 1] >= exact_from else sample - 1
-    return float(times[since]), float(times[sample])
 
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
@@ -151,14 +123,14 @@ def report(run: Run) -> dict[str, Any]:
     ``mergers``: each merger's fields and ``energy_step_measured``, None where it is not known. Raises ValueError for
     a run without clusters to follow: see meanfield.analysis.tracks.tracks_of.
     """
-    tracks, known = tracks_of(run), exact_from(run)
-    mergers, stairs = merger_tree(tracks, known), staircase(run)
+    tracks = tracks_of(run)
+    mergers, stairs = merger_tree(tracks), staircase(run)
     measured = [None] * len(mergers) if stairs is None else measured_steps(tracks, mergers, *stairs)
     return {
         "mergers": [
             {**asdict(merger), "energy_step_measured": step} for merger, step in zip(mergers, measured, strict=True)
         ],
-        "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks, known)],
+        "lifetimes": [asdict(lifetime) for lifetime in lifetimes(tracks)],
         "clusters": int(tracks.counts[-1]) if len(tracks.times) else None,
         "masses": sorted((float(one.masses[-1]) for one in _alive(tracks)), reverse=True),
     }

@@ -42,12 +42,39 @@ class Track:
         return slice(self.first, self.last + 1)
 
 
+@dataclass(frozen=True)
+class Merger:
+    """Track ``source`` went into track ``into``: after ``since``, the last sample with both, and by ``time``.
+
+    since, time   the same where the moment itself is known, as of atoms
+    masses        of both, ``into`` first: medians since a cluster last appeared or merged, for near each other the
+                  two divide their mass less well
+    before, after clusters
+    energy_step   2 m_i m_j, by which 2β e^{−β} E goes up
+    """
+
+    since: float
+    time: float
+    into: int
+    source: int
+    masses: tuple[float, float]
+    before: int
+    after: int
+    energy_step: float
+
+
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """All clusters of a run at ``times`` (samples,), in the order in which they appear, heaviest first."""
+    """All clusters of a run at ``times`` (samples,), in the order in which they appear, heaviest first.
+
+    mergers      those of atoms, which the run has recorded
+    atoms_from   time from which on clusters are atoms
+    """
 
     times: Floats
     tracks: tuple[Track, ...]
+    mergers: tuple[Merger, ...] = ()
+    atoms_from: float = np.inf
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -83,27 +110,32 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
     if masses.shape != centers.shape[:2] or len(masses) != len(times):
         shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
         raise ValueError(f"{shapes}: expected (samples,), (samples, K), (samples, K, d)")
+    return Tracks(times, tuple(one.as_track(masses, centers) for one in linked(masses, centers, max_angle)))
+
+
+def linked(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> list[OpenTrack]:
+    """Return the tracks of clusters (samples, K) and (samples, K, d), see ``track``."""
     is_cluster = np.isfinite(masses) & (masses > 0) & np.isfinite(centers).all(axis=2)
-    found_tracks: list[_OpenTrack] = []
-    open_tracks: list[_OpenTrack] = []  # in the sample before
+    found_tracks: list[OpenTrack] = []
+    open_tracks: list[OpenTrack] = []  # in the sample before
     for sample, row in enumerate(masses):
         columns, before = np.flatnonzero(is_cluster[sample]), [one.columns[-1] for one in open_tracks]
         old = masses[sample - 1, before], centers[sample - 1, before]
         successors, merged = _match(*old, row[columns], centers[sample, columns], max_angle)
-        now: list[_OpenTrack] = []
+        now: list[OpenTrack] = []
         for column, source in zip(columns, successors, strict=True):
             if source < 0:
-                found_tracks.append(_OpenTrack(len(found_tracks), sample))
+                found_tracks.append(OpenTrack(len(found_tracks), sample))
             now.append(found_tracks[-1] if source < 0 else open_tracks[source])
             now[-1].columns.append(int(column))
         for source, new in merged:
             open_tracks[source].into = now[new].number
         open_tracks = now
-    return Tracks(times, tuple(one.as_track(masses, centers) for one in found_tracks))
+    return found_tracks
 
 
 @dataclass
-class _OpenTrack:
+class OpenTrack:
     """A track up to the current sample: the column of its cluster in each sample from the first on."""
 
     number: int
@@ -111,28 +143,43 @@ class _OpenTrack:
     columns: list[int] = field(default_factory=list)
     into: int | None = None
 
+    @property
+    def stop(self) -> int:
+        """Number of the first sample after those of the track."""
+        return self.first + len(self.columns)
+
     def as_track(self, masses: Floats, centers: Floats) -> Track:
-        samples = self.first + np.arange(len(self.columns))
+        samples = np.arange(self.first, self.stop)
         return Track(self.first, masses[samples, self.columns], centers[samples, self.columns], self.into)
 
 
 def tracks_of(run: Run) -> Tracks:
     """The clusters of a run through time: by its diagnostics cluster_mass and cluster_center, else by its snapshots.
 
-    Raises ValueError for a domain without clusters, FileError for values of a damaged file.
+    From the handover on they are the atoms that the run has recorded. Raises ValueError for a domain without clusters,
+    FileError for values of a damaged file.
     """
-    from meanfield.analysis.snapshot_clusters import cluster_finder, recorded_clusters
+    from meanfield.analysis.atoms import tracks_of_atoms
+    from meanfield.analysis.snapshot_clusters import recorded_clusters
 
-    if (recorded := recorded_clusters(run)) is not None:
-        return track(run.sample_times, *recorded)
-    find = cluster_finder(run)
-    found = [find(k) for k in range(len(run.times))]
+    recorded = recorded_clusters(run)
+    times, masses, centers = _of_snapshots(run) if recorded is None else (run.sample_times, *recorded)
+    return tracks_of_atoms(run, times, masses, centers) or track(times, masses, centers)
+
+
+def _of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
+    """Times, masses (snapshots, K) and centers (snapshots, K, d) of the clusters of the snapshots; NaN of atoms."""
+    from meanfield.analysis.snapshot_clusters import cluster_finder
+
+    find, atoms_from = cluster_finder(run), min(run.events.get("time", ()), default=np.inf)
+    found = [find(k) for k in range(np.searchsorted(run.times, atoms_from, side="right"))]
     max_count = max((one.count for one in found), default=0)
     dimension = found[0].centers.shape[1] if found else 0
-    masses, centers = np.full((len(found), max_count), np.nan), np.full((len(found), max_count, dimension), np.nan)
+    masses = np.full((len(run.times), max_count), np.nan)
+    centers = np.full((len(run.times), max_count, dimension), np.nan)
     for k, one in enumerate(found):
         masses[k, : one.count], centers[k, : one.count] = one.masses, one.centers
-    return track(run.times, masses, centers)
+    return run.times, masses, centers
 
 
 def _match(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.mergers import Merger, exact_from, lasts, merger_tree, staircase
-from meanfield.analysis.tracks import Track, Tracks, tracks_of
+from meanfield.analysis.mergers import lasts, merger_tree, staircase
+from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import annotate, is_early, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
@@ -49,15 +49,14 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
     tracks = tracks_of(run)
     if not len(tracks.times):
         raise FileError(f"{run.path}: holds nothing yet, so there is nothing to draw")
-    atoms_from = exact_from(run)
-    mergers = merger_tree(tracks, atoms_from)
+    mergers = merger_tree(tracks)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
     with matplotlib.rc_context(STYLE):
         page = Figure(figsize=(WIDTH, HEIGHT))
         heading = _heading(run)
         page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
         above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        lines = draw_mergers(above, tracks, atoms_from, circle=kind_of(run.manifold).space == "S1")
+        lines = draw_mergers(above, tracks, circle=kind_of(run.manifold).space == "S1")
         draw_staircase(below, tracks, mergers, staircase(run))
         for ax, label in ((below, "time t"), (above, "")):
             set_time(ax, label, limits, log=log)
@@ -67,14 +66,13 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
         return save(page, target)
 
 
-def draw_mergers(axes: Axes, tracks: Tracks, atoms_from: float = np.inf, *, circle: bool = False) -> list[Line]:
+def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[Line]:
     """Each cluster that lasted as a line through time, of width ∝ mass, joined to the one that it merged into.
 
-    atoms_from   time from which on clusters are atoms
-    circle       lines lie at the clusters' angles; else each has a place of its own, such that no two cross
+    circle   lines lie at the clusters' angles; else each has a place of its own, such that no two cross
     Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
     """
-    order = tree_order(tracks, atoms_from)
+    order = tree_order(tracks)
     heights = {number: heights_of(tracks.tracks[number], row, circle) for row, number in enumerate(order)}
     drawn: list[tuple[tuple[int, float], list[Line]]] = []
     for row, number in enumerate(order):
@@ -128,12 +126,12 @@ def _shifts(turned: Floats) -> Floats:
     return np.asarray(TWO_PI * np.arange(first, last + 1))
 
 
-def tree_order(tracks: Tracks, atoms_from: float = np.inf) -> list[int]:
+def tree_order(tracks: Tracks) -> list[int]:
     """The tracks that lasted, each followed by those that merged into it, the first to merge next to it.
 
     So a line from a track's end to the one that it merges into crosses none that is still there.
     """
-    lasting = {number: one for number, one in enumerate(tracks.tracks) if lasts(tracks, one, atoms_from)}
+    lasting = {number: one for number, one in enumerate(tracks.tracks) if lasts(tracks, one)}
     merged: dict[int | None, list[int]] = {}
     for number, one in sorted(lasting.items(), key=lambda item: item[1].last):
         merged.setdefault(one.into if one.into in lasting else None, []).append(number)

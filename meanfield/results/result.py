@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from xarray import Dataset
 
-    from meanfield.analysis.mergers import Merger
+    from meanfield.analysis.tracks import Merger
     from meanfield.case.case import Case
     from meanfield.clusters.on_cells import Clusters
     from solvers.mesh.mesh import Floats, Mesh
@@ -115,10 +115,10 @@ class Result:
 
     def mergers(self) -> list[Merger]:
         """The mergers of clusters, in order of time. Raises ValueError where clusters cannot be followed."""
-        from meanfield.analysis.mergers import exact_from, merger_tree
+        from meanfield.analysis.mergers import merger_tree
         from meanfield.analysis.tracks import tracks_of
 
-        return merger_tree(tracks_of(self._run), exact_from(self._run))
+        return merger_tree(tracks_of(self._run))
 
     def plot(
         self,

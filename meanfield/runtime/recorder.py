@@ -119,6 +119,8 @@ class Record:
         if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
+        for time, values in self._problem.events[self._file.events :]:
+            self._file.write_event(time, values)
         self._write_samples_if_due()
         self._file.flush_if_due()
         if clock.monotonic() - self._saved > self._every:
@@ -132,7 +134,8 @@ class Record:
         self._write_samples()
         file.sync()
         rows = file.rows_until(state.time)
-        self._checkpoints.write(*checkpoint_of(state, *rows, self.wall_time, in_snapshot=in_snapshot))
+        contents = checkpoint_of(state, *rows, file.events, self.wall_time, in_snapshot=in_snapshot)
+        self._checkpoints.write(*contents)
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:

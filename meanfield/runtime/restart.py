@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meanfield.case.case import Case
-from meanfield.domains.common.problem import Problem
+from meanfield.domains.common.problem import Event, Problem
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.backends import backend_for
-from solvers.io.checkpoint import Checkpoints, Contents, require_scalars
+from solvers.io.checkpoint import ROWS, Checkpoints, Contents, require_scalars
 from solvers.io.run_file import FileError, Run
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Schedule, events_before
@@ -27,6 +27,7 @@ class Start:
     snapshots_seen, samples_seen   events of each schedule that are over: the rows, unless the settings have changed
     wall_time                      seconds that the run has taken until then
     note                           what a user should know of this start, if anything
+    events                         events of the file that are kept
     """
 
     state: State
@@ -36,6 +37,7 @@ class Start:
     samples_seen: int = 0
     wall_time: float = 0.0
     note: str = ""
+    events: tuple[Event, ...] = ()
 
 
 def new_start(problem: Problem) -> Start:
@@ -44,7 +46,7 @@ def new_start(problem: Problem) -> Start:
 
 
 def checkpoint_of(
-    state: State, snapshots: int, samples: int, wall_time: float, *, in_snapshot: bool = False
+    state: State, snapshots: int, samples: int, events: int, wall_time: float, *, in_snapshot: bool = False
 ) -> Contents:
     """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken.
 
@@ -57,6 +59,7 @@ def checkpoint_of(
         "dt": float(state.dt) if math.isfinite(state.dt) else 0.0,  # 0 before the first step: NaN cannot be stored
         "snapshots": snapshots,
         "samples": samples,
+        "events": events,
         "wall_time": wall_time,
     }
 
@@ -73,14 +76,17 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
         raise FileError(f"{run.path}: damaged: its snapshots have shape {run.snapshot_shape}, its case {expected}")
     checkpoint = Checkpoints(run.path, run.writers).read()
     if checkpoint is not None:
-        require_scalars(run.path, checkpoint[1], ("time", "dt", "wall_time"), ("steps", "snapshots", "samples"))
+        checkpoint[1].setdefault("events", 0)  # of earlier versions
+        require_scalars(run.path, checkpoint[1], ("time", "dt", "wall_time"), ("steps", *ROWS))
     if checkpoint is not None and _has_its_rows(run, checkpoint):
         arrays, scalars = checkpoint
         dt = float(scalars["dt"]) or math.nan
         rows = int(scalars["snapshots"]), int(scalars["samples"])
         values = _values(run, problem, arrays, rows[0])
         state = State(float(scalars["time"]), values, int(scalars["steps"]), dt)
-        return _start(run, case, state, rows, float(scalars["wall_time"]))
+        columns, count = [name for name in run.events if name != "time"], int(scalars["events"])
+        events = ((float(run.events["time"][k]), {name: run.events[name][k] for name in columns}) for k in range(count))
+        return replace(_start(run, case, state, rows, float(scalars["wall_time"])), events=tuple(events))
     if run.snapshots == 0 or not problem.snapshot_is_state:
         return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
     time = float(run.times[-1])
@@ -105,8 +111,8 @@ def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots:
 
 def _has_its_rows(run: Run, checkpoint: Contents) -> bool:
     """Whether the file still has the rows that a checkpoint counts; it may have been cut back since."""
-    scalars = checkpoint[1]
-    return int(scalars["snapshots"]) <= run.snapshots and int(scalars["samples"]) <= len(run.sample_times)
+    rows = run.snapshots, len(run.sample_times), len(run.events.get("time", ()))
+    return all(int(checkpoint[1][name]) <= there for name, there in zip(ROWS, rows, strict=True))
 
 
 def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time: float) -> Start:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.analysis.mergers import exact_from, merger_tree, moment_in_words
+from meanfield.analysis.mergers import merger_tree, moment_in_words
 from meanfield.analysis.tracks import Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.merger_tree import COLORS, heights_of, tree_order
@@ -27,8 +27,7 @@ def tree_of(run: Run) -> dict[str, Any] | None:
         tracks = tracks_of(run)
     except ValueError:  # a run whose clusters cannot be followed
         return None
-    atoms_from = exact_from(run)
-    mergers, order = merger_tree(tracks, atoms_from), tree_order(tracks, atoms_from)
+    mergers, order = merger_tree(tracks), tree_order(tracks)
     if not mergers:
         return None
     on_circle = kind_of(run.manifold).space == "S1"

@@ -36,7 +36,7 @@ MAGIC = b"MFCHECK1"
 LOCATION = "checkpoint/bytes"  # of the last one in a file
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
-ROWS = ("snapshots", "samples")  # scalars: rows of the file that belong to the state, by default 0
+ROWS = ("snapshots", "samples", "events")  # scalars: rows of the file that belong to the state, by default 0
 
 Scalar = int | float | str
 Contents = tuple[dict[str, NDArray[Any]], dict[str, Scalar]]
@@ -160,9 +160,8 @@ class Checkpoints:
         if number < 0:
             return False
         later, scalars = self.writers[number + 1 :], found.contents[1]
-        rows = [int(scalars.get(name, 0)) for name in ROWS]
-        limits = (later[0].snapshots, later[0].samples) if later else (math.inf, math.inf)
-        return all(row <= limit for row, limit in zip(rows, limits, strict=True))
+        limits = {"snapshots": later[0].snapshots, "samples": later[0].samples} if later else {}
+        return all(int(scalars.get(name, 0)) <= limit for name, limit in limits.items())
 
     def _order(self, found: Checkpoint) -> tuple[int, int]:
         """Return a number that grows from one checkpoint to the next; of other writers' the first part is -1."""

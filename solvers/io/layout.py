@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..mesh.mesh import Mesh
-from .schema import SNAPSHOT
+from .schema import EVENTS, SNAPSHOT, TABLES
 
 if TYPE_CHECKING:
     import h5py
@@ -21,11 +21,12 @@ CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten a
 
 @dataclass(frozen=True)
 class Column:
-    """One diagnostic under /diagnostics: a number a sample, or an array with named dimensions.
+    """One diagnostic under /diagnostics, or one value of events: a number a row, or an array with named dimensions.
 
     dims   (name, length) of each dimension after the sample, e.g. (("degree", 9),)
     units  in the notation of UDUNITS, "1" where there are none
     attributes  (name, value) of what else its dataset states
+    table  group that holds it: "diagnostics", or "events", which have times of their own
     """
 
     name: str
@@ -33,6 +34,7 @@ class Column:
     units: str = "1"
     long_name: str = ""
     attributes: tuple[tuple[str, str | float], ...] = ()
+    table: str = "diagnostics"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,7 +100,7 @@ def lay_out(
     else:
         _lay_out_cells(file, space, measure or _MEASURES.get(space.manifold, _PLAIN), scales)
     for field in fields:
-        if field in file or field in ("checkpoint", "diagnostics"):
+        if field in file or field in ("checkpoint", *TABLES):
             raise ValueError(f"fields: {field!r} occurs twice, or is a name of the file's own")
         _describe(_snapshots(file, field, (len(file["cell_area"]),)), ("time", "cell"), "1", field)
     for variable in variables:
@@ -108,7 +110,10 @@ def lay_out(
         _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
     _attach(file, scales)
     _lay_out_checkpoint(file.create_group("checkpoint"))
-    _lay_out_diagnostics(file.create_group("diagnostics"), columns, time_name)
+    for table, row in TABLES.items():
+        of_table = [column for column in columns if column.table == table]
+        if of_table or table != EVENTS:
+            _lay_out_table(file.create_group(table), of_table, row, time_name)
 
 
 def _lay_out_checkpoint(group: h5py.Group) -> None:
@@ -167,26 +172,26 @@ def _time_name(space: Space) -> str:
     return space.time_name if isinstance(space, Points) else "model time"
 
 
-def _lay_out_diagnostics(group: h5py.Group, columns: Sequence[Column], time_name: str) -> None:
+def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_name: str) -> None:
     import h5py
 
-    lengths: dict[str, int | None] = {"sample": None}
-    taken = {"time", "sample"}
+    lengths: dict[str, int | None] = {row: None}
+    taken = {"time", row}
     for column in columns:
         if column.name in taken:
-            raise ValueError(f"column {column.name!r} occurs twice, or has a reserved name (time, sample)")
+            raise ValueError(f"column {column.name!r} occurs twice, or has a reserved name (time, {row})")
         taken.add(column.name)
         for name, length in column.dims:
             if lengths.setdefault(name, length) != length:
                 raise ValueError(f"column {column.name!r}: dimension {name!r} has lengths {lengths[name]} and {length}")
-    if clash := taken & (lengths.keys() - {"sample"}):
+    if clash := taken & (lengths.keys() - {row}):
         raise ValueError(f"{sorted(clash)} cannot be both columns and dimensions")
     scales = {name: _dimension(group, name, length) for name, length in lengths.items()}
     for column in (Column("time", long_name=time_name), *columns):
         _dataset(
             group,
             column.name,
-            ("sample", *(name for name, _ in column.dims)),
+            (row, *(name for name, _ in column.dims)),
             np.empty((0, *column.shape)),
             column.units,
             column.long_name or column.name,

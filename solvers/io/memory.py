@@ -22,6 +22,7 @@ from .lock import Lock
 from .reading import Floats, Run, own_texts
 from .repair import FileError
 from .replacing import replacement
+from .schema import EVENTS, TABLES, columns_of
 from .series import Series
 from .verifying import digest
 from .writers import WRITERS, new_writer, writers_as_text
@@ -118,9 +119,11 @@ class MemoryRun(Run):
             Series(file, file, [self.kind]).append(0, list(self.times), {self.kind: self.values})
             group = file["diagnostics"]
             Series(file, group, group.attrs["columns"]).append(0, list(self.sample_times), self.diagnostics)
+            if columns := columns_of(file, EVENTS):
+                Series(file, file[EVENTS], columns).append(0, list(self.events["time"]), self.events)
             create_attributes(file, {**self.attributes, WRITERS: writers_as_text(self.writers)})
             texts = own_texts(file)
-            checksum = digest(texts, self.times, self.sample_times, self.diagnostics)
+            checksum = digest(texts, self.times, self.sample_times, self.diagnostics, self.events)
             overwrite_attributes(file, {"digest": checksum})
             if self.checkpoint is not None:
                 store(file, packed(*self.checkpoint, 1, self.writers[-1].identity))
@@ -131,6 +134,7 @@ class RunMemory:
 
     snapshots   number of snapshots written
     samples     number of samples written
+    events      number of events written
     """
 
     def __init__(
@@ -144,11 +148,13 @@ class RunMemory:
         measure: Measure | None = None,
     ) -> None:
         check_attributes(attributes or {})
-        self.path, self.snapshots, self.samples = Path(name), 0, 0
+        self.path, self.snapshots, self.samples, self.events = Path(name), 0, 0, 0
         self.checkpoints = MemoryCheckpoints()
         self._layout = EmptyFile(tuple(columns), space, dict(attributes or {}), tuple(variables), measure)
         self._attributes, self._writer = root_attributes(space, attributes or {}), new_writer()
-        self._space, self._columns = space, {column.name: column.shape for column in columns}
+        shapes = {table: {column.name: column.shape for column in columns if column.table == table} for table in TABLES}
+        self._space, self._columns, self._event_columns = space, shapes["diagnostics"], shapes[EVENTS]
+        self._events: list[dict[str, Floats]] = []
         self._times: list[float] = []
         self._values: list[Floats] = []
         self._sample_times: list[float] = []
@@ -170,6 +176,11 @@ class RunMemory:
         for name, rows in self._rows.items():
             rows.append(np.array(values[name], dtype=np.float64))
         self.samples += len(times)
+
+    def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
+        """Keep a copy of one value for each column of events at ``t``."""
+        self._events.append({name: np.array(value, dtype=np.float64) for name, value in {**values, "time": t}.items()})
+        self.events += 1
 
     def flush(self) -> None:
         """Nothing waits."""
@@ -195,6 +206,10 @@ class RunMemory:
         diagnostics = {
             name: np.concatenate([np.empty((0, *self._columns[name])), *rows]) for name, rows in self._rows.items()
         }
+        events = {
+            name: np.array([event[name] for event in self._events]).reshape(-1, *shape)
+            for name, shape in (self._event_columns and {"time": (), **self._event_columns}).items()
+        }
         space, points = self._space, isinstance(self._space, Points)
         shape = (len(space.weights), space.dimension) if isinstance(space, Points) else (space.cells,)
         return MemoryRun(
@@ -203,6 +218,7 @@ class RunMemory:
             times=times,
             sample_times=sample_times,
             diagnostics=diagnostics,
+            events=events,
             manifold=space.manifold,
             resolution=int(self._attributes["resolution"]),
             ring_cells=np.empty(0, np.int32) if points else space.ring_cells,  # type: ignore[union-attr]

@@ -1,8 +1,8 @@
 """Contents of this package in a run file, apart from what a user has added to it.
 
 The attribute ``contents`` of a file lists the names of what this package has written: attributes as "@name", datasets
-that have units as "name", a line each. What is listed is checked. Other attributes, groups and datasets are a user's:
-they are neither read nor changed.
+that have units as "name", the table of events as "events/", a line each. What is listed is checked. Other attributes,
+groups and datasets are a user's: they are neither read nor changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .schema import DAMAGE, is_text
+from .schema import DAMAGE, EVENTS, is_text
 
 if TYPE_CHECKING:
     import h5py
@@ -31,7 +31,8 @@ EARLIER_TEXTS = frozenset({
 def list_contents(file: h5py.File) -> None:
     """List all that a new file holds."""
     datasets = [name for name, item in file.items() if "units" in item.attrs]
-    _write_list(file, [*(f"@{name}" for name in file.attrs), f"@{CONTENTS}", *datasets])
+    events = [f"{EVENTS}/"] if "columns" in file.get(EVENTS, file).attrs else []
+    _write_list(file, [*(f"@{name}" for name in file.attrs), f"@{CONTENTS}", *datasets, *events])
 
 
 def list_attributes(file: h5py.File, names: Iterable[str]) -> None:
@@ -69,7 +70,7 @@ def own_datasets(file: h5py.File) -> list[str]:
     """Return the names of this package's datasets with units; in files of earlier versions all that look like them."""
     listed = listed_contents(file)
     if listed is not None:
-        return [name for name in listed if not name.startswith("@")]
+        return [name for name in listed if not name.startswith("@") and not name.endswith("/")]
     return [name for name, item in file.items() if "units" in item.attrs and all(d.label for d in item.dims)]
 
 

@@ -18,7 +18,7 @@ from .lock import MIN_WAIT, Lock, holder
 from .opening import open_to_read
 from .own import CONTENTS, EARLIER_TEXTS, NETCDF, all_attributes, own_attributes, own_datasets, readable_attributes
 from .repair import FileError, is_open_for_writing, reason, repair
-from .schema import CHANGING, DAMAGE, SNAPSHOT, columns_of, dataset_of, faults, is_text, require_size
+from .schema import CHANGING, DAMAGE, EVENTS, SNAPSHOT, columns_of, dataset_of, faults, is_text, require_size, rows_of
 from .verifying import digest
 from .writers import WRITERS, Writer, writers_from_text
 
@@ -42,6 +42,7 @@ class Run:
     times         (snapshots,) of the snapshots
     sample_times  (samples,) of the diagnostics
     diagnostics   for each column (samples, ...)
+    events        for each column (events, ...), "time" among them; empty without a table of events
     manifold      name of the manifold
     resolution    rings on the sphere, the number of points, cells elsewhere
     ring_cells    (rings,) cells in each ring; empty for particles
@@ -54,6 +55,7 @@ class Run:
     times: Floats
     sample_times: Floats
     diagnostics: Mapping[str, Floats]
+    events: Mapping[str, Floats]
     manifold: str
     resolution: int
     ring_cells: NDArray[np.int32]
@@ -159,7 +161,7 @@ class Run:
         """Raise FileError for snapshots or samples that no writer can continue with."""
         with self.opened() as file:
             snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
-            for name in (*snapshots, "diagnostics/time", *(f"diagnostics/{column}" for column in columns_of(file))):
+            for name in (*snapshots, "diagnostics/time", *rows_of(file)):
                 if dataset_of(file, name).maxshape[0] is not None:
                     raise ValueError(f"{name} cannot grow")
 
@@ -181,7 +183,7 @@ class Run:
         Raises FileError for a dataset without units, or with a dimension that has no name.
         """
         with self.opened() as file:
-            names = [*own_datasets(file), "diagnostics/time", *(f"diagnostics/{name}" for name in columns_of(file))]
+            names = dict.fromkeys([*own_datasets(file), "diagnostics/time", *rows_of(file)])
             return {name: _described(name, dataset_of(file, name)) for name in names}
 
     @property
@@ -266,12 +268,16 @@ def _read(path: Path, writer: str | None) -> Run:
         sample_times = read_times(group["time"])
         if (np.diff(times) <= 0).any() or (np.diff(sample_times) <= 0).any():
             raise FileError(f"{path}: damaged: times do not increase")
+        columns = columns_of(file, EVENTS)
+        events = {name: file[EVENTS][name] for name in (["time", *columns] if columns else [])}
+        count = len(read_times(events["time"])) if columns else 0
         run = Run(
             path=path,
             attributes={name: value for name, value in attributes.items() if name not in (CONTENTS, WRITERS)},
             times=times,
             sample_times=sample_times,
             diagnostics={name: _rows(group[name], len(sample_times)) for name in columns_of(file)},
+            events={name: _rows(dataset, count) for name, dataset in events.items()},
             manifold=attributes["manifold"],
             resolution=attributes["resolution"],
             ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
@@ -292,10 +298,13 @@ def _require_sound(run: Run, texts: dict[str, str]) -> None:
     for name, values in run.diagnostics.items():
         if len(values) != len(run.sample_times):
             raise FileError(f"{path}: damaged: {name} has {len(values)} of {len(run.sample_times)} samples")
+    if len({len(values) for values in run.events.values()}) > 1 or (np.diff(run.events.get("time", ())) < 0).any():
+        raise FileError(f"{path}: damaged: events have columns of several lengths, or times that decrease")
     expected = run.attributes.get("digest", "")
     earlier = {name: text for name, text in texts.items() if name in EARLIER_TEXTS}
     possible = [texts] if CONTENTS in texts else [texts, earlier]  # a user may have added texts to an earlier version's
-    if expected and all(expected != digest(some, run.times, run.sample_times, run.diagnostics) for some in possible):
+    rows = run.times, run.sample_times, run.diagnostics, run.events
+    if expected and all(expected != digest(some, *rows) for some in possible):
         good = f"the {run.snapshots} snapshots have checksums of their own"
         raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")
 

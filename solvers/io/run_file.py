@@ -26,7 +26,7 @@ from .own import own_attributes
 from .reading import Floats, Run, own_texts, read
 from .repair import FileError, reason, repair
 from .replacing import replacement
-from .schema import SNAPSHOT, STOP_REASONS
+from .schema import EVENTS, SNAPSHOT, STOP_REASONS, columns_of
 from .series import Series
 from .verifying import digest
 from .writers import WRITERS, Writer, new_writer, writers_as_text
@@ -45,8 +45,8 @@ Waiting = tuple[list[float], dict[str, Floats]]  # times of rows that wait, and 
 class RunFile:
     """A run file open for writing, by `create` or `append`; close it, or use it in a `with` block.
 
-    snapshots, samples   how many are written, those that still wait in memory included
-    checkpoints          beside it
+    snapshots, samples, events   how many are written, those that still wait in memory included
+    checkpoints                  beside it
 
     Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
     """
@@ -55,6 +55,7 @@ class RunFile:
         self.path, self._lock = path, lock
         self._adopt(file)
         self.snapshots, self.samples = self._snapshots.committed, self._samples.committed
+        self.events = 0 if self._events is None else self._events.committed
         self._waiting: list[Waiting] = []
         self._waiting_snapshots: list[Waiting] = []
         self._flushed = -math.inf  # the first row of a run is written at once
@@ -107,9 +108,10 @@ class RunFile:
         *,
         snapshots: int | None = None,
         samples: int | None = None,
+        events: int | None = None,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Self:
-        """Go on with a file, cut back to its first ``snapshots`` and ``samples``; None keeps all.
+        """Go on with a file, cut back to its first ``snapshots``, ``samples`` and ``events``; None keeps all.
 
         Mends a killed writer's file first, and sets ``stop_reason`` to "running". ``attributes`` are set or replaced in
         a copy that then takes the file's place. Raises FileError if the file holds fewer than that, is no run file, or
@@ -130,6 +132,7 @@ class RunFile:
                 _kept(run, "snapshots", snapshots, run.snapshots),
                 _kept(run, "samples", samples, len(run.sample_times)),
             )
+            kept_events = _kept(run, "events", events, len(run.events.get("time", ())))
             with disk_errors(path, "cannot write it"):
                 # with no digest: a writer killed now leaves a file whose texts are not the digest's
                 no_digest = {"digest": ""} if "digest" in run.attributes else {}
@@ -138,7 +141,7 @@ class RunFile:
                 self = cls(path, lock, open_shared(path), writers)
             with self._writing():
                 self._set({"stop_reason": "running", "message": "", **self._with_digest("")})
-                self._cut(*counts)
+                self._cut(*counts, kept_events)
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = False) -> None:
@@ -176,6 +179,18 @@ class RunFile:
         self._waiting.append(([float(t) for t in times], {name: value.copy() for name, value in rows.items()}))
         self.samples += len(times)
         self.flush_if_due()
+
+    def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
+        """Write one value for each column of events, at once; several may have one time. Raises as `write_sample`.
+
+        Nothing is written to a file without a table of events, as earlier versions made them.
+        """
+        if self._events is not None:
+            self.flush()
+            rows = self._events.rows([t], {name: np.asarray(value)[None] for name, value in values.items()})
+            with self._writing():
+                self._events.append(self.events, [t], rows)
+            self.events += 1
 
     def flush_if_due(self) -> None:
         """`flush` once a second; call it now and then, so that what waits does so no longer."""
@@ -234,9 +249,10 @@ class RunFile:
                     self._adopt(open_shared(self.path))
                 self.samples = min(self.samples, self._samples.committed)
                 self.snapshots = min(self.snapshots, self._snapshots.committed)
+                self.events = 0 if self._events is None else min(self.events, self._events.committed)
             self.flush()
             with self._writing():
-                self._cut(self.snapshots, self.samples)  # what an interrupt left half written
+                self._cut(self.snapshots, self.samples, self.events)  # what an interrupt left half written
                 self._set({"stop_reason": "finished", **attributes})
                 self._set(self._with_digest(self._digest()))
             self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
@@ -287,6 +303,8 @@ class RunFile:
         group = file["diagnostics"]
         self._snapshots = Series(file, file, self._kinds)
         self._samples = Series(file, group, group.attrs["columns"])
+        columns = columns_of(file, EVENTS)
+        self._events = Series(file, file[EVENTS], columns) if columns else None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -304,14 +322,18 @@ class RunFile:
         discard(self._handle)
         self._file = None
 
-    def _cut(self, snapshots: int, samples: int) -> None:
-        """Drop later snapshots and samples."""
+    def _cut(self, snapshots: int, samples: int, events: int) -> None:
+        """Drop later snapshots, samples and events."""
         self._snapshots.cut(snapshots)
         self._samples.cut(samples)
-        self.snapshots, self.samples = snapshots, samples
+        if self._events is not None:
+            self._events.cut(events)
+        self.snapshots, self.samples, self.events = snapshots, samples, events
 
     def _digest(self) -> str:
-        return digest(own_texts(self._handle), self._snapshots.times, self._samples.times, self._samples.values())
+        samples, events = self._samples, self._events
+        of_events = {} if events is None else {"time": events.times, **events.values()}
+        return digest(own_texts(self._handle), self._snapshots.times, samples.times, samples.values(), of_events)
 
     def _with_digest(self, value: str) -> dict[str, str]:
         """The attribute, in files that have it: earlier versions did not write it."""

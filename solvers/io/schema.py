@@ -34,6 +34,8 @@ CHANGING = {
     "digest": 64,  # of a closed file, see `solvers.io.verifying.digest`; empty while it is written
 }  # bytes; text of fixed length can be overwritten under readers
 STOP_REASONS = ("running", "finished", "interrupted", "failed")
+EVENTS = "events"
+TABLES = {"diagnostics": "sample", EVENTS: "event"}  # groups of rows over time, and the dimension of their rows
 SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "manifold": lambda value: isinstance(value, str),
@@ -49,7 +51,11 @@ _CELLS = {
 _PARTICLES = {
     "time": ("time",), "position": ("time", "point", "d"), "weight": ("point",), "diagnostics/time": ("sample",),
 }  # fmt: skip
-_GROWING = ("time", "sample")  # dimensions that a killed writer may have left longer in some datasets than in others
+_GROWING = (
+    "time",
+    "sample",
+    "event",
+)  # dimensions that a killed writer may have left longer in some datasets than in others
 _INTEGERS = ("ring_cells",)
 _MAX_COMPRESSION = 1100  # deflate makes at most 1032 bytes of one
 _UNWRITTEN = 1 << 24  # bytes that rows of a dataset may have in its writer's memory only: chunks that HDF5 caches
@@ -120,12 +126,12 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
     for name, dims in (_PARTICLES if is_points else _CELLS).items():
         yield from _faults_of(file, name, dims, lengths, size)
     try:
-        columns = columns_of(file)
+        names = rows_of(file)
     except DAMAGE as error:
         yield f"the list of diagnostics is damaged ({_words(error)})"
         return
-    for name in columns:
-        yield from _faults_of(file, f"diagnostics/{name}", ("sample", ...), lengths, size)
+    for name in names:
+        yield from _faults_of(file, name, (TABLES[name.split("/")[0]], ...), lengths, size)
 
 
 def is_text(value: Any) -> bool:
@@ -133,9 +139,19 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
-def columns_of(file: h5py.File) -> list[str]:
-    """Names of the diagnostics, in their order."""
-    return listed_columns(file["diagnostics"])
+def columns_of(file: h5py.File, table: str = "diagnostics") -> list[str]:
+    """Names of the diagnostics, or of the columns of events, in their order.
+
+    A group of events that the attribute ``contents`` does not list is a user's.
+    """
+    listed = table != EVENTS or f"{EVENTS}/" in str(file.attrs.get("contents", "")).split("\n")
+    return listed_columns(file[table]) if listed else []
+
+
+def rows_of(file: h5py.File) -> list[str]:
+    """Names of the datasets of all tables: "diagnostics/time", "diagnostics/mass", ..."""
+    tables = {table: columns_of(file, table) for table in TABLES}
+    return [f"{table}/{name}" for table, names in tables.items() if names for name in ("time", *names)]
 
 
 def listed_columns(group: h5py.Group) -> list[str]:

@@ -23,13 +23,20 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def digest(texts: Mapping[str, Any], times: Floats, sample_times: Floats, diagnostics: Mapping[str, Floats]) -> str:
-    """SHA-256 of a file's texts (those among ``texts`` that are str), its times and its diagnostics."""
+def digest(
+    texts: Mapping[str, Any],
+    times: Floats,
+    sample_times: Floats,
+    diagnostics: Mapping[str, Floats],
+    events: Mapping[str, Floats],
+) -> str:
+    """SHA-256 of a file's texts (those among ``texts`` that are str), its times, its diagnostics and its events."""
     found = hashlib.sha256()
     for name, text in sorted(texts.items()):
         if isinstance(text, str):
             found.update(f"{name}\0{text}\0".encode(errors="surrogatepass"))
-    for name, values in [("time", times), ("sample time", sample_times), *diagnostics.items()]:
+    of_events = ((f"event {name}", events[name]) for name in sorted(events))
+    for name, values in [("time", times), ("sample time", sample_times), *diagnostics.items(), *of_events]:
         found.update(f"{name}\0{values.shape}\0".encode())
         found.update(np.ascontiguousarray(values).tobytes())
     return found.hexdigest()

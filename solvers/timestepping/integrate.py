@@ -101,7 +101,7 @@ def integrate(
         if state.time > target:  # a step with a length of its own
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
-            if result.event or (result.change and not observer.keeps):
+            if result.event:
                 observer.observe_event(state)
             observer.observe_if_due(state)
         if after_step(state):

@@ -57,7 +57,6 @@ class StepResult:
     undershot   whether a density has fallen below zero on the way, and was limited if that was asked for
     finite      whether that state is finite
     event       whether observers are called with that state although none is due (atoms have merged, …)
-    change      whether those that keep no states are: the state is another description of the one before (a handover)
     """
 
     stable_dt: float = np.inf
@@ -65,7 +64,6 @@ class StepResult:
     undershot: bool = False
     finite: bool = True
     event: bool = False
-    change: bool = False
 
     @property
     def least_stable(self) -> float:

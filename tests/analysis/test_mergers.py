@@ -1,5 +1,6 @@
 """The tree of mergers: planted ones, and those of a run, whose energy steps are 2 m_i m_j."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -11,7 +12,6 @@ from matplotlib.path import Path
 
 from meanfield import simulate
 from meanfield.analysis.mergers import (
-    Merger,
     format_report,
     lifetimes,
     measured_steps,
@@ -19,7 +19,7 @@ from meanfield.analysis.mergers import (
     moment_in_words,
     report,
 )
-from meanfield.analysis.tracks import Track, Tracks, tracks_of
+from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
@@ -78,12 +78,14 @@ def test_planted_mergers():
 
 
 def test_moments_are_known_between_samples_or_of_atoms_exactly():
-    """Atoms from t = 4 on: the first merger lies before, the second is a sample."""
+    """Atoms from t = 4 on: the first merger is between two samples, the second has been recorded."""
     tracks = planted()
     assert [(one.since, one.time) for one in merger_tree(tracks)] == [(3.0, 4.0), (6.0, 7.0)]
-    assert [(one.since, one.time) for one in merger_tree(tracks, 4.0)] == [(3.0, 4.0), (7.0, 7.0)]
-    found = [(one.after, one.start, one.stop, one.until) for one in lifetimes(tracks, 4.0)]
-    assert found == [(None, 0.0, 3.0, 4.0), (3.0, 4.0, 7.0, 7.0), (7.0, 7.0, 9.0, None)]
+    of_atoms = Merger(6.5, 6.5, 0, 2, (0.5, 0.2), 3, 2, 0.2)
+    tracks = replace(tracks, mergers=(of_atoms,), atoms_from=4.0)
+    assert [(one.since, one.time) for one in merger_tree(tracks)] == [(3.0, 4.0), (6.5, 6.5)]
+    found = [(one.count, one.after, one.start, one.stop, one.until) for one in lifetimes(tracks)]
+    assert found == [(4, None, 0.0, 3.0, 4.0), (3, 3.0, 4.0, 6.5, 6.5), (2, 6.5, 6.5, 9.0, None)]
     assert lifetimes(Tracks(np.empty(0), ())) == []
 
 
@@ -139,15 +141,15 @@ def test_atoms_do_not_flicker():
     """A merger is one however few samples show both; those of clusters before the handover may be noise."""
     tracks = planted()
     brief = Track(5, np.array([0.01]), np.array([[0.0, 1.0]]), 0)
-    both = Tracks(tracks.times, (*tracks.tracks, brief))
     for atoms_from, mergers in ((5.0, 3), (5.5, 2)):
-        found = merger_tree(both, atoms_from)
-        assert len(found) == mergers
-        assert len(tree_order(both, atoms_from)) == mergers + 2
+        both = Tracks(tracks.times, (*tracks.tracks, brief), atoms_from=atoms_from)
+        assert len(merger_tree(both)) == mergers
+        assert len(tree_order(both)) == mergers + 2
 
 
+@pytest.mark.parametrize("diagnostics", [None, ["energy"]], ids=["clusters", "energy alone"])
 @pytest.mark.parametrize("spacing", ["log", "linear"])
-def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing):
+def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics):
     """The first comes at 0.0623, before the first scheduled sample after 0: at 0.1, or at 50."""
     points = [[float(np.cos(angle)), float(np.sin(angle))] for angle in (0.3, 1.7, 3.2, 4.9)]
     case = {
@@ -156,7 +158,7 @@ def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing):
         "initial": {"kind": "points", "points": points, "masses": [0.4, 0.1, 0.3, 0.2]},
         "time": {"end": 1e4},
         "hand_over": {},
-        "output": {"spacing": spacing, "samples": 200},
+        "output": {"spacing": spacing, "samples": 200} | ({"diagnostics": diagnostics} if diagnostics else {}),
     }
     mergers = simulate(case).mergers()
     assert [one.time for one in mergers] == pytest.approx(
@@ -164,6 +166,7 @@ def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing):
     )  # points are deposited on cells
     assert all(one.since == one.time for one in mergers)
     assert [sum(one.masses) for one in mergers] == pytest.approx([0.5, 0.5, 1.0])
+    assert [(one.before, one.after) for one in mergers] == [(4, 3), (3, 2), (2, 1)]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -32,7 +32,6 @@ DAMAGED = [  # kind of run, dataset whose attribute it is (or the file), name, v
     ("circle", "/", "resolution", 3, VIEW),  # fewer cells than it has: kernels read and wrote beyond their arrays
     ("circle", "/", "resolution", True, VIEW),
     ("sphere", "/", "resolution", 1152, VIEW),
-    ("atoms", "/", "hand_over_time", "text", MERGERS),
     ("atoms", "/", "hand_over_time", "text", VIEW),
     ("tokens", "diagnostics/energy", "log_unit", ["a", "b"], VIEW),
     ("tokens", "diagnostics/clusters", "scale", np.nan, VIEW),
@@ -165,6 +164,43 @@ def test_times_that_do_not_increase_and_tokens_without_mass_are_refused(
     with h5py.File(path, "r+") as file:
         file[name][...] = values
     require_refused(command, path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "value"),
+    [
+        ("mass", 0, -1.0),
+        ("center", 1, np.nan),
+        ("parents", 2, [0.0, 5.0]),
+        ("parents", 2, [1.0, 1.0]),
+        ("parents", 2, [np.nan, np.inf]),
+        ("parents", 1, [0.0, 1.0]),
+        ("parents", slice(None), -1.0),
+        ("time", 0, 1e9),
+    ],
+)
+def test_events_of_no_atoms_are_refused(
+    name: str, row: int | slice, value: Any, runs: Path, in_folder: None, capsys: Any
+) -> None:
+    path = damaged(runs, "atoms", "/", "title", "x")
+    with h5py.File(path, "r+") as file:
+        assert file["events/parents"][:].tolist() == [[-1, -1], [-1, -1], [0, 1]]
+        file[f"events/{name}"][row] = value
+    if name == "parents" and row == slice(None):  # three atoms that never touch are no damage
+        assert main(["mergers", path]) == 0
+    else:
+        require_refused(MERGERS, path, capsys)
+
+
+def test_a_group_of_events_that_a_user_has_added_is_left_alone(runs: Path, in_folder: None) -> None:
+    shutil.copy(runs / "circle.h5", "run.h5")
+    with h5py.File("run.h5", "r+") as file:
+        file.create_group("events").create_dataset("time", data=[3.0, 2.0])
+        file["events"].attrs["columns"] = ["time"]
+    assert not read("run.h5").events
+    assert main(["resume", "run.h5", "--until", "0.2", "--quiet"]) == 0
+    with h5py.File("run.h5") as file:
+        assert file["events/time"][:].tolist() == [3.0, 2.0]
 
 
 def test_a_cluster_without_mass_is_refused(runs: Path, in_folder: None, capsys: Any) -> None:

@@ -1,5 +1,8 @@
 """Runs with particles, and such that are handed over to atoms, interrupted after any step: they continue to the bit."""
 
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -8,6 +11,7 @@ from support.status import DONE, INTERRUPTED, resume, run
 
 from meanfield import running
 from meanfield.analysis.info import describe
+from meanfield.analysis.mergers import report
 from meanfield.case.load import parse
 from meanfield.runtime.signals import Stop
 from solvers.io.run_file import FileError, RunFile, read
@@ -96,6 +100,10 @@ def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):
         assert found.snapshot(k).tobytes() == whole.snapshot(k).tobytes()
     for column, values in whole.diagnostics.items():
         assert found.diagnostics[column].tobytes() == values.tobytes(), column
+    assert bool(whole.events) == name.startswith("handed over")
+    assert {column: values.tobytes() for column, values in found.events.items()} == {
+        column: values.tobytes() for column, values in whole.events.items()
+    }
     for mark in ("hand_over_time", "hand_over_error", "hand_over_angle"):
         assert (mark in found.attributes) == name.startswith("handed over")
         assert repr(found.attributes.get(mark)) == repr(whole.attributes.get(mark))  # NaN is NaN
@@ -132,9 +140,43 @@ def test_hand_over_is_marked_and_mergers_are_samples(tmp_path):
     assert 0 <= file.attributes["hand_over_angle"] < 0.01  # a tenth of a cell's width, 2π/64
     clusters, mass = file.diagnostics["clusters"], file.diagnostics["cluster_mass"]
     assert list(np.unique(clusters)) == [1, 2, 3]
-    assert len(file.sample_times) == 41 + 3  # the schedule's, one at the handover, and one at each of two mergers
+    assert len(file.sample_times) == 41 + 2  # the schedule's, and one at each of two mergers
     assert np.abs(np.nansum(mass, axis=1) - 1).max() < 1e-12
     assert np.nanmax(np.abs(file.density(-1) @ file.cell_areas - 1)) < 1e-12
+
+
+KILLED_AT_AN_EVENT = """
+import os, sys
+from meanfield.case.load import parse
+from meanfield.running import run
+from solvers.io.run_file import RunFile
+write = RunFile.write_event
+def write_and_die(file, *row):
+    write(file, *row)
+    if file.events == int(sys.argv[2]):
+        os.kill(os.getpid(), 9)
+RunFile.write_event = write_and_die
+run(parse(sys.stdin.read()), sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("events", [2, 3, 4, 5])
+def test_events_after_the_checkpoint_are_found_again(events, tmp_path):
+    """Killed among the events of the handover, after them, and after each merger, with a checkpoint of time 0 alone."""
+    path = tmp_path / "run.h5"
+    assert run(parse(HANDED), tmp_path / "whole.h5", quiet=True) == DONE
+    whole = read(tmp_path / "whole.h5")
+    assert len(whole.events["time"]) == 5
+    command = [sys.executable, "-c", KILLED_AT_AN_EVENT, str(path), str(events)]
+    assert subprocess.run(command, input=HANDED, text=True, check=False).returncode == -signal.SIGKILL
+    assert len(read(path).events["time"]) == events
+    assert describe(path)["state"] == "killed"
+    assert resume(path, quiet=True) == DONE
+    found = read(path)
+    for name, values in whole.events.items():
+        assert found.events[name].tobytes() == values.tobytes(), name
+    assert found.sample_times.tobytes() == whole.sample_times.tobytes()
+    assert report(found) == report(whole)
 
 
 def test_files_tell_particles_from_densities(tmp_path):

@@ -15,16 +15,17 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics, GoingOn
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as of_atoms
 from meanfield.domains.atoms.diagnostics import AtomSample
+from meanfield.domains.atoms.events import event_columns, of_hand_over, of_mergers
 from meanfield.domains.atoms.flow import until_merger
 from meanfield.domains.atoms.handover import HandOverError, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, States, TokenStates
 from meanfield.domains.atoms.velocity import AtomVelocity
 from meanfield.domains.common.model_of_case import heads_by_layer
-from meanfield.domains.common.problem import Problem
+from meanfield.domains.common.problem import Event, Problem
 from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.domains.particles.setup import particle_velocity
 from solvers.backends import backend_for
-from solvers.io.layout import Points
+from solvers.io.layout import Column, Points
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.integrate import Integrator, integrate
 from solvers.timestepping.schedules import Logarithmic, events_before, is_reached
@@ -53,6 +54,7 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
         check=lambda state: None if states.are_atoms(state.values) else problem.check(state),
         snapshot_is_state=False,
         run_scalars=stages.run_scalars,
+        events=stages.events,
     )
 
 
@@ -78,7 +80,9 @@ class _Stages:
         unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
         self._again, first = case.hand_over.again * unit, FIRST_CHECK * unit
         self._check_times = Logarithmic(first, 10 * first, 1 + CHECKS_PER_DECADE)
-        self._problem, self._states, self._atoms = problem, states, AtomIntegrator(velocity, states)
+        self.events: list[Event] = []
+        self._problem, self._states = problem, states
+        self._atoms = AtomIntegrator(velocity, states, self.events)
 
     def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
         """The integrator of a state of either stage, to the next check; hands it over where all has collapsed."""
@@ -99,7 +103,7 @@ class _Stages:
         error = self._error(state, until)
         self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.handed_over(state.values)
-        self._atoms.handed_over = True
+        self.events[:] = of_hand_over(state.time, self._states.atoms(state.values))
 
     def _error(self, state: State, until: float) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
@@ -113,22 +117,21 @@ class _Stages:
 class AtomIntegrator:
     """Steps of atoms, each to its target or to the next merger, at which observers are called besides.
 
-    handed_over   whether the next step is the handover: without length, for a sample of the first atoms
+    events   those of the handover, to which mergers are added; none in a run of an earlier version that is continued
     """
 
-    def __init__(self, velocity: AtomVelocity, states: States) -> None:
-        self.velocity, self._states, self.handed_over = velocity, states, False
+    def __init__(self, velocity: AtomVelocity, states: States, events: list[Event]) -> None:
+        self.velocity, self._states, self.events = velocity, states, events
 
     def begin(self, state: State) -> None:
         state.values = _on_host(state.values)
 
     def step(self, state: State, target: float) -> StepResult:
-        if self.handed_over:
-            self.handed_over = False
-            return StepResult(change=True)
         before = state.values
         atoms, state.time, mergers = until_merger(self.velocity, self._states.atoms(before), state.time, target)
         state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
+        if mergers and self.events:
+            self.events += of_mergers(self.events, mergers, self._states.atoms(state.values))
         return StepResult(event=bool(mergers))
 
 
@@ -140,6 +143,10 @@ class _OfEitherStage(Diagnostics):
     def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: States) -> None:
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
         self._at_first, self._velocity, self._states = at_first, velocity, states
+
+    @property
+    def columns(self) -> list[Column]:
+        return [*super().columns, *event_columns(self.lengths["d"])]
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         if not self._states.are_atoms(values):

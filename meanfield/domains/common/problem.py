@@ -16,6 +16,7 @@ from solvers.timestepping.state import Exploding, State
 
 MAX_ESCAPED = 1e-3  # share of the mass in the outermost cells; moments have errors of that order
 Check = Callable[[State], None]
+Event = tuple[float, dict[str, Any]]  # time, and a value for each column
 
 
 def no_check(state: State) -> None:
@@ -38,6 +39,7 @@ class Problem:
     variables    further datasets of the mesh
     run_scalars  numbers found during the run, by the name of the file's attribute; NaN until then
     attributes   attributes of the file, such as the device
+    events       all events so far, in order of time: those of a run that is continued, then those that the dynamics add
     """
 
     space: Space
@@ -52,6 +54,7 @@ class Problem:
     variables: tuple[Variable, ...] = ()
     run_scalars: dict[str, float] = field(default_factory=dict)
     attributes: dict[str, str] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
 
 
 def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) -> Dynamics:

@@ -116,6 +116,43 @@ def test_finished_file(path):
     assert [p.name for p in path.parent.iterdir()] == ["run.h5"]  # no lock or temporary file stays
 
 
+def test_events_have_times_of_their_own(path):
+    """Several may have one time; a file is cut back to a number of them, and holds none that is not written whole."""
+    columns = [*COLUMNS, Column("mass", table="events"), Column("center", (("d", 2),), table="events")]
+    with RunFile.create(path, MESH, columns) as file:
+        write(file, 0, 2)
+        for k, t in enumerate((0.5, 0.5, 0.7)):
+            file.write_event(t, {"mass": k, "center": [k, -k]})
+        with pytest.raises(ValueError, match="center: shape"):
+            file.write_event(0.8, {"mass": 1.0, "center": 1.0})
+        assert file.events == 3
+    with RunFile.append(path, events=2) as file:
+        file.write_event(0.6, {"mass": 5.0, "center": [6.0, 7.0]})
+    run = read(path)
+    check(run, 2)
+    assert {name: values.tolist() for name, values in run.events.items()} == {
+        "time": [0.5, 0.5, 0.6],
+        "mass": [0.0, 1.0, 5.0],
+        "center": [[0.0, 0.0], [1.0, -1.0], [6.0, 7.0]],
+    }
+    assert run.described()["events/center"].dims == ("event", "d")
+    with pytest.raises(FileError, match="holds 3 events, cannot continue after 4"):
+        RunFile.append(path, events=4)
+    with h5py.File(path, "r+") as file:
+        file["events/mass"][1] = 2.0
+    with pytest.raises(FileError, match="are not those that were written"):
+        read(path)
+
+
+def test_a_file_without_a_table_of_events_keeps_none(path):
+    with RunFile.create(path, MESH, COLUMNS) as file:
+        file.write_event(0.5, {"mass": 1.0})
+        assert file.events == 0
+    with h5py.File(path) as file:
+        assert "events" not in file
+    assert read(path).events == {}
+
+
 @pytest.mark.parametrize("failures", [1, 2, 1000])
 def test_what_is_damaged_while_it_is_written_is_read_again(path, monkeypatch, failures):
     """Its parts may be of different times for a moment; without a writer, or if it lasts, it is damage."""

@@ -1,0 +1,107 @@
+"""Tracks of a run that is handed over: of clusters as they are linked, then of the atoms that the run has recorded.
+
+An atom keeps its track until it touches a heavier one. A sample holds the heaviest atoms in the order of their masses;
+an atom that it does not hold is placed where it was last, or where it appeared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.analysis.tracks import Merger, OpenTrack, Tracks, linked
+from meanfield.domains.atoms.events import present
+from solvers.io.repair import FileError
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from solvers.io.run_file import Run
+
+Events = Mapping[str, Floats]
+Numbers = list[list[int]]  # of the events of the atoms that are present, after each event
+
+
+def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) -> Tracks | None:
+    """Return the tracks of a run with clusters (samples, K) and (samples, K, d); None without atoms at any sample.
+
+    Raises FileError for events of a damaged file.
+    """
+    until = times[-1] if len(times) else -np.inf
+    events = {name: values[run.events["time"] <= until] for name, values in run.events.items()}
+    if not events or not len(events["time"]):
+        return None
+    try:
+        numbers, columns = _genealogy(events)
+    except (ValueError, OverflowError):
+        raise FileError(f"{run.path}: damaged: its events are those of no atoms") from None
+    moment, first = events["time"][0], max(columns) + 1
+    before, after = times < moment, times > moment
+    of_atoms = _at_samples(events, numbers, columns, times[after], masses[after], centers[after])
+    at_first = events["mass"][None, :first], events["center"][None, :first]
+    parts, width = [(masses[before], centers[before]), at_first, of_atoms], max(masses.shape[1], first)
+    masses, centers = (np.concatenate([_widened(part[k], width) for part in parts]) for k in (0, 1))
+    handover = int(before.sum()) + 1
+    tracks = linked(masses[:handover], centers[:handover])
+    atoms = {one.columns[-1]: one for one in tracks if one.stop == handover}
+    for column, one in atoms.items():
+        one.columns += [column] * int(np.isfinite(masses[handover:, column]).sum())
+    mergers = _mergers(events, columns, atoms)
+    times = np.concatenate([times[before], [moment], times[after]])
+    return Tracks(times, tuple(one.as_track(masses, centers) for one in tracks), mergers, float(moment))
+
+
+def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
+    """Return the atoms present after each event, and of each event the first atom of its track.
+
+    Raises ValueError for events of no atoms.
+    """
+    numbers, columns, mass = present(events["parents"]), list[int](), events["mass"]
+    if not (mass > 0).all() or not np.isfinite(events["center"]).all():
+        raise ValueError("atoms without mass or position")
+    for number, (one, other) in enumerate(events["parents"].astype(int)):
+        columns.append(number if one < 0 else columns[one if mass[one] >= mass[other] else other])
+    return numbers, columns
+
+
+def _at_samples(
+    events: Events, numbers: Numbers, columns: list[int], times: Floats, masses: Floats, centers: Floats
+) -> tuple[Floats, Floats]:
+    """Return masses (samples, atoms) and centers (samples, atoms, d), NaN of those that are gone."""
+    first = max(columns) + 1
+    found = np.full((len(times), first), np.nan), np.full((len(times), first, centers.shape[2]), np.nan)
+    places = dict(enumerate(events["center"]))
+    for sample, time in enumerate(times):
+        held, now = np.isfinite(masses[sample]), numbers[int((events["time"] <= time).sum()) - 1]
+        event = 2 * first - 1 - int(held.sum())  # the last one before the sample, if that holds all atoms
+        of_sample = numbers[event] if event < len(numbers) and not held.all() else now
+        heaviest_first = sorted(of_sample, key=lambda number: -events["mass"][number])
+        places.update(zip(heaviest_first, centers[sample, held], strict=False))
+        for number in now:
+            found[0][sample, columns[number]], found[1][sample, columns[number]] = (
+                events["mass"][number],
+                places[number],
+            )
+    return found
+
+
+def _mergers(events: Events, columns: list[int], atoms: Mapping[int, OpenTrack]) -> tuple[Merger, ...]:
+    """Return the mergers of atoms, of each column its track, and let the tracks end in each other."""
+    mergers, into, first = list[Merger](), dict[int, int](), max(columns) + 1
+    for number in reversed(range(first, len(columns))):
+        pair = sorted(events["parents"][number].astype(int), key=lambda parent: columns[parent] != columns[number])
+        survivor, gone = (columns[parent] for parent in pair)
+        while atoms[survivor].stop == atoms[gone].stop and survivor in into:  # which ends before a sample shows it
+            survivor = into[survivor]
+        into[gone], atoms[gone].into = survivor, atoms[survivor].number
+        time, count, masses = float(events["time"][number]), 2 * first - number, events["mass"][pair].tolist()
+        tracks, step = (atoms[survivor].number, atoms[gone].number), 2 * masses[0] * masses[1]
+        mergers.append(Merger(time, time, *tracks, (masses[0], masses[1]), count, count - 1, step))
+    return tuple(reversed(mergers))
+
+
+def _widened(values: Floats, width: int) -> Floats:
+    """Return values (samples, K, ...) with more columns, of NaN."""
+    more = [(0, 0), (0, width - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+    return np.pad(values, more, constant_values=np.nan)
