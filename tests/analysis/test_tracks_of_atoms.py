@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield import simulate
 from meanfield.analysis.atoms import tracks_of_atoms
 from meanfield.analysis.mergers import lifetimes, merger_tree
 from meanfield.domains.atoms.events import present
@@ -82,23 +81,6 @@ def test_events_after_the_last_sample_are_left_out():
     assert tracks_of_atoms(run, np.empty(0), *samples(width=5)) is None
     tracks = tracks_of_atoms(run, np.array([1.3]), *rows)
     assert (tracks.counts.tolist(), len(tracks.mergers)) == ([4, 3], 1)
-
-
-def test_no_merger_of_more_atoms_than_samples_hold_is_lost():
-    """40 atoms on the circle, of which samples hold 32: they touch a neighbor, pair by pair."""
-    angles = np.arange(40) * 2 * np.pi / 40 + 0.03 * np.random.default_rng(0).standard_normal(40)
-    case = {
-        "domain": {"manifold": "circle", "resolution": 1024},
-        "attention": {"beta": 900.0},
-        "initial": {"kind": "points", "points": on_circle(*angles).tolist()},
-        "time": {"end": 1e4},
-        "hand_over": {},
-        "output": {"samples": 20},
-    }
-    result = simulate(case)
-    mergers, left = result.mergers(), int(result.diagnostics["clusters"][-1])
-    assert result.diagnostics["clusters"][0] == 40 > left
-    assert [(one.before, one.after) for one in mergers] == [(k, k - 1) for k in range(40, left, -1)]
 
 
 @pytest.mark.parametrize("parents", [[[0, 1]], [NONE, NONE, [0, 0]], [NONE, NONE, [0, 2]], [NONE, NONE, [1, 0], NONE]])

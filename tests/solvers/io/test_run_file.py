@@ -221,7 +221,7 @@ def test_killed_at_random_moments(path, attempt):
 file = RunFile.append(sys.argv[1]) if int(sys.argv[2]) else RunFile.create(sys.argv[1], MESH, COLUMNS)
 file.sync()
 print(file.snapshots, flush=True)
-file._cut(file.snapshots, 2 * file.snapshots)
+file._cut(file.snapshots, 2 * file.snapshots, 0)
 write(file, file.snapshots, 10**9)
 """
     before = kills = 0
@@ -323,7 +323,7 @@ def test_end_of_file_mark_is_raised(path):
         file.write(head + lookup3(head).to_bytes(4, "little"))
     check(read(path), 30)
     with RunFile.append(path) as file:
-        file._cut(30, 60)
+        file._cut(30, 60, 0)
         write(file, 30, 33)
     check(read(path), 33)
 
@@ -507,7 +507,7 @@ except FileError as error:
         assert run.attributes["stop_reason"] == "running"
         assert unrecorded == [f"{path}: cannot record how the run ended: File too large"]
     with RunFile.append(path) as file:
-        file._cut(file.snapshots, 2 * file.snapshots)
+        file._cut(file.snapshots, 2 * file.snapshots, 0)
         write(file, file.snapshots, file.snapshots + 3)
     check(read(path), int(count) + 3)
 
