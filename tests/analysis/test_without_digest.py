@@ -22,6 +22,7 @@ CASES = {
     "circle": ("growth_circle", [*SHORT, "domain.resolution=48", "time.end=0.1"]),
     "sphere": ("growth_sphere", [*SHORT, "domain.resolution=12", "time.end=0.1"]),
     "atoms": ("merging_pair_circle", [*SHORT, "domain.resolution=48"]),
+    "handed over": ("merging_far_circle", [*SHORT, "domain.resolution=48"]),
     "tokens": ("tokens_high_dimension", [*SHORT, "domain.count=8", "domain.dimension=3", "time.end=0.1"]),
     "plane": ("contraction_plane", [*SHORT, "domain.resolution=16", "domain.radii=32", "time.end=0.01"]),
 }
@@ -182,11 +183,11 @@ def test_times_that_do_not_increase_and_tokens_without_mass_are_refused(
 def test_events_of_no_atoms_are_refused(
     name: str, row: int | slice, value: Any, runs: Path, in_folder: None, capsys: Any
 ) -> None:
-    path = damaged(runs, "atoms", "/", "title", "x")
+    path = damaged(runs, "handed over", "/", "title", "x")
     with h5py.File(path, "r+") as file:
         assert file["events/parents"][:].tolist() == [[-1, -1], [-1, -1], [0, 1]]
         file[f"events/{name}"][row] = value
-    if name == "parents" and row == slice(None):  # three atoms that never touch are no damage
+    if name == "parents" and row == slice(None):  # three atoms, which never touch
         assert main(["mergers", path]) == 0
     else:
         require_refused(MERGERS, path, capsys)
