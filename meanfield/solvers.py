@@ -1,6 +1,6 @@
 """Alias of the package `solvers`: its names, loaded on first use.
 
-    from meanfield.solvers import Advection, Diffusion, Equation, State, evolve, sphere
+    from meanfield.solvers import Advection, Diffusion, Equation, solve, sphere
 
 is the same as from `solvers`; modules within are imported from there (`solvers.mesh.mesh`).
 """

@@ -1,6 +1,6 @@
 """Finite-volume solvers for PDEs of your own: meshes, terms of an equation, time stepping, files.
 
-    from solvers import Advection, Diffusion, Equation, State, evolve, sphere
+    from solvers import Advection, Diffusion, Equation, solve, sphere
 
 Names load their module on first use, so that ``import solvers`` costs nothing.
 """
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from .terms.source import Source
     from .timestepping.equation import Equation, limit_positivity
     from .timestepping.events import SteadyState, Threshold
-    from .timestepping.evolution import evolve
-    from .timestepping.integrate import Integrator, integrate
+    from .timestepping.integrate import Integrator
     from .timestepping.methods import METHODS
     from .timestepping.observers import Observer
     from .timestepping.schedules import Every, Listed, Logarithmic
@@ -73,13 +72,12 @@ _HOME = {
     ".terms.face_fluxes": ("FaceFluxes", "StreamFunction"),
     ".terms.diffusion": ("Diffusion", "NonlinearDiffusion"),
     ".timestepping.equation": ("Equation", "limit_positivity"),
-    ".timestepping.evolution": ("evolve",),
     ".timestepping.observers": ("Observer",),
     ".timestepping.state": ("Exploding", "NonFinite", "State"),
     ".timestepping.steppers": ("STEPPERS", "Stepper"),
     ".terms.source": ("Source",),
     ".timestepping.events": ("SteadyState", "Threshold"),
-    ".timestepping.integrate": ("Integrator", "integrate"),
+    ".timestepping.integrate": ("Integrator",),
     ".timestepping.methods": ("METHODS",),
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
     ".timestepping.solution": ("Solution",),
@@ -135,11 +133,9 @@ __all__ = [
     "circle",
     "convergence_study",
     "deposit_points",
-    "evolve",
     "exponential_sums",
     "harmonic_transform",
     "icosphere",
-    "integrate",
     "interval",
     "limit_positivity",
     "product",

@@ -25,7 +25,7 @@ Diagnostic = Callable[[Floats], float]
 
 
 class Recorder(Observer):
-    """What :func:`record` returns: an observer for ``solve(..., callbacks=[...])`` or ``evolve(..., observers=[...])``.
+    """Observer that :func:`record` returns, for ``solve(..., callbacks=[...])``.
 
     The file is closed by ``close()``, at the end of a ``with`` block, or when nothing refers to the recorder any more.
     """
@@ -87,10 +87,10 @@ def record(
 
 
 def restart(path: str | Path) -> State:
-    """The latest state that a file recorded: ``time``, ``values``, ``steps`` and ``dt``, exact to the last bit.
+    """Return the latest state that a file recorded: ``time``, ``values``, ``steps`` and ``dt``, exact to the last bit.
 
-    That of the last checkpoint or snapshot, whichever is later. Go on with ``solve(equation, state.values,
-    (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``, or ``evolve(state, ...)``.
+    It is that of the last checkpoint or snapshot, whichever is later. Go on with ``solve(equation, state.values,
+    (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``.
     Raises FileError for a file without a snapshot.
     """
     run = read(path)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from solvers import Equation, Every, Observer, State, Threshold, evolve, solve
+from solvers import Equation, Every, Observer, State, Threshold, solve
+from solvers.timestepping.evolution import evolve
 
 FALL = Equation([lambda t, u: -u])
 START = np.array([1.0, 2.0])

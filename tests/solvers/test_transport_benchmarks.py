@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from solvers import Advection, Equation, State, evolve, sphere
+from solvers import Advection, Equation, State, sphere
+from solvers.timestepping.evolution import evolve
 
 PERIOD = 5.0
 
