@@ -85,8 +85,9 @@ class StepController:
 class Attempts:
     """Attempts of a step, each shorter than the one before, and the next step to try.
 
-    Where an error does not fall with the step it is not of time. The longest step that errs no more is then taken after
-    all, at the third attempt at the earliest.
+    An error that does not fall with the step is not of time. The longest step that errs no more is then taken after
+    all, at the third attempt at the earliest. From rest the change in a step, and so the allowed error, may fall as
+    fast as the error: an error that falls itself is of time, too.
 
     longest     the longest step to try
     least       a step that is taken whatever its error
@@ -100,35 +101,43 @@ class Attempts:
     tolerated: float = 1.0
     last: Proposal = NO_PROPOSAL
     next: Proposal = field(init=False)
-    _refused: list[tuple[float, float]] = field(default_factory=list, init=False)  # (dt, error)
+    _refused: list[tuple[float, float, float]] = field(default_factory=list, init=False)  # (dt, error, allowed error)
 
-    def accept(self, dt: float, error: float, stable: float) -> bool:
-        """Return whether a step of dt with that error is taken; ``stable`` is the longest step that its end allows."""
+    def accept(self, dt: float, error: float, stable: float, allowed: float = 1.0) -> bool:
+        """Return whether a step of dt is taken.
+
+        error     over the allowed one
+        stable    the longest step that the end of this one allows
+        allowed   the allowed error, where it depends on the step
+        """
         if error <= self.tolerated or len(self._refused) == MAX_REFUSED or dt <= self.least:
             last = NO_PROPOSAL if self._refused else self.last
             self.next = self.control.next(dt, error, last) if error <= 1 else Proposal(dt)
             return True
-        if self._is_no_better(dt, error, stable):
+        if self._is_no_better(dt, error, stable, allowed):
             self.tolerated = MARGIN * error
-            self.longest = max([dt, *(size for size, refused in self._refused if refused <= self.tolerated)])
+            self.longest = max([dt, *(size for size, refused, _ in self._refused if refused <= self.tolerated)])
             self.next = Proposal(self.longest)
             return self.longest == dt
-        self._refused.append((dt, error))
+        self._refused.append((dt, error, allowed))
         self.longest = max(dt * min(float(self.control.factor(error)), MAX_RETRY), self.least)
         return False
 
-    def _is_no_better(self, dt: float, error: float, stable: float) -> bool:
+    def _is_no_better(self, dt: float, error: float, stable: float, allowed: float) -> bool:
         """Return whether the error has not fallen, and is small, or its end is as stable as its beginning."""
         if not self._refused:
             return False
-        before, refused = self._refused[-1]
-        return error > refused * (dt / before) ** MIN_GAIN and (error < LARGE or dt <= stable)
+        before, refused, allowed_before = self._refused[-1]
+        gain = (dt / before) ** MIN_GAIN
+        falls = error <= refused * gain or error * allowed <= refused * allowed_before * gain * dt / before
+        return not falls and (error < LARGE or dt <= stable)
 
 
 class HalvingError:
     """Error of a step u₁ against two halves u₂: |u₂ − u₁|/(2ᵖ − 1) over atol + rtol (|u₂ − u₀| + |u₂ − ū₂|/100).
 
-    order   p of the method, whose steps err by O(dtᵖ⁺¹); in proportion to the change, by O(dtᵖ)
+    order     p of the method, whose steps err by O(dtᵖ⁺¹); in proportion to the change, by O(dtᵖ)
+    allowed   the denominator of the last error
 
     Where the explicit terms and the stiff one are in balance, both may be too large for a split step to see either:
     whole and halves agree on a wrong state. There the error is at least that of explicit terms which change the values
@@ -137,7 +146,7 @@ class HalvingError:
 
     def __init__(self, rtol: float, atol: float, order: int, values: Floats) -> None:
         self._rtol, self._atol, self._order = rtol, atol, order
-        self._whole = np.empty_like(values)
+        self._whole, self.allowed = np.empty_like(values), atol
         self._split = 0.0  # change of the explicit terms over the largest that is allowed, where they are balanced
 
     def keep_whole(self, values: Floats, before: Floats, explicit_change: float) -> None:
@@ -150,8 +159,8 @@ class HalvingError:
 
     def of_halves(self, values: Floats, before: Floats) -> float:
         """Return the error over what is allowed, by the values after two halves; ∞ where a number is not finite."""
-        allowed = allowed_error(values, before, self._rtol, self._atol)
-        error = root_mean_square(values - self._whole) / (2**self._order - 1) / allowed
+        self.allowed = allowed_error(values, before, self._rtol, self._atol)
+        error = root_mean_square(values - self._whole) / (2**self._order - 1) / self.allowed
         return max(error, self._split**self._order) if math.isfinite(error) else math.inf
 
 

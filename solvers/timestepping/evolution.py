@@ -167,6 +167,7 @@ class SplitIntegrator:
 
         longest = min(stable, float(self._proposal.step))
         attempts = Attempts(self._control, longest, tolerated=self._tolerated, last=self._proposal)
+        limited = math.inf if self.equation.terms else 0.0  # explicit terms have limiters, whose errors no step removes
         while True:
             dt, reached = step_to_target(start, target, attempts.longest)
             attempt(start, dt, reached)
@@ -178,7 +179,7 @@ class SplitIntegrator:
             too_long = [half for half in (first, result) if self._has_become_long(dt / 2, half)]
             if too_long:
                 attempts.longest = min(self._shorter(state, half) for half in too_long)
-            elif attempts.accept(dt, halving.of_halves(values, good), math.inf):
+            elif attempts.accept(dt, halving.of_halves(values, good), limited, halving.allowed):
                 break
             values[...] = good
         self._proposal = attempts.next

@@ -193,3 +193,27 @@ def test_a_step_of_a_potential_of_time_takes_the_one_in_its_middle() -> None:
             term.step(dt, u, time=SPAN[0] + k * dt)
         errors.append(np.abs(u - exact("potential")).max())
     assert np.log2(errors[0] / errors[1]) > 1.7
+
+
+def diffused(data: Callable[[float], float], condition: Callable[..., object], nonnegative: bool) -> tuple:
+    """Diffusion on twelve cells from rest with data g(t) on the left, and the exact values at t = 1."""
+    mesh = interval(0.0, 1.0, 12)
+    boundaries = {"left": condition(lambda t, x: data(t) * np.ones(len(x)))}
+    problem = SemiDiscrete(Equation(mesh, [Diffusion(mesh, 0.7, boundaries=boundaries)]))
+    exact = solve_ivp(problem.full, (0.0, 1.0), np.ones(12), "Radau", rtol=1e-10, atol=1e-12).y[:, -1]
+    return Diffusion(mesh, 0.7, boundaries=boundaries, nonnegative=nonnegative), exact
+
+
+def test_exponential_steps_are_exact_for_data_linear_in_time() -> None:
+    term, exact = diffused(lambda t: t, Flux, nonnegative=False)
+    found = solve(Equation(term.mesh, [term]), np.ones(12), (0.0, 1.0), method="exponential", times=[1.0])
+    np.testing.assert_allclose(found.u[-1], exact, atol=1e-8)  # difference quotients, over a hundred steps
+
+
+@pytest.mark.parametrize("condition", [Value, Flux])
+@pytest.mark.parametrize("data", [lambda t: 1.0 + t * t, lambda t: 1.0 + np.sin(3.0 * t)], ids=["square", "sine"])
+def test_evolve_meets_its_tolerance_from_rest(data: Callable[[float], float], condition: type) -> None:
+    """The change in a step falls as fast as the error, where data have no jump in their derivative, and slower else."""
+    term, exact = diffused(data, condition, nonnegative=True)
+    state = evolve(State(0.0, np.ones(12)), Equation([], term), "ssprk3", 1.0, rtol=1e-4)
+    np.testing.assert_allclose(state.values, exact, atol=1e-4)  # errors of steps add up to rtol of the path

@@ -14,10 +14,10 @@ MAX_DIMENSION = 60
 
 
 class ExponentialRosenbrock(ErrorControlled):
-    """u + dt φ₁(dt J)(f + …): exact for ∂ₜu = Lu + b, of second order else (Hochbruck and Ostermann 2010, section 2).
+    """y + dt φ₁(dt J) F(y), y = (u, t), F = (f, 1), J = ∂F/∂y: exact for ∂ₜu = Lu + b + ct, of second order else.
 
-    φ₁(z) = (e^z − 1)/z of a Krylov space of J = ∂f/∂u; the error is that of what J leaves over, ⅓ dt |f₁ − f₀ − J(u₁ −
-    u₀)|, and of the Krylov space.
+    φ₁(z) = (e^z − 1)/z in a Krylov space of J. The error is that of the remainder of the linearization, ⅓ dt |f₁ − f₀ −
+    J(y₁ − y₀)|, and of the Krylov space. Hochbruck and Ostermann, Acta Numerica 19 (2010) 209, section 2.4.
     """
 
     order = 3
@@ -26,16 +26,19 @@ class ExponentialRosenbrock(ErrorControlled):
         problem, time, start = self.problem, state.time, state.values
         rate = problem.full(time, start)
         small = 1e-7 * (1.0 + float(np.abs(start).max()))
+        drift = (problem.full(time + 1e-6 * dt, start) - rate) / (1e-6 * dt)  # ∂f/∂t
+        unit = max(float(np.linalg.norm(rate)), dt * float(np.linalg.norm(drift))) or 1.0  # of t: both parts of F alike
 
         def jacobian(vector: Floats) -> Floats:
-            length = small / max(float(np.abs(vector).max()), np.finfo(float).tiny)
-            return (problem.full(time, start + length * vector) - rate) / length
+            of_values = vector[:-1].reshape(start.shape)
+            length = small / max(float(np.abs(of_values).max()), np.finfo(float).tiny)
+            change = (problem.full(time, start + length * of_values) - rate) / length + vector[-1] / unit * drift
+            return np.append(change, 0.0)
 
-        drift = (problem.full(time + 1e-6 * dt, start) - rate) / 1e-6  # dt ∂f/∂t
-        change, lost = phi1_times(jacobian, rate + 0.5 * drift, dt)
-        values = start + change
-        left_over = problem.full(time + dt, values) - rate - drift - jacobian(change)
-        return values, dt / 3 * left_over + lost
+        change, lost = phi1_times(jacobian, np.append(rate, unit), dt)
+        values = start + change[:-1].reshape(start.shape)
+        remainder = problem.full(time + dt, values) - rate - jacobian(change)[:-1].reshape(start.shape)
+        return values, dt / 3 * remainder + lost[:-1].reshape(start.shape)
 
 
 def phi1_times(matrix: Callable[[Floats], Floats], vector: Floats, dt: float) -> tuple[Floats, Floats]:
