@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ def check_sides(name: str, value: Any, faces: int) -> None:
     """Raise ValueError for a mesh of more faces than have sides that 32 bits can number, before any array is made."""
     if faces > MAX_FACES:
         raise ValueError(f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, whose sides 32 bits number")
+
+
+def check_product(name: str, cells: Any) -> None:
+    """Raise as check_sides for numbers of cells along axes, whose product has as many faces at least."""
+    if all(isinstance(count, (int, np.integer)) for count in cells):
+        check_sides(name, cells, math.prod(map(int, cells)))
 
 
 def check_real(name: str, value: Any) -> None:

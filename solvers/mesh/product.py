@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arguments import check_sides
+from .arguments import check_product, check_sides
 from .interval import Stretch, interval
 from .mesh import Floats, Integers, Mesh, circle
 
@@ -36,6 +36,7 @@ def box(
     for name, each in (("cells", cells), ("extent", extent)):
         if not hasattr(each, "__len__"):
             raise TypeError(f"{name} = {each!r}: expected one of each axis, such as (32, 32) cells of (1.0, 1.0)")
+    check_product("cells", cells)
     axes = len(cells)
     closed = [periodic] * axes if isinstance(periodic, bool) else list(periodic)
     maps = [None] * axes if stretch is None else list(stretch)
@@ -62,6 +63,7 @@ def torus(cells: tuple[int, int]) -> Mesh:
     """
     if not hasattr(cells, "__len__") or len(cells) != 2:
         raise TypeError(f"cells = {cells!r}: expected two whole numbers >= 3")
+    check_product("cells", cells)
     return replace(product(circle(cells[0]), circle(cells[1])), manifold="torus")
 
 

@@ -135,3 +135,13 @@ def test_unknown_signs_are_stated():
 def test_refusals(arguments, line, capsys):
     assert main(["branch", *arguments]) == 2
     assert line in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("beta", "words"),
+    [(0.5, "no fold: the transition is continuous along this branch"), (17.507, "so the transition is not continuous")],
+)
+def test_a_branch_without_folds_says_on_which_side_of_the_critical_noise_it_lies(beta: float, words: str) -> None:
+    """With unnormalized attention on the sphere the transition is discontinuous from β = 1.815 on (2606.05140v1)."""
+    case = load("uniform", [f"attention.beta={beta}", 'attention.normalization="unnormalized"'])
+    assert words in report(branch_of(case, 1))

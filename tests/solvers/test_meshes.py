@@ -181,6 +181,7 @@ def test_triangles_once_around_a_point_are_taken():
         lambda: polar(10**12, 3),
         lambda: axisymmetric(3, 10**12),
         lambda: torus((50_000, 50_000)),
+        lambda: torus((10**6, 10**7)),
         lambda: box((30_000, 30_000), (1.0, 1.0)),
     ],
 )

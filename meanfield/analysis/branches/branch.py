@@ -20,6 +20,7 @@ from meanfield.model.normalization import normalization_of
 NOISE, BETA, VALUE = "stabilizers.noise", "attention.beta", "attention.value"
 _NAMES = {NOISE: "noise", BETA: "beta", VALUE: "value"}
 _ROWS = 12  # of the table
+_BEYOND = 1e-6  # relative, of the critical parameter: nearer states are at it but for rounding
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RATES = 8  # of each order, in JSON
 
@@ -133,6 +134,14 @@ def as_dict(found: BranchOfCase) -> dict[str, Any]:
     }
 
 
+def _transition(found: BranchOfCase) -> str:
+    """Return how order sets in along a branch without folds: beyond the critical parameter or before it."""
+    over_critical = [found.parameter(state) / found.critical - 1 for state in found.branch.equilibria]
+    if any(abs(off) > _BEYOND and found.uniform_is_stable(below=off < 0) for off in over_critical):
+        return "the branch has states where the uniform density is stable, so the transition is not continuous"
+    return "the transition is continuous along this branch"
+
+
 def report(found: BranchOfCase) -> str:
     """Return a branch as text: its critical parameter, folds, bifurcations, and some of its states."""
     branch, critical, name = found.branch, found.critical, found.name
@@ -145,7 +154,7 @@ def report(found: BranchOfCase) -> str:
             f"{'fold':<17}{at:.8g} = {at / critical:.7f} of it, {found.measure} {found.moment(fold):.7f}{long}"
         )
     if not branch.folds:
-        lines.append("no fold: the transition is continuous along this branch")
+        lines.append(f"no fold: {_transition(found)}")
     for one in branch.bifurcations:
         at, what = (
             found.parameter(one.state),
