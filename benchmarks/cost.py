@@ -30,7 +30,7 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
             seconds = timed(problem.components)
             moved = problem.density.nbytes + problem.components().nbytes
             ducc0, note = _over_ducc0(problem)
-            target = 1.2 if cells >= LARGE and beta == max(BETAS) else None
+            target = 1.6 if cells >= LARGE and beta == max(BETAS) else None
             dense, error = _brute_force(problem)
             figures += [
                 Figure.of(f"velocity, {name}", 1e3 * seconds, "ms"),
@@ -74,7 +74,7 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
                     f"flux, {name}: a core's part of it over a copy of ρ, X and rate by NumPy",
                     of_cores / cpu.WORKERS / copied,
                     "×",
-                    most=5.0 if large else None,
+                    most=8.0 if large else None,
                 ),
                 Figure.of(f"velocity and flux, {name}", 1e3 * (of_velocity + of_flux), "ms", most=target),
             ]

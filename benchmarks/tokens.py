@@ -51,7 +51,7 @@ def _beside_ducc0(name: str, points: Floats, law: ParticleVelocity) -> list[Figu
         return []
     peer = ducc0_at_points(points, exponential_degree(3, BETA))
     own, other = both_timed(lambda: law.output_at(points), peer, clock=CORES)
-    return [Figure.of(f"{name}: processor time over that of ducc0's", own / other, "×", most=1.2)]
+    return [Figure.of(f"{name}: processor time over that of ducc0's", own / other, "×", most=1.6)]
 
 
 def _clustered(count: int, d: int) -> Floats:

@@ -32,8 +32,8 @@ def writing(
 ) -> list[Figure]:
     """Share of a whole run, by the wall, that is spent in writing; bytes of its file; what writing and diagnostics add.
 
-    As a thread may find diagnostics beside the steps, what they and writing add is the time of a step in a run with
-    them less that in one without, taken in turn. Steps that are there for snapshots to be met count as steps.
+    What writing and diagnostics add is the time of a step in a run with them less that in one without, taken in turn.
+    Steps that are there for snapshots to be met count as steps.
     """
     changes = [f"domain.resolution={rings}", f"time.end={end}", f"output.snapshots={snapshots}"]
     case = load("metastable_sphere", changes)
@@ -46,13 +46,13 @@ def writing(
         steps, of_bare = (run_in_memory(each).checkpoint[1]["steps"] for each in (looked_at, bare))
     name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
     return [
-        Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=3.0),
+        Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=10.0),
         Figure(f"writing, {name}: file for 1000 such", 1000 * size / (snapshots + 1) / 1e6, "MB", most=250.0),
         Figure.of(
             "writing and diagnostics, README's main job: of the run's time",
             100 * (1 - alone / of_bare / (whole / steps)),
             "%",
-            most=3.0,
+            most=10.0,
         ),
     ]
 

@@ -59,7 +59,6 @@ class Diagnostics:
     table     of each name its entry
     lengths   of each dimension
     sample_of   (time, values of the state) → the sample that the functions take
-    in_kernels  whether most of the time is spent in kernels for the CPU, which leave Python to other threads
 
     ``may_wait``: whether values depend on the state alone, not on when they are found.
     """
@@ -72,10 +71,8 @@ class Diagnostics:
         table: Table,
         lengths: Mapping[str, int],
         sample_of: Callable[..., Any],
-        in_kernels: bool = False,
     ) -> None:
         self.names, self.table, self.lengths, self.sample_of = tuple(names), table, lengths, sample_of
-        self.in_kernels = in_kernels
 
     @property
     def columns(self) -> list[Column]:
@@ -112,7 +109,7 @@ class Diagnostics:
 
     def only(self, names: Sequence[str]) -> Self:
         """Those of some names."""
-        return type(self)(names, self.table, self.lengths, self.sample_of, self.in_kernels)
+        return type(self)(names, self.table, self.lengths, self.sample_of)
 
 
 class DiagnosticsTogether(Diagnostics):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Protocol, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
-from meanfield.runtime.beside import Begun, thread_beside
 from meanfield.runtime.messages import counted
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.remaining import RemainingTime
@@ -97,8 +95,6 @@ class Record:
         self._saved = self._began
         self._waiting: Samples = []  # without diagnostics yet
         self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
-        self._thread = thread_beside(start.state.values.size) if diagnostics.in_kernels else None
-        self._begun: tuple[Samples, Begun[dict[str, Floats]]] | None = None  # those before them, and their diagnostics
         self._sampled, self._sample_cost = self._began, math.inf  # time of the last diagnostics; seconds of a sample
         self.observers = (
             Observer(self._write_snapshot, schedules[0], start.snapshots_seen, keeps=True),
@@ -169,10 +165,6 @@ class Record:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Close the file with why the run has stopped; where it cannot be written that is left to the file."""
         self.progress.__exit__()
-        with nullcontext() if self._thread is None else self._thread:
-            self._close_after(error)
-
-    def _close_after(self, error: BaseException | None) -> None:
         if error is None:
             self.close("finished", self._watch.ending)
         elif isinstance(error, NonFinite):
@@ -211,38 +203,25 @@ class Record:
 
     def _write_samples_if_due(self) -> None:
         if len(self._waiting) >= self._max_waiting or clock.monotonic() - self._sampled > MAX_WAIT:
-            self._begin_samples()
-        if self._begun is not None and self._begun[1].is_ready:
-            self._finish_samples()
+            self._write_samples()
 
     def _write_samples(self) -> None:
         """Find and write the diagnostics of the samples that wait."""
-        self._begin_samples()
-        self._finish_samples()
-
-    def _begin_samples(self) -> None:
-        """Begin with the diagnostics of the samples that wait, once those of the samples before are written."""
-        self._finish_samples()
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            times, states = [time for time, _ in waiting], [density for _, density in waiting]
-            self._begun = waiting, Begun(partial(self._diagnostics.of_states, times, states), self._thread)
-        self._sampled = clock.monotonic()
-
-    def _finish_samples(self) -> None:
-        """Write the diagnostics that were begun."""
-        if self._begun is None:
+        samples, self._waiting = self._waiting, []
+        self._sampled = began = clock.monotonic()
+        if not samples:
             return
-        (samples, begun), self._begun = self._begun, None
+        times, states = [time for time, _ in samples], [density for _, density in samples]
         try:
-            rows = begun.found()
+            rows = self._diagnostics.of_states(times, states)
         except Exception:  # raised again at the sample that it is of, once those before are written
             for time, density in samples:
                 self._keep_sample(time, density, self._diagnostics(time, density))
         else:
-            self._file.write_samples([time for time, _ in samples], rows)
+            self._file.write_samples(times, rows)
             self._show_clusters({name: row[-1] for name, row in rows.items()})
-        self._sample_cost = begun.seconds / len(samples)
+        self._sampled = clock.monotonic()
+        self._sample_cost = (self._sampled - began) / len(samples)
 
     def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
         """Write a sample, and show it to callbacks and stop conditions."""

@@ -31,7 +31,7 @@ def test_a_stage_is_nine_kernels_in_one_thread(monkeypatch):
 
     monkeypatch.setattr(cpu, "launch", counted)
     monkeypatch.setattr(launching, "WORKERS", 8)
-    monkeypatch.setattr(launching, "_crew", lambda: None)  # nothing can be given to another thread
+    monkeypatch.setattr(launching, "_pool", lambda: None)  # nothing can be given to another thread
     STEPPERS["ssprk3"].step(equation, state, dt, work)
     per_stage = {name: launched.count(name) for name in set(launched)}
     prepared = STAGES - 1  # the first stage is, by the step before

@@ -250,7 +250,6 @@ def diagnostics_round(
         table,
         {"d": mesh.centers.shape[1], "degree": last + 1, "label": labels, "cell": mesh.cells, **LENGTHS},
         samples_of,
-        in_kernels=mesh.dimension == 2,  # on the host, wherever the steps are
     )
 
 
