@@ -104,6 +104,12 @@ def test_only_backends_compile(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_numba_is_used_by_its_public_interface(path):
+    """No internals, which may be gone with the next release, and no code written for LLVM."""
+    assert not {name for name in imported(path) if f"{name}.".startswith(("numba.core.", "llvmlite."))}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_only_files_about_transformers_import_torch(path):
     assert "transformer" in path.parts or not {"torch", "transformers"} & roots(path)
 

@@ -16,7 +16,8 @@ from meanfield.transformer.experiments.workers import Workers
 
 LIBRARIES = (
     "solvers", "numpy", "scipy", "numba", "llvmlite", "h5py", "matplotlib", "msgspec", "tomli_w", "tqdm",
-    "platformdirs", "ot", "xarray", "h5netcdf", "PIL", "cupy", "torch", "distributed", "yaml", "sitecustomize",
+    "platformdirs", "filelock", "ot", "xarray", "h5netcdf", "PIL", "cupy", "torch", "distributed", "yaml",
+    "sitecustomize",
 )  # fmt: skip
 # Python's own -m imports these from the working folder before it comes to any line of the package.
 BEFORE_US = subprocess.run(

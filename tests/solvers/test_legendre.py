@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import assoc_legendre_p_all
 
-from solvers.backends.cpu.rings.legendre import LANES, legendre_analysis, legendre_synthesis
+from solvers.backends.cpu.rings.legendre import RINGS as TOGETHER
+from solvers.backends.cpu.rings.legendre import legendre_analysis, legendre_synthesis
 from solvers.mesh.mesh import Floats
 
-RINGS = [1, 2, 7, 2 * LANES - 1, 2 * LANES, 2 * LANES + 1, 5 * LANES]
+RINGS = [1, 2, 7, 2 * TOGETHER - 1, 2 * TOGETHER, 2 * TOGETHER + 1, 5 * TOGETHER]
 NO_SQUARES, NO_COEFFICIENTS = np.empty((0, 0, 0)), np.empty((0, 0, 0), complex)
 FACTORS = 1.0, -2.0, 3.0  # of rows of modes
 DEGREES = [0, 1, 2, 5, 36, 61]

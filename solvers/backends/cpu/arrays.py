@@ -92,7 +92,7 @@ def dot(one, other):
     return sums.sum()
 
 
-@compiled(fastmath={"reassoc", "contract"}, apart=True, light=32)
+@compiled(fastmath={"reassoc", "contract"}, light=32)
 def _dot_of_parts(worker, workers, one, other, sums):
     """Σ one[i] other[i] of each part: as many parts for any number of workers, so that the sum is the same."""
     begin, end = share(worker, workers, len(sums))
@@ -111,7 +111,7 @@ def distance(values, level, weights):
     return sums.sum()
 
 
-@compiled(fastmath={"reassoc", "contract"}, apart=True, light=32)
+@compiled(fastmath={"reassoc", "contract"}, light=32)
 def _distance_of_parts(worker, workers, values, level, weights, sums):
     """Σ |values[i] − level| weights[i] of each part."""
     begin, end = share(worker, workers, len(sums))

@@ -8,14 +8,12 @@ Numba itself keeps code for different processors apart. Kernels are compiled in 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
 import pickle
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -23,33 +21,28 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-import llvmlite
 import numba
-from numba import config, njit
+from filelock import FileLock
+from numba import njit
 from platformdirs import user_cache_path
-
-from .accelerated.noalias import assume_no_alias
 
 LONGEST_WAIT = 60.0  # seconds for another process to compile a function, which takes at most ten: it may be suspended
 _PROBE_BYTES = 4096  # written to find out whether a disk is full
 _UNREADABLE = (OSError, EOFError, pickle.UnpicklingError)  # raised for files of code that a crash or a user has cut
+_settings: Any = numba.config  # which states no types
 _decorating, _compiling = threading.RLock(), threading.RLock()
 
 
-def compiled(*, apart: bool = False, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function by Numba on first use, without Python's lock; options as njit's.
 
-    apart   whether no array that the function writes shares memory with another argument: its loops use vector
-            instructions then, without being asked whether it does, and numbers out of arrays stay in registers
     light   how many items of a kernel take as long as one of most kernels, some 10 ns
     """
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         folder = kernel_folder()
-        with _numba_set(DISABLE_JIT=0, CACHE_DIR=str(folder or "")):
+        with _numba_set(folder):
             dispatcher = njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
-        if apart:
-            assume_no_alias(dispatcher)
         dispatcher.light = light
         dispatcher.compile = partial(_compile, dispatcher)
         return dispatcher
@@ -58,15 +51,15 @@ def compiled(*, apart: bool = False, light: int = 1, **options: Any) -> Callable
 
 
 @contextmanager
-def _numba_set(**settings: Any) -> Iterator[None]:
-    """Change settings of Numba while a kernel is decorated: functions of a user's keep their own."""
+def _numba_set(folder: Path | None) -> Iterator[None]:
+    """Compile kernels, into a folder, whatever the user's settings of Numba are: they are for functions of the user."""
     with _decorating:
-        before = {name: getattr(config, name) for name in settings}
+        before = _settings.CACHE_DIR, _settings.DISABLE_JIT
+        _settings.CACHE_DIR, _settings.DISABLE_JIT = str(folder or ""), 0
         try:
-            vars(config).update(settings)
             yield
         finally:
-            vars(config).update(before)
+            _settings.CACHE_DIR, _settings.DISABLE_JIT = before
 
 
 @cache
@@ -97,7 +90,7 @@ def _folder_of_versions() -> Path:
 
 
 def _hash_of_sources() -> str:
-    found = hashlib.sha256(llvmlite.__version__.encode())
+    found = hashlib.sha256()
     for file in sorted(Path(__file__).parent.rglob("*.py")):
         found.update(file.read_bytes() + b"\0")
     return found.hexdigest()[:16]
@@ -135,19 +128,10 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock among processes for the block; go without where a disk has none, or after LONGEST_WAIT."""
+    lock = FileLock(path, timeout=LONGEST_WAIT)
+    with suppress(OSError, NotImplementedError):
+        lock.acquire(poll_interval=0.01)
     try:
-        lock = path.open("ab")
-    except OSError:
         yield
-        return
-    with lock:
-        give_up = time.monotonic() + LONGEST_WAIT
-        while time.monotonic() < give_up:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(0.01)
-            except OSError:
-                break
-        yield
+    finally:
+        lock.release()

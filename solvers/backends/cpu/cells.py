@@ -13,7 +13,7 @@ def _after_stage(start, value, rate, dt, weight):
     return w + weight * (start - w)
 
 
-@compiled(apart=True, light=8)
+@compiled(light=8)
 def advance_first(worker, workers, values, rate, dt, weight, start, first):
     """The first stage of :func:`advance`, from ``start`` ← values; what comes out is in ``first``, too, unless (0,)."""
     begin, end = share(worker, workers, len(values))
@@ -29,7 +29,7 @@ def advance_first(worker, workers, values, rate, dt, weight, start, first):
     return 1.0 if below > 0 else 0.0
 
 
-@compiled(apart=True, light=8)
+@compiled(light=8)
 def advance(worker, workers, start, values, rate, dt, weight):
     """values ← w + weight (start − w) with w = values + dt rate: one stage of a Shu–Osher scheme; rate ← 0.
 
@@ -45,7 +45,7 @@ def advance(worker, workers, start, values, rate, dt, weight):
     return 1.0 if below > 0 else 0.0
 
 
-@compiled(apart=True, light=16)
+@compiled(light=16)
 def masses_above(worker, workers, density, volumes, level, masses):
     """Masses (ρ_i − level) V_i of the cells; level (1,)."""
     first, last = share(worker, workers, len(density))
@@ -53,7 +53,7 @@ def masses_above(worker, workers, density, volumes, level, masses):
         masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
 
 
-@compiled(fastmath={"contract"}, apart=True, light=8)
+@compiled(fastmath={"contract"}, light=8)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))
@@ -84,7 +84,7 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
                 numerator[i, c] /= bound
 
 
-@compiled(apart=True)
+@kernel
 def apply_matrix(worker, workers, matrix, vectors):
     """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     first, last = share(worker, workers, len(vectors))

@@ -11,9 +11,8 @@ Cody and Waite, Software Manual for the Elementary Functions (1980), chapter 6.
 from dataclasses import dataclass
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 CONTRACT = {"contract"}  # a·b + c in one instruction; sums are left in their order
 
@@ -22,6 +21,8 @@ CONTRACT = {"contract"}  # a·b + c in one instruction; sums are left in their o
 class _Format:
     """What depends on the number format.
 
+    bits             integers of as many bits
+    digits           bits of the fraction
     shift            1.5 times the number from which there is no room for a fraction: x + shift rounds x
     ln2              ln 2 in two parts, of which the first has zeros at its end
     least, largest   where the exponential leaves the normal numbers
@@ -29,6 +30,8 @@ class _Format:
     """
 
     number: type
+    bits: type
+    digits: int
     shift: float
     ln2: tuple[float, float]
     least: float
@@ -37,7 +40,7 @@ class _Format:
 
 
 _DOUBLE = _Format(
-    np.float64, 1.5 * 2**52, (0.6931471803691238, 1.9082149292705877e-10), -708.39, 709.7827128933840,
+    np.float64, np.int64, 52, 1.5 * 2**52, (0.6931471803691238, 1.9082149292705877e-10), -708.39, 709.7827128933840,
     (
         2.514607327466879e-08, 2.7645531125171713e-07, 2.7557155969357046e-06, 2.4801464190023566e-05,
         0.0001984126996084305, 0.0013888888955848023, 0.008333333333293223, 0.04166666666654551,
@@ -45,28 +48,14 @@ _DOUBLE = _Format(
     ),
 )  # fmt: skip
 _SINGLE = _Format(
-    np.float32, 1.5 * 2**23, (0.693359375, -2.12194440e-4), -87.33, 88.72283,
+    np.float32, np.int32, 23, 1.5 * 2**23, (0.693359375, -2.12194440e-4), -87.33, 88.72283,
     (0.0013926250394433737, 0.00836323294788599, 0.04166655242443085, 0.16666576266288757, 0.5),
 )  # fmt: skip
 
 
-@intrinsic
-def _times_power_of_two(typing, value, shifted):
-    """value · 2ⁿ for the n in the last bits of ``shifted``, which are added to the exponent of ``value``."""
-    digits = np.finfo(f"f{value.bitwidth // 8}").nmant
-
-    def generate(context, builder, signature, arguments):
-        bits = ir.IntType(value.bitwidth)
-        mantissa, power = (builder.bitcast(argument, bits) for argument in arguments)
-        total = builder.add(mantissa, builder.shl(power, ir.Constant(bits, digits)))
-        return builder.bitcast(total, arguments[0].type)
-
-    return value(value, shifted), generate
-
-
 def _exponential(form):
     """The exponential of numbers of one format; a constant of another format would widen what it meets."""
-    number = form.number
+    number, bits, digits = form.number, form.bits, form.bits(form.digits)
     zero, one, infinity, inverse = number(0), number(1), number(np.inf), number(1 / np.log(2))
     shift, ln2_high, ln2_low = number(form.shift), number(form.ln2[0]), number(form.ln2[1])
     smallest, largest = number(form.least), number(form.largest)
@@ -79,7 +68,8 @@ def _exponential(form):
         q = leading
         for coefficient in following:
             q = q * r + coefficient
-        value = _times_power_of_two((q * r * r + r) + one, shifted)
+        mantissa, power = number((q * r * r + r) + one).view(bits), number(shifted).view(bits)
+        value = bits(mantissa + (power << digits)).view(number)  # n is in the last bits of ``shifted``
         if x < smallest:
             value = zero
         return infinity if x > largest else value

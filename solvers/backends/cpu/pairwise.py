@@ -5,11 +5,11 @@ import numpy as np
 from .caching import compiled
 from .exponential import CONTRACT, exponential
 from .launching import index, inline
-from .product import TILE_BYTES, TILE_ROWS, tile_product, wide_vectors
+from .product import add_rows
 
-PAIR_SOURCES = 96  # a multiple of PAIR_ROWS; a tile of exponents is then half of a core's fastest cache
+PAIR_SOURCES, PAIR_BYTES = 96, 256  # a tile of exponents is then half of a core's fastest cache
+PAIR_ROWS = 1
 _TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
-PAIR_ROWS, PAIR_BYTES = TILE_ROWS, TILE_BYTES
 _PARTS = 4  # of the sums of bins, a power of two: one need not wait for the one before
 
 _kernel = compiled(fastmath=CONTRACT)
@@ -61,20 +61,22 @@ def _raise_scale(exponents, scale, shrink, lanes):
 
 
 @inline
-def _add_group(targets, sources, first, vectors, running, ahead, scale, total, exponents, part, shrink):
+def _add_group(targets, sources, first, vectors, running, ahead, scale, total, exponents, shrink):
     """Add one group of sources to the sums of one tile; ``ahead`` as above, where later sources are hidden."""
-    lanes, rows = PAIR_BYTES // targets.itemsize, len(part)
-    tile_product(sources, first, targets, len(targets), exponents, PAIR_SOURCES)
+    lanes = targets.shape[1]
+    for j in range(PAIR_SOURCES):
+        exponents[j] = 0.0
+        add_rows(sources[first + j], targets, 0, lanes, exponents[j])
     _hide_later(exponents, ahead, lanes)
     if running:
         _raise_scale(exponents, scale, shrink, lanes)
     for j in range(PAIR_SOURCES):
         for i in range(lanes):
             exponents[j, i] = exponential(exponents[j, i] - scale[i])
-    tile_product(vectors, 0, exponents, PAIR_SOURCES, part, rows)
-    for row in range(rows):
+    for row in range(len(total)):
         for i in range(lanes):
-            total[row, i] = total[row, i] * shrink[i] + part[row, i]
+            total[row, i] *= shrink[i]
+        add_rows(vectors[row], exponents, 0, lanes, total[row])
 
 
 @_kernel
@@ -83,15 +85,13 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
     targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
     sources    (groups · PAIR_SOURCES, depth) y
-    vectors    (groups, rows, PAIR_SOURCES), rows a multiple of PAIR_ROWS
+    vectors    (groups, rows, PAIR_SOURCES)
     running    whether s_i is to be raised to the largest ⟨b_i, y_j⟩; else it stays
     causal     whether target i sees sources j ≤ i only
     log_scale  (tiles, lanes) s
     """
-    wide_vectors()
-    lanes = PAIR_BYTES // targets.itemsize
+    lanes = targets.shape[2]
     exponents = np.empty((PAIR_SOURCES, lanes), targets.dtype)
-    part = np.empty((vectors.shape[1], lanes), targets.dtype)
     shrink = np.ones(lanes, targets.dtype)
     for start in range(worker * _TOGETHER, len(targets), workers * _TOGETHER):
         together = range(start, min(start + _TOGETHER, len(targets)))
@@ -103,7 +103,7 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
                 if ahead < lanes:
                     _add_group(
                         targets[tile], sources, first, vectors[group], running, ahead, log_scale[tile], sums[tile],
-                        exponents, part, shrink,
+                        exponents, shrink,
                     )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _bin_of(z, edges, slots):
 def bin_pairs(points, tiles, first, last, masses, edges, slots, sums):
     """Add 2 m_i m_j to the bin of z_ij = ⟨x_i, x_j⟩ for all i < j, and m_j² to that of z_jj, of j in some tiles.
 
-    points    (n, d) x, n a multiple of PAIR_ROWS
+    points    (n, d) x
     tiles     (tiles, d, lanes) the same, n or more, PAIR_BYTES / 8 to a tile; the pairs of j in tiles ``first`` to
               ``last`` are added
     masses    (n,) or more: 0 where a point is none
@@ -128,21 +128,18 @@ def bin_pairs(points, tiles, first, last, masses, edges, slots, sums):
     slots     (slots,) the highest bin that equal parts of [−1, 1] reach into
     sums      (2, bins) of the pairs of two, and of the points with themselves
     """
-    wide_vectors()
     lanes, bins = tiles.shape[2], sums.shape[1]
-    cosines, parts = np.empty((PAIR_ROWS, lanes)), np.zeros((_PARTS, bins))
+    cosines, parts = np.empty(lanes), np.zeros((_PARTS, bins))
     for tile in range(first, last):
         begin = tile * lanes
-        for start in range(0, min(begin + lanes, len(points)), PAIR_ROWS):
-            tile_product(points, start, tiles[tile], points.shape[1], cosines, PAIR_ROWS)
-            for row in range(PAIR_ROWS):
-                own = start + row - begin  # the point's place in the tile, if it is in there
-                mass = masses[start + row]
-                for k in range(max(own + 1, 0), lanes):
-                    place = index(_bin_of(cosines[row, index(k)], edges, slots))
-                    parts[index(k & (_PARTS - 1)), place] += mass * masses[index(begin + k)]
-                if 0 <= own < lanes:
-                    sums[1, _bin_of(cosines[row, own], edges, slots)] += mass * mass
+        for i in range(min(begin + lanes, len(points))):
+            cosines[:] = 0.0
+            add_rows(points[i], tiles[tile], 0, lanes, cosines)
+            for k in range(max(i - begin + 1, 0), lanes):
+                place = index(_bin_of(cosines[index(k)], edges, slots))
+                parts[index(k & (_PARTS - 1)), place] += masses[i] * masses[index(begin + k)]
+            if i >= begin:
+                sums[1, _bin_of(cosines[i - begin], edges, slots)] += masses[i] ** 2
     for b in range(bins):
         for part in range(_PARTS):
             sums[0, b] += 2.0 * parts[part, b]

@@ -5,7 +5,6 @@ import numpy as np
 from .caching import compiled
 from .exponential import CONTRACT, exponential
 from .launching import inline, share
-from .product import wide_vectors
 
 _kernel = compiled(fastmath=CONTRACT)
 
@@ -34,7 +33,6 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
     causal      whether point i sees points j ≤ i only
     log_scale, normalizer (systems, n) and sums (systems, n, d) are filled; loops run along targets i, side by side.
     """
-    wide_vectors()
     systems, n, d = points.shape
     b, y, total = np.empty((d, n)), np.empty((d, n)), np.empty((d, n))
     scale, mass, exponents = np.empty(n), np.empty(n), np.empty(n)

@@ -92,7 +92,7 @@ def _own_memory() -> Callable[..., Any]:
 @cache
 def _own_rows() -> Callable[..., Any]:
     """:func:`solvers.backends.cpu.launching.rows_of_run` on the device, where a thread visits a cell."""
-    memory: Callable[..., Any] = cuda.jit(lambda: cuda.local.array((26, 1), float64), device=True, inline="always")
+    memory: Callable[..., Any] = cuda.jit(lambda: cuda.local.array((27, 1), float64), device=True, inline="always")
     return memory
 
 

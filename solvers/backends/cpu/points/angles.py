@@ -6,7 +6,6 @@ import numpy as np
 
 from ..caching import compiled
 from ..launching import inline, kernel, share
-from ..product import wide_vectors
 
 BATCH = 64  # points that are worked on together
 TURN = np.tan(np.pi / 8)  # arctan q = π/4 + arctan((q − 1)/(q + 1)) is used above, so that arguments are within ±TURN
@@ -48,7 +47,6 @@ def angles_of_points(worker, workers, points, series, shift, angles):
 
     φ is 0 at the poles. Points may have any length but 0; ``series`` is :func:`arctan_series`.
     """
-    wide_vectors()
     count, d = points.shape
     first, last = share(worker, workers, count)
     x, y, z, across = np.zeros(BATCH), np.zeros(BATCH), np.zeros(BATCH), np.zeros(BATCH)

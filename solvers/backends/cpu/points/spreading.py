@@ -1,28 +1,19 @@
 """Kernels of transforms between nonuniform points and a periodic grid: sorting, spreading and interpolation.
 
-A point touches LANES² nodes of the grid, the first of which is its cell; points are sorted by cell. Values of the
-window function, sums over the points of a cell, and values at its points are products of small matrices, held in
-registers.
+A point touches LANES² nodes of the grid, the first of which is its cell; points are sorted by cell.
 """
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ..caching import compiled
 from ..exponential import CONTRACT
-from ..launching import inline, kernel, share
-from ..product import TILE_BYTES, Code, in_all_lanes, row_dots, row_products, wide_vectors
+from ..launching import index, inline, kernel, share
+from ..product import add_rows
 
 LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at both ends
 HALF = LANES // 2
 BATCH = 64  # points whose windows are evaluated together
-ROWS = 8 if TILE_BYTES == 256 else 2  # rows of LANES float64 that stay in the registers of AVX-512, or of others
 
-_evaluate = row_products(ROWS, 8 * LANES, accumulate=False)
-_sum_up, _sum_up_one = row_dots(ROWS, 8 * LANES), row_dots(1, 8 * LANES)
-_accumulate = row_products(ROWS, 8 * LANES, accumulate=True)
 _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 
 
@@ -88,35 +79,15 @@ def _windows(offsets, first, count, polynomials, powers, parts, values):
     odd part in the offset t, polynomials in t².
     """
     for p in range(count):
-        powers[0, p] = 1.0
-    for k in range(1, len(powers)):
-        for p in range(count):
-            powers[k, p] = powers[k - 1, p] * (offsets[first + p] * offsets[first + p])
-    for p in range(0, count, ROWS):
-        _evaluate(powers.T, p, polynomials, len(powers), parts, p)
-    for p in range(count):
-        _join_parts(parts, p, offsets[first + p], values)
-
-
-@intrinsic
-def _join_parts(typing, parts, row, offset, values):
-    """values[row, j] = parts[row, j] + offset parts[row, HALF + j], and their difference at LANES − 1 − j."""
-
-    def generate(context, builder, signature, arguments):
-        code, half = Code(context, builder, signature, arguments), ir.VectorType(ir.DoubleType(), HALF)
-        reverse = ir.Constant(ir.VectorType(ir.IntType(32), HALF), [*reversed(range(HALF))])
-
-        def pointer(place, column):
-            return code.pointer(place, arguments[1], column, half)
-
-        even, odd = (builder.load(pointer(0, column), align=8) for column in (0, HALF))
-        odd = builder.fmul(in_all_lanes(builder, arguments[2], HALF), odd)
-        difference = builder.fsub(even, odd)
-        builder.store(builder.fadd(even, odd), pointer(3, 0), align=8)
-        builder.store(builder.shuffle_vector(difference, difference, reverse), pointer(3, HALF), align=8)
-        return context.get_dummy_value()
-
-    return types.void(parts, types.intp, types.float64, values), generate
+        t, power = offsets[first + p], 1.0
+        for k in range(len(powers)):
+            powers[k] = power
+            power *= t * t
+        parts[:] = 0.0
+        add_rows(powers, polynomials, 0, polynomials.shape[1], parts)
+        for j in range(HALF):
+            even, odd = parts[j], t * parts[HALF + j]
+            values[p, j], values[p, LANES - 1 - j] = even + odd, even - odd
 
 
 @inline
@@ -129,25 +100,16 @@ def _both_windows(offsets, first, count, polynomials, powers, parts, down, along
         down[:, 0] = 1.0
 
 
-@inline
-def _run(cells, first, last):
-    """End of the points from ``first`` that are in one cell."""
-    end = first + 1
-    while end < last and cells[end] == cells[first]:
-        end += 1
-    return end
-
-
 @_kernel
 def spread(worker, workers, polynomials, part, columns, order, cells, offsets, weights, bands, buffer):
     """Σ_j w_j φ(node − x_j) of each ``part`` of the sorted points, on the nodes that it reaches.
 
     bands    (parts, 5) first row and column, number of rows and columns, and where the part begins in the buffer
     """
-    wide_vectors()
-    powers, parts = np.zeros((len(polynomials), BATCH)), np.zeros((BATCH, LANES))
+    powers, parts = np.empty(len(polynomials)), np.empty(LANES)
     down, along = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
-    deep = LANES if len(offsets) == 2 else ROWS
+    lanes = polynomials.shape[1]  # LANES; loops of a length that is no constant are left to vector instructions
+    deep = lanes if len(offsets) == 2 else 1
     for piece in range(worker, len(bands), workers):
         first_row, first_column, rows, width, start = bands[piece]
         band = buffer[start : start + rows * width].reshape(rows, width)
@@ -157,17 +119,12 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
             last = min(first + BATCH, stop)
             _both_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
             for p in range(last - first):
-                weight = weights[order[first + p]]
-                for j in range(LANES):
-                    along[p, j] *= weight
-            point = first
-            while point < last:
-                end = _run(cells, point, last)
-                block = band[cells[point] // columns - first_row :, cells[point] % columns - first_column :]
-                left, right = down[point - first :].T, along[point - first :]
-                for row in range(0, deep, ROWS):
-                    _accumulate(left, row, right, end - point, block, row)
-                point = end
+                weight, cell = weights[order[first + p]], cells[first + p]
+                row, column = cell // columns - first_row, cell % columns - first_column
+                for r in range(deep):
+                    factor = weight * down[p, r]
+                    for j in range(lanes):
+                        band[row + r, index(column + j)] += factor * along[p, index(j)]
 
 
 @compiled(light=8)
@@ -191,24 +148,19 @@ def add_bands(worker, workers, bands, buffer, grid):
 @_kernel
 def interpolate(worker, workers, polynomials, order, cells, offsets, grids, values):
     """values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + LANES)."""
-    wide_vectors()
-    powers, parts = np.zeros((len(polynomials), BATCH)), np.zeros((BATCH, LANES))
-    down, along, found = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.zeros((BATCH, 1))
-    columns, deep = grids.shape[2] - LANES, LANES if len(offsets) == 2 else 1
+    powers, parts = np.empty(len(polynomials)), np.empty(LANES)
+    down, along, sums = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.empty(LANES)
+    lanes = polynomials.shape[1]  # LANES, as above
+    columns, deep = grids.shape[2] - lanes, lanes if len(offsets) == 2 else 1
     first_batch, last_batch = share(worker, workers, (len(cells) + BATCH - 1) // BATCH)
     for first in range(first_batch * BATCH, min(last_batch * BATCH, len(cells)), BATCH):
         last = min(first + BATCH, len(cells))
         _both_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
         for s in range(len(grids)):
-            point = first
-            while point < last:
-                end = _run(cells, point, last)
-                block = grids[s, cells[point] // columns :, cells[point] % columns :]
-                while point + ROWS <= end:
-                    _sum_up(down, point - first, block, deep, along, found)
-                    point += ROWS
-                while point < end:
-                    _sum_up_one(down, point - first, block, deep, along, found)
-                    point += 1
             for p in range(last - first):
-                values[order[first + p], s] = found[p, 0]  # in one line of the caches for all sets
+                cell, value = cells[first + p], 0.0
+                sums[:] = 0.0
+                add_rows(down[p, :deep], grids[s, cell // columns :], cell % columns, lanes, sums)
+                for j in range(lanes):
+                    value += along[p, j] * sums[j]
+                values[order[first + p], s] = value

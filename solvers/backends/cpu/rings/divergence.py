@@ -98,7 +98,7 @@ def _kept(dt, outflow):
     return 1.0 / max(1.0, dt * outflow)
 
 
-@compiled(fastmath={"contract"}, apart=True, light=4)
+@compiled(fastmath={"contract"}, light=4)
 def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
     """As :func:`solvers.backends.cpu.transport.divergence`; volumes (rings,), sent (2, faces)."""
     first, last = share(worker, workers, len(rate))

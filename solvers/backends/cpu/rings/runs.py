@@ -1,13 +1,13 @@
-"""Outgoing fluxes of the cells of rings beside a change of their number: runs of cells of one kind, in rows of numbers.
+"""Outgoing fluxes of the cells of rings: runs of cells of one kind, in rows of numbers.
 
 Cells of a kind are one or two apart, and their neighbors as many, or half or twice as many. What is around the cells
 of a run is copied into rows, one for each side and one for the cells themselves, so that loops over a run have unit
-stride and use vector instructions, as those over other rings do. These are parts of the kernels of
-:mod:`solvers.backends.cpu.rings.transport`, whose arguments they have.
+stride and use vector instructions. These are parts of the kernels of :mod:`solvers.backends.cpu.rings.transport`,
+whose arguments they have.
 
 first, count   the first cell of a run, and how many it has
 kind           the row of its cells in the tables
-rows           (26, n) work space, for runs of n cells at most
+rows           (27, n) work space, for runs of n cells at most
 """
 
 from ..launching import index, inline
@@ -22,6 +22,7 @@ from .sides import (
     START,
     helper,
     ring_of_side,
+    row_kernel,
     side_of,
 )
 
@@ -58,9 +59,41 @@ def _side_of_run(k, j, row):
 
 
 @helper
-def _turned(i, end, turn):
-    """The cell, or the face east of it, that has number i: those from the end of a ring on are its first ones."""
-    return index(i - turn if i >= end else i)
+def _cells_before(first, count, step, end, turn):
+    """How many of the cells or faces ``first``, first + step, … come before the end of a ring, whose first follow."""
+    return count if turn == 0 else min(count, (end - first + step - 1) // step)
+
+
+@row_kernel
+def _gather(values, first, count, step, end, turn, rows, k):
+    """Copy values of a run's cells, or of the neighbors at a side, into row k."""
+    before = _cells_before(first, count, step, end, turn)
+    for cell in range(before):
+        rows[k, index(cell)] = values[index(first + cell * step)]
+    for cell in range(before, count):
+        rows[k, index(cell)] = values[index(first + cell * step - turn)]
+
+
+@row_kernel
+def _scatter(rows, k, first, count, step, end, turn, values):
+    """Copy row k into the places of a run's cells, or of the faces at a side."""
+    before = _cells_before(first, count, step, end, turn)
+    for cell in range(before):
+        values[index(first + cell * step)] = rows[k, index(cell)]
+    for cell in range(before, count):
+        values[index(first + cell * step - turn)] = rows[k, index(cell)]
+
+
+@helper
+def _five(s):
+    """Numbers of a row of a table, which loops over a run take from registers."""
+    return s[0], s[1], s[2], s[3], s[4]
+
+
+@helper
+def _twelve(c):
+    """Numbers of a stencil, as :func:`_five`."""
+    return c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11]
 
 
 @helper
@@ -68,6 +101,16 @@ def _slope(s, rows, v, u):
     """Component of the least-squares gradient of a cell, from the values there, u, and around, in the first rows."""
     slope = s[0] * (rows[0, v] - u) + s[1] * (rows[1, v] - u) + s[2] * (rows[2, v] - u)
     return slope + s[3] * (rows[3, v] - u) + s[4] * (rows[4, v] - u)
+
+
+@helper
+def _find_slopes(s, rows, count, p, q):
+    """Components of the gradients of a run's cells, into rows p and q."""
+    east, north = _five(s[0]), _five(s[1])
+    for cell in range(count):
+        v = index(cell)
+        u = rows[OWN, v]
+        rows[p, v], rows[q, v] = _slope(east, rows, v, u), _slope(north, rows, v, u)
 
 
 @helper
@@ -85,33 +128,37 @@ def reconstruct_run(
 ):  # fmt: skip
     """What :func:`reconstruct_on_rings` does, for a run."""
     x, y, p, q, through, bend = 6, 12, 18, 19, 20, 21
-    s, d, t, c, b = slopes[kind], offsets[kind], tangents[kind], stencils[0, kind], stencils[1, kind]
-    end = row[START] + row[COUNT]
+    d, t, least, sides = offsets[kind], tangents[kind], occupied[0], 2 + row[NORTH_FACES] + row[SOUTH_FACES]
+    j, end = first - row[START], row[START] + row[COUNT]
     for k in range(SIDES + 1):
-        _, _, _, neighbor, _, step, turn = _side_of_run(k, first - row[START], row)
-        for cell in range(count):
-            v, i = index(cell), _turned(neighbor + cell * step, end, turn)
-            rows[k, v], rows[x + k, v], rows[y + k, v] = density[i], east[i], north[i]
+        _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
+        _gather(density, neighbor, count, step, end, turn, rows, k)
+        _gather(east, neighbor, count, step, end, turn, rows, x + k)
+        _gather(north, neighbor, count, step, end, turn, rows, y + k)
+    _find_slopes(slopes[kind], rows, count, p, q)
+    worst = through
     for cell in range(count):
-        v, worst = index(cell), 0.0
-        u = rows[OWN, v]
-        rows[p, v], rows[q, v] = _slope(s[0], rows, v, u), _slope(s[1], rows, v, u)
-        for k in range(SIDES):
-            predicted = u + rows[p, v] * d[0, k] + rows[q, v] * d[1, k]
-            worst = max(worst, smoothness_indicator(u, rows[k, v], predicted))
-        rows[through, v] = blending_weight(worst, low, high) if u > occupied[0] else 0.0
-    for cell in range(count):
-        smooth[index(first + cell * row[KINDS])] = rows[through, index(cell)]
-    for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
+        rows[worst, index(cell)] = 0.0
+    for k in range(sides):
+        to_east, to_north = d[0, k], d[1, k]
         for cell in range(count):
             v = index(cell)
-            rows[through, v] = _stencil(c[k], rows, x, y, v)
-            rows[bend, v] = _stencil(b[k], rows, x, y, v) * (rows[p, v] * t[0, k] + rows[q, v] * t[1, k])
-        plane, face, place, _, step, _, turn = _side_of_run(k, first - row[START], row)
+            predicted = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
+            rows[worst, v] = max(rows[worst, v], smoothness_indicator(rows[OWN, v], rows[k, v], predicted))
+    for cell in range(count):
+        v = index(cell)
+        rows[worst, v] = blending_weight(rows[worst, v], low, high) if rows[OWN, v] > least else 0.0
+    _scatter(rows, worst, first, count, row[KINDS], end, 0, smooth)
+    for k in range(sides):
+        of_flux, of_bend = _twelve(stencils[0, kind, k]), _twelve(stencils[1, kind, k])
+        along_east, along_north = t[0, k], t[1, k]
         for cell in range(count):
-            f = _turned(face + cell * step, end, turn)
-            flux[plane, f + index(place - face)] = rows[through, index(cell)]
-            sent[plane, f] = rows[bend, index(cell)]
+            v = index(cell)
+            rows[through, v] = _stencil(of_flux, rows, x, y, v)
+            rows[bend, v] = _stencil(of_bend, rows, x, y, v) * (rows[p, v] * along_east + rows[q, v] * along_north)
+        plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
+        _scatter(rows, through, place, count, step, end + place - face, turn, flux[plane])
+        _scatter(rows, bend, face, count, step, end, turn, sent[plane])
 
 
 @helper
@@ -130,36 +177,47 @@ def _behind(o, k, begin):
     return OWN
 
 
+@helper
+def _take(rows, lump, m, pull, weight, count):
+    """Let neighbor m of a run's cells, or none, send on its weight of what is pulled."""
+    for cell in range(count if m < OWN else 0):
+        rows[lump + m, index(cell)] -= rows[pull, index(cell)] * weight
+
+
 @inline
 def outgoing_flux_of_run(
     first, count, kind, r, row, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
     occupied, sent, rows,
 ):  # fmt: skip
     """What :func:`outgoing_flux_on_rings` does, for a run."""
-    resolved, to, lump, x, y = 6, 12, 18, 24, 25
-    s, d, f, h, o = slopes[kind], offsets[kind], reach[kind], spans[kind], opposite[kind]
-    sides, area, end = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r], row[START] + row[COUNT]
+    resolved, to, lump, x, y, half = 6, 12, 18, 24, 25, 26
+    d, f, h, o, least = offsets[kind], reach[kind], spans[kind], opposite[kind], occupied[0]
+    sides, area = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r]
+    j, end = first - row[START], row[START] + row[COUNT]
     for k in range(SIDES + 1):
-        _, _, _, neighbor, _, step, turn = _side_of_run(k, first - row[START], row)
-        for cell in range(count):
-            v, i = index(cell), _turned(neighbor + cell * step, end, turn)
-            rows[k, v], rows[resolved + k, v] = density[i], smooth[i]
-    for cell in range(count):
-        v, i = index(cell), index(first + cell * row[KINDS])
-        rows[x, v], rows[y, v] = east[i], north[i]
+        _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
+        _gather(density, neighbor, count, step, end, turn, rows, k)
+        _gather(smooth, neighbor, count, step, end, turn, rows, resolved + k)
+    _gather(east, first, count, row[KINDS], end, 0, rows, x)
+    _gather(north, first, count, row[KINDS], end, 0, rows, y)
     for k in range(SIDES + 1):
         for cell in range(count):
             v = index(cell)
             rows[to + k, v], rows[lump + k, v] = 0.0, 0.0 * (rows[x, v] + rows[y, v])  # a NaN is passed on
     for k in range(sides):  # unresolved cells between neighbor k and the next
         after = k + 1 if k + 1 < sides else 0
+        d_east, d_north, after_east, after_north, span = d[0, k], d[1, k], d[0, after], d[1, after], area * h[k]
         for cell in range(count):
             v = index(cell)
-            across = d[0, k] * rows[y, v] - d[1, k] * rows[x, v]
-            beyond = d[0, after] * rows[y, v] - d[1, after] * rows[x, v]
-            moved = rows[OWN, v] * area * h[k] if across >= 0.0 and beyond < 0.0 else 0.0
+            across = d_east * rows[y, v] - d_north * rows[x, v]
+            beyond = after_east * rows[y, v] - after_north * rows[x, v]
+            moved = rows[OWN, v] * span if across >= 0.0 and beyond < 0.0 else 0.0
             rows[to + k, v] -= moved * beyond
             rows[to + after, v] += moved * across
+    for cell in range(count):
+        v = index(cell)
+        rows[half, v] = 0.5 / (rows[OWN, v] * area) if rows[OWN, v] > least else 0.0
+    pull = to + OWN
     for k in range(sides):  # what neighbors m and n behind a cell send on
         m = _behind(o, k, 0)
         n = _behind(o, k, m + 1)
@@ -168,23 +226,25 @@ def outgoing_flux_of_run(
         area_n = volumes[ring_of_side(n, r, row)] / of_n if n < OWN else area
         for cell in range(count):
             v = index(cell)
-            mass = rows[OWN, v] * area
-            half = 0.5 / mass if rows[OWN, v] > occupied[0] else 0.0
-            pull = half * min(mass, min(rows[m, v] * area_m, rows[n, v] * area_n)) * rows[to + k, v]
-            rows[lump + k, v] += rows[to + k, v] - pull
-            rows[lump + m, v] -= pull * of_m
-            rows[lump + n, v] -= pull * of_n
-    p, q = x, y
-    for cell in range(count):
-        v = index(cell)
-        u = rows[OWN, v]
-        rows[p, v], rows[q, v] = _slope(s[0], rows, v, u), _slope(s[1], rows, v, u)
-    for k in range(sides):
-        plane, face, place, _, step, _, turn = _side_of_run(k, first - row[START], row)
+            behind = min(rows[OWN, v] * area, min(rows[m, v] * area_m, rows[n, v] * area_n))
+            rows[pull, v] = rows[half, v] * behind * rows[to + k, v]
         for cell in range(count):
-            v, i = index(cell), _turned(face + cell * step, end, turn)
-            j = i + index(place - face)
-            value = rows[OWN, v] + rows[p, v] * f[0, k] + rows[q, v] * f[1, k]
-            through = upwind(flux[plane, j], flux[1 - plane, j], value)
+            v = index(cell)
+            rows[lump + k, v] += rows[to + k, v] - rows[pull, v]
+        _take(rows, lump, m, pull, of_m, count)
+        _take(rows, lump, n, pull, of_n, count)
+    p, q, own, other, before, after = x, y, to, to + 1, to + 2, to + 3
+    _find_slopes(slopes[kind], rows, count, p, q)
+    for k in range(sides):
+        plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
+        end_of_flux, to_east, to_north = end + place - face, f[0, k], f[1, k]
+        _gather(flux[plane], place, count, step, end_of_flux, turn, rows, own)
+        _gather(flux[1 - plane], place, count, step, end_of_flux, turn, rows, other)
+        _gather(sent[plane], face, count, step, end, turn, rows, before)
+        for cell in range(count):
+            v = index(cell)
+            value = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
+            through = upwind(rows[own, v], rows[other, v], value)
             share = min(rows[resolved + OWN, v], rows[resolved + k, v])
-            sent[plane, i] = share * (sent[plane, i] + through) + (1.0 - share) * rows[lump + k, v]
+            rows[after, v] = share * (rows[before, v] + through) + (1.0 - share) * rows[lump + k, v]
+        _scatter(rows, after, face, count, step, end, turn, sent[plane])

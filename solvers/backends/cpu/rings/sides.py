@@ -17,7 +17,7 @@ NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell there, f
 SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # many faces there each cell of that ring has one
 FLUX_WITHIN, FLUX_NORTH, FLUX_SOUTH = range(13, 16)  # place of the first face within the ring, and on either side
 
-row_kernel = compiled(fastmath={"contract"}, apart=True)
+row_kernel = compiled(fastmath={"contract"})
 helper = compiled(fastmath={"contract"}, forceinline=True)  # by LLVM, which takes less time than Numba
 
 

@@ -13,22 +13,12 @@ import numpy as np
 
 from ..caching import compiled
 from ..launching import index, inline
-from ..product import TILE_BYTES, row_products
+from ..product import add_rows
 
-NARROW, MIDDLE, WIDE = 8, 16, TILE_BYTES // 8  # points of a tile
+NARROW = 8
+TILE = 64  # points of a table that are used by all sets in turn
 
-
-def _products_by_tiles(rows):
-    """Products of so many rows and each size of a tile."""
-    return [row_products(rows, 8 * points, accumulate=False) for points in (NARROW, MIDDLE, WIDE)]
-
-
-_three_narrow, _three_middle, _three_wide = _products_by_tiles(6)  # of three sets on two rings each
-_fourth_narrow, _fourth_middle, _fourth_wide = _products_by_tiles(2)
-
-summing = compiled(
-    fastmath={"reassoc", "contract"}, apart=True, light=2
-)  # products in any order, which keeps NaN and ∞
+summing = compiled(fastmath={"reassoc", "contract"}, light=2)  # products in any order, which keeps NaN and ∞
 
 
 @inline
@@ -204,35 +194,18 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
 
 
 @inline
-def _add_waves(tables, start, orders, width, sets, columns, parts):
-    """Parts of three or four sets along two rings: all orders with the columns of each.
-
-    They are products of small matrices, (sets and sides, orders) by the table's (orders, width), tiles of which are
-    held in registers.
-    """
-    coefficients, sums, depth = columns.reshape(8, 2, orders), parts.reshape(8, 4, parts.shape[3]), orders // 2
+def _find_parts(tables, start, orders, width, columns, parts):
+    """Parts (sets, 4, width) along a ring: all orders with the columns (sets, 2, orders) of each set."""
     for wave in range(2):
         begin = start + wave * orders * width
-        table = tables[begin : begin + orders * width].reshape(depth, 2 * width)
+        table = tables[begin : begin + orders * width].reshape(orders // 2, 2 * width)
         for parity in range(2):
-            left, right = coefficients[:, wave, parity::2], table[:, parity * width :]
-            found, j = sums[:, 2 * wave + parity], 0
-            while j < width:
-                if width - j >= WIDE:
-                    _three_wide(left, 0, right[:, j:], depth, found[:, j:], 0)
-                    if sets > 3:
-                        _fourth_wide(left, 6, right[:, j:], depth, found[:, j:], 6)
-                    j += WIDE
-                elif width - j >= MIDDLE:
-                    _three_middle(left, 0, right[:, j:], depth, found[:, j:], 0)
-                    if sets > 3:
-                        _fourth_middle(left, 6, right[:, j:], depth, found[:, j:], 6)
-                    j += MIDDLE
-                else:
-                    _three_narrow(left, 0, right[:, j:], depth, found[:, j:], 0)
-                    if sets > 3:
-                        _fourth_narrow(left, 6, right[:, j:], depth, found[:, j:], 6)
-                    j += NARROW
+            for first in range(0, width, TILE):
+                size = min(TILE, width - first)
+                for s in range(len(columns)):
+                    found = parts[s, 2 * wave + parity, first:]
+                    found[:size] = 0.0
+                    add_rows(columns[s, wave, parity::2], table, parity * width + first, size, found)
 
 
 @summing
@@ -247,29 +220,19 @@ def ring_functions(
     places     (sets,) the place of each among the fields, but for the first, the values
     values, fields   (rows, cells) and (sets − 1, rows, cells) out
 
-    Two rings side by side with as many cells are found at once. A worker has cells side by side, as it does in kernels
-    that go over cells: what another one has written last would take longer to come.
+    A worker has cells side by side, as it does in kernels that go over cells: what another one has written last would
+    take longer to come.
     """
     rings, sets, orders, cells = len(ring_cells), re.shape[1], (re.shape[2] + 7) // 8 * 8, values.shape[1]
-    columns, parts = np.zeros((4, 2, 2, orders)), np.zeros((4, 2, 4, width_of(_largest(points))))
+    columns, parts = np.zeros((sets, 2, orders)), np.empty((sets, 4, width_of(_largest(points))))
     for row in range(len(re)):
-        ring = 0
-        while ring < rings:
+        for ring in range(rings):
             if (row * cells + ring_start[ring]) * workers // (len(re) * cells) != worker:
-                ring += 1
                 continue
-            after, count = ring + 1, ring_cells[ring]
-            if after < rings and ring_cells[after] == count:
-                after += 1 if (row * cells + ring_start[after]) * workers // (len(re) * cells) == worker else 0
             north = min(ring, rings - 1 - ring)  # that or its mirror, which has as many cells
-            q = points[north]
             for s in range(sets):
-                for side in range(after - ring):
-                    r = ring + side
-                    _fill_columns(re[row], im[row], s, r, by_order[s], scales[s, r], columns[s, side])
-            _add_waves(tables, table_start[north], orders, width_of(q), sets, columns, parts)
-            for side in range(after - ring):
-                start = ring_start[ring + side]
-                for s in range(sets):
-                    _write(parts[s, side], start, count, q, values[row] if s == 0 else fields[places[s], row])
-            ring = after
+                _fill_columns(re[row], im[row], s, ring, by_order[s], scales[s, ring], columns[s])
+            _find_parts(tables, table_start[north], orders, width_of(points[north]), columns, parts)
+            for s in range(sets):
+                into = values[row] if s == 0 else fields[places[s], row]
+                _write(parts[s], ring_start[ring], ring_cells[ring], points[north], into)

@@ -96,7 +96,7 @@ def gradient_to_vectors(worker, workers, centers, east, north, along, result):
             result[i, 2] += along[i] * z
 
 
-@compiled(fastmath={"reassoc", "contract"}, apart=True)
+@compiled(fastmath={"reassoc", "contract"})
 def apply_blocks(worker, workers, blocks, start, first, width, vectors, result):
     """Products (n, rows) of vectors (n, columns) and a matrix of blocks along the diagonal.
 

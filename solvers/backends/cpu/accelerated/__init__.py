@@ -1,1 +1,0 @@
-"""Optional speed that only internals of Numba give."""
