@@ -6,7 +6,9 @@ from scipy.integrate import DOP853
 
 from solvers.timestepping.adaptive import AdaptiveIntegrator
 from solvers.timestepping.adaptive.dormand_prince import DormandPrince
-from solvers.timestepping.schedules import Listed
+from solvers.timestepping.integrate import fixed, integrate
+from solvers.timestepping.observers import Observer
+from solvers.timestepping.schedules import Every, Listed
 from solvers.timestepping.state import Exploding, State
 from solvers.timestepping.systems import Systems
 
@@ -126,3 +128,13 @@ def test_systems_are_stepped_as_one_is(tolerance):
         integrator.step(state, 10.0)
     np.testing.assert_allclose(seen[-1][2], state.values, rtol=1e-9)
     assert len(calls) == pytest.approx(len(alone), rel=0.1)  # rates of a step that is refused are evaluated again
+
+
+def test_the_limit_holds_at_looks_within_a_step_too():
+    """A rotation, put back to the unit circle; steps of a rough tolerance leave it by 1e-3 between."""
+    looks = []
+    turn, to_circle = lambda t, u: np.array([-u[1], u[0]]), lambda u: np.divide(u, np.hypot(*u), u)
+    limited = AdaptiveIntegrator(turn, 1e-3, to_circle)
+    observer = Observer(lambda state: looks.append(np.hypot(*state.values)), Every(0.1))
+    integrate(State(0.0, np.array([1.0, 0.0])), fixed(limited), 10.0, [observer])
+    np.testing.assert_allclose(looks, 1.0, rtol=4 * np.finfo(float).eps)  # rounding of a division and of a square root
