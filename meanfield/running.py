@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
-from meanfield.components.recorded import require_components
+from meanfield.components.loaded import require_components
 from meanfield.diagnostics.overflow import overflow_in_words, overflows
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem

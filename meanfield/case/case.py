@@ -5,24 +5,29 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from meanfield.domains.table import AnyDomain
+from meanfield.domains.domain import Domain, load
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
 from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
-from meanfield.sections.initial import Initial
+from meanfield.sections.initial import InitialKind
 from meanfield.sections.output import Output
 from meanfield.sections.section import Key, Section, tag_of
 
+if TYPE_CHECKING:
+    from meanfield.diagnostics.table import Diagnostic, Table
 
-class Case(Section, frozen=True):
+_MANY = 1000  # tokens, all pairs of which are only summed on request
+
+
+class Case(Section, frozen=True):  # types.py has the types of its sections in a file
     """What to run: the resolved content of a case file."""
 
-    domain: AnyDomain
+    domain: Domain
     attention: Attention
-    initial: Initial
+    initial: InitialKind
     time: Time = Time()
     title: str = ""
 
@@ -39,12 +44,11 @@ class Case(Section, frozen=True):
 
         With another domain all of its diagnostics are recorded where all were before. Raises CaseError.
         """
-        from meanfield.case.diagnostics import default_diagnostics
         from meanfield.case.load import parse, to_toml
         from meanfield.case.overrides import overrides_of
 
         overrides, output = overrides_of(changes), self.output
-        if any(text.startswith("domain") for text in overrides) and output.diagnostics == default_diagnostics(self):
+        if any(text.startswith("domain") for text in overrides) and output.diagnostics == self.default_diagnostics:
             output = msgspec.structs.replace(output, diagnostics=None)
         return parse(to_toml(msgspec.structs.replace(self, output=output)), overrides)
 
@@ -56,6 +60,19 @@ class Case(Section, frozen=True):
         words = html.escape(f"{tag_of(self.domain)}, β = {self.attention.beta:g}, {', '.join(layer_in_words(self))}")
         file = f"<details><summary>case file</summary><pre>{html.escape(to_toml(self))}</pre></details>"
         return f"<div><b>{html.escape(self.title or 'Case')}</b></div><div>{words}</div>{file}"
+
+    @property
+    def possible_diagnostics(self) -> dict[str, Diagnostic]:
+        """Entries of the domain's table that ``output.diagnostics`` may name, in its order."""
+        table: Table = load(self.domain.diagnostics)
+        return {name: entry for name, entry in table.items() if entry.possible(self)}
+
+    @property
+    def default_diagnostics(self) -> tuple[str, ...]:
+        """All that are possible, less those of special studies and, among many particles, those over all pairs."""
+        many = (self.domain.count or 0) > _MANY
+        found = self.possible_diagnostics.items()
+        return tuple(name for name, entry in found if entry.default and not (many and entry.sums_pairs))
 
     @property
     def tokens_have_radius(self) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from meanfield.case.case import Case
 from meanfield.model.kernel import KERNELS
-from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS, SPHERICAL_NORMS
+from meanfield.model.layer_norm import LAYER_NORMS, SPHERICAL_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.attention import RandomMatrix, scale_of
 from meanfield.sections.section import Problems, tag_of
@@ -65,77 +65,53 @@ def _reaction(case: Case) -> Used | None:
     return None if case.reaction is None else ("reaction.kind", tag_of(type(case.reaction)))
 
 
-def _word(key: str, *words: str) -> Callable[[Case], Used | None]:
-    """Used where the value of ``key``, "section.name", is one of these words."""
-    section, name = key.split(".")
+def _labels(case: Case) -> Used | None:
+    """A causal mask of densities, where each label has its own."""
+    return ("attention.mask", "causal") if case.attention.mask == "causal" and not case.domain.has_tokens else None
+
+
+def _where(key: str, holds: Callable[[Any], object] = lambda value: True) -> Callable[[Case], Used | None]:
+    """Used where ``holds`` is true of the value of a dotted key; not where the case lacks the key or its section."""
 
     def used(case: Case) -> Used | None:
-        value = getattr(getattr(case, section), name)
-        return (key, value) if value in words else None
+        value: Any = case
+        for name in key.split("."):
+            value = None if value is None else getattr(value, name)
+        return (key, value) if value is not None and holds(value) else None
 
     return used
 
 
-_KERNELS = tuple(name for name in KERNELS if name != "exponential")
-_TWO_SIDED = tuple(name for name, rule in NORMALIZATIONS.items() if rule.is_two_sided)
-
+_NORM = "stabilizers.layer_norm"
 OPTIONS: dict[str, Option] = {
     "matrices": Option(_matrix, "a multiple of the identity {where}"),
     "heads": Option(_heads, "one head of weight 1 {where}"),
-    "file": Option(
-        lambda case: None if case.attention.file is None else ("attention.file", case.attention.file),
-        "not available {where}",
+    "file": Option(_where("attention.file"), "not available {where}"),
+    "kernels": Option(_where("attention.kernel", lambda name: name != "exponential"), '"exponential" {where}'),
+    "sinkhorn": Option(
+        _where("attention.normalization", lambda name: NORMALIZATIONS[name].is_two_sided),
+        '"softmax" or "unnormalized" {where}',
     ),
-    "kernels": Option(_word("attention.kernel", *_KERNELS), '"exponential" {where}'),
-    "sinkhorn": Option(_word("attention.normalization", *_TWO_SIDED), '"softmax" or "unnormalized" {where}'),
-    "causal mask": Option(_word("attention.mask", "causal"), '"none" {where}'),
-    "pattern": Option(
-        lambda case: (
-            None if case.attention.pattern is None else ("attention.pattern.local", case.attention.pattern.local)
-        ),
-        "no pattern {where}",
-    ),
-    "feed-forward": Option(
-        lambda case: None if case.feed_forward is None else ("feed_forward.activation", case.feed_forward.activation),
-        "no feed_forward {where}",
-    ),
+    "causal mask": Option(_where("attention.mask", lambda word: word == "causal"), '"none" {where}'),
+    "pattern": Option(_where("attention.pattern.local"), "no pattern {where}"),
+    "feed-forward": Option(_where("feed_forward.activation"), "no feed_forward {where}"),
     "reaction": Option(_reaction, "no reaction {where}"),
-    "gate": Option(
-        lambda case: ("stabilizers.gate", case.stabilizers.gate) if case.stabilizers.gate else None,
-        "0 {where}: layer norm removes the component along x",
-    ),
-    "noise": Option(
-        lambda case: ("stabilizers.noise", case.stabilizers.noise) if case.stabilizers.noise else None, "0 {where}"
-    ),
-    "scale": Option(
-        lambda case: ("stabilizers.scale", case.stabilizers.scale) if case.stabilizers.scale != 1 else None,
-        "1 {where}",
-    ),
-    "layers": Option(_word("time.method", "layers"), "ssprk3 or ssprk2 {where}"),
-    "adaptive": Option(_word("time.method", "adaptive"), "ssprk3, ssprk2 or layers {where}"),
-    "sequence": Option(
-        lambda case: None if case.sequence is None else ("sequence.diffusion", case.sequence.diffusion),
-        "not available {where}: its tokens have no order",
-    ),
-    "handover": Option(
-        lambda case: None if case.hand_over is None else ("hand_over.spread", case.hand_over.spread),
-        "not available {where}",
-    ),
-    "radial norm": Option(_word("stabilizers.layer_norm", *RADIAL_NORMS)),
-    "no layer norm": Option(
-        _word("stabilizers.layer_norm", *(name for name, scheme in LAYER_NORMS.items() if scheme.sees_positions))
-    ),
-    "spherical norm": Option(_word("stabilizers.layer_norm", *SPHERICAL_NORMS)),
-    "windowed": Option(_word("attention.kernel", *(name for name, kernel in KERNELS.items() if kernel.zonal))),
+    "gate": Option(_where("stabilizers.gate", bool), "0 {where}: layer norm removes the component along x"),
+    "noise": Option(_where("stabilizers.noise", bool), "0 {where}"),
+    "scale": Option(_where("stabilizers.scale", lambda scale: scale != 1), "1 {where}"),
+    "layers": Option(_where("time.method", lambda word: word == "layers"), "ssprk3 or ssprk2 {where}"),
+    "adaptive": Option(_where("time.method", lambda word: word == "adaptive"), "ssprk3, ssprk2 or layers {where}"),
+    "sequence": Option(_where("sequence.diffusion"), "not available {where}: its tokens have no order"),
+    "handover": Option(_where("hand_over.spread"), "not available {where}"),
+    "radial norm": Option(_where(_NORM, lambda name: LAYER_NORMS[name].carries_radius)),
+    "no layer norm": Option(_where(_NORM, lambda name: LAYER_NORMS[name].sees_positions)),
+    "spherical norm": Option(_where(_NORM, lambda name: not LAYER_NORMS[name].carries_radius)),
+    "windowed": Option(_where("attention.kernel", lambda name: KERNELS[name].takes_window)),
     "query or key matrices": Option(_windowed_matrices),
-    "rescaled": Option(lambda case: ("attention.rescaled", True) if case.attention.rescaled else None),
-    "no residual": Option(lambda case: None if case.stabilizers.residual else ("stabilizers.residual", False)),
-    "continuous time": Option(_word("time.method", "ssprk3", "ssprk2", "adaptive")),
-    "labels": Option(  # a causal mask of densities, where each label has its own
-        lambda case: (
-            ("attention.mask", "causal") if case.attention.mask == "causal" and not case.domain.has_tokens else None
-        )
-    ),
+    "rescaled": Option(_where("attention.rescaled", bool)),
+    "no residual": Option(_where("stabilizers.residual", lambda residual: not residual)),
+    "continuous time": Option(_where("time.method", lambda word: word != "layers")),
+    "labels": Option(_labels),
 }
 BY_DOMAIN = tuple(name for name, option in OPTIONS.items() if option.otherwise is not None)
 

@@ -13,22 +13,19 @@ from typing import Any
 import msgspec
 
 from meanfield.case.case import Case
-from meanfield.case.diagnostics import default_diagnostics
 from meanfield.case.errors import (
     CaseError,
     all_of,
     did_you_mean,
-    refusal,
     refuse_extremes,
     refuse_unrepresentable,
     translate,
 )
 from meanfield.case.lines import lines_of_keys, remove, with_lines
 from meanfield.case.overrides import apply
+from meanfield.case.types import convert, type_of_case
 from meanfield.case.validate import check
-from meanfield.components.in_case import InvalidParameters, replace_by_builtin, restore
 from meanfield.domains.table import put_names_for_aliases
-from meanfield.model.errors import ArgumentError
 from meanfield.shipped import shipped_texts
 
 _SNAPSHOTS = 100
@@ -104,25 +101,19 @@ def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     put_names_for_aliases(data)
-    try:
-        builtin = replace_by_builtin(data)
-    except ArgumentError as error:
-        raise refusal(error.argument, error.value, error.expected) from None
-    except InvalidParameters as error:
-        raise CaseError(f"{error.section}.{translate(error.cause, error.table, error.schema)}") from None
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
-    return restore(case, builtin)
+    return case
 
 
 def _converted(data: dict[str, Any]) -> Case:
     """The sections of a case. Raises CaseError for all that is of a wrong type, out of range, unknown or missing."""
     try:
-        return msgspec.convert(data, Case)
+        return convert(data)
     except msgspec.ValidationError:
-        errors = _errors(data, Case)
-    for field in msgspec.structs.fields(Case):  # what one section lacks hides the next ones
+        errors = _errors(data, schema := type_of_case(data))
+    for field in msgspec.structs.fields(schema):  # what one section lacks hides the next ones
         if field.encode_name in data:
             alone = msgspec.defstruct("Alone", [(field.encode_name, field.type)])
             errors |= _errors({field.encode_name: data[field.encode_name]}, alone)
@@ -169,7 +160,7 @@ def _resolve(case: Case) -> Case:
     if output.snapshots is None and output.every is None and output.times is None:
         output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
     if output.diagnostics is None:
-        output = msgspec.structs.replace(output, diagnostics=default_diagnostics(case))
+        output = msgspec.structs.replace(output, diagnostics=case.default_diagnostics)
     if output.spacing is None:
         output = msgspec.structs.replace(output, spacing="linear" if case.hand_over is None else "log")
     if output.first is None and output.spacing == "log":

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from meanfield.case.case import Case
+from meanfield.case.types import type_of_case
 from meanfield.domains.table import DOMAINS
 from meanfield.sections.section import Key, Section
 
@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
 
 def _schema() -> dict[str, Any]:
     """The same, with one word for each section among its kind."""
-    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Case)}
+    whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(type_of_case({}))}
     for section in _sections(Section):
         for name, value in whole["$defs"].get(section.__name__, {}).get("properties", {}).items():
             if (key := _key(section, name)) is not None:

@@ -6,13 +6,12 @@ from itertools import islice, pairwise
 
 from meanfield.case.case import Case
 from meanfield.case.combinations import combination_problems
-from meanfield.case.diagnostics import possible_diagnostics
 from meanfield.case.errors import CaseError, all_of, did_you_mean, refusal
-from meanfield.case.validate_initial import initial_problems
 from meanfield.case.validate_model import model_problems
 from meanfield.sections.evolution import Time
+from meanfield.sections.initial import Formula, Gaussian, OwnDensity, OwnTokens, Snapshot, Uniform, Waves
 from meanfield.sections.output import Output
-from meanfield.sections.section import Problems
+from meanfield.sections.section import Problems, tag_of
 
 _MAX_SNAPSHOTS = 10**6
 _MAX_SAMPLES = 10**7
@@ -41,9 +40,23 @@ def check(case: Case) -> None:
 
 def _of_model(case: Case) -> Problems:
     yield from model_problems(case)
-    yield from initial_problems(case)
+    yield from _initial(case)
     yield from _diagnostics(case)
     yield from _stop(case)
+
+
+def _initial(case: Case) -> Problems:
+    initial, domain, kind = case.initial, case.domain, tag_of(type(case.initial))
+    if isinstance(initial, OwnDensity | OwnTokens):
+        own = OwnTokens if domain.has_tokens else OwnDensity
+        if not isinstance(initial, own) or (Formula not in domain.initial and Uniform not in domain.initial):
+            of_kind = f"a component of kind {'tokens' if domain.has_tokens else 'initial'}"
+            yield "initial.kind", kind, f"a built-in one, or {of_kind}, with domain.manifold = {domain.manifold}"
+    elif not isinstance(initial, domain.initial):
+        yield "initial.kind", kind, f"one of {', '.join(map(tag_of, domain.initial))} {domain.where}"
+    if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian | Waves | Snapshot)):
+        yield "initial.radius", initial.radius, f"not available {domain.where} for initial.kind = {kind}"
+    yield from initial.problems(domain)
 
 
 def _time(time: Time, has_file: bool) -> Problems:
@@ -87,13 +100,10 @@ def _output(output: Output, end: float) -> Problems:
 
 
 def _diagnostics(case: Case) -> Problems:
-    names, possible = case.output.diagnostics or (), possible_diagnostics(case)
+    names, possible = case.output.diagnostics or (), case.possible_diagnostics
     if len(set(names)) < len(names):
         yield "output.diagnostics", list(names), "each name once"
     for name in names:
         if name not in possible:
-            yield (
-                "output.diagnostics",
-                name,
-                f"some of {', '.join(possible)} for this case{did_you_mean(name, possible)}",
-            )
+            expected = f"some of {', '.join(possible)} for this case{did_you_mean(name, possible)}"
+            yield "output.diagnostics", name, expected

@@ -6,10 +6,10 @@ from meanfield.case.case import Case
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import DOMAINS
 from meanfield.model.kernel import KERNELS
-from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.model.layer_norm import LAYER_NORMS, RADIAL_NORMS, SPHERICAL_NORMS
 from meanfield.model.normalization import NORMALIZATIONS
-from meanfield.sections.attention import Attention, FeedForward, RandomMatrix, Replicator
-from meanfield.sections.section import Matrix, Problems, any_of
+from meanfield.sections.attention import Attention, FeedForward, RandomMatrix, Reaction, Replicator
+from meanfield.sections.section import Matrix, Problems, any_of, matrix_problem
 
 MAX_BETA = 1e5
 _MAX_NOISE = 1e6  # a step of diffusion takes √κ stages
@@ -21,7 +21,7 @@ _MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
 def model_problems(case: Case) -> Problems:
     """What is wrong with how tokens are to move."""
     yield from _attention(case.attention, case.domain, case.stabilizers.scale)
-    if case.feed_forward is not None:
+    if isinstance(case.feed_forward, FeedForward):
         yield from _feed_forward(case.feed_forward, case.domain)
     yield from _reaction(case)
     yield from _sizes(case)
@@ -61,12 +61,6 @@ def _kernel(attention: Attention) -> Problems:
         yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else none'
 
 
-def matrix_problem(key: str, matrix: Matrix, d: int) -> Problems:
-    """A matrix has to be d×d."""
-    if [len(row) for row in matrix] != [d] * d:
-        yield key, matrix, f"a {d}×{d} matrix"
-
-
 def _feed_forward(network: FeedForward, domain: Domain) -> Problems:
     given = (network.inner, network.bias, network.outer)
     if network.width is None and any(matrix is None for matrix in given):
@@ -98,12 +92,10 @@ def _reaction(case: Case) -> Problems:
 
 def _sizes(case: Case) -> Problems:
     """Numbers that only scale a velocity or a rate may have any sign and size that can be computed with."""
-    heads, network, reaction = case.attention.all_heads, case.feed_forward, case.reaction
-    sized: dict[str, float | None] = {
-        "feed_forward.strength": None if network is None else network.strength,
-        "reaction.rate": None if reaction is None else reaction.rate,
-    }
-    for index, head in enumerate(heads):
+    network, reaction = case.feed_forward, case.reaction
+    sized = {"feed_forward.strength": network.strength} if isinstance(network, FeedForward) else {}
+    sized |= {"reaction.rate": reaction.rate} if isinstance(reaction, Reaction) else {}
+    for index, head in enumerate(case.attention.all_heads):
         table = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
         sized[f"{table}.weight"] = head.weight
         for name in ("query", "key", "value"):
@@ -111,7 +103,7 @@ def _sizes(case: Case) -> Problems:
             random = isinstance(matrix, RandomMatrix)
             sized[f"{table}.{name}.scale" if random else f"{table}.{name}"] = _largest(matrix)
     for key, value in sized.items():
-        if value is not None and abs(value) > _MAX_SIZE:
+        if abs(value) > _MAX_SIZE:
             yield key, value, f"numbers of at most {_MAX_SIZE:g} in size"
 
 
@@ -124,7 +116,8 @@ def _largest(matrix: Matrix | RandomMatrix | None) -> float:
 
 def _stabilizers(case: Case) -> Problems:
     stabilizers, domain = case.stabilizers, case.domain
-    if stabilizers.layer_norm not in domain.layer_norms:
+    norm = stabilizers.layer_norm if stabilizers.layer_norm in (*SPHERICAL_NORMS, *RADIAL_NORMS) else "post"
+    if norm not in domain.layer_norms:  # a component's keeps the radius, as post does
         elsewhere = [] if domain.has_radius else [
             name for name, kind in DOMAINS.items() if stabilizers.layer_norm in kind.layer_norms
         ]  # fmt: skip
@@ -132,11 +125,7 @@ def _stabilizers(case: Case) -> Problems:
         yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{any_of(domain.layer_norms)} {domain.where}{hint}"
     if not case.noise_on_unit_sphere <= _MAX_NOISE:
         scale = "" if stabilizers.scale == 1 else f" times the square of stabilizers.scale = {stabilizers.scale:g}"
-        yield (
-            "stabilizers.noise",
-            stabilizers.noise,
-            f"a number <= {_MAX_NOISE:g}{scale}",
-        )
+        yield "stabilizers.noise", stabilizers.noise, f"a number <= {_MAX_NOISE:g}{scale}"
     parameter = LAYER_NORMS[stabilizers.layer_norm].parameter
     if stabilizers.switch is not None and parameter != "switch":
         yield "stabilizers.switch", stabilizers.switch, 'only allowed with stabilizers.layer_norm = "mix"'

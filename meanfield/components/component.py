@@ -79,44 +79,30 @@ def component(
 
 @dataclass(frozen=True)
 class Kind:
-    """Where a case names a component, and which built-in one stands for it while the case is checked.
+    """The place where a case names a component.
 
     section, key   of the case
-    placeholder    value of the key, or the whole section where it is the component's
     signature      arguments and value of its function
+    has_section    whether the section is the component's, with its parameters
     """
 
     section: str
     key: str
-    placeholder: Any
     signature: str
-
-    @property
-    def has_section(self) -> bool:
-        """Whether the section is the component's, with its parameters."""
-        return isinstance(self.placeholder, dict)
+    has_section: bool = True
 
 
 KINDS: dict[str, Kind] = {
-    "kernel": Kind("attention", "kernel", "gaussian", "(z, beta) → k at cosines z = ⟨x,y⟩, at most e^{|β|}"),
-    "layer_norm": Kind("stabilizers", "layer_norm", "post", "(time, size) → s of ẋ = Pₓ A / s, size = |A| (...)"),
-    "reaction": Kind(
-        "reaction", "kind", {"kind": "linear", "rate": 1.0}, "(x, density, **parameters) → g (n,) of R = ρ g"
+    "kernel": Kind("attention", "kernel", "(z, beta) → k at cosines z = ⟨x,y⟩, at most e^{|β|}", has_section=False),
+    "layer_norm": Kind(
+        "stabilizers", "layer_norm", "(time, size) → s of ẋ = Pₓ A / s, size = |A| (...)", has_section=False
     ),
-    "feed_forward": Kind(
-        "feed_forward", "field", {"activation": "tanh", "width": 1}, "(x, **parameters) → F (n, d) at x (n, d)"
-    ),
-    "initial": Kind(
-        "initial", "kind", {"kind": "formula", "density": "1"}, "(x, **parameters) → density (n,) up to its mass"
-    ),
-    "tokens": Kind(
-        "initial", "kind", {"kind": "uniform"}, "(rng, count, dimension, **parameters) → positions (count, dimension)"
-    ),
+    "reaction": Kind("reaction", "kind", "(x, density, **parameters) → g (n,) of R = ρ g"),
+    "feed_forward": Kind("feed_forward", "field", "(x, **parameters) → F (n, d) at x (n, d)"),
+    "initial": Kind("initial", "kind", "(x, **parameters) → density (n,) up to its mass"),
+    "tokens": Kind("initial", "kind", "(rng, count, dimension, **parameters) → positions (count, dimension)"),
     "diagnostic": Kind(
-        "output",
-        "diagnostics",
-        None,
-        "(x, mass) → number or array, for points x (n, d) with masses (n,)",
+        "output", "diagnostics", "(x, mass) → number or array, for points x (n, d) with masses (n,)", has_section=False
     ),
 }
 LOADED: dict[tuple[str, str], Component] = {}  # by kind and name

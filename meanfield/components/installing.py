@@ -18,20 +18,21 @@ from meanfield.domains.common.model_of_case import FIELDS, REACTIONS
 from meanfield.domains.domain import load
 from meanfield.domains.particles.initial_tokens import USER_TOKENS
 from meanfield.domains.table import DOMAINS
+from meanfield.equation import Local
 from meanfield.model.kernel import KERNELS, Kernel
 from meanfield.model.layer_norm import LAYER_NORMS, Scheme
 from meanfield.model.reactions import Reaction
 from meanfield.sections.initial import Initial
-from meanfield.sections.section import tag_of
+from meanfield.sections.section import OWN, Section, tag_of
 from solvers.mesh.mesh import Floats, Mesh
 
-INITIAL_KINDS = frozenset(map(tag_of, Initial.__args__))
+_INITIAL = frozenset(map(tag_of, Initial.__args__))
 BUILT_IN = {
     "kernel": frozenset(KERNELS),
     "layer_norm": frozenset(LAYER_NORMS),
     "reaction": frozenset(map(tag_of, REACTIONS)),
-    "initial": INITIAL_KINDS,
-    "tokens": INITIAL_KINDS,
+    "initial": _INITIAL,
+    "tokens": _INITIAL,
 }
 
 
@@ -57,8 +58,14 @@ def _layer_norm(component: Component) -> None:
     )
 
 
+def _own(component: Component) -> type[Section]:
+    """The section of a component, in the table of those that cases may have."""
+    section = OWN[component.kind][component.name] = section_of(component)
+    return section
+
+
 def _reaction(component: Component) -> None:
-    def make(mesh: Mesh, section: Any) -> Reaction:
+    def make(mesh: Mesh, section: Section) -> Reaction:
         x, given = mesh.backend.to_host(mesh.centers), parameters_of(section)
 
         def growth(density: Floats) -> Floats:
@@ -66,33 +73,33 @@ def _reaction(component: Component) -> None:
 
         return Reaction(growth)
 
-    REACTIONS[section_of(component)] = make
+    REACTIONS[_own(component)] = make
 
 
 def _feed_forward(component: Component) -> None:
-    def make(section: Any) -> Callable[[Floats], Floats]:
+    def make(section: Section) -> Local:
         return lambda points: array(component, points.shape, points, **parameters_of(section))
 
-    FIELDS[section_of(component)] = make
+    FIELDS[_own(component)] = make
 
 
 def _initial(component: Component) -> None:
-    def make(place: Place, section: Any) -> Floats:
+    def make(place: Place, section: Section) -> Floats:
         values = array(component, (place.mesh.cells,), place.mesh.centers, **parameters_of(section))
         return normalized(place.mesh, values * place.relative_to, "initial.kind", component.name)
 
-    GIVEN_DENSITIES[section_of(component)] = make
+    GIVEN_DENSITIES[_own(component)] = make
 
 
 def _tokens(component: Component) -> None:
-    def draw(section: Any, count: int, dimension: int, seed: int) -> Floats:
+    def draw(section: Section, count: int, dimension: int, seed: int) -> Floats:
         rng = np.random.default_rng(seed)
         drawn = array(component, (count, dimension), rng, count, dimension, **parameters_of(section))
         if not np.isfinite(drawn).all():
             raise refusal("initial.kind", component.name, "positions (count, dimension) that are finite")
         return drawn
 
-    USER_TOKENS[section_of(component)] = draw
+    USER_TOKENS[_own(component)] = draw
 
 
 def _diagnostic(component: Component) -> None:

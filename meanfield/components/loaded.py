@@ -1,8 +1,9 @@
-"""Sources of the components that are loaded in this process, for other processes: light to import."""
+"""Components that are loaded: their sources for other processes, and those that a run's file requires."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.case.errors import CaseError
@@ -31,3 +32,16 @@ def loaded_sources(cases: Iterable[Case] = ()) -> tuple[Source, ...]:
                 "load_components(FILE)"
             )
     return tuple(SOURCES.items())
+
+
+def require_components(path: str | Path, attributes: Mapping[str, object], *, same: bool = False) -> None:
+    """Raise CaseError unless the components of a run's file are loaded, ``same`` ones to the last character."""
+    for line in str(attributes.get("components", "")).splitlines():
+        kind, name, digest = line.split()
+        loaded = LOADED.get((kind, name))
+        if loaded is None:
+            what = f"was computed with the user-defined {kind} {name}"
+            raise CaseError(f"{path}: {what}; load it: --component FILE.py, in Python load_components(FILE)")
+        if same and loaded.sha256 != digest:
+            changed = f"sha256 {digest[:12]}…, that of {loaded.source} is {loaded.sha256[:12]}…"
+            raise CaseError(f"{path}: its {kind} {name} was another: {changed}; resume with the same file")

@@ -13,8 +13,10 @@ from meanfield.domains.sphere.section import Circle, Sphere
 from meanfield.domains.trained.section import Trained
 from meanfield.sections.section import tag_of
 
-AnyDomain = Circle | Sphere | Axisymmetric | Line | FreeRadiusCircle | FreeRadiusSphere | Particles | Trained
-DOMAINS: dict[str, type[Domain]] = {tag_of(kind): kind for kind in AnyDomain.__args__}
+DOMAINS: dict[str, type[Domain]] = {
+    tag_of(kind): kind
+    for kind in (Circle, Sphere, Axisymmetric, Line, FreeRadiusCircle, FreeRadiusSphere, Particles, Trained)
+}
 _ALIASES = {alias: name for name, kind in DOMAINS.items() for alias in kind.aliases}
 _PICTURED: dict[str, type[Domain]] = DOMAINS | {"radius": LogRadius}
 

@@ -18,7 +18,7 @@ import msgspec
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
-from meanfield.components.recorded import require_components
+from meanfield.components.loaded import require_components
 from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 

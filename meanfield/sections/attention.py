@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -11,12 +11,6 @@ from meanfield.model.kernel import KERNELS
 from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive, Section, Seed, Vector
 
-if TYPE_CHECKING:
-    KernelName = str
-    NormalizationName = str
-else:
-    KernelName = Literal[tuple(KERNELS)]
-    NormalizationName = Literal[tuple(NORMALIZATIONS)]
 Ensemble = Literal["ginibre", "goe", "wigner", "orthogonal", "positive", "negative"]
 
 
@@ -82,8 +76,8 @@ class Attention(Section, frozen=True):
     """
 
     beta: NotNegative
-    normalization: NormalizationName = "softmax"
-    kernel: KernelName = "exponential"
+    normalization: str = "softmax"
+    kernel: str = "exponential"
     window: Annotated[float, Meta(ge=1e-6, le=math.pi)] | None = None
     mask: Literal["none", "causal"] = "none"
     rescaled: bool = False

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from meanfield.model.layer_norm import LAYER_NORMS
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Section
-
-if TYPE_CHECKING:
-    NormName = str
-else:
-    NormName = Literal[tuple(LAYER_NORMS)]
 
 
 class Stabilizers(Section, frozen=True):
@@ -25,7 +19,7 @@ class Stabilizers(Section, frozen=True):
     where tokens have a radius. ``noise``: the κ of κ Δρ, Δ on the sphere of radius ``scale``.
     """
 
-    layer_norm: NormName = "post"
+    layer_norm: str = "post"
     alpha: Positive = 1.0
     switch: NotNegative | None = None
     scale: Positive = 1.0

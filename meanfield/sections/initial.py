@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
-from meanfield.sections.section import Count, Key, Matrix, NotNegative, Positive, Section, Seed, Vector
+from meanfield.sections.section import (
+    Count,
+    Key,
+    Matrix,
+    NotNegative,
+    Positive,
+    Problems,
+    Section,
+    Seed,
+    Vector,
+    matrix_problem,
+)
+
+if TYPE_CHECKING:
+    from meanfield.domains.domain import Domain
+
+MAX_AMPLITUDE = 100.0  # e^{100 g} reaches 10^200 where g is 4.6 standard deviations
 
 
 class InitialKind(Section, frozen=True):
@@ -22,6 +40,18 @@ class InitialKind(Section, frozen=True):
             "radius of all tokens at time 0 where layer norm leaves it free; if left out each point's own, else 1", 1.0
         )
     }
+
+    def problems(self, domain: Domain) -> Problems:
+        """What is wrong with the section beyond types and ranges, on a domain that has this kind."""
+        yield from ()
+
+
+class OwnDensity(InitialKind, frozen=True):
+    """Base of the kinds that components of kind ``initial`` add."""
+
+
+class OwnTokens(InitialKind, frozen=True):
+    """Base of the kinds that components of kind ``tokens`` add."""
 
 
 class Uniform(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
@@ -41,6 +71,11 @@ class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="p
         "seed": Key("seed of the random field", 1),
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        yield from _degree("initial.degrees", self.degrees, domain)
+        if self.amplitude > MAX_AMPLITUDE:
+            yield "initial.amplitude", self.amplitude, f"a number > 0 and <= {MAX_AMPLITUDE:g}"
+
 
 class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
     """ρ̄(1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
@@ -54,6 +89,13 @@ class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ha
         "amplitude": Key("factor of Y, which has unit mean square", 0.01),
         "order": Key("m of the harmonic, on the sphere", 0),
     }
+
+    def problems(self, domain: Domain) -> Problems:
+        yield from _degree("initial.degree", self.degree, domain)
+        if not (domain.d == 3 and domain.unit_vectors) and self.order != 0:
+            yield "initial.order", self.order, f"0 {domain.where}"
+        if abs(self.order) > self.degree:
+            yield "initial.order", self.order, f"{-self.degree} to {self.degree}, the degree"
 
 
 class Component(Section, frozen=True):
@@ -77,6 +119,11 @@ class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", t
 
     about: ClassVar = {"components": Key("densities of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
 
+    def problems(self, domain: Domain) -> Problems:
+        for index, component in enumerate(self.components):
+            yield from _vector(f"initial.components[{index}].center", component.center, domain)
+        yield from _masses("initial.components.mass", [component.mass for component in self.components])
+
 
 class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
     """The uniform density pushed along ``axis`` by ``parameter``: the exact flow at β = 0."""
@@ -88,6 +135,9 @@ class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moe
         "axis": Key("direction towards which the uniform density is pushed", [1.0, 0.0]),
         "parameter": Key("r on the circle, s on the sphere: how far", 0.3),
     }
+
+    def problems(self, domain: Domain) -> Problems:
+        yield from _vector("initial.axis", self.axis, domain)
 
 
 class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="points"):
@@ -105,6 +155,14 @@ class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="poin
         "masses": Key("masses of the points, relative to each other; equal if left out", [0.7, 0.3]),
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        for index, point in enumerate(self.points):
+            yield from _vector(f"initial.points[{index}]", point, domain)
+        if self.masses is not None:
+            if len(self.masses) != len(self.points):
+                yield "initial.masses", self.masses, f"one number for each of {len(self.points)} points"
+            yield from _masses("initial.masses", self.masses)
+
 
 class Tokens(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
     """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file: equal point masses.
@@ -120,6 +178,9 @@ class Tokens(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="toke
         "dataset": Key("name of the dataset in an .h5 file", "tokens"),
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        yield from _array_file(self.file)
+
 
 class Snapshot(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="file"):
     """A snapshot of another run, ``file``: the last one up to ``time``, by default its last."""
@@ -131,6 +192,10 @@ class Snapshot(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="fi
         "file": Key("run file", "pair.h5"),
         "time": Key("the last snapshot up to it; the last of all if left out", 5.0, unit="time"),
     }
+
+    def problems(self, domain: Domain) -> Problems:
+        if not self.file.endswith((".h5", ".hdf5")):
+            yield "initial.file", self.file, "a run, a file that ends in .h5"
 
 
 class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
@@ -144,6 +209,16 @@ class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ga
         "variance": Key("a number, or a d×d covariance matrix", 0.3),
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        if isinstance(self.mean, tuple):
+            yield from _vector("initial.mean", self.mean, domain)
+        elif self.mean != 0 and domain.d > 1:
+            yield "initial.mean", self.mean, f"0, or a vector of {domain.d} numbers"
+        if isinstance(self.variance, tuple):
+            yield from matrix_problem("initial.variance", self.variance, domain.d)
+            if not _is_covariance(self.variance):
+                yield "initial.variance", self.variance, "a number > 0, or a symmetric positive definite matrix"
+
 
 class Equiangular(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="equiangular"):
     """Tokens any two of which have the same ``cosine``, at most as many as dimensions; particles only."""
@@ -151,6 +226,13 @@ class Equiangular(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag=
     cosine: Annotated[float, Meta(ge=-1, lt=1)] = 0.0
 
     about: ClassVar = {"cosine": Key("⟨x, y⟩ of any two tokens", 0.2)}
+
+    def problems(self, domain: Domain) -> Problems:
+        count = domain.count or 1
+        if count > domain.d:
+            yield "domain.count", count, f"at most domain.dimension = {domain.d} equiangular tokens"
+        if self.cosine * (count - 1) < -1:
+            yield "initial.cosine", self.cosine, f"at least -1/(count - 1) = {-1 / (count - 1)} of {count} tokens"
 
 
 class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
@@ -172,6 +254,12 @@ class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves
         "seed": Key("seed of the waves' coefficients", 1),
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        yield from _vector("initial.mean", self.mean, domain)
+        if domain.count is not None and 2 * self.modes > domain.count:
+            expected = f"at most domain.count / 2 = {domain.count // 2}: two tokens a half wave"
+            yield "initial.modes", self.modes, expected
+
 
 class Interval(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
     """The uniform density on [low, high] of the line."""
@@ -183,6 +271,10 @@ class Interval(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="in
         "low": Key("left end", -1.0),
         "high": Key("right end", 1.0),
     }
+
+    def problems(self, domain: Domain) -> Problems:
+        if self.low >= self.high:
+            yield "initial.high", self.high, f"more than initial.low = {self.low}"
 
 
 class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array"):
@@ -199,6 +291,9 @@ class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array
         "dataset": Key("name of the dataset in an .h5 file", "density"),
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        yield from _array_file(self.file)
+
 
 class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
     """A formula that the density is in proportion to, nowhere negative, in x, y, z, phi, theta (radians) and label.
@@ -213,6 +308,13 @@ class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="for
 
     about: ClassVar = {"density": Key("formula in coordinates, that the density is in proportion to", "1 + 0.5*x")}
 
+    def problems(self, domain: Domain) -> Problems:
+        from meanfield.sections.formula import LABEL, formula_problem
+
+        labels = (LABEL,) if domain.labels is not None else ()
+        if domain.formula and (expected := formula_problem(self.density, (*domain.formula, *labels))) is not None:
+            yield "initial.density", self.density, expected
+
 
 class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_label"):
     """Densities of the labels of a causal mask, in order: each of ``parts`` for as many labels as the others."""
@@ -226,8 +328,46 @@ class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_
         "parts": Key("an initial density for each label, or for as many labels each", [{"kind": "uniform"}])
     }
 
+    def problems(self, domain: Domain) -> Problems:
+        for index, part in enumerate(self.parts):
+            for key, value, expected in part.problems(domain):
+                yield key.replace("initial.", f"initial.parts[{index}].", 1), value, expected
+
 
 Initial = (
     Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Snapshot | Gaussian | Equiangular
     | Waves | Interval | Array | Formula | ByLabel
 )  # fmt: skip
+
+
+def _degree(key: str, degree: int, domain: Domain) -> Problems:
+    """Degrees that cells resolve: a half wave spans more than one cell of the circle, or one ring."""
+    if domain.has_tokens and domain.d > 3:
+        yield key, degree, f"an initial.kind without degrees {domain.where} with domain.dimension > 3"
+    if domain.max_degree is not None and degree > domain.max_degree:
+        place = domain.where if domain.resolution is None else f"with domain.resolution = {domain.resolution}"
+        yield key, degree, f"at most {domain.max_degree} {place}"
+
+
+def _vector(key: str, vector: Vector, domain: Domain) -> Problems:
+    count = domain.coordinates or domain.d
+    if len(vector) != count:
+        yield key, vector, f"a vector of {count} numbers, {domain.where}"
+    yield from domain.point_problems(key, vector)
+
+
+def _masses(key: str, masses: Sequence[float]) -> Problems:
+    if not 0 < sum(masses) < math.inf:
+        yield key, list(masses), "masses with a positive, finite sum"
+
+
+def _array_file(file: str) -> Problems:
+    if not file.endswith((".npy", ".h5", ".hdf5")):
+        yield "initial.file", file, "a file that ends in .npy or .h5"
+
+
+def _is_covariance(matrix: Matrix) -> bool:
+    import numpy as np
+
+    given = np.array(matrix)
+    return bool(np.allclose(given, given.T) and (np.linalg.eigvalsh(given) > 0).all())

@@ -37,6 +37,16 @@ def tag_of(section: Any) -> str:
     return str(section.__struct_config__.tag)
 
 
+OWN: dict[str, dict[str, type[Section]]] = {"reaction": {}, "feed_forward": {}, "initial": {}, "tokens": {}}
+"""Sections of components that are loaded, by their kind and name."""
+
+
+def matrix_problem(key: str, matrix: Matrix, d: int) -> Problems:
+    """A matrix has to be d×d."""
+    if [len(row) for row in matrix] != [d] * d:
+        yield key, matrix, f"a {d}×{d} matrix"
+
+
 def any_of(choices: tuple[str, ...]) -> str:
     """``"a", "b" or "c"``."""
     return ", ".join(f'"{choice}"' for choice in choices[:-1]) + (" or " if choices[1:] else "") + f'"{choices[-1]}"'

@@ -14,6 +14,9 @@ from meanfield.cli.parser import main
 from meanfield.components.component import LOADED
 from meanfield.components.loaded import SOURCES, loaded_sources
 from meanfield.components.loading import load_sources
+from meanfield.model.kernel import KERNELS
+from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.sections.section import OWN
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 
@@ -89,12 +92,15 @@ def folder(tmp_path, monkeypatch):
         assert len(text.strip().splitlines()) <= 15
         (tmp_path / f"{kind}.py").write_text(text)
     (tmp_path / "case.toml").write_text(BASE)
-    before = dict(LOADED)
-    LOADED.clear()
-    loaded_before = loaded_sources()
+    tables = (LOADED, KERNELS, LAYER_NORMS, *OWN.values())
+    before, loaded_before = [dict(table) for table in tables], loaded_sources()
+    for kind, name in [*LOADED]:
+        for table in tables:
+            table.pop((kind, name) if table is LOADED else name, None)
     yield tmp_path
-    LOADED.clear()
-    LOADED.update(before)
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
     load_sources(loaded_before)
 
 

@@ -5,9 +5,9 @@ import pytest
 from support.status import DONE, run
 
 from meanfield.case.errors import CaseError
-from meanfield.case.formula import evaluate
 from meanfield.case.load import parse
 from meanfield.domains.sphere.initial import initial_points, initial_von_mises_fisher
+from meanfield.sections.formula import evaluate
 from meanfield.simulation import set_up
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere

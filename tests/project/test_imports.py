@@ -22,7 +22,6 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.model.layer_norm", "meanfield.model.normalization", "meanfield.model.trained_parts",
     "meanfield.sections",
     "meanfield.domains", "meanfield.model", "meanfield.equation", "meanfield.clusters", "meanfield.diagnostics",
-    "meanfield.components.component", "meanfield.components.in_case",
     "meanfield.case", "meanfield.domains.common", "meanfield.domains.sphere", "meanfield.domains.axisymmetric",
     "meanfield.domains.line", "meanfield.domains.free_radius", "meanfield.domains.particles",
     "meanfield.domains.atoms", "meanfield.domains.trained", "meanfield.components", "meanfield.simulation",

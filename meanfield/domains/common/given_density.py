@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.errors import refusal
-from meanfield.case.formula import evaluate
 from meanfield.sections import initial as sections
+from meanfield.sections.formula import evaluate
 from solvers.io.arrays import read_array
 from solvers.mesh.mesh import Floats, Mesh
 

@@ -15,7 +15,7 @@ from solvers.mesh.mesh import Floats
 
 
 def draw_tokens(
-    initial: sections.Initial, count: int, dimension: int, seed: int = 0, *, normalized: bool = True
+    initial: sections.InitialKind, count: int, dimension: int, seed: int = 0, *, normalized: bool = True
 ) -> tuple[Floats, Floats]:
     """Positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
 

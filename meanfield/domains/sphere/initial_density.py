@@ -9,11 +9,11 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
-from meanfield.case.formula import LABEL, names_in
 from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
+from meanfield.sections.formula import LABEL, names_in
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
 
@@ -39,7 +39,7 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
         raise CaseError(str(error)) from None
 
 
-def _of_labels(kind: sections.Initial, mesh: Mesh, labels: int) -> Iterable[Floats]:
+def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[Floats]:
     """A density (cells) of mass 1 for each label."""
     if isinstance(kind, sections.Points | sections.Tokens):
         d = mesh.centers.shape[1]

@@ -1,0 +1,65 @@
+"""Types of the sections of a case, from the tables of domains, of names, and of the components that are loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, reduce
+from operator import or_
+from typing import Any, Literal
+
+import msgspec
+
+from meanfield.case.case import Case
+from meanfield.domains.table import DOMAINS
+from meanfield.model.kernel import KERNELS
+from meanfield.model.layer_norm import LAYER_NORMS
+from meanfield.model.normalization import NORMALIZATIONS
+from meanfield.sections.attention import Attention, FeedForward, Reaction
+from meanfield.sections.evolution import Stabilizers
+from meanfield.sections.initial import Initial
+from meanfield.sections.section import OWN, Section
+
+
+def convert(data: Mapping[str, Any]) -> Case:
+    """Return the case of tables. Raises msgspec.ValidationError for the first key of a wrong type or range."""
+    found = msgspec.structs.asdict(msgspec.convert(data, type_of_case(data)))
+    for name, section in {"attention": Attention, "stabilizers": Stabilizers}.items():
+        found[name] = section(**msgspec.structs.asdict(found[name]))
+    return Case(**found)
+
+
+def type_of_case(data: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """Return the type that the tables ``data`` of a case are converted to.
+
+    A component of one name may give densities and another tokens; the domain decides. A network is a component's where
+    ``feed_forward.field`` names one.
+    """
+    record = DOMAINS.get(_word(data, "domain", "manifold"))
+    kinds = ("initial", "tokens") if record is not None and record.has_tokens else ("tokens", "initial")
+    own = {name: section for kind in kinds for name, section in OWN[kind].items()}
+    of_domains = (kind for domain in DOMAINS.values() for kind in domain.initial)
+    return _like(
+        Case,
+        domain=reduce(or_, DOMAINS.values()),
+        initial=reduce(or_, dict.fromkeys((*Initial.__args__, *of_domains, *own.values()))),
+        reaction=reduce(or_, OWN["reaction"].values(), Reaction) | None,
+        feed_forward=OWN["feed_forward"].get(_word(data, "feed_forward", "field"), FeedForward) | None,
+        attention=_like(Attention, kernel=Literal[*KERNELS], normalization=Literal[*NORMALIZATIONS]),
+        stabilizers=_like(Stabilizers, layer_norm=Literal[*LAYER_NORMS]),
+    )
+
+
+def _word(data: Mapping[str, Any], section: str, key: str) -> str:
+    table = data.get(section)
+    return str(table.get(key)) if isinstance(table, dict) else ""
+
+
+@cache
+def _like(section: type[Section], **types: Any) -> type[msgspec.Struct]:
+    """Return a type with the keys and defaults of a section, of which some are of other ``types``."""
+    fields = [
+        (field.name, types.get(field.name, field.type), *(() if field.required else (field.default,)))
+        for field in msgspec.structs.fields(section)
+    ]
+    names = {"__doc__": section.__doc__}
+    return msgspec.defstruct(section.__name__, fields, namespace=names, frozen=True, forbid_unknown_fields=True)
