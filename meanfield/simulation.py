@@ -37,6 +37,8 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
     """
     with _as_case_errors():
         problem: Problem = load(case.domain.set_up)(case, backend)
+        if isinstance(problem.space, Mesh) and problem.space.manifold != case.domain.manifold:
+            problem = replace(problem, space=replace(problem.space, manifold=case.domain.manifold))
         problem = replace(problem, attributes=HOST_ATTRIBUTES if backend is None else {"device": name_of(backend)})
         initial = _from_run(case, problem.space) or problem.initial
         problem = replace(problem, initial=_as_case_errors()(_finite(initial, case)))

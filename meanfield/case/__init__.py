@@ -6,7 +6,7 @@ The sections of a case are typed records, from which one may also be built in Py
 
     case = Case(domain=Circle(resolution=64), attention=Attention(beta=4.0), initial=Perturbed(), time=Time(end=2.0))
 
-Names load their module on first use.
+Names load their module on first use; those of domains are the classes in the table of domains.
 """
 
 from importlib import import_module
@@ -15,11 +15,6 @@ from typing import Any
 _HOME = {
     "meanfield.case.case": ("Case",),
     "meanfield.case.errors": ("CaseError",),
-    "meanfield.domains.axisymmetric.section": ("Axisymmetric",),
-    "meanfield.domains.free_radius.section": ("FreeRadiusCircle", "FreeRadiusSphere"),
-    "meanfield.domains.line.section": ("Line",),
-    "meanfield.domains.particles.section": ("Particles",),
-    "meanfield.domains.sphere.section": ("Circle", "Sphere"),
     "meanfield.sections.attention": (
         "Attention", "FeedForward", "Head", "Linear", "Logistic", "RandomMatrix", "Replicator",
     ),
@@ -30,17 +25,20 @@ _HOME = {
     ),
     "meanfield.sections.output": ("Output",),
 }  # fmt: skip
-_MODULES = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    from meanfield.domains.table import DOMAINS
+
+    modules = {kind.__name__: kind.__module__ for kind in DOMAINS.values()}
+    modules |= {each: module for module, names in _HOME.items() for each in names}
+    if name == "__all__":
+        return sorted(modules)
+    if name not in modules:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+    value = globals()[name] = getattr(import_module(modules[name]), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return [*__all__]
+    return [*__getattr__("__all__")]

@@ -69,39 +69,32 @@ def by_topic(search: str = "") -> dict[str, list[Shipped]]:
 
 
 class Phenomenon(NamedTuple):
-    """What a new case shows: a sentence, the domains on which it does, its tables, keys of [domain] that it needs."""
+    """What a new case shows: a sentence, its tables, keys of [domain] that it needs. The domains name it."""
 
     about: str
-    domains: tuple[str, ...]
     tables: Tables
     domain: Mapping[str, Any] = {}
 
 
-CLOSED, ON_SPHERES = ("circle", "sphere"), ("circle", "sphere", "particles")
 PHENOMENA: dict[str, Phenomenon] = {
     "clusters": Phenomenon(
         "a nearly uniform density condenses into clusters, which merge one by one in exponentially long times",
-        ON_SPHERES,
         {"attention": {"beta": 9.0}, "time": {"end": 50.0}},
     ),
     "merging": Phenomenon(
         "two clusters attract each other by e^{-beta (1 - cos angle)} and merge, late and all at once",
-        CLOSED,
         {"attention": {"beta": 4.0}, "initial": {"kind": "points"}, "time": {"end": 50.0}},
     ),
     "noise": Phenomenon(
         "noise against attention: below the critical noise (`meanfield stability CASE`) order grows and saturates",
-        ON_SPHERES,
         {"attention": {"beta": 2.0}, "stabilizers": {"noise": 0.1}, "time": {"end": 40.0}},
     ),
     "drift": Phenomenon(
         "without the residual a layer replaces a token by what it attends to, and tokens forget where they were",
-        ON_SPHERES,
         {"attention": {"beta": 2.0}, "stabilizers": {"residual": False}, "time": {"method": "layers", "layers": 12}},
     ),
     "blow_up": Phenomenon(
         "without layer norm nothing bounds a token: a Gaussian of variance s explodes at t = 1/(2 beta s)",
-        ("line", "free_radius_circle"),
         {
             "attention": {"beta": 1.0},
             "initial": {"kind": "gaussian", "variance": 0.2},
@@ -111,7 +104,6 @@ PHENOMENA: dict[str, Phenomenon] = {
     ),
     "collapse": Phenomenon(
         "in high dimensions all tokens see the same, and come together as dg/dt = 2 g (1 - g) for their cosine g",
-        ("axisymmetric", "particles"),
         {"attention": {"beta": 1.0}, "time": {"end": 8.0}},
         {"dimension": 64},
     ),
@@ -122,7 +114,8 @@ def new_case(manifold: str, phenomenon: str) -> str:
     """The text of a case of a phenomenon on a domain, each key with its description. Raises CaseError."""
     if phenomenon not in PHENOMENA:
         raise refusal("--phenomenon", phenomenon, f"one of {', '.join(PHENOMENA)}")
-    about, domains, tables, needed = PHENOMENA[phenomenon]
+    about, tables, needed = PHENOMENA[phenomenon]
+    domains = [name for name, kind in DOMAINS.items() if phenomenon in kind.phenomena]
     if manifold not in domains:
         raise refusal("manifold", manifold, f"one of {', '.join(domains)} for {phenomenon}")
     kind = DOMAINS[manifold]

@@ -28,6 +28,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     aliases: ClassVar[tuple[str, ...]] = ()  # other words for it in case files
     typical: ClassVar[Mapping[str, Any]] = {}  # keys of a new case, beside manifold
+    phenomena: ClassVar[tuple[str, ...]] = ()  # of meanfield.case.catalogue.PHENOMENA that new cases show here
     set_up: ClassVar[str]  # (case, backend) → Problem
     diagnostics: ClassVar[str]  # name → meanfield.diagnostics.table.Diagnostic
     batch: ClassVar[str | None] = None  # meanfield.domains.common.batch.Batch, where small cases are solved together

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from meanfield.domains.axisymmetric.section import Axisymmetric
 from meanfield.domains.domain import Domain
@@ -17,21 +17,21 @@ DOMAINS: dict[str, type[Domain]] = {
     tag_of(kind): kind
     for kind in (Circle, Sphere, Axisymmetric, Line, FreeRadiusCircle, FreeRadiusSphere, Particles, Trained)
 }
-_ALIASES = {alias: name for name, kind in DOMAINS.items() for alias in kind.aliases}
-_PICTURED: dict[str, type[Domain]] = DOMAINS | {"radius": LogRadius}
 
 
-def put_names_for_aliases(data: dict[str, Any]) -> None:
+def put_names_for_aliases(data: Mapping[str, object]) -> None:
     """In the table of a case, ``domain.manifold`` by its own name where it has another word for it, such as S2."""
     domain = data.get("domain")
     if isinstance(domain, dict) and isinstance(word := domain.get("manifold"), str):
-        domain["manifold"] = _ALIASES.get(word, word)
+        domain["manifold"] = next((name for name, kind in DOMAINS.items() if word in kind.aliases), word)
 
 
 def kind_of(manifold: str) -> type[Domain]:
     """The record of the domain that a run file names. Raises FileError for a name that is none."""
     from solvers.io.run_file import FileError
 
-    if manifold not in _PICTURED:
+    if manifold == tag_of(LogRadius):  # as figures show it
+        return LogRadius
+    if manifold not in DOMAINS:
         raise FileError(f"manifold {manifold!r}: expected one of {', '.join(DOMAINS)}; is this a run file?")
-    return _PICTURED[manifold]
+    return DOMAINS[manifold]

@@ -9,9 +9,10 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, shipped
 from meanfield.cli import options
 from meanfield.cli.parser import main
+from meanfield.domains.table import DOMAINS
 from meanfield.simulation import refuse
 
-OFFERED = [(manifold, name) for name, phenomenon in PHENOMENA.items() for manifold in phenomenon.domains]
+OFFERED = [(manifold, name) for name in PHENOMENA for manifold, kind in DOMAINS.items() if name in kind.phenomena]
 
 
 def test_every_shipped_case_has_one_topic_and_a_time() -> None:

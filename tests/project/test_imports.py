@@ -27,7 +27,8 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.domains.atoms", "meanfield.domains.trained", "meanfield.components", "meanfield.simulation",
     "meanfield.runtime", "meanfield.running",
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
-    "meanfield.view", "meanfield.results", "meanfield.transformer", "meanfield.cli", "meanfield.__main__",
+    "meanfield.view", "meanfield.domains.pictures", "meanfield.results", "meanfield.transformer", "meanfield.cli",
+    "meanfield.__main__",
 ]  # fmt: skip
 NEW_DOMAINS = sorted(
     {f"meanfield.domains.{path.parent.name}" for path in MEANFIELD.glob("domains/*/section.py")} - {*ROOMS}
@@ -45,9 +46,11 @@ def module_of(path):
 
 
 def room_of(module):
-    """The innermost room that holds a module; records of domains are the room meanfield.domains."""
+    """The innermost room that holds a module; records of domains, and their pictures, are each a room."""
     if module.startswith("meanfield.domains.") and module.split(".")[-1] in RECORDS:
         return "meanfield.domains"
+    if module.startswith("meanfield.domains.") and module.endswith(".pictures"):
+        return "meanfield.domains.pictures"
     return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len, default="meanfield")
 
 

@@ -27,6 +27,7 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
     """Polar angles from 0 to π in ``resolution`` equal cells, on S^{``dimension`` − 1}."""
 
     typical: ClassVar = {"dimension": 64, "resolution": 256}
+    phenomena: ClassVar = ("collapse",)
     measure: ClassVar = ("rad", "distribution of the polar angle of tokens")
     set_up: ClassVar = "meanfield.domains.axisymmetric.setup:set_up_axisymmetric"
     diagnostics: ClassVar = "meanfield.domains.axisymmetric.diagnostics:DIAGNOSTICS"

@@ -121,6 +121,7 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
     """The plane: directions on the circle in ``resolution`` cells."""
 
     typical: ClassVar = {"resolution": 64, "radii": 96, "innermost": 0.005, "core": 1.0, "outermost": 8.0}
+    phenomena: ClassVar = ("blow_up",)
     ambient: ClassVar = 2
     formula: ClassVar = Circle.formula
     space: ClassVar = "R2"

@@ -50,7 +50,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
         return DensityIntegrator(equation(k), case.time.method, moments, case.time.cfl, to_device=to_device)
 
     return Problem(
-        space=_cells(space, domain.manifold),
+        space=_cells(space),
         initial=lambda: _initial(case, space).reshape(-1),
         dynamics=by_interval(integrator, Listed((0.0, _switch_time(case)))),
         check=_within_radius(device_space, domain.outermost),
@@ -150,9 +150,9 @@ def _initial(case: Case, space: FreeRadius) -> Floats:
     return initial_at_radius(space, initial_density(case, space.directions), kind.radius or 1.0)
 
 
-def _cells(space: FreeRadius, manifold: str) -> Mesh:
+def _cells(space: FreeRadius) -> Mesh:
     """The cells of a snapshot, radius by radius: their directions, and volumes with respect to d(log r) dω."""
-    return replace(space.around, manifold=manifold, volumes=space.volumes.reshape(-1))
+    return replace(space.around, volumes=space.volumes.reshape(-1))
 
 
 def _directions(domain: FreeRadiusCircle | FreeRadiusSphere) -> Mesh:

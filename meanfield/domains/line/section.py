@@ -22,6 +22,7 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
     """
 
     typical: ClassVar = {"resolution": 512, "core": 4.0, "outermost": 40.0}
+    phenomena: ClassVar = ("blow_up",)
     measure: ClassVar = ("1", "density of tokens with respect to length")
     set_up: ClassVar = "meanfield.domains.line.setup:set_up_line"
     diagnostics: ClassVar = "meanfield.diagnostics.unbounded:DIAGNOSTICS_LINE"

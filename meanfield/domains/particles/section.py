@@ -28,6 +28,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     """
 
     typical: ClassVar = {"dimension": 3, "count": 64}
+    phenomena: ClassVar = ("clusters", "noise", "drift", "collapse")
     set_up: ClassVar = "meanfield.domains.particles.setup:set_up_particles"
     diagnostics: ClassVar = "meanfield.domains.particles.diagnostics:DIAGNOSTICS"
     batch: ClassVar = "meanfield.domains.particles.batch:BATCH"

@@ -54,6 +54,7 @@ class _Closed(Domain, frozen=True, kw_only=True):
         {"matrices", "heads", "file", "kernels", "sinkhorn", "causal mask", "feed-forward", "reaction", "noise",
          "scale", "layers", "handover", "linear stability"}
     )  # fmt: skip
+    phenomena: ClassVar = ("clusters", "merging", "noise", "drift")
     is_closed: ClassVar = True
     bounded_speed: ClassVar = True
 
