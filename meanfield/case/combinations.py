@@ -38,12 +38,9 @@ def combination_problems(case: Case) -> Problems:
 
 def _matrix(case: Case) -> Used | None:
     """The first matrix of a head that is no multiple of the identity."""
-    for index, head in enumerate(case.attention.all_heads):
-        table = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
-        for name in ("query", "key", "value"):
-            matrix = getattr(head, name)
-            if scale_of(matrix) is None:
-                return f"{table}.{name}", matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
+    for key, matrix in case.attention.matrices():
+        if scale_of(matrix) is None:
+            return key, matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
     return None
 
 
@@ -56,8 +53,7 @@ def _heads(case: Case) -> Used | None:
 
 
 def _windowed_matrices(case: Case) -> Used | None:
-    heads = case.attention.all_heads
-    scalar = all(scale_of(head.query) is not None and scale_of(head.key) is not None for head in heads)
+    scalar = all(scale_of(matrix) is not None for key, matrix in case.attention.matrices() if not key.endswith("value"))
     return None if scalar and case.attention.file is None else ("attention.query", None)
 
 

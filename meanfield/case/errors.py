@@ -69,37 +69,38 @@ def did_you_mean(word: object, choices: Iterable[str]) -> str:
     return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
-def refuse_unrepresentable(data: object, key: str = "", depth: int = 0) -> None:
+def refuse_unrepresentable(data: object) -> None:
     """Refuse numbers that are not finite, integers beyond TOML's 64 bits and deep tables, anywhere in parsed TOML."""
-    if depth > _MAX_DEPTH:
-        raise CaseError(f"{key[:_MAX_SHOWN]}…: nested too deeply")
-    if isinstance(data, float) and not math.isfinite(data):
-        raise refusal(key, data, "a finite number")
-    if isinstance(data, int) and not -(2**63) <= data < 2**63:
-        raise refusal(key, hex(data), "a number of at most 64 bits")  # in decimal, a long one is slow or an error
-    if isinstance(data, dict):
-        for name, value in data.items():
-            refuse_unrepresentable(value, f"{key}.{show_key(name)}" if key else show_key(name), depth + 1)
-    if isinstance(data, list):
-        for index, value in enumerate(data):
-            refuse_unrepresentable(value, f"{key}[{index}]", depth + 1)
+    for key, value, depth in _parts(data):
+        if depth > _MAX_DEPTH:
+            raise CaseError(f"{key[:_MAX_SHOWN]}…: nested too deeply")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise refusal(key, value, "a finite number")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise refusal(key, hex(value), "a number of at most 64 bits")  # in decimal, a long one is slow or an error
 
 
-def refuse_extremes(data: object, key: str = "") -> None:
+def refuse_extremes(data: object) -> None:
     """Refuse sizes of numbers whose squares, quotients or sums no longer are numbers, anywhere in a case.
 
     Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
     """
-    if isinstance(data, float) and data:
-        largest = _MAX_TIME if key.startswith(("time.", "output.")) else _MAX_SIZE
-        if not _MIN_SIZE <= abs(data) <= largest:
-            raise refusal(key, data, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
+    for key, value, _ in _parts(data):
+        if isinstance(value, float) and value:
+            largest = _MAX_TIME if key.startswith(("time.", "output.")) else _MAX_SIZE
+            if not _MIN_SIZE <= abs(value) <= largest:
+                raise refusal(key, value, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
+
+
+def _parts(data: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object, int]]:
+    """Yield dotted keys, values and depths: of ``data`` itself and of all that is in its tables and lists."""
+    yield key, data, depth
     if isinstance(data, dict):
         for name, value in data.items():
-            refuse_extremes(value, f"{key}.{name}" if key else name)
-    if isinstance(data, list | tuple):
+            yield from _parts(value, f"{key}.{show_key(name)}" if key else show_key(name), depth + 1)
+    elif isinstance(data, list | tuple):
         for index, value in enumerate(data):
-            refuse_extremes(value, f"{key}[{index}]")
+            yield from _parts(value, f"{key}[{index}]", depth + 1)
 
 
 def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:
@@ -120,11 +121,11 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
         return CaseError(f"{prefix}{text}", f"{prefix}{text.partition(':')[0]}", is_missing=True)
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
         if tags := _tags_with(kind, unknown[1]):
-            tag = next(m.tag_field for m in _members(kind) if isinstance(m, types.StructType))
+            tag = _structs(kind)[0].tag_field
             name, value = f"{prefix}{unknown[1]}", show(data[unknown[1]])
             only = ", ".join(f'"{word}"' for word in tags)
             return CaseError(f'{name} = {value}: not valid for {tag} "{data.get(tag)}"; only for {only}', name)
-        known = list(_names(kind, data))
+        known = _keys(_struct(kind, data))
         if elsewhere := _sections_with(schema, unknown[1]):
             hint = f"; did you mean {' or '.join(elsewhere)}?"
         else:
@@ -135,68 +136,55 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
     return refusal(key, data, _expected(kind) + did_you_mean(data, choices))
 
 
-def _struct(kind: types.Type, data: Any) -> types.StructType | None:
-    """The struct that ``kind`` stands for; of a tagged union the one that the data's tag names, if any."""
-    for member in _members(kind):
-        if isinstance(member, types.StructType) and (
-            member.tag_field is None or data.get(member.tag_field) == member.tag
-        ):
-            return member
-    return None
-
-
 def _members(kind: types.Type) -> tuple[types.Type, ...]:
     return kind.types if isinstance(kind, types.UnionType) else (kind,)
 
 
+def _structs(kind: types.Type) -> list[types.StructType]:
+    return [member for member in _members(kind) if isinstance(member, types.StructType)]
+
+
+def _struct(kind: types.Type, data: Any) -> types.StructType:
+    """The struct that ``kind`` stands for; of a tagged union the one that the data's tag names."""
+    return next(one for one in _structs(kind) if one.tag_field is None or data.get(one.tag_field) == one.tag)
+
+
+def _keys(struct: types.StructType) -> list[str]:
+    return [*([struct.tag_field] if struct.tag_field else []), *(field.encode_name for field in struct.fields)]
+
+
 def _choice(kind: types.Type, name: str) -> types.LiteralType | None:
     """The tags to choose from, if ``name`` is the tag of a tagged union."""
-    structs = [member for member in _members(kind) if isinstance(member, types.StructType)]
-    tags = tuple(member.tag for member in structs if member.tag_field == name)
+    tags = tuple(struct.tag for struct in _structs(kind) if struct.tag_field == name)
     return types.LiteralType(tags) if name and tags else None
-
-
-def _names(kind: types.Type, data: Any) -> Iterator[str]:
-    struct = _struct(kind, data)
-    assert struct is not None
-    if struct.tag_field:
-        yield struct.tag_field
-    yield from (field.encode_name for field in struct.fields)
 
 
 def _tags_with(kind: types.Type, name: str) -> list[str]:
     """The tags of the members of a union that have a field of that name."""
-    structs = [member for member in _members(kind) if isinstance(member, types.StructType) and member.tag_field]
-    return [str(s.tag) for s in structs if name in (field.encode_name for field in s.fields)]
+    return [str(struct.tag) for struct in _structs(kind) if struct.tag_field and name in _keys(struct)]
 
 
 def _sections_with(schema: type, name: str) -> list[str]:
     """The dotted keys ``section.name`` of a case."""
-    root = types.type_info(schema)
+    sections = [field for root in _structs(types.type_info(schema)) for field in root.fields]
     return [
         f"{section.encode_name}.{name}"
-        for section in (root.fields if isinstance(root, types.StructType) else ())
-        if any(
-            name == member.tag_field or name in (field.encode_name for field in member.fields)
-            for member in _members(section.type)
-            if isinstance(member, types.StructType)
-        )
+        for section in sections
+        if any(name in _keys(struct) for struct in _structs(section.type))
     ]
 
 
 def _child(kind: types.Type, data: Any, name: str) -> types.Type:
     """The type of the field ``name`` of a struct, or of the items of a list."""
     if name:
-        struct = _struct(kind, data)
-        assert struct is not None
-        return next(field.type for field in struct.fields if field.encode_name == name)
+        return next(field.type for field in _struct(kind, data).fields if field.encode_name == name)
     return next(member.item_type for member in _members(kind) if isinstance(member, types.VarTupleType))
 
 
 def _missing(kind: types.Type, data: Any, name: str) -> str:
     """``name: missing; expected ...``, for a section its first required key."""
     field = _choice(kind, name) or _child(kind, data, name)
-    key = next((m.tag_field for m in _members(field) if isinstance(m, types.StructType)), None)
+    key = next((struct.tag_field for struct in _structs(field)), None)
     if isinstance(field, types.StructType) and (required := [f.encode_name for f in field.fields if f.required]):
         key = required[0]
     if key is None:

@@ -156,16 +156,17 @@ def _resolve(case: Case) -> Case:
     """The case with the defaults that depend on other keys."""
     case = msgspec.structs.replace(case, domain=case.domain.resolved(case))
     case = _with_times(case)  # stiffness depends on how many tokens there are
-    output = case.output
-    if output.snapshots is None and output.every is None and output.times is None:
-        output = msgspec.structs.replace(output, snapshots=_SNAPSHOTS)
-    if output.diagnostics is None:
-        output = msgspec.structs.replace(output, diagnostics=case.default_diagnostics)
-    if output.spacing is None:
-        output = msgspec.structs.replace(output, spacing="linear" if case.hand_over is None else "log")
-    if output.first is None and output.spacing == "log":
-        max_first = math.inf if case.hand_over is None else _FIRST_BEFORE_ATOMS
-        output = msgspec.structs.replace(output, first=min(_FIRST * case.time.end, max_first))
+    output, atoms = case.output, case.hand_over is not None
+    is_given = any(value is not None for value in (output.snapshots, output.every, output.times))
+    spacing = output.spacing or ("log" if atoms else "linear")
+    first = min(_FIRST * case.time.end, _FIRST_BEFORE_ATOMS if atoms else math.inf) if spacing == "log" else None
+    output = msgspec.structs.replace(
+        output,
+        snapshots=output.snapshots if is_given else _SNAPSHOTS,
+        diagnostics=case.default_diagnostics if output.diagnostics is None else output.diagnostics,
+        spacing=spacing,
+        first=first if output.first is None else output.first,
+    )
     return msgspec.structs.replace(case, output=output)
 
 

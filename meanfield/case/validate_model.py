@@ -30,7 +30,6 @@ def model_problems(case: Case) -> Problems:
 
 def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
     yield from _matrices(attention, domain)
-    yield from _kernel(attention)
     if attention.rescaled and NORMALIZATIONS[attention.normalization].is_relative:
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
     scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
@@ -48,15 +47,9 @@ def _matrices(attention: Attention, domain: Domain) -> Problems:
         yield f"attention.{given[0]}", getattr(attention, given[0]), "not allowed beside attention.heads"
     if attention.file is not None and (given or attention.heads is not None):
         yield "attention.file", attention.file, f"not allowed beside attention.{given[0] if given else 'heads'}"
-    for index, head in enumerate(attention.all_heads):
-        table = "attention" if attention.heads is None else f"attention.heads[{index}]"
-        for name in ("query", "key", "value"):
-            matrix = getattr(head, name)
-            if not isinstance(matrix, RandomMatrix | None):
-                yield from matrix_problem(f"{table}.{name}", matrix, domain.d)
-
-
-def _kernel(attention: Attention) -> Problems:
+    for key, matrix in attention.matrices():
+        if not isinstance(matrix, RandomMatrix | None):
+            yield from matrix_problem(key, matrix, domain.d)
     if KERNELS[attention.kernel].takes_window != (attention.window is not None):
         yield "attention.window", attention.window, 'an angle with attention.kernel = "windowed", else none'
 
@@ -95,13 +88,9 @@ def _sizes(case: Case) -> Problems:
     network, reaction = case.feed_forward, case.reaction
     sized = {"feed_forward.strength": network.strength} if isinstance(network, FeedForward) else {}
     sized |= {"reaction.rate": reaction.rate} if isinstance(reaction, Reaction) else {}
-    for index, head in enumerate(case.attention.all_heads):
-        table = "attention" if case.attention.heads is None else f"attention.heads[{index}]"
-        sized[f"{table}.weight"] = head.weight
-        for name in ("query", "key", "value"):
-            matrix = getattr(head, name)
-            random = isinstance(matrix, RandomMatrix)
-            sized[f"{table}.{name}.scale" if random else f"{table}.{name}"] = _largest(matrix)
+    sized |= {f"attention.heads[{index}].weight": head.weight for index, head in enumerate(case.attention.heads or ())}
+    for key, matrix in case.attention.matrices():
+        sized[f"{key}.scale" if isinstance(matrix, RandomMatrix) else key] = _largest(matrix)
     for key, value in sized.items():
         if abs(value) > _MAX_SIZE:
             yield key, value, f"numbers of at most {_MAX_SIZE:g} in size"

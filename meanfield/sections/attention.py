@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
@@ -111,6 +112,12 @@ class Attention(Section, frozen=True):
     def all_heads(self) -> tuple[Head, ...]:
         """The heads, one where none are listed."""
         return (Head(self.query, self.key, self.value),) if self.heads is None else self.heads
+
+    def matrices(self) -> Iterator[tuple[str, Matrix | RandomMatrix | None]]:
+        """Yield the dotted keys of query, key and value of each head, and what they are."""
+        for index, head in enumerate(self.all_heads):
+            table = "attention" if self.heads is None else f"attention.heads[{index}]"
+            yield from ((f"{table}.{name}", getattr(head, name)) for name in ("query", "key", "value"))
 
     @property
     def is_scalar(self) -> bool:

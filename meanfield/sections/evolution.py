@@ -109,12 +109,6 @@ class HandOver(Section, frozen=True):
     again: Positive = 10.0
 
     about: ClassVar = {
-        "spread": Key(
-            "largest distance to a cluster's center, in cells (particles: in 1e-4 rad)",
-            1.0,
-        ),
-        "again": Key(
-            "delay of a second handover, in times in which a token moves by 1 rad",
-            10.0,
-        ),
+        "spread": Key("largest distance to a cluster's center, in cells (particles: in 1e-4 rad)", 1.0),
+        "again": Key("delay of a second handover, in times in which a token moves by 1 rad", 10.0),
     }
