@@ -71,13 +71,13 @@ def did_you_mean(word: object, choices: Iterable[str]) -> str:
 
 def refuse_unrepresentable(data: object) -> None:
     """Refuse numbers that are not finite, integers beyond TOML's 64 bits and deep tables, anywhere in parsed TOML."""
-    for key, value, depth in _parts(data):
-        if depth > _MAX_DEPTH:
-            raise CaseError(f"{key[:_MAX_SHOWN]}…: nested too deeply")
+    for path, value in _parts(data):
+        if len(path) > _MAX_DEPTH:
+            raise CaseError(f"{_dotted(path)[:_MAX_SHOWN]}…: nested too deeply")
         if isinstance(value, float) and not math.isfinite(value):
-            raise refusal(key, value, "a finite number")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise refusal(key, hex(value), "a number of at most 64 bits")  # in decimal, a long one is slow or an error
+            raise refusal(_dotted(path), value, "a finite number")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:  # in decimal, a long one is slow or an error
+            raise refusal(_dotted(path), hex(value), "a number of at most 64 bits")
 
 
 def refuse_extremes(data: object) -> None:
@@ -85,22 +85,27 @@ def refuse_extremes(data: object) -> None:
 
     Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
     """
-    for key, value, _ in _parts(data):
+    for path, value in _parts(data):
         if isinstance(value, float) and value:
-            largest = _MAX_TIME if key.startswith(("time.", "output.")) else _MAX_SIZE
+            largest = _MAX_TIME if path[0] in ("time", "output") else _MAX_SIZE
             if not _MIN_SIZE <= abs(value) <= largest:
-                raise refusal(key, value, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
+                raise refusal(_dotted(path), value, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
 
 
-def _parts(data: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object, int]]:
-    """Yield dotted keys, values and depths: of ``data`` itself and of all that is in its tables and lists."""
-    yield key, data, depth
-    if isinstance(data, dict):
-        for name, value in data.items():
-            yield from _parts(value, f"{key}.{show_key(name)}" if key else show_key(name), depth + 1)
-    elif isinstance(data, list | tuple):
-        for index, value in enumerate(data):
-            yield from _parts(value, f"{key}[{index}]", depth + 1)
+Path = tuple[str | int, ...]  # keys of tables and numbers of items, from the outermost
+
+
+def _parts(data: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Yield ``data`` and all that is in its tables and lists."""
+    yield path, data
+    if isinstance(data, dict | list | tuple):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _parts(value, (*path, key))
+
+
+def _dotted(path: Path) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{show_key(part)}" for part in path)
+    return "".join(parts).removeprefix(".")
 
 
 def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:

@@ -40,9 +40,9 @@ def type_of_case(data: Mapping[str, Any]) -> type[msgspec.Struct]:
     of_domains = (kind for domain in DOMAINS.values() for kind in domain.initial)
     return _like(
         Case,
-        domain=reduce(or_, DOMAINS.values()),
-        initial=reduce(or_, dict.fromkeys((*Initial.__args__, *of_domains, *own.values()))),
-        reaction=reduce(or_, OWN["reaction"].values(), Reaction) | None,
+        domain=_union(*DOMAINS.values()),
+        initial=_union(*dict.fromkeys((*Initial.__args__, *of_domains, *own.values()))),
+        reaction=_union(*Reaction.__args__, *OWN["reaction"].values(), None),
         feed_forward=OWN["feed_forward"].get(_word(data, "feed_forward", "field"), FeedForward) | None,
         attention=_like(Attention, kernel=Literal[*KERNELS], normalization=Literal[*NORMALIZATIONS]),
         stabilizers=_like(Stabilizers, layer_norm=Literal[*LAYER_NORMS]),
@@ -52,6 +52,11 @@ def type_of_case(data: Mapping[str, Any]) -> type[msgspec.Struct]:
 def _word(data: Mapping[str, Any], section: str, key: str) -> str:
     table = data.get(section)
     return str(table.get(key)) if isinstance(table, dict) else ""
+
+
+@cache
+def _union(*kinds: type | None) -> Any:
+    return reduce(or_, kinds)
 
 
 @cache
