@@ -17,8 +17,8 @@ from solvers.io.layout import Variable
 from solvers.mesh.interval import edges_of, interval
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.density import DensityIntegrator
+from solvers.timestepping.density.moments import PolynomialMoments
 from solvers.timestepping.integrate import fixed
-from solvers.timestepping.moments import PolynomialMoments
 
 from .diagnostics import DIAGNOSTICS, Sample
 from .section import Segment, Step
