@@ -5,8 +5,9 @@
     result = mf.simulate(mf.load_case("metastable_sphere", ["attention.beta=4"]))
     result.time, result.density, result.diagnostics["energy"], result.plot()
 
-``meanfield.solvers`` has the names of the package `solvers`, of finite volumes for PDEs of your own. Names load their
-module on first use, so that ``import meanfield`` costs nothing.
+``meanfield.solvers`` has the names of the package `solvers`, of finite volumes for PDEs of your own;
+``meanfield.transformer`` reads trained Transformers. Names load their module on first use, so that ``import meanfield``
+costs nothing.
 """
 
 from importlib import import_module
@@ -16,6 +17,7 @@ from meanfield.shadowing import secure_imports
 TYPE_CHECKING = False  # as in typing, whose place a file of the user's may have taken until this is looked for below
 if TYPE_CHECKING:
     from meanfield import solvers as solvers
+    from meanfield import transformer as transformer
     from meanfield.case.case import Case as Case
     from meanfield.case.errors import CaseError as CaseError
     from meanfield.components.component import Component as Component
@@ -89,14 +91,15 @@ __all__ = [
     "solvers",
     "stability",
     "sweep",
+    "transformer",
 ]
 
 secure_imports()
 
 
 def __getattr__(name: str) -> object:
-    if name == "solvers":
-        return import_module("meanfield.solvers")
+    if name in ("solvers", "transformer"):
+        return import_module(f"meanfield.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULES[name]), name)

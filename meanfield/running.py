@@ -84,6 +84,7 @@ def run(
 def run_in_memory(
     case: Case,
     *,
+    problem: Problem | None = None,
     quiet: bool = True,
     backend: Backend | None = None,
     stop: Condition | None = None,
@@ -93,7 +94,7 @@ def run_in_memory(
 
     Raises as ``run``; the results up to then are the error's attribute ``run``.
     """
-    problem = set_up(case, backend)
+    problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, "") | NOT_EXPLODED | problem.run_scalars | problem.attributes

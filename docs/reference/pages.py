@@ -14,7 +14,7 @@ from meanfield.case.load import shipped
 from meanfield.case.schema import Entry, entries
 from meanfield.cli.parser import help_texts
 
-PACKAGES = {"meanfield": meanfield, "solvers": solvers}
+PACKAGES = {"meanfield": meanfield, "meanfield.transformer": meanfield.transformer, "solvers": solvers}
 
 
 def write_pages(folder: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from meanfield.cli import catalogue, commands, file_commands, options, transformer
 
 Handler = Callable[[Namespace], int]
-Arguments = tuple[Callable[[ArgumentParser], None], ...]
+Arguments = tuple[Callable[[ArgumentParser], object], ...]
 Command = tuple[Handler | None, str, str, Arguments | Mapping[str, "Command"]]  # or the table of its own commands
 _SET = "[--set KEY=VALUE ...]"
 COMMANDS: dict[str, Command] = {

@@ -25,7 +25,7 @@ def snapshots_of(run: Run) -> Dataset:
         if name == run.kind:
             values = LazilyIndexedArray(RunArray(run))
         elif name != "time":
-            values = run.variable(name)
+            values = run.variable(name, "fiuS")  # texts of tokens too
         found[name] = Variable(about.dims, values, about.attributes)
     dataset = Dataset(found, attrs=dict(run.attributes))
     return dataset.set_coords([name for name in COORDINATES if name in found])

@@ -1,13 +1,19 @@
-"""Refusals of files in the words of Python's arguments, where commands speak of their options."""
+"""Refusals in the words of Python's arguments, where commands speak of their options, and the reverse."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from meanfield.case.errors import CaseError
 from solvers.io.run_file import FileError
 
 _WORDS = {"--overwrite replaces it": "overwrite=True replaces it", "-o writes": "another path writes"}
+_OPTIONS = {argument: option for option, argument in _WORDS.items()} | {
+    "path = ": "-o ", "overrides = ": "--set ", "left by drop": "left by --drop",
+    "with mean_field=False": "without --mean-field", "mean_field=True": "--mean-field",
+}  # fmt: skip
 
 
 @contextmanager
@@ -19,6 +25,21 @@ def in_python() -> Iterator[None]:
         text = str(error)
         for option, argument in _WORDS.items():
             text = text.replace(option, argument)
+        if text == str(error):
+            raise
+        raise type(error)(text) from None
+
+
+@contextmanager
+def in_options(names: Collection[str]) -> Iterator[None]:
+    """Raise an error of the block with its arguments as options of a command, those with ``names`` included."""
+    try:
+        yield
+    except (CaseError, FileError) as error:
+        text = str(error)
+        for argument, option in _OPTIONS.items():
+            text = text.replace(argument, option)
+        text = re.sub(r"^(\w+) = (.*?): ", lambda m: f"--{m[1]} {m[2]}: " if m[1] in names else m[0], text)
         if text == str(error):
             raise
         raise type(error)(text) from None

@@ -1,19 +1,26 @@
-"""HDF5 files of arrays with named dimensions, as netCDF-4 lays them out: xarray opens them."""
+"""Outcome of a study, and HDF5 files of arrays with named dimensions, as netCDF-4 lays them out: xarray opens them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.results.refusals import in_python
+from meanfield.runtime.paths import require_free
 from solvers.io.opening import open_to_read
 from solvers.io.own import copy_additions
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
 from solvers.io.writing import disk_errors
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
 
 WRITER = "written_by"  # attribute of these files
 _TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes that say what a file is
@@ -21,12 +28,90 @@ _TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes t
 
 @dataclass(frozen=True)
 class Labelled:
-    """An array, or a list of words, with the name of each dimension, what it is, and its unit."""
+    """An array, or a list of words, with the name of each dimension, a description and a unit."""
 
     dims: tuple[str, ...]
     values: Any
     long_name: str = ""
     units: str = "1"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Outcome of a study of Transformers: arrays with named dimensions, tables and a figure.
+
+    ``outcome["cosine"]`` is the array of that name, ``outcome.arrays["cosine"].dims`` names its dimensions.
+
+    Attributes
+    ----------
+    arrays : mapping of str to Labelled
+        Arrays by name: ``values``, ``dims``, ``long_name`` and ``units``.
+    describing : callable
+        Function of the outcome that returns ``summary``.
+    drawing : callable
+        Function of an empty figure and the outcome that draws the figure.
+    title : str
+        Title of the figure.
+    attributes : mapping of str to str
+        Model, text and options of the study.
+    """
+
+    arrays: Mapping[str, Labelled]
+    describing: Callable[[Outcome], str]
+    drawing: Callable[[Figure, Outcome], None]
+    title: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def summary(self) -> str:
+        """Tables in Markdown, also the ``repr``."""
+        return self.describing(self)
+
+    def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
+        return np.asarray(self.arrays[name].values)
+
+    def __repr__(self) -> str:
+        return self.summary
+
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw the figure, in a new Figure of Matplotlib or in an empty one that is given, and return it."""
+        import matplotlib.figure
+
+        figure = matplotlib.figure.Figure() if figure is None else figure
+        self.drawing(figure, self)
+        return figure
+
+    def to_xarray(self) -> Dataset:
+        """Return the arrays as a Dataset with dimensions, names and units."""
+        from xarray import Dataset
+
+        found = {
+            name: (one.dims, np.asarray(one.values), {"long_name": one.long_name, "units": one.units})
+            for name, one in self.arrays.items()
+        }
+        return Dataset(found, attrs=self.attributes)
+
+    def save(self, path: str | Path, *, overwrite: bool = False, command: str = "") -> Path:
+        """Write the arrays and attributes into a file of HDF5, which xarray opens, and return its path.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to be written.
+        overwrite : bool
+            Whether an existing file is replaced.
+        command : str
+            Attribute ``command`` of the file: how it was made.
+
+        Raises
+        ------
+        FileError
+            If the file exists and ``overwrite`` is false, or if it cannot be written.
+        """
+        with in_python():
+            require_free(Path(path), overwrite)
+        write_labelled(path, self.arrays, {**self.attributes, "command": command})
+        return Path(path)
 
 
 def write_labelled(

@@ -23,13 +23,18 @@ import numpy as np
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.case.overrides import inline
-from meanfield.transformer.families import Family, arrays_of, family_of, head_size, stored_layers
+from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
+from meanfield.model.heads import Head
+from meanfield.model.layer_norm import LayerNorm
+from meanfield.transformer.families import Family, arrays_of, family_of, form_of, head_size, stored_layers
 from meanfield.transformer.model import States
 from meanfield.transformer.writing import Shapes, write_arrays
 from solvers.io.replacing import replacement
 from solvers.io.writing import disk_errors
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
+LAW = "mean-field law"
 MATRICES, TOKENS, CASE = FILES = "attention.h5", "tokens.npy", "case.toml"
 
 
@@ -38,10 +43,10 @@ def require_attention(name: str, config: Any, layer: int | None = None) -> Famil
     not there."""
     family, layers = family_of(name, config), config.num_hidden_layers
     if family.norm != "layer":
-        expected = "expected layer norm; without --mean-field a case is the whole model"
+        expected = "expected layer norm; with mean_field=False a case is the whole model"
         raise CaseError(f"{name}: {config.model_type} has RMS norm and rotary positions: {expected}")
     if layer is not None and not 1 <= layer <= layers:
-        raise CaseError(f"--layer {layer}: expected 1 to {layers}, the layers of {name}")
+        raise CaseError(f"layer = {layer}: expected 1 to {layers}, the layers of {name}")
     return family
 
 
@@ -88,6 +93,25 @@ def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats
         **{name: arrays[name] * scale for name in ("query", "key", "value")},
         "out": out - out.mean(axis=1, keepdims=True),  # C W_O: no mean is written
     }
+
+
+def mean_field_states(states: States, repeat: int) -> Floats:
+    """(layers + 1, n, d) tokens moved by the model's attention alone, as `meanfield transformer case --mean-field`."""
+    family = family_of(states.name, states.config)
+    form, post = form_of(family, states.network), family.placement == "post"
+    length, start = common_length(states, family), start_of(states, family)
+    x = unit_vectors(start) * (1.0 if post else length)
+    laws, found = [], [x]
+    for k in range(states.layers):
+        matrices = head_matrices(arrays_of(family, states.network, k), family.placement)
+        heads = [dict(zip(matrices, one, strict=True)) for one in zip(*matrices.values(), strict=True)]
+        all_heads = tuple(Head(**head) for head in heads)
+        beta = form.beta * (length**2 if post else 1.0)
+        laws.append(ParticleVelocity(beta, heads=all_heads, norm=LayerNorm(family.placement), causal=form.causal))
+    for k in range(repeat * states.layers):
+        x = layer_map(laws[k % states.layers], x, 1.0, time=float(k))
+        found.append(x)
+    return np.stack(found)
 
 
 def _rows(states: States, family: Family, chosen: Sequence[int]) -> Iterator[tuple[str, int | None, Floats]]:

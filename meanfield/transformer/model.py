@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from meanfield.case.errors import CaseError
-from meanfield.runtime.messages import print_message
 from meanfield.transformer.loading import first_line, load_config, load_network, load_tokenizer
 from solvers.mesh.mesh import Floats
 
@@ -20,6 +20,11 @@ Booleans = np.ndarray[Any, np.dtype[np.bool_]]
 DEFAULT_TEXT = "forest.txt"
 POSITIONS = ("position_embeddings", "wpe")  # what families call learned positions
 MAX_UNKNOWN = 0.2  # of a text's tokens: where more are unknown their states say nothing of the text
+DROPS = ("special", "first")
+
+
+class TextWarning(UserWarning):
+    """Warning that a model reads a part of a text only, or does not know some of its tokens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +64,25 @@ class States:
         """(layers + 1, n) |h|."""
         return np.asarray(np.linalg.norm(self.hidden, axis=2))
 
+    def kept(self, drop: Sequence[str]) -> Booleans:
+        """(n,) which tokens are left without special ones, such as [CLS], or the first, to which many attend.
+
+        Raises CaseError where fewer than two are left.
+        """
+        keep = ~self.special if "special" in drop else np.ones(len(self.tokens), bool)
+        if "first" in drop:
+            keep[0] = False
+        if keep.sum() < 2:
+            raise CaseError(f"{self.source}: {keep.sum()} tokens are left by drop: expected at least two")
+        return keep
+
     def only(self, keep: Booleans) -> States:
         """The states of some tokens (n,), as they are among all the others."""
         tokens = tuple(token for token, is_kept in zip(self.tokens, keep, strict=True) if is_kept)
         return replace(self, ids=self.ids[keep], tokens=tokens, special=self.special[keep], hidden=self.hidden[:, keep])
 
 
-def short_name(model: str) -> str:
+def short_name(model: str | Path) -> str:
     """The last part of a folder or of a name on the hub."""
     return Path(model).absolute().name
 
@@ -97,34 +114,49 @@ class Model:
         )
 
 
-def load_model(model: str, require: Require = lambda name, config: None) -> Model:
+def load_model(model: str | Path, require: Require = lambda name, config: None) -> Model:
     """A model in a folder, or by its name on the hub of Hugging Face.
 
     require  is called with the model's name and its configuration before its weights are loaded, and may refuse it
     Weights as they are stored, arithmetic in float64, no dropout. Raises CaseError, in one line, where there is no such
     model, none that can be read, or one that lacks weights or needs code of its own.
     """
-    config = load_config(model)
-    require(model, config)
-    return Model(model, config, load_tokenizer(model), load_network(model, config))
+    name = str(model)
+    config = load_config(name)
+    require(name, config)
+    return Model(name, config, load_tokenizer(name), load_network(name, config))
 
 
-def states_of(model: str, text: str | None = None, require: Require = lambda name, config: None) -> States:
+def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Require) -> list[States]:
+    """The states of texts, each with its name, in a model. Raises CaseError as ``load_model`` and ``Model.read``."""
+    loaded = load_model(model, require)
+    return [loaded.read(*text) for text in texts]
+
+
+def states_of(
+    model: str | Path, text: str | Path | None = None, require: Require = lambda name, config: None
+) -> States:
     """The states of a text's tokens in a model.
 
     text     a file, "-" for the standard input, None for the text of the package
-    A longer text than the model takes is cut, which a line on stderr says. Raises CaseError as ``load_model``, and for
-    too little text; OSError for a file that cannot be opened.
+    A longer text than the model takes is cut, with a TextWarning. Raises CaseError as ``load_model``, and for too
+    little text; OSError for a file that cannot be opened.
     """
     words, source = read_text(text)
     return load_model(model, require).read(words, source)
 
 
-def read_texts(folder: str | None) -> list[tuple[str, str]]:
+Texts = str | Path | Mapping[str, str] | None
+
+
+def read_texts(folder: Texts) -> list[tuple[str, str]]:
     """Texts and their names, of all *.txt files of a folder, by name; None for ten texts of the package.
 
-    Raises CaseError for a folder that holds none, or a file that is no text.
+    A mapping of names to texts is taken as it is. Raises CaseError for a folder that holds none, or a file that is no
+    text.
     """
+    if isinstance(folder, Mapping):
+        return [(words, name) for name, words in folder.items()]
     if folder is None:
         files = sorted(
             resources.files("meanfield.transformer").joinpath("texts", "ten").iterdir(), key=lambda f: f.name
@@ -132,22 +164,22 @@ def read_texts(folder: str | None) -> list[tuple[str, str]]:
         return [(file.read_text("utf-8"), file.name) for file in files]
     paths = sorted(Path(folder).glob("*.txt"))
     if not paths:
-        raise CaseError(f"--texts {folder}: expected a folder with files *.txt")
+        raise CaseError(f"texts = {folder}: expected a folder with files *.txt")
     return [read_text(str(path)) for path in paths]
 
 
-def read_text(text: str | None) -> tuple[str, str]:
+def read_text(text: str | Path | None) -> tuple[str, str]:
     """A text and where it is from, in words. Raises CaseError where it is empty or no text, OSError for no file."""
     if text is None:
         words, source = (
             resources.files("meanfield.transformer").joinpath("texts", DEFAULT_TEXT).read_text("utf-8"),
             "default text",
         )
-    elif text == "-":
+    elif str(text) == "-":
         words, source = sys.stdin.read(), "standard input"
     else:
         try:
-            words, source = Path(text).read_text("utf-8-sig"), text
+            words, source = Path(text).read_text("utf-8-sig"), str(text)
         except UnicodeDecodeError:
             raise CaseError(f"{text}: not UTF-8 text") from None
     if not words.strip():
@@ -160,12 +192,32 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
     max_length = min(int(tokenizer.model_max_length), max_tokens(network))
     if len(ids) > max_length:
-        print_message(f"{source}: {len(ids)} tokens, {model} takes {max_length}: the rest is cut off")
+        _warn(f"{source}: {len(ids)} tokens, {model} takes {max_length}: the rest is cut off")
         ids = tokenizer(words, truncation=True, max_length=max_length)["input_ids"]
     if len(ids) < 2:
         raise CaseError(f"{source}: {len(ids)} token of {model}: expected at least two")
     _require_known(model, network, tokenizer, ids, source)
     return ids
+
+
+def names_of(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Names between commas, or in a sequence."""
+    return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else tuple(names)
+
+
+def require_drops(drop: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of tokens that are dropped. Raises CaseError for a name that is not of DROPS."""
+    for name in names_of(drop):
+        if name not in DROPS:
+            raise CaseError(f"drop = {name}: expected one of {', '.join(DROPS)}")
+    return names_of(drop)
+
+
+def require_integers(least: int, **values: object) -> None:
+    """Raise CaseError, by the name of an argument, unless all are integers of at least ``least``."""
+    for name, value in values.items():
+        if not (isinstance(value, int | np.integer) and value >= least):
+            raise CaseError(f"{name} = {value!r}: expected an integer >= {least}")
 
 
 def max_tokens(network: Any) -> int:
@@ -190,7 +242,11 @@ def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], sou
         expected = f"expected at most {MAX_UNKNOWN:.0%}, a text in the tokenizer's language"
         raise CaseError(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}: {expected}")
     if unknown:
-        print_message(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}")
+        _warn(f"{source}: {unknown} of {len(ids)} tokens are unknown to {model}")
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, TextWarning, stacklevel=2)
 
 
 def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:

@@ -13,16 +13,19 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
-from meanfield.case.load import parse
-from meanfield.case.overrides import inline
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
 from meanfield.model.discrete_layers import LayerIntegrator
-from meanfield.running import Printer, print_nothing, run
+from meanfield.results.refusals import in_python
+from meanfield.results.result import Result
+from meanfield.results.runs import load_case, open_run
+from meanfield.running import Printer, print_nothing, run, run_in_memory
+from meanfield.runtime.paths import require_free
+from meanfield.runtime.progress import has_bar
 from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
 from meanfield.transformer.families import beta_of
-from meanfield.transformer.model import States
+from meanfield.transformer.model import States, require_drops, states_of
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -30,29 +33,90 @@ from solvers.timestepping.integrate import fixed
 MAX_WIDTH = 4096  # of a case's domain.dimension
 
 
-def read_transformer(
-    states: States,
-    path: str | Path,
+def read(
+    model: str | Path,
+    path: str | Path | None = None,
     *,
+    text: str | Path | None = None,
+    drop: str | Sequence[str] = (),
     overwrite: bool = False,
-    quiet: bool = True,
-    command: str = "",
-    drop: Sequence[str] = (),
+    progress: bool | None = None,
     show: Printer = print_nothing,
-) -> None:
-    """Write the directions of a model's states into a new file, a snapshot a layer.
+    command: str = "",
+) -> Result:
+    """Read the states of a text's tokens after each layer of a trained Transformer, as a run of particles.
 
-    Beside what any run of particles has: token_id, token_text (UTF-8) and state_length, |h| after each layer;
-    diagnostics cosine, length and effective_rank; attributes name the model. Energy and speed belong to a law of
-    motion, which is not read here. ``drop`` names, for the file, tokens that the states are without. Raises CaseError
-    for a model that is too wide or has a state 0.
+    Positions are the directions h/|h| of the states h, and time counts layers. Beside what any run of particles has,
+    there are token_id, token_text and state_length, |h| after each layer, and the diagnostics cosine, length and
+    effective_rank. Energy and speed belong to a law of motion, which is not read.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a model, or name on the hub of Hugging Face.
+    path : str or Path, optional
+        File to be written; None: the result is in memory.
+    text : str or Path, optional
+        File of the text; "-" is the standard input, None a text of the package.
+    drop : sequence of str, or str with commas
+        Tokens that are moved but left out of the result: "special", "first".
+    overwrite : bool
+        Whether an existing file is replaced.
+    progress : bool, optional
+        Whether progress is shown; None: a bar on a terminal.
+    show : callable
+        Function that is called with each line on the run, such as ``print``.
+    command : str
+        Attribute ``command`` of the file: how it was made.
+
+    Returns
+    -------
+    Result
+        The run, in the file or in memory.
+
+    Raises
+    ------
+    CaseError
+        If the model or the text cannot be read, if states are too wide or 0, or an argument cannot be.
+    FileError
+        If the file exists and ``overwrite`` is false, or if it cannot be written.
+
+    References
+    ----------
+    Geshkovski et al., arXiv:2312.10794, figure 1.
+
+    Examples
+    --------
+    >>> result = mf.transformer.read("minilm")  # doctest: +SKIP
+    >>> result.diagnostics["cosine"]  # mean inner product of two tokens by layer  # doctest: +SKIP
     """
+    dropped, states = require_drops(drop), states_of(model, text)
+    states = states.only(states.kept(dropped))
     if states.hidden.shape[2] > MAX_WIDTH:
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
-    problem = _problem(states, {"drop": ",".join(drop)} if drop else {})
-    run(_case(states), path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, show=show)
+    problem = _problem(states, {"drop": ",".join(dropped)} if dropped else {})
+    return result_of(_case(states), problem, path, overwrite, progress, show, command)
+
+
+def result_of(
+    case: Case,
+    problem: Problem,
+    path: str | Path | None,
+    overwrite: bool,
+    progress: bool | None,
+    show: Printer,
+    command: str,
+) -> Result:
+    """Run a problem into a file, or in memory where ``path`` is None. Raises as ``meanfield.run``."""
+    quiet = not (has_bar() if progress is None else progress)
+    if path is None:
+        return Result(run_in_memory(case, problem=problem, quiet=quiet))
+    with in_python():
+        require_free(Path(path), overwrite)
+    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, show=show)
+    return open_run(path)
 
 
 class GivenLayers:
@@ -119,36 +183,12 @@ def _case(states: States) -> Case:
     """The case that readers of the file see: states in R^d, moved by the layers of a model."""
     beta, d, layers = beta_of(states.config), states.hidden.shape[2], states.layers
     title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"
-    return parse(
-        _CASE.format(
-            title=inline(title),
-            d=d,
-            file=inline(states.name),
-            logits="unknown" if beta is None else "softmax",
-            beta=beta or 0.0,
-            layers=layers,
-        )
-    )
-
-
-_CASE = """
-title = {title}
-[domain]
-manifold = "transformer"
-dimension = {d}
-file = {file}
-logits = "{logits}"
-lengths = false
-[attention]
-beta = {beta!r}
-[initial]
-kind = "tokens"
-file = "states.h5"
-dataset = "position"
-[time]
-method = "layers"
-layers = {layers}
-[output]
-snapshots = {layers}
-samples = {layers}
-"""
+    layers_of = {"manifold": "transformer", "dimension": d, "file": states.name, "lengths": False}
+    return load_case({
+        "title": title,
+        "domain": layers_of | {"logits": "unknown" if beta is None else "softmax"},
+        "attention": {"beta": beta or 0.0},
+        "initial": {"kind": "tokens", "file": "states.h5", "dataset": "position"},
+        "time": {"method": "layers", "layers": layers},
+        "output": {"snapshots": layers, "samples": layers},
+    })  # fmt: skip

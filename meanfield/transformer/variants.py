@@ -1,33 +1,89 @@
-"""Variants of a trained Transformer's weights: as trained, random of the same size, or rotated at random.
+"""Variants of a trained Transformer: parts left out, layers repeated, attention matrices random or rotated.
 
     random    Gaussian entries, scaled to the Frobenius norm of each trained matrix
     rotated   UΣVᵀ with the trained singular values Σ, and random orthonormal U and V (uniform, by QR of Gaussians)
 
-Either replaces W_Q, W_K, W_V and W_O of each head; biases, gains and network stay trained. What only such a model does
-as well, training has not taught it.
+Either replaces W_Q, W_K, W_V and W_O of each head; biases, gains and network stay trained. What such a model does as
+well does not come from training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.case.errors import CaseError
+from meanfield.model.trained_layer import TrainedLayer
+from meanfield.model.trained_parts import PARTS
+from meanfield.transformer.families import Family, arrays_of, family_of, form_of, stored_layers
+from meanfield.transformer.model import States, require_integers, start_without_positions
 from solvers.mesh.mesh import Floats
 
+WHOLE, STILL = "whole model", "standing still"
 MATRICES = ("query", "key", "value", "out")
-Variant = Callable[[Floats, np.random.Generator], Floats]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Parts, weights and layers of a model that are used.
+
+    without   names of PARTS that are left out
+    weights   "trained", "random" or "rotated"; the latter two are drawn by ``seed``
+    repeat    number of times that the layers follow one another
+    """
+
+    without: tuple[str, ...] = ()
+    weights: str = "trained"
+    seed: int = 0
+    repeat: int = 1
+
+    def __post_init__(self) -> None:
+        for part in self.without:
+            if part not in PARTS:
+                raise CaseError(f"without = {part}: expected parts of {', '.join(PARTS)}")
+        if self.weights not in WEIGHTS:
+            raise CaseError(f"weights = {self.weights}: expected one of {', '.join(WEIGHTS)}")
+        require_integers(1, repeat=self.repeat)
+        require_integers(0, seed=self.seed)
+
+
+def states_of_variant(texts: Sequence[States], variant: Variant | None) -> Iterator[Floats]:
+    """Yield the states (layers + 1, n, d) of a variant on the tokens of each text. None: tokens stand still."""
+    if variant is None:
+        yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
+        return
+    model = texts[0]
+    family = family_of(model.name, model.config)
+    form, total = form_of(family, model.network), model.layers * variant.repeat
+    arrays = [layer_arrays(model, family, k, variant) for k in range(stored_layers(model.config, model.layers))]
+    layers = [
+        TrainedLayer(form, arrays[k % len(arrays)], variant.without, is_last=k == total - 1) for k in range(total)
+    ]
+    for states in texts:
+        found = [start_of(states, variant)]
+        for layer in layers:
+            found.append(layer(found[-1]))
+        yield np.stack(found)
+
+
+def layer_arrays(states: States, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:
+    """Return the arrays of a layer of a variant."""
+    return with_weights(arrays_of(family, states.network, layer), variant.weights, variant.seed, layer)
+
+
+def start_of(states: States, variant: Variant) -> Floats:
+    """Return the states (n, d) before the first layer."""
+    return start_without_positions(states) if "positions" in variant.without else states.hidden[0]
 
 
 def with_weights(arrays: dict[str, Floats], kind: str, seed: int, layer: int) -> dict[str, Floats]:
-    """Arrays of a layer with the heads' matrices of a variant; the same for the same seed and layer.
-
-    Raises KeyError for another kind than those of WEIGHTS.
-    """
+    """Return the arrays of a layer with matrices of a kind of WEIGHTS, equal for equal seeds and layers."""
     if kind == "trained":
         return arrays
-    random, variant = np.random.default_rng((seed, layer)), WEIGHTS[kind]
-    return arrays | {name: np.stack([variant(matrix, random) for matrix in arrays[name]]) for name in MATRICES}
+    random, draw = np.random.default_rng((seed, layer)), WEIGHTS[kind]
+    return arrays | {name: np.stack([draw(matrix, random) for matrix in arrays[name]]) for name in MATRICES}
 
 
 def _random(matrix: Floats, random: np.random.Generator) -> Floats:
@@ -42,9 +98,11 @@ def _rotated(matrix: Floats, random: np.random.Generator) -> Floats:
 
 
 def _frame(random: np.random.Generator, size: int, count: int) -> Floats:
-    """(size, count) orthonormal columns, uniform."""
+    """Return (size, count) orthonormal columns, uniform."""
     q, r = np.linalg.qr(random.standard_normal((size, count)))
     return np.asarray(q * np.sign(np.diag(r)))
 
 
-WEIGHTS: dict[str, Variant] = {"trained": lambda matrix, random: matrix, "random": _random, "rotated": _rotated}
+WEIGHTS: dict[str, Callable[[Floats, np.random.Generator], Floats]] = {
+    "trained": lambda matrix, random: matrix, "random": _random, "rotated": _rotated
+}  # fmt: skip

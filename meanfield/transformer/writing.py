@@ -20,7 +20,7 @@ def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> No
     """Raise FileError unless files of these names may be written into a folder."""
     for path in (Path(folder) / name for name in names):
         if path.exists() and not overwrite:
-            raise FileError(f"{path}: exists already; --overwrite replaces it, -o writes elsewhere")
+            raise FileError(f"{path}: exists already; overwrite=True replaces it, another path writes elsewhere")
     if Path(folder).exists() and not Path(folder).is_dir():
         raise FileError(f"{folder}: is a file; expected a folder")
 

@@ -88,10 +88,10 @@ class MemoryRun(Run):
         """Bytes that it takes."""
         return len(self.layout.image) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
 
-    def _read(self, name: str, index: Any = None) -> Floats:
+    def _read(self, name: str, index: Any = None, kinds: str = "fiu") -> Floats:
         if name == self.kind:
             return np.array(self.values[... if index is None else index])
-        return super()._read(name, index)
+        return super()._read(name, index, kinds)
 
     def write(self, path: str | Path, overwrite: bool = False) -> None:
         """Write it as a run file, with the checkpoint from which it continues.

@@ -134,9 +134,12 @@ class Run:
         """(rings + 1,) polar angle between rings of latitude; empty but on the sphere."""
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
-    def variable(self, name: str) -> Floats:
-        """What the file keeps of its mesh by this name, see `solvers.io.layout.Variable`. FileError if nothing."""
-        return self._read(name)
+    def variable(self, name: str, kinds: str = "fiu") -> Floats:
+        """What the file keeps of its mesh by this name, see `solvers.io.layout.Variable`. FileError if nothing.
+
+        kinds   of numbers in NumPy's letters; S for texts too
+        """
+        return self._read(name, kinds=kinds)
 
     def long_name(self, diagnostic: str) -> str:
         """What a diagnostic is, in the file's words. FileError if it has none by this name."""
@@ -208,11 +211,11 @@ class Run:
         with _open(self.path) as file:
             yield file
 
-    def _read(self, name: str, index: Any = None) -> Floats:
+    def _read(self, name: str, index: Any = None, kinds: str = "fiu") -> Floats:
         with self.opened() as file:
             dataset = dataset_of(file, name)
             require_size(dataset, self.size)
-            if dataset.dtype.kind not in "fiu":
+            if dataset.dtype.kind not in kinds:
                 raise ValueError(f"{name} holds {dataset.dtype}")
             values: Floats = dataset[... if index is None else index]
             return values

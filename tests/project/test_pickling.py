@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
 from multiprocessing import get_context
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,11 @@ def an_attention() -> Any:
     return mf.Attention(MESHES["sphere"](), 3.0, "sinkhorn", heads=heads, kernel="gaussian")
 
 
+def an_outcome() -> Any:
+    arrays = {"cosine": mf.transformer.Labelled(("layer",), [1.0, 2.0])}
+    return mf.transformer.Outcome(arrays, attrgetter("title"), print, title="two layers")
+
+
 EXAMPLES: dict[str, Example] = {
     "Advection": a_term("advection on a sphere, donor cells"),
     "Column": (lambda: s.Column("degree", (3,)), plainly),
@@ -128,6 +134,9 @@ EXAMPLES: dict[str, Example] = {
     ),
     "Head": (lambda: mf.Head(query=np.eye(3)), plainly),
     "LayerNorm": (lambda: mf.LayerNorm("peri"), lambda norm: norm.speed_scale(0.0, 2.0, POINTS)),
+    "Labelled": (lambda: mf.transformer.Labelled(("layer",), [1.0, 2.0], "cosine"), plainly),
+    "Outcome": (an_outcome, lambda outcome: [outcome["cosine"], outcome.summary]),
+    "TextWarning": (lambda: mf.transformer.TextWarning("text.txt: 9 tokens"), plainly),
     "LivePlot": (lambda: mf.LivePlot("energy"), lambda plot: [plot.names, plot.draw()]),
     "Reaction": (lambda: EQUATIONS["attention on a circle"]()[0].terms[-1], lambda term: term.growth(np.arange(3.0))),
 }  # fmt: skip
@@ -161,7 +170,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 def _public() -> list[tuple[Any, str]]:
-    names = [(package, name) for package in (s, mf) for name in package.__all__]
+    names = [(package, name) for package in (s, mf, mf.transformer) for name in package.__all__]
     return [(package, name) for package, name in names if not inspect.ismodule(getattr(package, name))]
 
 

@@ -17,7 +17,8 @@ from solvers.terms.term import StiffTerm, Term
 from solvers.timestepping.schedules import Schedule
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = pytest.mark.parametrize("package", [meanfield, solvers], ids=lambda package: package.__name__)
+NAMED = [meanfield, meanfield.transformer, solvers]
+PACKAGES = pytest.mark.parametrize("package", NAMED, ids=lambda package: package.__name__)
 
 
 def typed(package):
@@ -53,14 +54,18 @@ def undescribed(name, member):
 def test_every_public_name_is_listed_typed_and_loads(package):
     names = package.__all__
     assert len(set(names)) == len(names)
-    assert set(names) == set(package._MODULES) | ({"solvers"} if package is meanfield else set()) == typed(package)
+    assert (
+        set(names)
+        == set(package._MODULES) | ({"solvers", "transformer"} if package is meanfield else set())
+        == typed(package)
+    )
     assert set(names) <= set(dir(package))
     assert all(getattr(package, name) is not None for name in names)
 
 
 def test_every_public_name_is_in_the_reference():
     page = reference()
-    for package in (meanfield, solvers):
+    for package in NAMED:
         section = page.partition(f"\n## `{package.__name__}`\n")[2].partition("\n## ")[0]
         assert [name for name in package.__all__ if f"### `{name}`\n" not in section] == []
 

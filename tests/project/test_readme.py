@@ -96,6 +96,8 @@ def test_commands_write_what_the_pages_name(ran):
 
 @pytest.mark.parametrize("code", CODE)
 def test_python(ran, code):
+    if "mf.transformer" in code:
+        need_module("torch")
     result = run([sys.executable, "-c", code], ran[0])
     assert result.returncode == 0, result.stderr
     assert result.stdout  # a result, which the code has compared with what is exact

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 
 from meanfield.analysis.text import table
-from meanfield.transformer.experiments.outcome import Outcome
 from meanfield.transformer.experiments.subjects import STATES, Subjects
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import TokenNetwork, traced
 from solvers.mesh.mesh import Floats
 
@@ -50,7 +49,7 @@ def attention_maps(subjects: Subjects) -> Outcome:
         arrays[f"{name}_interval"] = Labelled((*pairs, "bound"), intervals[k], f"bootstrap interval of the {long_name}")
         arrays[f"{name}_scaled"] = Labelled(("scaled_pair", "scale"), scaled[k], f"{long_name}, untrained, over layers")
     arrays["scaled_pair"] = Labelled(("scaled_pair",), ["pde", "uniform"])
-    return Outcome(arrays, _summary(means, intervals, scaled), lambda figure: _draw(figure, means, intervals, scaled))
+    return Outcome(arrays, _summary, _draw)
 
 
 MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leibler divergence of rows, nats"}
@@ -138,7 +137,13 @@ def _reached(scaled: Floats, pair: int) -> str:
     return f"up to {alike.max():g} times their logits" if len(alike) else "at no scale of their logits"
 
 
-def _summary(means: Floats, intervals: Floats, scaled: Floats) -> str:
+def _numbers(found: Outcome) -> tuple[Floats, ...]:
+    """Return means (measure, state, pair, layer), intervals, and means by scale (measure, pair, scale)."""
+    return tuple(np.stack([found[f"{name}{kind}"] for name in MEASURES]) for kind in ("", "_interval", "_scaled"))
+
+
+def _summary(found: Outcome) -> str:
+    means, intervals, scaled = _numbers(found)
     rows = [
         [STATES[s], OTHERS[p], *(_cell(means[m, s, p], intervals[m, s, p]) for m in range(2))]
         for s in range(len(STATES))
@@ -156,8 +161,9 @@ def _cell(mean: Floats, interval: Floats) -> str:
     return f"{mean.mean():.4f} [{low:.4f}, {high:.4f}]"
 
 
-def _draw(figure: Figure, means: Floats, intervals: Floats, scaled: Floats) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
     """By layer, untrained and trained; and by the scale of the logits."""
+    means, intervals, scaled = _numbers(found)
     figure.set_size_inches(11.0, 6.6)
     axes = figure.subplots(2, 3, sharey="row")
     source = (SOURCE_COSINE, SOURCE_KL)

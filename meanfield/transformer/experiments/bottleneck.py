@@ -7,16 +7,17 @@ others, 1810.05728). Bounds: meanfield/transformer/experiments/mutual_informatio
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
+from meanfield.transformer.experiments.drawing import NAMES, mean_and_spread
 from meanfield.transformer.experiments.mutual_information import information_of_input, information_of_labels
-from meanfield.transformer.experiments.outcome import NAMES, Outcome, mean_and_spread
 from meanfield.transformer.experiments.subjects import KINDS, subjects_of
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import traced
 from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import Fit
@@ -45,7 +46,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
             rows = found[kind, seed]
             values[i, j, : len(rows)] = rows
     dims = ("network", "seed", "epoch", "layer")
-    max_information = float(np.log(len(subjects.task.train)))
+    most = float(np.log(len(subjects.task.train)))
     arrays = {
         **subjects.coordinates(),
         "input_lower": Labelled(dims, values[..., 0], "lower bound of I(X; T), at most log of the examples", "nat"),
@@ -53,7 +54,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
         "labels": Labelled(dims, values[..., 2], "lower bound of I(T; Y)", "nat"),
         "noise": Labelled((), NOISE, "noise in units of the standard deviation of T"),
     }
-    return Outcome(arrays, _summary(values, max_information), lambda figure: _draw(figure, values, max_information))
+    return Outcome(arrays, partial(_summary, max_information=most), partial(_draw, max_information=most))
 
 
 def informations(fit: Fit) -> Floats:
@@ -71,7 +72,13 @@ def _of_layer(means: Floats, labels: Integers) -> tuple[float, float, float]:
     return *information_of_input(scaled, NOISE), information_of_labels(scaled, labels, NOISE)
 
 
-def _summary(values: Floats, max_information: float) -> str:
+def _values(found: Outcome) -> Floats:
+    """Return all bounds (network, seed, epoch, layer, bound)."""
+    return np.stack([found[name] for name in ("input_lower", "input_upper", "labels")], axis=-1)
+
+
+def _summary(found: Outcome, max_information: float) -> str:
+    values = _values(found)
     first, last = values[:, :, 0], [_last(of_kind) for of_kind in values]
     rows = [
         [kind, f"{layer}", *(mean_and_spread(ends[:, layer, k]) for k in range(3) for ends in (first[i], last[i]))]
@@ -86,10 +93,11 @@ def _last(values: Floats) -> Floats:
     return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
 
 
-def _draw(figure: Figure, values: Floats, max_information: float) -> None:
+def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
     """The information plane: each layer's way through training, mean over seeds, from light to dark."""
     import matplotlib
 
+    values = _values(found)
     figure.set_size_inches(9.6, 4.2)
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     middle = values[..., :2].mean(axis=-1)

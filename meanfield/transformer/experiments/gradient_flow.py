@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from meanfield.analysis.text import table
-from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import COLORS, NAMES, STYLES, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import TokenNetwork, Trace
 from meanfield.transformer.networks.training import loss_of, parts_of
 from solvers.mesh.mesh import Floats
@@ -44,7 +44,7 @@ def gradient_flow(subjects: Subjects) -> Outcome:
         "state_gradient": Labelled((*AXES, "layer"), by_layer, "norm of the gradient by the states after a layer"),
         "gradient_norm": Labelled(("network", "seed", "step", "part"), by_step, "gradient norm of a part's weights"),
     }
-    return Outcome(arrays, _summary(by_layer, by_step), lambda figure: _draw(figure, by_layer, by_step, parts))
+    return Outcome(arrays, _summary, _draw)
 
 
 def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.Tensor) -> Floats:
@@ -54,7 +54,8 @@ def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.T
     return np.array([float(g.double().norm()) for g in torch.autograd.grad(loss, trace.states)])
 
 
-def _summary(by_layer: Floats, by_step: Floats) -> str:
+def _summary(found: Outcome) -> str:
+    by_layer, by_step = found["state_gradient"], found["gradient_norm"]
     rows = []
     for i, kind in enumerate(KINDS):
         ratio = by_layer[i, :, :, 0] / by_layer[i, :, :, -1]
@@ -71,9 +72,10 @@ def _summary(by_layer: Floats, by_step: Floats) -> str:
     )
 
 
-def _draw(figure: Figure, by_layer: Floats, by_step: Floats, parts: list[str]) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
     import matplotlib
 
+    by_layer, by_step, parts = (found[name] for name in ("state_gradient", "gradient_norm", "part"))
     figure.set_size_inches(11.0, 3.8)
     axes = figure.subplots(1, 3)
     axes[2].sharey(axes[1])

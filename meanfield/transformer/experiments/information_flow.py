@@ -16,9 +16,9 @@ import numpy as np
 
 from meanfield.analysis.text import table
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
-from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import COLORS, NAMES, STYLES, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import TokenNetwork, traced
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -52,7 +52,7 @@ def information_flow(subjects: Subjects) -> Outcome:
         **{name: Labelled(by_layer, found[name], long_name) for name, long_name in CURVES.items()},
         "example": Labelled((*by_layer, "token", "component"), found["example"], "states of the first example"),
     }
-    return Outcome(arrays, _summary(found), lambda figure: _draw(figure, found))
+    return Outcome(arrays, _summary, _draw)
 
 
 def similarity(states: Floats) -> Floats:
@@ -80,7 +80,7 @@ def mean_cosine_of(u: Floats) -> float:
     return float(np.mean([mean_cosine(x) for x in unit_vectors(u)]))
 
 
-def _summary(found: dict[str, Floats]) -> str:
+def _summary(found: Outcome) -> str:
     rows = []
     for i, kind in enumerate(KINDS):
         for j, state in enumerate(STATES):
@@ -90,7 +90,7 @@ def _summary(found: dict[str, Floats]) -> str:
     return table([*head, "CKA, first and last"], rows)
 
 
-def _draw(figure: Figure, found: dict[str, Floats]) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
     """Similarity of layers above, states of an example in the middle, curves below."""
     figure.set_size_inches(11.0, 9.0)
     rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.1))

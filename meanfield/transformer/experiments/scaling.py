@@ -15,11 +15,10 @@ import numpy as np
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
-from meanfield.transformer.experiments.outcome import Outcome, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import curve, mean_and_spread
 from meanfield.transformer.experiments.workers import HERE, Workers
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.section import TrainingCase
-from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +39,7 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
         "seed": Labelled(("seed",), np.array(seeds)),
         **{name: Labelled(dims, found[..., k], long_name) for k, (name, long_name) in enumerate(MEASURES.items())},
     }
-    return Outcome(arrays, _summary(found), lambda figure: _draw(figure, found))
+    return Outcome(arrays, _summary, _draw)
 
 
 def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
@@ -59,9 +58,9 @@ def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, 
     return float(entropy.mean()), float(gradient.mean())
 
 
-def _summary(found: Floats) -> str:
+def _summary(found: Outcome) -> str:
     rows = [
-        [f"{d}", *(mean_and_spread(found[s, k, :, m]) for m in range(len(MEASURES)) for s in range(len(SCALINGS)))]
+        [f"{d}", *(mean_and_spread(found[m][s, k]) for m in MEASURES for s in range(len(SCALINGS)))]
         for k, d in enumerate(DIMENSIONS)
         if k % 3 == 0
     ]
@@ -69,12 +68,12 @@ def _summary(found: Floats) -> str:
     return f"{table(head, rows)}\n{KEYS} keys: at most log n = {np.log(KEYS):.3f}, with 1/√d about log n − ½."
 
 
-def _draw(figure: Figure, found: Floats) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
     figure.set_size_inches(9.6, 3.8)
     axes = figure.subplots(1, len(MEASURES))
-    for m, (ax, long_name) in enumerate(zip(axes, MEASURES.values(), strict=True)):
-        for values, label in zip(found, ("logits times 1/√d", "logits as they are"), strict=True):
-            curve(ax, np.array(DIMENSIONS, dtype=float), values[:, :, m].T, marker="o", ms=3, label=label)
+    for ax, (name, long_name) in zip(axes, MEASURES.items(), strict=True):
+        for values, label in zip(found[name], ("logits times 1/√d", "logits as they are"), strict=True):
+            curve(ax, np.array(DIMENSIONS, dtype=float), values.T, marker="o", ms=3, label=label)
         ax.set(xlabel="dimension d", ylabel=long_name, xscale="log")
     axes[0].axhline(np.log(KEYS) - 0.5, color="0.5", ls=":", lw=1, label="log n − ½")
     axes[0].legend(fontsize=8, frameon=False)

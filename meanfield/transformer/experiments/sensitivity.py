@@ -23,12 +23,11 @@ from torch import Tensor
 
 from meanfield.analysis.text import table
 from meanfield.model.linear_stability import growth_rates
-from meanfield.transformer.experiments.outcome import COLORS, NAMES, STYLES, Outcome, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import COLORS, NAMES, STYLES, curve, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
-from meanfield.transformer.labelled import Labelled
-from meanfield.transformer.networks.field import FieldLayer, Matrices
+from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.networks.field import FieldLayer, identity_layer
 from meanfield.transformer.networks.network import TokenNetwork
-from meanfield.transformer.networks.section import Network, Pde
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -61,13 +60,7 @@ def sensitivity(subjects: Subjects) -> Outcome:
         "uniform_exponent": Labelled(("mode",), uniform, "exponent of tokens spread evenly", "1/time"),
         "uniform_rate": Labelled(("mode",), rates, "its rate in linear theory", "1/time"),
     }
-    worst = np.abs(uniform / rates - 1).max()
-    summary = "\n".join([
-        _summary(exponents, gains),
-        f"Tokens spread evenly on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: exponents within "
-        f"{100 * worst:.2g} % of linear theory's.",
-    ])  # fmt: skip
-    return Outcome(arrays, summary, lambda figure: _draw(figure, gains, uniform, rates))
+    return Outcome(arrays, _summary, _draw)
 
 
 def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
@@ -98,14 +91,7 @@ def leading_direction(
 
 def uniform_exponents(beta: float) -> Floats:
     """(modes,) exponents of mode l of tokens spread evenly on the circle, in layers of a short step."""
-    layer = FieldLayer(
-        Network(kind="pde", dimension=2, heads=1, layer_norm="post", feed_forward=False), Pde(step=STEP), False,
-        Matrices(Network(kind="pde", dimension=2, heads=1, feed_forward=False)),
-    ).double()  # fmt: skip
-    with torch.no_grad():
-        for matrix in layer.matrices.parameters():
-            matrix.copy_(torch.eye(2))
-    layer.matrices.beta = beta
+    layer = identity_layer(beta, STEP, layer_norm="post")
 
     def layers(u: Tensor) -> Tensor:
         for _ in range(LAYERS):
@@ -165,17 +151,23 @@ def _time(network: TokenNetwork) -> float:
     )
 
 
-def _summary(exponents: Floats, gains: Floats) -> str:
+def _summary(found: Outcome) -> str:
+    numbers = found["exponent"], found["gain"][..., 0]
     rows = [
-        [kind, STATES[s], *(mean_and_spread(values[i, s, :, k]) for values in (exponents, gains[..., 0])
-                            for k in range(len(DIRECTIONS)))]
-        for i, kind in enumerate(KINDS) for s in range(len(STATES))
-    ]  # fmt: skip
+        [kind, STATES[s], *(mean_and_spread(values[i, s, :, k]) for values in numbers for k in range(len(DIRECTIONS)))]
+        for i, kind in enumerate(KINDS)
+        for s in range(len(STATES))
+    ]
     head = ["network", "state", *(f"{name}, {k}" for name in ("exponent", "gain") for k in DIRECTIONS)]
-    return table(head, rows)
+    worst = np.abs(found["uniform_exponent"] / found["uniform_rate"] - 1).max()
+    return (
+        f"{table(head, rows)}\nTokens spread evenly on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: "
+        f"exponents within {100 * worst:.2g} % of linear theory's."
+    )
 
 
-def _draw(figure: Figure, gains: Floats, uniform: Floats, rates: Floats) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
+    gains = found["gain"]
     figure.set_size_inches(11.0, 3.8)
     axes = figure.subplots(1, 3)
     axes[1].sharey(axes[0])
@@ -187,8 +179,8 @@ def _draw(figure: Figure, gains: Floats, uniform: Floats, rates: Floats) -> None
         axes[k].set(xlabel="relative size of the perturbation", ylabel="gain", xscale="log", yscale="log")
         axes[k].set_title(direction)
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")
-    axes[2].plot(MODES, rates, "k-", lw=1, label="linear theory")
-    axes[2].plot(MODES, uniform, "o", color=COLORS["pde"], label="layers of the PDE network")
+    axes[2].plot(MODES, found["uniform_rate"], "k-", lw=1, label="linear theory")
+    axes[2].plot(MODES, found["uniform_exponent"], "o", color=COLORS["pde"], label="layers of the PDE network")
     axes[2].set(xlabel="mode", ylabel="exponent", title=f"tokens spread evenly, β = {BETA:g}")
     axes[2].legend(fontsize=8, frameon=False)
     figure.tight_layout()

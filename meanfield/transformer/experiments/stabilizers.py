@@ -10,26 +10,25 @@ Each network is a point; points are trained in processes of their own, or by the
 
 from __future__ import annotations
 
+import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
+from meanfield.transformer.experiments.drawing import NAMES
 from meanfield.transformer.experiments.information_flow import mean_cosine_of
-from meanfield.transformer.experiments.outcome import NAMES, Outcome
 from meanfield.transformer.experiments.subjects import KINDS, case_of
 from meanfield.transformer.experiments.workers import HERE, Workers
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.network import traced
 from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import begin, train
-from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,40 +47,6 @@ MEASURES = {  # long name, limits of color, color map
 }
 
 
-@dataclass(frozen=True)
-class Point:
-    """One network to train: its place in the arrays, and its case."""
-
-    place: tuple[int, ...]
-    case: TrainingCase
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Seeds, numbers of layers and learning rates, for each kind, residual and layer norm."""
-
-    seeds: tuple[int, ...]
-    depths: tuple[int, ...]
-    rates: tuple[float, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """By AXES."""
-        return len(KINDS), len(RESIDUALS), len(LAYER_NORMS), len(self.depths), len(self.rates), len(self.seeds)
-
-    def points(self, case: TrainingCase) -> Iterator[Point]:
-        """The case at each place. Raises CaseError."""
-        for index in np.ndindex(self.shape):
-            k, residual, norm, depth, rate, seed = index
-            overrides = [
-                f"network.residual={str(RESIDUALS[residual]).lower()}",
-                f'network.layer_norm="{LAYER_NORMS[norm]}"',
-                f"network.layers={self.depths[depth]}",
-                f"training.rate={self.rates[rate]}",
-            ]
-            yield Point(index, case_of(case.replace(overrides), KINDS[k], self.seeds[seed]))
-
-
 def stabilizers(
     case: TrainingCase,
     seeds: tuple[int, ...],
@@ -91,15 +56,12 @@ def stabilizers(
     rates: Sequence[float] = RATES,
 ) -> Outcome:
     """(network, residual, layer_norm, layers, rate, seed) each measure."""
-    plan = Plan(seeds, tuple(depths), tuple(rates))
-    points = list(plan.points(case))
-    shape = plan.shape
-    found = {name: np.full(shape, np.nan) for name in MEASURES}
-    measured = workers.map(train_and_measure, [point.case for point in points])
-    for done, (point, values) in enumerate(zip(points, measured, strict=True), start=1):
-        for name, value in values.items():
-            found[name][point.place] = value
-        show(f"{done} of {len(points)}: {_label(point.case)}: accuracy {values['accuracy']:.3f}")
+    axes: tuple[Sequence[Any], ...] = (KINDS, RESIDUALS, LAYER_NORMS, depths, rates, seeds)
+    cases, found = [_case(case, *point) for point in itertools.product(*axes)], []
+    for one, values in zip(cases, workers.map(train_and_measure, cases), strict=True):
+        found.append(values)
+        show(f"{len(found)} of {len(cases)}: {_label(one)}: accuracy {values['accuracy']:.3f}")
+    shape = [len(axis) for axis in axes]
     arrays = {
         "network": Labelled(("network",), list(KINDS)),
         "residual": Labelled(("residual",), ["yes", "no"]),
@@ -107,9 +69,20 @@ def stabilizers(
         "layers": Labelled(("layers",), np.array(depths)),
         "rate": Labelled(("rate",), np.array(rates), "largest learning rate"),
         "seed": Labelled(("seed",), np.array(seeds)),
-        **{name: Labelled(AXES, found[name], long_name) for name, (long_name, _, _) in MEASURES.items()},
+        **{
+            name: Labelled(AXES, np.reshape([values[name] for values in found], shape), long_name)
+            for name, (long_name, _, _) in MEASURES.items()
+        },
     }
-    return Outcome(arrays, _summary(plan, found), lambda figure: _draw(figure, plan, found))
+    return Outcome(arrays, _summary, _draw)
+
+
+def _case(
+    case: TrainingCase, kind: str, residual: bool, norm: str, layers: int, rate: float, seed: int
+) -> TrainingCase:
+    """The case of one network. Raises CaseError."""
+    overrides = [f"network.residual={str(residual).lower()}", f'network.layer_norm="{norm}"']
+    return case_of(case.replace([*overrides, f"network.layers={layers}", f"training.rate={rate}"]), kind, seed)
 
 
 def train_and_measure(case: TrainingCase) -> dict[str, float]:
@@ -143,22 +116,22 @@ def _label(case: TrainingCase) -> str:
     return f"{described}, rate {case.training.rate:g}"
 
 
-def _summary(plan: Plan, found: dict[str, Floats]) -> str:
-    rows = []
+def _summary(found: Outcome) -> str:
+    rows, depths, rates = [], found["layers"], found["rate"]
     for k, residual, norm in np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)):
-        of_kind = {name: values[k, residual, norm].mean(axis=-1) for name, values in found.items()}
-        best = np.unravel_index(np.argmax(of_kind["accuracy"]), of_kind["accuracy"].shape)
+        accuracy, cosine = (found[name][k, residual, norm].mean(axis=-1) for name in ("accuracy", "cosine"))
+        best = np.unravel_index(np.argmax(accuracy), accuracy.shape)
         exploded = (found["explosion"][k, residual, norm] < 1).mean()
         rows.append([
             KINDS[k], "yes" if RESIDUALS[residual] else "no", LAYER_NORMS[norm],
-            f"{of_kind['accuracy'][best]:.3f} ({plan.depths[best[0]]} layers, rate {plan.rates[best[1]]:g})",
-            f"{of_kind['accuracy'][-1].max():.3f}", f"{100 * exploded:.0f} %", f"{of_kind['cosine'][-1].mean():.2f}",
+            f"{accuracy[best]:.3f} ({depths[best[0]]} layers, rate {rates[best[1]]:g})",
+            f"{accuracy[-1].max():.3f}", f"{100 * exploded:.0f} %", f"{cosine[-1].mean():.2f}",
         ])  # fmt: skip
-    head = ["network", "residual", "layer norm", "best accuracy", f"best at {plan.depths[-1]} layers", "exploded"]
-    return table([*head, f"cosine at {plan.depths[-1]} layers"], rows)
+    head = ["network", "residual", "layer norm", "best accuracy", f"best at {depths[-1]} layers", "exploded"]
+    return table([*head, f"cosine at {depths[-1]} layers"], rows)
 
 
-def _draw(figure: Figure, plan: Plan, found: dict[str, Floats]) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
     """A phase diagram over rate and depth for each measure and combination."""
     figure.set_size_inches(12.0, 7.4)
     combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
@@ -177,6 +150,6 @@ def _draw(figure: Figure, plan: Plan, found: dict[str, Floats]) -> None:
         words = f"{'residual' if RESIDUALS[residual] else 'no residual'}\nlayer norm {LAYER_NORMS[norm]}"
         ax.set_title(f"{NAMES[KINDS[k]]}\n{words}", fontsize=8)
     for ax in axes[-1]:
-        ax.set_xticks(range(len(plan.rates)), [f"{rate:g}" for rate in plan.rates], fontsize=7)
-        ax.set_yticks(range(len(plan.depths)), [str(depth) for depth in plan.depths], fontsize=7)
+        ax.set_xticks(range(len(found["rate"])), [f"{rate:g}" for rate in found["rate"]], fontsize=7)
+        ax.set_yticks(range(len(found["layers"])), [str(depth) for depth in found["layers"]], fontsize=7)
         ax.set_xlabel("rate", fontsize=8)

@@ -18,24 +18,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from meanfield.analysis.text import table
-from meanfield.case.load import parse
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.linear_stability import growth_rates
-from meanfield.results.result import Result
 from meanfield.results.runs import simulate
 from meanfield.running import Printer
-from meanfield.transformer.experiments.outcome import Outcome
 from meanfield.transformer.experiments.workers import HERE, Workers
-from meanfield.transformer.labelled import Labelled
-from meanfield.transformer.networks.field import FieldLayer, Matrices
-from meanfield.transformer.networks.section import Network, Pde, TrainingCase
+from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.networks.field import identity_layer
+from meanfield.transformer.networks.section import TrainingCase
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -92,7 +89,7 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
         "form": Labelled(("form",), list(FORMS)),
         "growth": Labelled(dims, found, "log of the growth of a mode, radius or deviation, by layers"),
     }
-    return Outcome(arrays, _summary(found), lambda figure: _draw(figure, found))
+    return Outcome(arrays, _summary, _draw)
 
 
 def exact(one: Ablation) -> Floats:
@@ -117,17 +114,32 @@ def _strength(radius: float) -> float:
 
 
 def _of_density(one: Ablation) -> Floats:
-    power = np.asarray(_simulated(_CIRCLE, one).diagnostics["power"])[:, MODE]
+    sections = {
+        "domain": {"manifold": "circle", "resolution": CELLS},
+        "attention": {"beta": BETA},
+        "initial": {"kind": "harmonic", "degree": MODE, "amplitude": AMPLITUDE},
+    }
+    power = _simulated(sections, "power", one)[:, MODE]
     return np.asarray(np.log(power[1:] / power[0]) / 2)
 
 
 def _of_density_on_line(one: Ablation) -> Floats:
-    variance = np.asarray(_simulated(_LINE, one).diagnostics["variance"]).reshape(-1)
+    sections = {
+        "domain": {"manifold": "line", "resolution": LINE_CELLS, "core": 4.0, "outermost": 50.0},
+        "attention": {"beta": LINE_BETA},
+        "initial": {"kind": "gaussian", "variance": VARIANCE},
+    }
+    variance = _simulated(sections, "variance", one).reshape(-1)
     return np.asarray(np.log(variance[1:] / variance[0]) / 2)
 
 
-def _simulated(text: str, one: Ablation) -> Result:
-    return simulate(parse(text).replace({"stabilizers.residual": one.residual, "time.step": one.step}))
+def _simulated(sections: dict[str, dict[str, Any]], diagnostic: str, one: Ablation) -> Floats:
+    """The diagnostic of a density after each layer."""
+    time = {"method": "layers", "layers": LAYERS, "step": one.step}
+    output = {"snapshots": LAYERS, "samples": LAYERS, "diagnostics": [diagnostic]}
+    stabilizers = {"layer_norm": one.norm, "residual": one.residual}
+    result = simulate({**sections, "stabilizers": stabilizers, "time": time, "output": output})
+    return np.asarray(result.diagnostics[diagnostic])
 
 
 def _of_nodes(one: Ablation) -> Floats:
@@ -162,12 +174,7 @@ def _layer_of_particles(one: Ablation) -> Layer:
 
 def _layer_of_field(one: Ablation) -> Layer:
     """The PDE network's layer, in PyTorch."""
-    network = Network(kind="pde", dimension=2, heads=1, layer_norm=one.norm, residual=one.residual, feed_forward=False)  # type: ignore[arg-type]
-    layer = FieldLayer(network, Pde(step=one.step), False, Matrices(network)).double()
-    with torch.no_grad():
-        for matrix in layer.matrices.parameters():
-            matrix.copy_(torch.eye(2))
-    layer.matrices.beta = BETA
+    layer = identity_layer(BETA, one.step, layer_norm=one.norm, residual=one.residual)
 
     def map_of(x: Floats) -> Floats:
         with torch.no_grad():
@@ -176,64 +183,23 @@ def _layer_of_field(one: Ablation) -> Layer:
     return map_of
 
 
-def _summary(found: Floats) -> str:
+def _summary(found: Outcome) -> str:
     rows = [
         [one.name, *("–" if np.isnan(value) else f"{value:.5g}" for value in rows[:, -1])]
-        for one, rows in zip(ABLATIONS, found, strict=True)
+        for one, rows in zip(ABLATIONS, found["growth"], strict=True)
     ]
     head = [f"log of the growth after {LAYERS} layers", *FORMS]
     return f"{table(head, rows)}\nβ = {BETA:g}; of the deviation of a Gaussian on the line β = {LINE_BETA:g}."
 
 
-def _draw(figure: Figure, found: Floats) -> None:
+def _draw(figure: Figure, found: Outcome) -> None:
     figure.set_size_inches(11.0, 5.6)
     axes = figure.subplots(2, 3).T.ravel()
     layers = np.arange(1, LAYERS + 1)
-    for ax, one, rows in zip(axes, ABLATIONS, found, strict=True):
+    for ax, one, rows in zip(axes, ABLATIONS, found["growth"], strict=True):
         for form, values, style in zip(FORMS, rows, ("s", "o", "x", "k-"), strict=True):
             ax.plot(layers, values, style, label=form, ms=8 if form == "density" else 5, mfc="none", lw=1)
         ax.set(xlabel="layers passed", ylabel=f"log growth of the {MEASURED[one.measured]}", xticks=layers)
         ax.set_title(one.name.partition(": ")[2], fontsize=9)
     axes[0].legend(fontsize=8, frameon=False)
     figure.tight_layout()
-
-
-_CIRCLE = f"""
-[domain]
-manifold = "circle"
-resolution = {CELLS}
-[attention]
-beta = {BETA}
-[initial]
-kind = "harmonic"
-degree = {MODE}
-amplitude = {AMPLITUDE}
-[time]
-method = "layers"
-layers = {LAYERS}
-[output]
-snapshots = {LAYERS}
-samples = {LAYERS}
-diagnostics = ["power"]
-"""
-_LINE = f"""
-[domain]
-manifold = "line"
-resolution = {LINE_CELLS}
-core = 4.0
-outermost = 50.0
-[attention]
-beta = {LINE_BETA}
-[stabilizers]
-layer_norm = "none"
-[initial]
-kind = "gaussian"
-variance = {VARIANCE}
-[time]
-method = "layers"
-layers = {LAYERS}
-[output]
-snapshots = {LAYERS}
-samples = {LAYERS}
-diagnostics = ["variance"]
-"""

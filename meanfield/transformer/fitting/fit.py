@@ -17,15 +17,14 @@ from torch import Tensor
 
 from meanfield.case.errors import CaseError
 from meanfield.running import Printer
-from meanfield.transformer.ablation import states_of_variant
-from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.families import family_of
 from meanfield.transformer.fitting.law import LayerLaw
+from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.model import States
+from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
-STILL, WHOLE = "standing still", "whole model"
 SCALAR_RATE = 0.1  # of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
 SETS = ("fitted to", "held back")
 
@@ -50,20 +49,13 @@ class Texts:
     present: Tensor
 
 
-@dataclass(frozen=True)
-class Found:
-    """Errors (law, set, layer), and β and v (law, layer) of each law, NaN where it has none."""
+def fit_laws(texts: Sequence[States], options: Options, show: Printer) -> dict[str, Labelled]:
+    """Fit all laws; the last ``options.held`` texts are held back. Raises CaseError for too few texts.
 
-    laws: tuple[str, ...]
-    errors: Floats
-    beta: Floats
-    value: Floats
-
-
-def fit(texts: Sequence[States], options: Options, show: Printer) -> Found:
-    """Fit all laws; the last ``options.held`` texts are held back. Raises CaseError for too few texts."""
+    Returns error (law, set, layer), and beta and value (law, layer) of each law, NaN where it has none.
+    """
     if len(texts) <= options.held:
-        raise CaseError(f"--held {options.held}: expected fewer than the {len(texts)} texts")
+        raise CaseError(f"held = {options.held}: expected fewer than the {len(texts)} texts")
     given, held = gathered(texts[: -options.held]), gathered(texts[-options.held :])
     d, layers = given.directions.shape[-1], len(given.directions) - 1
     causal = family_of(texts[0].name, texts[0].config).causal
@@ -88,7 +80,15 @@ def fit(texts: Sequence[States], options: Options, show: Printer) -> Found:
     laws.append(WHOLE)
     errors.append(np.array([_whole(part) for part in (texts[: -options.held], texts[-options.held :])]))
     numbers.append(np.full((2, layers), np.nan))
-    return Found(tuple(laws), np.array(errors), np.array(numbers)[:, 0], np.array(numbers)[:, 1])
+    beta, value = np.array(numbers).swapaxes(0, 1)
+    return {
+        "law": Labelled(("law",), laws),
+        "set": Labelled(("set",), list(SETS)),
+        "layer": Labelled(("layer",), np.arange(layers) + 1),
+        "error": Labelled(("law", "set", "layer"), np.array(errors), "squared error by that of standing still"),
+        "beta": Labelled(("law", "layer"), beta, "inverse temperature of the law"),
+        "value": Labelled(("law", "layer"), value, "v of V = vI"),
+    }
 
 
 def gathered(texts: Sequence[States]) -> Texts:
@@ -175,7 +175,7 @@ def _keep_best(
 
 def _whole(texts: Sequence[States]) -> list[float]:
     """Errors of the model's own layers as a case has them, from its first states on."""
-    ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, CaseOptions())]
+    ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, Variant())]
     theirs = [unit_vectors(text.hidden) for text in texts]
     square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731
     wrong = sum(square((a - b)[1:]) for a, b in zip(ours, theirs, strict=True))

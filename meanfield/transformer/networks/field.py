@@ -15,6 +15,7 @@ explicit step of diffusion and biases of attention.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -111,6 +112,17 @@ class FieldLayer(nn.Module):
             u = _turned(u, part * diffusion * step, self.periodic)
             left = left - part if part < left else 0.0
         return u
+
+
+def identity_layer(beta: float, step: float, **network: Any) -> FieldLayer:
+    """A layer of attention with Q = K = V = I in R², in float64."""
+    section = Network(kind="pde", dimension=2, heads=1, feed_forward=False, **network)
+    layer = FieldLayer(section, Pde(step=step), False, Matrices(section)).double()
+    with torch.no_grad():
+        for matrix in layer.matrices.parameters():
+            matrix.copy_(torch.eye(2))
+    layer.matrices.beta = beta
+    return layer
 
 
 class FieldNetwork(nn.Module):

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw_training(figure: Figure, fit: Fit) -> None:
-    """Four panels; those of gradients and states on logarithmic axes, from dark to light with depth."""
-    import matplotlib
+def draw_training(fit: Fit, figure: Figure | None = None) -> Figure:
+    """Draw four panels; those of gradients and states on logarithmic axes, from dark to light with depth."""
+    import matplotlib.figure
 
+    figure = matplotlib.figure.Figure() if figure is None else figure
     figure.set_size_inches(9.6, 7.2)
     axes, history = figure.subplots(2, 2), fit.history
     epochs, steps = np.arange(len(history.test_loss)), np.arange(len(history.loss))
@@ -40,3 +41,4 @@ def draw_training(figure: Figure, fit: Fit) -> None:
         ax.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.suptitle(" · ".join(text for text in (fit.case.title, fit.stopped) if text), fontsize=11)
     figure.tight_layout()
+    return figure

@@ -151,9 +151,11 @@ class TrainingCase(Section, frozen=True):
         return self.data.kind == "characters"
 
 
-def load_training(name_or_path: str, overrides: Sequence[str] = ()) -> TrainingCase:
-    """The training file, or the shipped one of that name. Raises CaseError."""
-    return _parsed(read_toml(_text(name_or_path), name_or_path), overrides)
+def load_training(source: str | Path | TrainingCase, overrides: Sequence[str] = ()) -> TrainingCase:
+    """The training file, or the shipped one of that name, or the case that is given. Raises CaseError."""
+    if isinstance(source, TrainingCase):
+        return source.replace(overrides)
+    return _parsed(read_toml(_text(str(source)), str(source)), overrides)
 
 
 def parse_training(text: str) -> TrainingCase:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,6 +18,9 @@ from torch import Tensor
 from meanfield.transformer.networks.data import Examples, Task
 from meanfield.transformer.networks.network import TokenNetwork, Trace, build, traced
 from meanfield.transformer.networks.section import Training, TrainingCase
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WARM_UP = 0.05  # of all steps
 
@@ -53,8 +57,14 @@ class Fit:
 
     @property
     def epochs(self) -> int:
-        """How many are done."""
+        """Number of epochs that are done."""
         return max(len(self.history.test_loss) - 1, 0)
+
+    def plot(self, figure: Figure | None = None) -> Figure:
+        """Draw loss, accuracy, gradients and states, in a new Figure of Matplotlib or in an empty one."""
+        from meanfield.transformer.networks.figure import draw_training
+
+        return draw_training(self, figure)
 
 
 def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:

@@ -222,7 +222,7 @@ def test_stabilizers_in_processes_are_those_in_one():
 
 
 def test_a_process_that_dies_is_one_line():
-    with pytest.raises(CaseError, match="--jobs 2: a process died"):
+    with pytest.raises(CaseError, match="jobs = 2: a process died"):
         list(Workers(2).map(os._exit, [1]))
 
 

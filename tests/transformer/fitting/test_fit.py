@@ -8,7 +8,7 @@ from support.tiny_transformers import LAYERS, TEXT, saved
 torch = pytest.importorskip("torch")
 
 from meanfield.cli.parser import main  # noqa: E402
-from meanfield.transformer.fitting.fit import Options, Texts, descend, errors_of, fit  # noqa: E402
+from meanfield.transformer.fitting.fit import Options, Texts, descend, errors_of, fit_laws  # noqa: E402
 from meanfield.transformer.fitting.law import LayerLaw, laplacian  # noqa: E402
 from meanfield.transformer.model import load_model  # noqa: E402
 
@@ -83,10 +83,10 @@ def test_the_laplacian_stops_at_the_ends_of_each_text():
 def test_each_law_holds_the_one_before_it(kind, tmp_path):
     model = load_model(str(saved(tmp_path, kind)))
     states = [model.read(text, name) for name, text in enumerate((TEXT, "b d f a", "a c e g i k"))]
-    found = fit(states, Options(rank=2, width=4, steps=15, held=1), lambda text: None)
-    assert len(found.laws) == 7
-    assert found.errors.shape == (7, 2, LAYERS)
-    fitted = found.errors[:, 0].mean(axis=1)
+    found = fit_laws(states, Options(rank=2, width=4, steps=15, held=1), lambda text: None)
+    assert len(found["law"].values) == 7
+    assert found["error"].values.shape == (7, 2, LAYERS)
+    fitted = found["error"].values[:, 0].mean(axis=1)
     assert np.all(np.diff(fitted) < 1e-6)  # float32
     assert fitted[0] == 1
     assert fitted[-1] < 1e-20

@@ -117,7 +117,7 @@ def test_a_figure_that_fails_does_not_hide_why_training_ended(tmp_path, monkeypa
     def full(*_):
         raise FileError("run.png: cannot write it: no space left on device")
 
-    monkeypatch.setattr("meanfield.transformer.networks.command.train_into", interrupted)
+    monkeypatch.setattr("meanfield.transformer.networks.saved.train", interrupted)
     monkeypatch.setattr("meanfield.figures.saving.save", full)
     path = tmp_path / "run.h5"
     assert main(["transformer", "train", "digits", "--set", *SMALL, "-o", str(path), "--quiet"]) == 130

@@ -1,9 +1,9 @@
-"""The command `meanfield transformer experiment`: experiments by name."""
+"""Experiments by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 import torch
 
@@ -13,14 +13,13 @@ from meanfield.transformer.experiments.attention_maps import attention_maps
 from meanfield.transformer.experiments.bottleneck import bottleneck
 from meanfield.transformer.experiments.gradient_flow import gradient_flow
 from meanfield.transformer.experiments.information_flow import information_flow
-from meanfield.transformer.experiments.outcome import Outcome
 from meanfield.transformer.experiments.scaling import scaling
 from meanfield.transformer.experiments.sensitivity import sensitivity
 from meanfield.transformer.experiments.stabilizers import stabilizers
 from meanfield.transformer.experiments.subjects import Subjects, subjects_of
 from meanfield.transformer.experiments.untrained import untrained
 from meanfield.transformer.experiments.workers import Workers
-from meanfield.transformer.labelled import write_labelled
+from meanfield.transformer.labelled import Outcome
 from meanfield.transformer.networks.section import TrainingCase, to_toml
 
 Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, Workers], Outcome]
@@ -47,26 +46,19 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-def experiment_into(
-    name: str, case: TrainingCase, seeds: int, workers: Workers, path: str, command: str, show: Printer
-) -> Outcome:
-    """Run an experiment and write its file. Raises CaseError where it cannot be."""
+def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer) -> Outcome:
+    """Run an experiment. Raises CaseError where it cannot be."""
+    if name not in EXPERIMENTS:
+        raise CaseError(f"name = {name}: expected one of {', '.join(EXPERIMENTS)}")
     if workers.dask is not None and name != "stabilizers":
-        raise CaseError(f"--dask {workers.dask}: only allowed with the experiment stabilizers")
+        raise CaseError(f"dask = {workers.dask}: only allowed with the experiment stabilizers")
     if name == "attention" and not case.network.attention:
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
     if name == "attention" and case.network.pattern is not None:
         raise CaseError("network.pattern: expected none, for an experiment on attention maps")
     if name == "attention" and seeds < 2:
-        raise CaseError(f"--seeds {seeds}: expected at least 2, since one control is a network of another seed")
+        raise CaseError(f"seeds = {seeds}: expected at least 2, since one control is a network of another seed")
     torch.set_num_threads(case.training.threads)
     outcome = EXPERIMENTS[name](case, tuple(range(seeds)), show, workers)
-    attributes = {
-        "title": f"{name}: {case.title}",
-        "experiment": name,
-        "training_case": to_toml(case),
-        "summary": outcome.summary,
-        "command": command,
-    }
-    write_labelled(Path(path), outcome.arrays, attributes)
-    return outcome
+    facts = {"title": f"{name}: {case.title}", "experiment": name, "training_case": to_toml(case)}
+    return replace(outcome, attributes={**facts, "summary": outcome.summary})

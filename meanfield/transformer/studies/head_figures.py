@@ -10,7 +10,6 @@ seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,51 +18,52 @@ from meanfield.domains.trained.diagnostics import mean_cosine
 from meanfield.model.matrices import norm_of_product
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of, form_of
+from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.model import States
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
 
-@dataclass(frozen=True)
-class HeadFigures:
-    """steepness, radius and sign (layers, heads); predicted and seen rates (layers,)."""
-
-    steepness: Floats
-    radius: Floats
-    sign: Floats
-    predicted: Floats
-    seen: Floats
-
-
-def head_figures(states: States) -> HeadFigures:
-    """Numbers of all heads of a model, and the rates on a text."""
-    family = family_of(states.name, states.config)
-    form = form_of(family, states.network)
-    layers = [arrays_of(family, states.network, k) for k in range(states.layers)]
-    values = np.array([[leading_eigenvalue(arrays, h) for h in range(len(arrays["query"]))] for arrays in layers])
-    cosines = np.array([mean_cosine(unit_vectors(h)) for h in states.hidden])
-    return HeadFigures(
-        steepness=np.array(
-            [[form.beta * steepness(arrays, h) for h in range(len(arrays["query"]))] for arrays in layers]
+def head_figures(texts: Sequence[States]) -> dict[str, Labelled]:
+    """Return numbers (block, head) of the heads of a model, and the rates (text, block) on texts that it has read."""
+    model = texts[0]
+    family = family_of(model.name, model.config)
+    form = form_of(family, model.network)
+    layers = [arrays_of(family, model.network, k) for k in range(model.layers)]
+    heads = range(len(layers[0]["query"]))
+    values = np.array([[leading_eigenvalue(arrays, h) for h in heads] for arrays in layers])
+    slopes = np.array([[form.beta * steepness(arrays, h) for h in heads] for arrays in layers])
+    predicted = [
+        [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, states.hidden, strict=False)]
+        for states in texts
+    ]
+    cosines = np.array([[mean_cosine(unit_vectors(h)) for h in states.hidden] for states in texts])
+    by_head, by_text = ("block", "head"), ("text", "block")
+    return {
+        "head_steepness": Labelled(by_head, slopes, "beta times the norm of W_Q^T W_K"),
+        "head_radius": Labelled(by_head, np.abs(values), "modulus of the leading eigenvalue of W_O W_V"),
+        "head_sign": Labelled(by_head, np.sign(values.real), "sign of the real part of that eigenvalue"),
+        "rate_predicted": Labelled(
+            by_text, np.array(predicted), "collapse rate of a layer: log of |mean + A(mean)|/|mean|"
         ),
-        radius=np.abs(values),
-        sign=np.sign(values.real),
-        predicted=np.array(
-            [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, states.hidden, strict=False)]
+        "rate_seen": Labelled(
+            by_text,
+            -0.5 * np.diff(np.log(1 - cosines)),
+            "collapse rate of a layer: half the decrease of log(1 - cosine)",
         ),
-        seen=-0.5 * np.diff(np.log(1 - cosines)),
-    )
+        "block": Labelled(("block",), np.arange(len(layers)) + 1),
+        "head": Labelled(("head",), np.arange(len(heads)) + 1),
+    }
 
 
-def table_by_layer(texts: Sequence[HeadFigures]) -> str:
+def table_by_layer(found: Outcome) -> str:
     """Markdown, by layer: median and range over heads, heads whose λ has a positive real part, rates mean ± spread."""
-    heads = texts[0]
     head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "collapse rate predicted", "seen")
     rows = []
-    predicted, seen = (np.array([getattr(one, name) for one in texts]) for name in ("predicted", "seen"))
-    for k, (slopes, radii, signs) in enumerate(zip(heads.steepness, heads.radius, heads.sign, strict=True)):
-        ranges = [f"{np.median(v):.3g} ({v.min():.3g} to {v.max():.3g})" for v in (slopes, radii)]
-        rates = [f"{rate[:, k].mean():.2g} ± {rate[:, k].std():.1g}" for rate in (predicted, seen)]
+    for k, signs in enumerate(found["head_sign"]):
+        numbers = [found[name][k] for name in ("head_steepness", "head_radius")]
+        ranges = [f"{np.median(v):.3g} ({v.min():.3g} to {v.max():.3g})" for v in numbers]
+        rates = [f"{v.mean():.2g} ± {v.std():.1g}" for v in (found[f"rate_{n}"][:, k] for n in ("predicted", "seen"))]
         rows.append([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", *rates])
     return table(head, rows)
 

@@ -5,9 +5,10 @@ import pytest
 from support.tiny_transformers import LAYERS, saved, text_file
 
 from meanfield.cli.parser import main
-from meanfield.transformer.ablation import STILL, WHOLE
+from meanfield.transformer.mean_field import LAW, mean_field_states
 from meanfield.transformer.model import states_of
-from meanfield.transformer.stacking import BINS, EDGES, LAW, mean_field_states, pair_cosines, peaks, stack
+from meanfield.transformer.studies.stacking import BINS, EDGES, pair_cosines, peaks, stack
+from meanfield.transformer.variants import STILL, WHOLE
 from solvers.io.run_file import read
 
 
@@ -32,15 +33,15 @@ def test_distances_are_those_of_the_sorted_cosines(tmp_path):
     from scipy.stats import wasserstein_distance
 
     states = states_of(str(saved(tmp_path / "bert", "bert")), text_file(tmp_path))
-    found = stack(states, repeat=2)
-    assert found.variants == (WHOLE, LAW, "random", "rotated", STILL)
-    assert found.densities.shape == (5, 2 * LAYERS + 1, BINS)
-    np.testing.assert_allclose(found.densities.sum(axis=2) * (EDGES[1] - EDGES[0]), 1.0, atol=1e-12)  # rounding
-    np.testing.assert_array_equal(found.distances[:, 0][[0, 2, 3, 4]], 0.0)  # the same tokens
-    assert np.ptp(found.means[4]) == 0.0
+    found = {name: np.asarray(one.values) for name, one in stack(states, repeat=2).items()}
+    assert tuple(found["variant"]) == (WHOLE, LAW, "random", "rotated", STILL)
+    assert found["density"].shape == (5, 2 * LAYERS + 1, BINS)
+    np.testing.assert_allclose(found["density"].sum(axis=2) * (EDGES[1] - EDGES[0]), 1.0, atol=1e-12)  # rounding
+    np.testing.assert_array_equal(found["distance"][:, 0][[0, 2, 3, 4]], 0.0)  # the same tokens
+    assert np.ptp(found["mean"][4]) == 0.0
     still, last = pair_cosines(states.hidden[0]), pair_cosines(states.hidden[-1])
     expected = wasserstein_distance(still, last)
-    assert found.distances[4, LAYERS] == pytest.approx(expected, abs=1e-12)  # rounding
+    assert found["distance"][4, LAYERS] == pytest.approx(expected, abs=1e-12)  # rounding
 
 
 def test_peaks_of_clusters_are_their_cosines():

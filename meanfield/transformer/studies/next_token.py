@@ -8,36 +8,18 @@ the last one is the "logit lens"; before the last layer no model was trained for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from meanfield.case.errors import CaseError
 from meanfield.model.trained_layer import TrainedLayer
-from meanfield.transformer.case import CaseOptions, layer_arrays
 from meanfield.transformer.families import family_of, form_of
+from meanfield.transformer.labelled import Labelled
 from meanfield.transformer.loading import load_config, load_network
 from meanfield.transformer.model import States
+from meanfield.transformer.variants import Variant, layer_arrays
 from solvers.mesh.mesh import Floats
-
-
-@dataclass(frozen=True)
-class NextToken:
-    """By layer of the model's prompts.
-
-    entropy      (layers + 1, prompts) of p_k, nats
-    divergence   (layers + 1, prompts) KL of the last layer's p from p_k, nats
-    apart        (layers + 1,) total variation of two prompts, mean over all pairs
-    top          (layers + 1, prompts) number of the likeliest token
-    likelihood   (layers + 1, prompts) its probability
-    """
-
-    entropy: Floats
-    divergence: Floats
-    apart: Floats
-    top: Floats
-    likelihood: Floats
 
 
 def output_head(model: str) -> Floats | None:
@@ -54,26 +36,30 @@ def output_head(model: str) -> Floats | None:
     return np.asarray(head.weight.detach().numpy(), dtype=float)
 
 
-def next_token(prompts: Sequence[States], head: Floats) -> NextToken:
-    """The distributions of all prompts, of the model's own layers."""
+def next_token(prompts: Sequence[States], head: Floats, decode: Callable[[int], str]) -> dict[str, Labelled]:
+    """Return the distributions (layer, prompt) of the next token, of the model's own layers; ``decode`` makes text."""
     logs = [np.stack([one @ head.T for one in _normalized(states)]) for states in prompts]
-    logs = [found - _log_sum(found) for found in logs]  # of each prompt (layers + 1, words)
-    distributions = np.exp(np.stack(logs, axis=1))
-    log_distributions = np.stack(logs, axis=1)
-    return NextToken(
-        entropy=-(distributions * log_distributions).sum(axis=2),
-        divergence=(distributions[-1] * (log_distributions[-1] - log_distributions)).sum(axis=2),
-        apart=np.array([_apart(layer) for layer in distributions]),
-        top=distributions.argmax(axis=2).astype(float),
-        likelihood=distributions.max(axis=2),
-    )
+    log_p = np.stack([found - _log_sum(found) for found in logs], axis=1)  # (layers + 1, prompts, words)
+    p, dims = np.exp(log_p), ("layer", "prompt")
+    entropy, divergence = -(p * log_p).sum(axis=2), (p[-1] * (log_p[-1] - log_p)).sum(axis=2)
+    top = p.argmax(axis=2)
+    words = [[decode(int(token)) for token in layer] for layer in top]
+    apart = np.array([_apart(layer) for layer in p])
+    return {
+        "next_entropy": Labelled(dims, entropy, "entropy of the distribution of the next token"),
+        "next_divergence": Labelled(dims, divergence, "KL of the last layer's from it"),
+        "next_likelihood": Labelled(dims, p.max(axis=2), "largest probability"),
+        "next_top": Labelled(dims, top.astype(float), "number of the likeliest token"),
+        "next_text": Labelled(dims, words, "likeliest token, UTF-8"),
+        "next_apart": Labelled(("layer",), apart, "total variation between two prompts' distributions"),
+    }
 
 
 def _normalized(states: States) -> Floats:
     """(layers + 1, d) N of the last token's states; the last one is normalized already."""
     family = family_of(states.name, states.config)
     form, last = form_of(family, states.network), states.layers - 1
-    layer = TrainedLayer(form, layer_arrays(states, family, last, CaseOptions()), is_last=True)
+    layer = TrainedLayer(form, layer_arrays(states, family, last, Variant()), is_last=True)
     between = layer.normalized(states.hidden[:-1, -1], "final")
     return np.concatenate([between, states.hidden[-1:, -1]])
 

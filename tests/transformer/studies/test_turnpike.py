@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from meanfield.transformer.stacking import pair_cosines
-from meanfield.transformer.turnpike import Configuration, gromov_wasserstein, recovered
+from meanfield.transformer.studies.stacking import pair_cosines
+from meanfield.transformer.studies.turnpike import Configuration, gromov_wasserstein, recovered
 
 MASS = 0.006  # products of masses are known to 1/500, the distance of quantiles; their squares in sums alone
 CLUSTERS = {

@@ -7,12 +7,11 @@ from support.tiny_transformers import LAYERS, saved, text_file
 
 from meanfield.cli.parser import main
 from meanfield.model.trained_layer import TrainedLayer
-from meanfield.transformer.ablation import STILL, WHOLE, ablate, kept_tokens, states_of_variant, variants_of
-from meanfield.transformer.case import CaseOptions
 from meanfield.transformer.families import arrays_of, family_of, form_of
-from meanfield.transformer.head_figures import head_figures, predicted_rate
 from meanfield.transformer.model import read_texts, states_of
-from meanfield.transformer.variants import with_weights
+from meanfield.transformer.studies.head_figures import head_figures, predicted_rate
+from meanfield.transformer.studies.measures import measured, variants_of
+from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant, with_weights
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +21,9 @@ def states(tmp_path_factory):
 
 
 def test_measures_are_their_definitions(states):
-    found = ablate([states], variants_of([("network",)], seeds=1), drop=["first"])
-    assert found.variants == (WHOLE, "without network", STILL, "random 0", "rotated 0")
-    for k, options in enumerate([CaseOptions(), CaseOptions(("network",))]):
+    found = measured([states], variants_of([("network",)], seeds=1), drop=["first"])
+    assert tuple(found["variant"].values) == (WHOLE, "without network", STILL, "random 0", "rotated 0")
+    for k, options in enumerate([Variant(), Variant(("network",))]):
         hidden = next(states_of_variant([states], options))
         for layer in range(LAYERS + 1):
             x = hidden[layer, 1:] / np.linalg.norm(hidden[layer, 1:], axis=1, keepdims=True)
@@ -38,19 +37,19 @@ def test_measures_are_their_definitions(states):
                 "agreement": np.einsum("nd,nd->n", x, y).mean(),
             }
             for name, value in expected.items():
-                assert found.measures[name][k, 0, layer] == pytest.approx(value, abs=1e-12), name  # rounding
+                assert found[name].values[k, 0, layer] == pytest.approx(value, abs=1e-12), name  # rounding
 
 
 def test_the_whole_model_agrees_with_itself_and_tokens_that_stand_still_keep_their_cosine(states):
-    found = ablate([states], variants_of([], seeds=1))
-    np.testing.assert_allclose(found.measures["agreement"][0], 1.0, atol=1e-12)
-    assert np.ptp(found.measures["cosine"][1]) == 0
-    np.testing.assert_allclose(next(states_of_variant([states], CaseOptions())), states.hidden, atol=1e-10)  # rounding
+    found = measured([states], variants_of([], seeds=1))
+    np.testing.assert_allclose(found["agreement"].values[0], 1.0, atol=1e-12)
+    assert np.ptp(found["cosine"].values[1]) == 0
+    np.testing.assert_allclose(next(states_of_variant([states], Variant())), states.hidden, atol=1e-10)  # rounding
 
 
 def test_dropped_tokens_are_those_named(states):
-    np.testing.assert_array_equal(kept_tokens(states, ["first"]), np.arange(len(states.tokens)) > 0)
-    np.testing.assert_array_equal(kept_tokens(states, ["special"]), ~states.special)
+    np.testing.assert_array_equal(states.kept(["first"]), np.arange(len(states.tokens)) > 0)
+    np.testing.assert_array_equal(states.kept(["special"]), ~states.special)
 
 
 def test_the_predicted_rate_is_that_of_tokens_near_their_mean(states):
@@ -87,11 +86,11 @@ def across(points):
 
 
 def test_figures_of_heads_are_those_of_their_matrices(states):
-    found, heads = head_figures(states), states.network.encoder.layer[1].attention
+    found, heads = head_figures([states]), states.network.encoder.layer[1].attention
     query, key, value = (getattr(heads.self, name).weight.detach().numpy()[:8] for name in ("query", "key", "value"))
     out = heads.output.dense.weight.detach().numpy()[:, :8]
-    assert found.steepness[1, 0] == pytest.approx(8**-0.5 * np.linalg.norm(query.T @ key, 2), rel=1e-12)
-    assert found.radius[1, 0] == pytest.approx(np.abs(np.linalg.eigvals(out @ value)).max(), rel=1e-9)
+    assert found["head_steepness"].values[1, 0] == pytest.approx(8**-0.5 * np.linalg.norm(query.T @ key, 2), rel=1e-12)
+    assert found["head_radius"].values[1, 0] == pytest.approx(np.abs(np.linalg.eigvals(out @ value)).max(), rel=1e-9)
 
 
 def test_the_package_has_ten_texts():
@@ -153,8 +152,8 @@ def test_options_that_cannot_be_are_refused(tmp_path, monkeypatch, capsys, argum
 def test_weights_of_a_variant_are_drawn_once_for_all_texts(states, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "meanfield.transformer.case.with_weights", lambda *given: drawn.append(given[1:]) or with_weights(*given)
+        "meanfield.transformer.variants.with_weights", lambda *given: drawn.append(given[1:]) or with_weights(*given)
     )
-    first, second = states_of_variant([states, states], CaseOptions(weights="random", seed=5))
+    first, second = states_of_variant([states, states], Variant(weights="random", seed=5))
     np.testing.assert_array_equal(first, second)
     assert drawn == [("random", 5, layer) for layer in range(states.layers)]

@@ -5,20 +5,21 @@ import pytest
 from support.tiny_transformers import LAYERS, WORDS, add_tokenizer, saved, text_file, torch, transformers
 
 from meanfield.cli.parser import main
-from meanfield.transformer.ablation import STILL, WHOLE
+from meanfield.transformer.labelled import Outcome
+from meanfield.transformer.mean_field import LAW
 from meanfield.transformer.model import load_model
-from meanfield.transformer.next_token import next_token, output_head
 from meanfield.transformer.precision import Float64
-from meanfield.transformer.prompts import (
+from meanfield.transformer.studies.compression import (
     compress,
     distances_of,
     entropy_of,
     groups_of,
     line_through,
-    prompts_of,
-    read_prompts,
+    mean_distance,
 )
-from meanfield.transformer.stacking import LAW
+from meanfield.transformer.studies.next_token import next_token, output_head
+from meanfield.transformer.studies.prompting import prompts_of
+from meanfield.transformer.variants import STILL, WHOLE
 
 PROMPTS = ["a b c d", "e f g h i", "a b c e", "l k j"]
 
@@ -58,16 +59,17 @@ def test_a_line_through_entropies():
 @pytest.mark.parametrize(("kind", "law"), [("bert", True), ("llama", False)])
 def test_variants_of_prompts(kind, law, tmp_path):
     model = load_model(str(saved(tmp_path / kind, kind)))
-    states = read_prompts(model, PROMPTS)
-    found = compress(states, repeat=2)
-    assert found.variants == ((WHOLE, LAW, "random", STILL) if law else (WHOLE, "random", STILL))
-    assert found.entropy.shape == found.clusters.shape == (len(found.variants), 2 * LAYERS + 1, 4)
-    still = found.variants.index(STILL)
-    np.testing.assert_array_equal(np.ptp(found.distances[still], axis=0), 0)
+    states = [model.read(prompt, "prompt") for prompt in PROMPTS]
+    outcome = Outcome(compress(states, PROMPTS, repeat=2), repr, print)
+    variants, entropy, clusters, distances = (outcome[n] for n in ("variant", "entropy", "clusters", "distance"))
+    assert tuple(variants) == ((WHOLE, LAW, "random", STILL) if law else (WHOLE, "random", STILL))
+    assert entropy.shape == clusters.shape == (len(variants), 2 * LAYERS + 1, 4)
+    still = list(variants).index(STILL)
+    np.testing.assert_array_equal(np.ptp(distances[still], axis=0), 0)
     tokens = [h / np.linalg.norm(h, axis=1)[:, None] for h in (one.hidden[0] for one in states)]
-    np.testing.assert_allclose(found.distances[0, 0], distances_of(tokens), rtol=0, atol=1e-12)
-    pairs = found.distances[0, -1][np.triu_indices(4, 1)]
-    assert found.mean_distance[0, -1] == pytest.approx(pairs.mean(), rel=1e-12)
+    np.testing.assert_allclose(distances[0, 0], distances_of(tokens), rtol=0, atol=1e-12)
+    pairs = distances[0, -1][np.triu_indices(4, 1)]
+    assert mean_distance(outcome)[0, -1] == pytest.approx(pairs.mean(), rel=1e-12)
 
 
 def causal_model(folder, kind):
@@ -85,7 +87,11 @@ def causal_model(folder, kind):
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2"])
 def test_the_next_token_is_the_models_own(kind, tmp_path):
     folder, network = causal_model(tmp_path / kind, kind)
-    found = next_token(read_prompts(load_model(str(folder)), PROMPTS), output_head(str(folder)))
+    states = [load_model(str(folder)).read(prompt, "prompt") for prompt in PROMPTS]
+    arrays = next_token(states, output_head(str(folder)), str)
+    entropy, top, likelihood, apart, divergence = (
+        np.asarray(arrays[f"next_{name}"].values) for name in ("entropy", "top", "likelihood", "apart", "divergence")
+    )
     laws, between = [], []
     norm = network.transformer.ln_f if kind == "gpt2" else network.model.norm
     for prompt in PROMPTS:
@@ -95,15 +101,15 @@ def test_the_next_token_is_the_models_own(kind, tmp_path):
             laws.append(output.logits[0, -1].softmax(0).numpy())
             between.append(network.lm_head(norm(output.hidden_states[1]))[0, -1].softmax(0).numpy())
     expected = np.array(laws)
-    np.testing.assert_allclose(found.entropy[-1], -(expected * np.log(expected)).sum(axis=1), rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(found.top[-1], expected.argmax(axis=1))
-    np.testing.assert_allclose(found.likelihood[-1], expected.max(axis=1), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(entropy[-1], -(expected * np.log(expected)).sum(axis=1), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(top[-1], expected.argmax(axis=1))
+    np.testing.assert_allclose(likelihood[-1], expected.max(axis=1), rtol=0, atol=1e-10)
     pairs = [np.abs(expected[i] - expected[j]).sum() / 2 for i in range(4) for j in range(i)]
-    assert found.apart[-1] == pytest.approx(np.mean(pairs), abs=1e-10)
-    np.testing.assert_allclose(found.divergence[-1], 0, atol=1e-14)
+    assert apart[-1] == pytest.approx(np.mean(pairs), abs=1e-10)
+    np.testing.assert_allclose(divergence[-1], 0, atol=1e-14)
     steps = (expected * np.log(expected / np.array(between))).sum(axis=1)
     assert steps.min() > 1e-6
-    np.testing.assert_allclose(found.divergence[1], steps, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(divergence[1], steps, rtol=0, atol=1e-10)
 
 
 def test_models_without_a_head_of_their_own_have_no_next_token(tmp_path):

@@ -9,7 +9,7 @@ token stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,29 +22,71 @@ from meanfield.domains.common.model_of_case import heads_by_interval, network_of
 from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
-from meanfield.running import Printer, print_nothing, run
+from meanfield.results.result import Result
+from meanfield.results.runs import load_case
+from meanfield.running import Printer, print_nothing
+from meanfield.runtime.paths import require_files
 from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import require_torch
+from meanfield.transformer.reading import result_of
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
 
 
-def run_reference(
-    case: Case,
-    path: str | Path,
+def reference(
+    case: Case | str | Path | Mapping[str, Any],
+    path: str | Path | None = None,
     *,
     overwrite: bool = False,
-    quiet: bool = True,
-    command: str = "",
+    progress: bool | None = None,
     show: Printer = print_nothing,
-) -> None:
-    """Run a case of particles in layers by torch into a new file.
+    command: str = "",
+) -> Result:
+    """Run a case of particles in layers by PyTorch's attention, an independent reference for ``meanfield.run``.
 
-    Raises as ``meanfield.running.run``, and CaseError for a key that torch's attention does not know, or where torch
-    is missing.
+    Parameters
+    ----------
+    case : Case, str, Path or mapping
+        Case of particles with ``time.method = "layers"``, as ``meanfield.load_case`` takes it.
+    path : str or Path, optional
+        File to be written; None: the result is in memory.
+    overwrite : bool
+        Whether an existing file is replaced.
+    progress : bool, optional
+        Whether progress is shown; None: a bar on a terminal.
+    show : callable
+        Function that is called with each line on the run, such as ``print``.
+    command : str
+        Attribute ``command`` of the file: how it was made.
+
+    Returns
+    -------
+    Result
+        The run, in the file or in memory; a file of it cannot be resumed.
+
+    Raises
+    ------
+    CaseError
+        If PyTorch is missing, or the case has a key that PyTorch's attention does not know.
+    FileError
+        If the file exists and ``overwrite`` is false, or if it cannot be written.
+    NonFinite
+        If a state is not finite.
+
+    References
+    ----------
+    Vaswani et al., arXiv:1706.03762, section 3.2.
+
+    Examples
+    --------
+    >>> layers = {"method": "layers", "layers": 10, "step": 0.1}  # doctest: +SKIP
+    >>> case = mf.load_case("tokens_equiangular", {"time": layers})  # doctest: +SKIP
+    >>> abs(mf.transformer.reference(case).position[-1] - mf.simulate(case).position[-1]).max()  # doctest: +SKIP
     """
+    case = load_case(case)
+    require_files(case, None if path is None else str(path))
     _check(case)
     torch = require_torch()
     problem = set_up(case)
@@ -54,7 +96,7 @@ def run_reference(
     problem = replace(
         problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=attributes
     )
-    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, show=show)
+    return result_of(case, problem, path, overwrite, progress, show, command)
 
 
 class TorchLayers:

@@ -1,32 +1,17 @@
-"""Outcome of an experiment: arrays with named dimensions, a summary and a figure."""
+"""Numbers and curves over seeds, and colors and names of both networks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from meanfield.figures.run_data import BLUE, VERMILION
-from meanfield.transformer.labelled import Labelled
 from solvers.mesh.mesh import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COLORS = {"transformer": BLUE, "pde": VERMILION}
 NAMES = {"transformer": "Transformer", "pde": "PDE network"}
 STYLES = {"untrained": "--", "trained": "-"}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Arrays for the file, a summary of a few lines, and a function that draws the figure."""
-
-    arrays: Mapping[str, Labelled]
-    summary: str
-    draw: Callable[[Figure], None]
 
 
 def mean_and_spread(values: Any) -> str:

@@ -1,0 +1,210 @@
+"""Functions that train networks and fit laws of motion, which import PyTorch when they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meanfield.case.errors import CaseError
+from meanfield.case.overrides import overrides_of
+from meanfield.results.refusals import in_python
+from meanfield.running import Printer, print_nothing
+from meanfield.runtime.paths import require_free
+from meanfield.transformer.families import family_of
+from meanfield.transformer.labelled import Outcome
+from meanfield.transformer.loading import require_torch
+from meanfield.transformer.model import Texts, read_texts, read_with, require_integers, short_name
+
+if TYPE_CHECKING:
+    from meanfield.transformer.networks.section import TrainingCase
+    from meanfield.transformer.networks.training import Fit
+
+Overrides = Mapping[str, Any] | Sequence[str]
+SUFFIXES = (".h5", ".hdf5")  # of files of training, which continues
+
+
+def fit(
+    model: str | Path,
+    texts: Texts = None,
+    *,
+    held: int = 3,
+    rank: int = 16,
+    width: int = 64,
+    steps: int = 200,
+    seed: int = 0,
+    show: Printer = print_nothing,
+) -> Outcome:
+    """Fit laws of motion of growing size to the layers of a trained Transformer, and test them on other texts.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a model, or name on the hub of Hugging Face.
+    texts : str, Path or mapping, optional
+        Folder with files `*.txt`, or texts by name; None: ten texts of the package.
+    held : int
+        Number of texts that are held back, the last ones.
+    rank, width : int
+        Rank of the matrices and width of the network of the largest laws.
+    steps : int
+        Steps of gradient descent for each law; 200 are good for MiniLM.
+    seed : int
+        Seed of the first weights.
+    show : callable
+        Function that is called with a line on each law, such as ``print``.
+
+    Returns
+    -------
+    Outcome
+        Arrays error (law, set, layer), squared and relative to that of tokens that stand still, beta and value
+        (law, layer).
+
+    Raises
+    ------
+    CaseError
+        If the model or a text cannot be read, PyTorch is missing, or an argument cannot be.
+
+    References
+    ----------
+    Geshkovski et al., arXiv:2312.10794, equation (2.4), for the smallest law.
+
+    Examples
+    --------
+    >>> found = mf.transformer.fit("minilm", show=print)  # doctest: +SKIP
+    >>> found["error"][:, 1].mean(axis=1)  # of texts held back, by law  # doctest: +SKIP
+    """
+    require_torch()
+    require_integers(1, held=held, rank=rank, width=width, steps=steps)
+    states = read_with(model, read_texts(texts), family_of)
+    from meanfield.transformer.fitting.fit import Options, fit_laws
+    from meanfield.transformer.fitting.output import draw, summary
+
+    arrays = fit_laws(states, Options(rank, width, steps, held=held, seed=seed), show)
+    return Outcome(arrays, summary, draw, short_name(model), {"model": str(model)})
+
+
+def train(
+    training: str | Path | TrainingCase,
+    path: str | Path | None = None,
+    *,
+    overrides: Overrides = (),
+    until: int | None = None,
+    overwrite: bool = False,
+    show: Printer = print_nothing,
+    command: str = "",
+) -> Fit:
+    """Train the standard Transformer or the PDE network on a small data set, or continue training.
+
+    Parameters
+    ----------
+    training : str, Path or TrainingCase
+        Training file or the name of a shipped one, such as "digits"; or a file "….h5" in which training continues.
+    path : str or Path, optional
+        File that is written after each epoch; None: the file that continues, or none.
+    overrides : mapping or sequence of str
+        Keys of the training file, like {"network.kind": "pde"} or ["network.kind=pde"].
+    until : int, optional
+        Epoch after which training pauses; None: the last one.
+    overwrite : bool
+        Whether an existing file is replaced.
+    show : callable
+        Function that is called with a line after each epoch, such as ``print``.
+    command : str
+        Attribute ``command`` of the file: how it was made.
+
+    Returns
+    -------
+    Fit
+        The trained ``network``, its ``history`` and ``epochs``; ``plot()`` draws them.
+
+    Raises
+    ------
+    CaseError
+        If PyTorch or data are missing, or a key or an argument cannot be.
+    FileError
+        If the file exists and ``overwrite`` is false, is damaged, or cannot be written.
+    NonFinite
+        If training explodes. The error's ``result`` is the training up to then, as of any error in an epoch.
+
+    References
+    ----------
+    Vaswani et al., arXiv:1706.03762, and Zhang and Zhou, arXiv:2408.09523, for the two networks.
+
+    Examples
+    --------
+    >>> trained = mf.transformer.train("digits", overrides={"network.kind": "pde"})  # doctest: +SKIP
+    >>> trained.history.test_accuracy[-1]  # doctest: +SKIP
+    """
+    require_torch()
+    if until is not None:
+        require_integers(1, until=until)
+    changes, continues = overrides_of(overrides), isinstance(training, str | Path) and Path(training).suffix in SUFFIXES
+    if continues and path is not None:
+        raise CaseError(f"path = {path}: not allowed with a file, in which training continues")
+    if continues and changes:
+        raise CaseError(f"overrides = {changes[0]}: not allowed with a file, whose training continues as it began")
+    if path is not None:
+        with in_python():
+            require_free(Path(path), overwrite)
+    from meanfield.transformer.networks.saved import prepared, train_into
+
+    target = training if continues else path
+    return train_into(prepared(training, changes, continues), target, until, command, show, continues=continues)
+
+
+def experiment(
+    name: str,
+    training: str | Path | TrainingCase = "digits",
+    *,
+    overrides: Overrides = (),
+    seeds: int = 3,
+    jobs: int = 1,
+    dask: str | None = None,
+    show: Printer = print_nothing,
+) -> Outcome:
+    """Measure both networks, untrained and trained, over several seeds, with controls.
+
+    Parameters
+    ----------
+    name : str
+        Experiment: information, attention, bottleneck, gradients, sensitivity, stabilizers, scaling or untrained.
+    training : str, Path or TrainingCase
+        Training file, or the name of a shipped one.
+    overrides : mapping or sequence of str
+        Keys of the training file, like {"training.epochs": 5} or ["training.epochs=5"].
+    seeds : int
+        Number of networks of each kind.
+    jobs : int
+        Processes that train the networks of the experiment stabilizers.
+    dask : str, optional
+        Address host:port of a Dask scheduler, whose workers train the networks of stabilizers.
+    show : callable
+        Function that is called with a line on each network, such as ``print``.
+
+    Returns
+    -------
+    Outcome
+        Arrays by network, state, seed and layer, which depend on the experiment.
+
+    Raises
+    ------
+    CaseError
+        If PyTorch or data are missing, a process is lost, or a key or an argument cannot be.
+
+    References
+    ----------
+    Zhang and Zhou, arXiv:2408.09523, for the PDE network.
+
+    Examples
+    --------
+    >>> found = mf.transformer.experiment("scaling", seeds=1)  # doctest: +SKIP
+    >>> found["entropy"].shape  # scaling, dimension, seed  # doctest: +SKIP
+    """
+    require_torch()
+    require_integers(1, seeds=seeds, jobs=jobs)
+    from meanfield.transformer.experiments.table import run_experiment
+    from meanfield.transformer.experiments.workers import Workers
+    from meanfield.transformer.networks.section import load_training
+
+    return run_experiment(name, load_training(training, overrides_of(overrides)), seeds, Workers(jobs, dask), show)

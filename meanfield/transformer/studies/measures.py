@@ -1,0 +1,98 @@
+"""Measures of variants of a trained Transformer, by layer, over several texts.
+
+A variant is the model without some parts, or with random or rotated attention matrices, or tokens that stand still, on
+the same tokens:
+
+    cosine      mean of ⟨x_i, x_j⟩ over i ≠ j, x = h/|h|
+    clusters    of the directions, by persistence
+    energy      ½ mean of e^{⟨x_i, x_j⟩} over all i, j
+    rank        effective rank of the directions: e^H of the shares of their singular values
+    agreement   mean of ⟨x_i, x_i of the whole model⟩
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
+from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.model import Booleans, States
+from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
+from solvers.mesh.coordinates import unit_vectors
+from solvers.mesh.mesh import Floats
+
+Variants = dict[str, Variant | None]  # None: tokens stand still
+
+
+def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
+    """The whole model, the model without each set of parts, and the nulls."""
+    variants: Variants = {WHOLE: Variant()}
+    variants |= {f"without {', '.join(without)}": Variant(without) for without in parts}
+    variants[STILL] = None
+    for kind in ("random", "rotated"):
+        variants |= {f"{kind} {seed}": Variant(weights=kind, seed=seed) for seed in range(seeds)}
+    return variants
+
+
+def measured(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()) -> dict[str, Labelled]:
+    """Return measures (variant, text, layer); tokens in ``drop``, of DROPS, are moved but not measured.
+
+    Raises CaseError where fewer than two tokens of a text are left.
+    """
+    masks = [states.kept(drop) for states in texts]
+    whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, masks, strict=True)]
+    rows = [
+        [_measures(*one) for one in zip(states_of_variant(texts, variant), masks, whole, strict=True)]
+        for variant in variants.values()
+    ]
+    stacked = np.array(rows)  # variants, texts, measures, layers + 1
+    return {
+        "variant": Labelled(("variant",), list(variants)),
+        "text": Labelled(("text",), [states.source for states in texts]),
+        **{
+            name: Labelled(("variant", "text", "layer"), stacked[:, :, k], long_name)
+            for k, (name, long_name) in enumerate(MEASURES.items())
+        },
+    }
+
+
+def _measures(hidden: Floats, keep: Booleans, whole: Floats) -> list[list[float]]:
+    directions = unit_vectors(hidden[:, keep])
+    rows = [[quantity(points) for points in directions] for quantity in QUANTITIES.values()]
+    return [*rows, list((directions * whole).sum(axis=2).mean(axis=1))]
+
+
+def _energy(directions: Floats) -> float:
+    return float(0.5 * np.exp(directions @ directions.T).mean())
+
+
+def clusters(directions: Floats) -> float:
+    """Return the number of clusters of directions (n, d) by persistence."""
+    masses = np.full(len(directions), 1 / len(directions))
+    return float(find_clusters_of_tokens(directions, masses, SCALE).count)
+
+
+QUANTITIES: dict[str, Callable[[Floats], float]] = {
+    "cosine": mean_cosine, "clusters": clusters, "energy": _energy, "rank": effective_rank
+}  # fmt: skip
+
+
+MEASURES = {
+    "cosine": "mean inner product of two different tokens",
+    "clusters": "number of clusters of directions by persistence",
+    "energy": "half the mean of e^<x,y> over all pairs of directions",
+    "rank": "effective rank of the directions",
+    "agreement": "mean inner product of a token with the same one of the whole model",
+}
+
+
+def grouped(found: Outcome, quantity: str) -> dict[str, tuple[Floats, Floats]]:
+    """Mean and standard deviation (layers + 1,) over texts, and over the seeds of a null."""
+    groups: dict[str, list[Floats]] = {}
+    for name, values in zip(found["variant"], found[quantity], strict=True):
+        first = name.split(" ")[0]
+        groups.setdefault(first if first in ("random", "rotated") else name, []).append(values)
+    return {name: (np.concatenate(v).mean(axis=0), np.concatenate(v).std(axis=0)) for name, v in groups.items()}

@@ -1,0 +1,149 @@
+"""Prompts through a trained Transformer: distances, entropy, clusters and the next token by layer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from meanfield.analysis.text import table
+from meanfield.case.errors import CaseError
+from meanfield.figures.run_data import BLACK, BLUE, VERMILION
+from meanfield.transformer.families import family_of
+from meanfield.transformer.labelled import Outcome
+from meanfield.transformer.mean_field import LAW
+from meanfield.transformer.model import load_model, read_text, read_texts, require_drops, short_name
+from meanfield.transformer.studies.compression import compress, line_through, mean_distance
+from meanfield.transformer.studies.next_token import next_token, output_head
+from meanfield.transformer.variants import STILL, WHOLE, Variant
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLES = {WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), "random": (VERMILION, "--"), STILL: ("0.6", "--")}
+
+
+def prompts(
+    model: str | Path,
+    prompts: str | Path | Sequence[str] | None = None,
+    *,
+    repeat: int = 1,
+    seed: int = 0,
+    drop: str | Sequence[str] = (),
+) -> Outcome:
+    """Measure how far prompts are apart after each layer of a trained Transformer and of its mean-field dynamics.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a model, or name on the hub of Hugging Face.
+    prompts : str, Path or sequence of str, optional
+        List of prompts, or a file with one in each line; None: the sentences of ten texts of the package.
+    repeat : int
+        Number of times that the layers follow one another.
+    seed : int
+        Seed of random matrices.
+    drop : sequence of str, or str with commas
+        Tokens that are moved but not measured: "special", "first".
+
+    Returns
+    -------
+    Outcome
+        Arrays distance (variant, layer, prompt, other) W₁ in radians, entropy and clusters (variant, layer, prompt),
+        states (variant, layer); for a causal language model next_entropy, next_divergence, next_likelihood, next_top
+        and next_text (layer, prompt) of the next token, and next_apart (layer).
+
+    Raises
+    ------
+    CaseError
+        If the model or a prompt cannot be read, if there are fewer than two prompts, or an argument cannot be.
+
+    References
+    ----------
+    Geshkovski et al., arXiv:2312.10794, for the measure of a prompt.
+
+    Examples
+    --------
+    >>> found = mf.transformer.prompts("gpt2", ["The sky is", "Two and two are"])  # doctest: +SKIP
+    >>> found["next_text"][-1]  # likeliest tokens after the last layer  # doctest: +SKIP
+    """
+    dropped, texts = require_drops(drop), prompts_of(prompts)
+    Variant(repeat=repeat, seed=seed)  # refuses numbers that cannot be
+    loaded = load_model(model, family_of)
+    states = [loaded.read(prompt, f"prompt {k + 1}") for k, prompt in enumerate(texts)]
+    arrays, head = compress(states, texts, repeat, seed, dropped), output_head(loaded.name)
+    if head is not None:
+        arrays |= next_token(states, head, loaded.tokenizer.decode)
+    repeated = f", its layers {repeat} times" if repeat > 1 else ""
+    title = f"{short_name(model)}{repeated}, {len(texts)} prompts"
+    return Outcome(arrays, _summary, _draw, title, {"model": loaded.name, "drop": ",".join(dropped)})
+
+
+def prompts_of(prompts: str | Path | Sequence[str] | None) -> list[str]:
+    """Return prompts that are given, the lines of a file ("-": standard input), or the sentences of ten texts.
+
+    Raises CaseError for fewer than two.
+    """
+    if prompts is None:
+        found: Sequence[str] = [part for text, _ in read_texts(None) for part in re.split(r"(?<=[.?!])\s+", text)]
+    else:
+        found = read_text(prompts)[0].splitlines() if isinstance(prompts, str | Path) else prompts
+    lines = [line.strip() for line in found if line.strip()]
+    if len(lines) < 2:
+        raise CaseError(f"prompts = {prompts}: {len(lines)} line: expected at least two prompts, a line each")
+    return lines
+
+
+def _summary(found: Outcome) -> str:
+    """Return tables of the prompts of each variant before and after the layers, and of the next token by layer."""
+    head = ("variant", "distance", "entropy", "entropy a layer, R²", "clusters of a prompt", "groups of prompts")
+    rows = []
+    for k, name in enumerate(found["variant"]):
+        entropy = found["entropy"][k].mean(axis=1)
+        slope, share = line_through(entropy)
+        cells = [
+            _ends(mean_distance(found)[k], ".3f"), _ends(entropy, ".3f"), f"{slope:+.3f}, {share:.2f}",
+            _ends(found["clusters"][k].mean(axis=1), ".1f"), _ends(found["states"][k], ".0f"),
+        ]  # fmt: skip
+        rows.append([name, *cells])
+    measured = table(head, rows)
+    if "next_apart" not in found.arrays:
+        return f"{measured}\nno next token: the model has no causal output head"
+    head = ("layers passed", "entropy", "KL of the last from it", "total variation of two prompts")
+    values = found["next_entropy"].mean(axis=1), found["next_divergence"].mean(axis=1), found["next_apart"]
+    by_layer = [[str(k), *(f"{value:.3f}" for value in row)] for k, row in enumerate(zip(*values, strict=True))]
+    return f"{measured}\n\n{table(head, by_layer)}"
+
+
+def _draw(figure: Figure, found: Outcome) -> None:
+    """Draw distance, entropy, clusters and groups by layer, and the next token where there is one."""
+    has_next = "next_apart" in found.arrays
+    figure.set_size_inches(10.0, 10.0 if has_next else 7.0)
+    axes = figure.subplots(3 if has_next else 2, 2).ravel()
+    panels: list[tuple[str, Floats]] = [
+        ("mean $W_1$ of two prompts (rad)", mean_distance(found)),
+        ("entropy of a prompt (nats)", found["entropy"].mean(axis=2)),
+        ("clusters of a prompt", found["clusters"].mean(axis=2)),
+        ("groups of prompts", found["states"]),
+    ]
+    for ax, (label, values) in zip(axes, panels, strict=False):
+        for name, rows in zip(found["variant"], values, strict=True):
+            color, style = STYLES[name]
+            ax.plot(rows, color=color, ls=style, lw=1.5, label=name)
+        ax.set(xlabel="layers passed", ylabel=label, ylim=(0, None))
+    axes[0].legend(fontsize=8, frameon=False)
+    if has_next:
+        axes[4].plot(found["next_entropy"].mean(axis=1), color=BLACK, label="entropy")
+        axes[4].plot(found["next_divergence"].mean(axis=1), color=BLUE, label="KL of the last layer's from it")
+        axes[4].set(xlabel="layers passed", ylabel="next token (nats)", ylim=(0, None))
+        axes[4].legend(fontsize=8, frameon=False)
+        axes[5].plot(found["next_apart"], color=BLACK)
+        axes[5].set(xlabel="layers passed", ylabel="total variation of two prompts", ylim=(0, 1))
+    figure.suptitle(found.title, fontsize=11)
+    figure.tight_layout()
+
+
+def _ends(values: Floats, form: str) -> str:
+    return f"{values[0]:{form}} → {values[-1]:{form}}"

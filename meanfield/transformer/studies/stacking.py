@@ -1,0 +1,204 @@
+"""Layers of a trained Transformer repeated, as P. Rigollet's talk does with ALBERT: distributions of pairwise cosines.
+
+Beside the model, from the same tokens: the mean-field law of its attention alone (meanfield/transformer/mean_field.py),
+and two nulls, tokens that stand still and models with random or rotated attention matrices. W₁ of two distributions of
+as many cosines is the mean distance of the sorted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from meanfield.figures.run_data import BLACK, BLUE, VERMILION
+from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
+from meanfield.transformer.model import States, require_drops, states_of
+from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recovered
+from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
+from solvers.mesh.coordinates import unit_vectors
+from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BINS = 80
+EDGES = np.linspace(-1.0, 1.0, BINS + 1)
+CENTERS = (EDGES[1:] + EDGES[:-1]) / 2
+MIN_PROMINENCE = 0.1  # of the highest bin: lower maxima of a histogram are not called peaks
+PANELS = 6
+STYLES = {WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), "random": (VERMILION, "--"), "rotated": (VERMILION, ":")}
+
+
+def histogram(
+    model: str | Path,
+    text: str | Path | None = None,
+    *,
+    repeat: int = 4,
+    seed: int = 0,
+    drop: str | Sequence[str] = (),
+) -> Outcome:
+    """Find the distribution of the cosines of two tokens after each layer, the layers of a model repeated.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a model, or name on the hub of Hugging Face.
+    text : str or Path, optional
+        File of the text; "-" is the standard input, None a text of the package.
+    repeat : int
+        Number of times that the layers follow one another.
+    seed : int
+        Seed of random and of rotated matrices.
+    drop : sequence of str, or str with commas
+        Tokens that are moved but not measured: "special", "first".
+
+    Returns
+    -------
+    Outcome
+        Arrays density (variant, layer, cosine), mean and distance (variant, layer), the latter W₁ to the model; of the
+        last layer, for the model and its mean-field dynamics, the clusters recovered from the cosines alone:
+        recovered_mass (recovered, atom) and recovered_gram (recovered, atom, other), NaN beyond the atoms,
+        recovered_fit and recovered_gap (recovered).
+
+    Raises
+    ------
+    CaseError
+        If the model or the text cannot be read, if attention is no mean-field dynamics, or an argument cannot be.
+
+    References
+    ----------
+    Geshkovski et al., arXiv:2312.10794, figure 1.
+
+    Examples
+    --------
+    >>> found = mf.transformer.histogram("minilm", repeat=2)  # doctest: +SKIP
+    >>> found.to_xarray().density.sel(variant="whole model")[-1].plot()  # doctest: +SKIP
+    """
+    Variant(repeat=repeat, seed=seed)  # refuses numbers that cannot be
+    dropped = require_drops(drop)
+    states = states_of(model, text, require_attention)
+    title = f"{states.short_name}, its layers {repeat} times, {states.source}"
+    facts = {"model": states.name, "text": states.source, "drop": ",".join(dropped)}
+    return Outcome(stack(states, repeat, seed, dropped), _summary, partial(_draw, repeat=repeat), title, facts)
+
+
+def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
+    """Return distributions of the layers ``repeat`` times, of the mean-field dynamics of as many, and of the nulls.
+
+    Raises CaseError for a model whose attention is no mean-field law.
+    """
+    require_attention(states.name, states.config)
+    keep = states.kept(drop)
+    hidden = {
+        WHOLE: next(states_of_variant([states], Variant(repeat=repeat))),
+        LAW: mean_field_states(states, repeat),
+        **{k: next(states_of_variant([states], Variant((), k, seed, repeat))) for k in ("random", "rotated")},
+    }
+    hidden[STILL] = np.broadcast_to(states.hidden[0], hidden[WHOLE].shape)
+    cosines = np.array([[pair_cosines(h[keep]) for h in layers] for layers in hidden.values()])
+    densities = np.array([[np.histogram(z, EDGES, density=True)[0] for z in layers] for layers in cosines])
+    distances, dims = np.abs(cosines - cosines[0]).mean(axis=2), ("variant", "layer")
+    return {
+        "variant": Labelled(("variant",), list(hidden)),
+        "cosine": Labelled(("cosine",), CENTERS),
+        "density": Labelled((*dims, "cosine"), densities, "density of <x, y> of two tokens"),
+        "distance": Labelled(dims, distances, "W1 distance to the model's distribution"),
+        "mean": Labelled(dims, cosines.mean(axis=2), "mean inner product of two different tokens"),
+        **_recovered({name: hidden[name][-1, keep] for name in (WHOLE, LAW)}),
+    }
+
+
+def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
+    """Return the configurations recovered from states (n, d) by name; NaN beyond their atoms."""
+    count, names = len(last), ("recovered",)
+    masses, grams = np.full((count, MAX_ATOMS), np.nan), np.full((count, MAX_ATOMS, MAX_ATOMS), np.nan)
+    fits, gaps = np.empty(count), np.empty(count)
+    for k, states in enumerate(last.values()):
+        found = recovered(pair_cosines(states))
+        n, fits[k], gaps[k] = len(found.masses), found.distance, gromov_wasserstein(found, unit_vectors(states))
+        masses[k, :n], grams[k, :n, :n] = found.masses, found.gram
+    about = "masses recovered from the cosines after the last layer"
+    return {
+        "recovered": Labelled(names, list(last)),
+        "recovered_mass": Labelled((*names, "atom"), masses, about),
+        "recovered_gram": Labelled((*names, "atom", "other"), grams, "inner products of the atoms recovered"),
+        "recovered_fit": Labelled(names, fits, "W1 distance of their cosines to the tokens'"),
+        "recovered_gap": Labelled(names, gaps, "Gromov-Wasserstein distance of the atoms to the tokens"),
+    }
+
+
+def pair_cosines(states: Floats) -> Floats:
+    """⟨x_i, x_j⟩ for i < j of directions of states (n, d), sorted."""
+    x = unit_vectors(states)
+    return np.sort((x @ x.T)[np.triu_indices(len(x), 1)])
+
+
+def peaks(density: Floats) -> Floats:
+    """Places of the maxima of a density (BINS) that rise by MIN_PROMINENCE of the highest above what parts them."""
+    from scipy.signal import find_peaks
+
+    padded = np.concatenate([[0.0], density, [0.0]])
+    found, _ = find_peaks(padded, prominence=MIN_PROMINENCE * density.max())
+    return np.asarray(CENTERS[found - 1])
+
+
+def _summary(found: Outcome) -> str:
+    lines = [
+        f"{name:16} mean {means[-1]:.3f} after the last layer, "
+        f"W₁ to the model {distances[-1]:.3f}, at most {distances.max():.3f}"
+        for name, distances, means in zip(found["variant"], found["distance"], found["mean"], strict=True)
+    ]
+    places = ", ".join(f"{place:.3f}" for place in peaks(found["density"][0, -1]))
+    lines.append(f"peaks of the model's distribution: {places}")
+    for k, name in enumerate(found["recovered"]):
+        given = found["recovered_mass"][k]
+        masses, gram = given[np.isfinite(given)], found["recovered_gram"][k]
+        cosines = ", ".join(f"{gram[a, b]:.2f}" for a in range(len(masses)) for b in range(a))
+        lines.append(
+            f"recovered from the cosines of the {name}: masses {', '.join(f'{mass:.2f}' for mass in masses)}; "
+            f"cosines {cosines or 'none'}; W₁ {found['recovered_fit'][k]:.3f}; "
+            f"Gromov–Wasserstein distance to the tokens {found['recovered_gap'][k]:.3f}"
+        )
+    return "\n".join(lines)
+
+
+def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
+    """Histograms after at most PANELS whole repetitions, of PANELS layers where there is one; W₁ to the model by layer.
+
+    The model's histograms are filled, ▲ are their peaks.
+    """
+    figure.set_size_inches(10.0, 7.6)
+    count = found["mean"].shape[1] - 1
+    each = count // repeat if repeat > 1 else 1
+    layers = each * np.unique(np.linspace(0, count // each, PANELS).round().astype(int))
+    grid = figure.add_gridspec(3, 3)
+    for index, layer in enumerate(layers):
+        _draw_layer(figure.add_subplot(grid[index // 3, index % 3]), found, int(layer), legend=index == 0)
+    below = figure.add_subplot(grid[2, :])
+    for name, distance in zip(found["variant"], found["distance"], strict=True):
+        if name != WHOLE:
+            color, style = STYLES.get(name, ("0.6", "--"))
+            below.plot(distance, color=color, ls=style, lw=1.4, label=name)
+    below.set(xlabel="layers passed", ylabel="$W_1$ to the model", ylim=(0, None))
+    below.legend(fontsize=8, frameon=False)
+    figure.suptitle(found.title, fontsize=11)
+    figure.tight_layout()
+
+
+def _draw_layer(ax: Any, found: Outcome, layer: int, legend: bool) -> None:
+    for name, densities in zip(found["variant"], found["density"], strict=True):
+        if name in (WHOLE, LAW, "rotated"):
+            color, style = STYLES[name]
+            filled = {"fill": True, "alpha": 0.25} if name == WHOLE else {"ls": style}
+            ax.stairs(densities[layer], EDGES, color=color, label=name, **filled)
+    places = peaks(found["density"][0, layer])
+    ax.plot(places, np.zeros_like(places), "^", color=BLACK, markersize=5, clip_on=False)
+    highest = 1.6 * found["density"][0, layer].max()  # the bin of tokens at one point is beyond it
+    ax.set(title=f"after {layer} layers (▲ peaks)", xlim=(-1, 1), ylim=(0, highest), xlabel="⟨x, y⟩ of two tokens")
+    if legend:
+        ax.legend(fontsize=7, frameon=False)

@@ -1,0 +1,211 @@
+"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field velocity.
+
+The whole model is a case of the domain "transformer", whose layers are those of meanfield/model/trained_layer.py: the
+case is the model, to rounding. Parts can be left out by name. Its attention alone is written by mean_field.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from meanfield.case.errors import CaseError
+from meanfield.case.load import parse
+from meanfield.case.overrides import inline
+from meanfield.domains.trained.weights import FREQUENCIES, LAYERS, START, form_attributes
+from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of, stored_layers
+from meanfield.transformer.mean_field import FILES as MEAN_FIELD_FILES
+from meanfield.transformer.mean_field import require_attention, write_mean_field
+from meanfield.transformer.model import States, names_of, states_of
+from meanfield.transformer.variants import Variant, layer_arrays, start_of
+from meanfield.transformer.writing import require_new, write_arrays
+from solvers.io.replacing import replacement
+from solvers.io.writing import disk_errors
+from solvers.mesh.mesh import Floats
+
+CASE, WEIGHTS_FILE = FILES = "case.toml", "layers.h5"
+
+
+def case(
+    model: str | Path,
+    folder: str | Path,
+    *,
+    text: str | Path | None = None,
+    without: str | Sequence[str] = (),
+    weights: str = "trained",
+    seed: int = 0,
+    repeat: int = 1,
+    mean_field: bool = False,
+    layer: int | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write a case that is a trained Transformer on a text, or has the attention of the model alone.
+
+    Parameters
+    ----------
+    model : str or Path
+        Folder of a model, or name on the hub of Hugging Face.
+    folder : str or Path
+        Folder of the files of the case; created where it does not exist.
+    text : str or Path, optional
+        File of the text; "-" is the standard input, None a text of the package.
+    without : sequence of str, or str with commas
+        Parts that are left out: attention, network, biases, gains, residual, layer_norm, positions, final_norm.
+    weights : {"trained", "random", "rotated"}
+        Attention matrices: trained, Gaussian of the same norms, or of the same singular values.
+    seed : int
+        Seed of random or rotated matrices.
+    repeat : int
+        Number of times that the layers follow one another.
+    mean_field : bool
+        Whether the case is the attention alone, as mean-field dynamics on a sphere.
+    layer : int, optional
+        With ``mean_field`` the layer, from 1 on, whose attention all layers have; None: each layer its own.
+    overwrite : bool
+        Whether an existing case in the folder is replaced.
+
+    Returns
+    -------
+    Path
+        Path of the case file, for ``meanfield.run``.
+
+    Raises
+    ------
+    CaseError
+        If the model or the text cannot be read, or an argument cannot be.
+    FileError
+        If the case exists and ``overwrite`` is false, or if it cannot be written.
+
+    References
+    ----------
+    Geshkovski et al., arXiv:2312.10794, section 2, for the attention alone.
+
+    Examples
+    --------
+    >>> path = mf.transformer.case("minilm", "whole")  # doctest: +SKIP
+    >>> result = mf.simulate(path)  # doctest: +SKIP
+    """
+    variant = Variant(names_of(without), weights, seed, repeat)
+    if not mean_field:
+        if layer is not None:
+            raise CaseError(f"layer = {layer}: only allowed with mean_field=True")
+        require_new(folder, FILES, overwrite)
+        return write_case(states_of(model, text, family_of), folder, variant)
+    for name, usual in (("without", ()), ("weights", "trained"), ("repeat", 1)):
+        if (value := getattr(variant, name)) != usual:
+            raise CaseError(
+                f"{name} = {','.join(value) if name == 'without' else value}: not allowed with mean_field=True"
+            )
+    require_new(folder, MEAN_FIELD_FILES, overwrite)
+    states = states_of(model, text, lambda name, config: require_attention(name, config, layer))
+    return write_mean_field(states, folder, layer)
+
+
+def write_case(states: States, folder: str | Path, variant: Variant) -> Path:
+    """Write case.toml and layers.h5 into a folder, made where there is none; returns the case's path.
+
+    What is there by these names is replaced. Raises CaseError for a family that is not known, FileError for a folder
+    that cannot be written.
+    """
+    folder = Path(folder)
+    family = family_of(states.name, states.config)
+    form = form_of(family, states.network)
+    learned = form.frequencies is None
+    attributes: dict[str, str | float] = {
+        **form_attributes(form), "model": states.name, "positions": "learned" if learned else "rotary",
+        "start_has_positions": float(not (learned and "positions" in variant.without)),
+    }  # fmt: skip
+    with disk_errors(folder, "cannot write"):
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacement(folder / WEIGHTS_FILE) as weights, replacement(folder / CASE) as new:
+            rows, shapes = _shapes(states, family, variant)
+            write_arrays(weights, shapes, _rows(states, family, form.frequencies, variant, rows), attributes)
+            text = case_text(states, folder.resolve(), variant)
+            parse(text)
+            new.write_text(text, encoding="utf-8")
+    return folder / CASE
+
+
+def _rows(
+    states: States, family: Family, frequencies: Floats | None, variant: Variant, rows: int
+) -> Iterator[tuple[str, int | None, Floats]]:
+    """Name of a dataset, its row or None for all of it, and the numbers."""
+    yield START, None, start_of(states, variant)
+    if frequencies is not None:
+        yield FREQUENCIES, None, frequencies
+    for k in range(rows):
+        for name, array in layer_arrays(states, family, k, variant).items():
+            if k == 0 or not name.startswith("final"):
+                yield f"{LAYERS}/{name}", k, array
+
+
+def _shapes(states: States, family: Family, variant: Variant) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
+    """How many layers are stored, and of each dataset its shape and number format.
+
+    Layers that are all one are stored once; weights as float32 where that is exact.
+    """
+    config = states.config
+    rows = stored_layers(config, states.layers)
+    layers = [arrays_of(family, states.network, k) for k in range(rows)]
+    exact = all(np.array_equal(array, array.astype(np.float32)) for arrays in layers for array in arrays.values())
+    number, arrays = "f4" if variant.weights == "trained" and exact else "f8", layers[0]
+    shapes: dict[str, tuple[tuple[int, ...], str]] = {START: (states.hidden.shape[1:], "f8")}
+    frequencies = form_of(family, states.network).frequencies
+    if frequencies is not None:
+        shapes[FREQUENCIES] = (frequencies.shape, "f8")
+    for name, array in arrays.items():
+        count = 1 if name.startswith("final") else rows
+        shapes[f"{LAYERS}/{name}"] = ((count, *array.shape), number)
+    return rows, shapes
+
+
+def case_text(states: States, folder: Path, variant: Variant) -> str:
+    """The case in TOML."""
+    beta = beta_of(states.config)
+    assert beta is not None  # of a known family
+    layers = states.layers * variant.repeat
+    which = "all parts" if not variant.without else f"without {', '.join(variant.without)}"
+    kind = "" if variant.weights == "trained" else f", {variant.weights} attention matrices of seed {variant.seed}"
+    repeated = "" if variant.repeat == 1 else f", its layers {variant.repeat} times"
+    return _CASE.format(
+        title=inline(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
+        d=states.hidden.shape[2],
+        file=inline(str(folder / WEIGHTS_FILE)),
+        without=inline(list(variant.without)),
+        beta=beta,
+        mask="causal" if family_of(states.name, states.config).causal else "none",
+        start=inline(START),
+        layers=layers,
+    )
+
+
+_CASE = """\
+# Written by `meanfield transformer case`: the layers of a trained Transformer, all parts but those in domain.without.
+title = {title}
+
+[domain]
+manifold = "transformer"
+dimension = {d}
+file = {file}
+without = {without}
+
+[attention]
+beta = {beta!r}  # 1/√d_head
+mask = "{mask}"
+
+[initial]
+kind = "tokens"
+file = {file}
+dataset = {start}
+
+[time]
+method = "layers"
+layers = {layers}
+
+[output]
+snapshots = {layers}
+samples = {layers}
+diagnostics = ["centroid", "clusters", "pairs", "pairs_close", "cosine", "length", "effective_rank"]
+"""
