@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from meanfield import transformer as functions
 from meanfield.cli import options as cli_options
@@ -23,9 +23,6 @@ from meanfield.cli.transformer_options import (
     texts,
 )
 from meanfield.runtime.messages import print_message
-
-if TYPE_CHECKING:
-    from meanfield.running import Printer
 
 Handler = Callable[[Namespace], int]
 _FILES = "[-o FILE.h5] [--figure FILE.png] [--overwrite]"
@@ -149,7 +146,7 @@ def _of_run(options: Namespace) -> dict[str, Any]:
     return given | {"show": print_message}
 
 
-def _lines(options: Namespace) -> dict[str, Printer]:
+def _lines(options: Namespace) -> dict[str, Any]:
     """Return the function that shows lines of progress, of commands that have some."""
     return {} if getattr(options, "quiet", True) else {"show": print_message}
 

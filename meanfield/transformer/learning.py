@@ -149,7 +149,7 @@ def train(
             require_free(Path(path), overwrite)
     from meanfield.transformer.networks.saved import prepared, train_into
 
-    target = training if continues else path
+    target = str(training) if continues else path
     return train_into(prepared(training, changes, continues), target, until, command, show, continues=continues)
 
 

@@ -133,7 +133,7 @@ def _of_density_on_line(one: Ablation) -> Floats:
     return np.asarray(np.log(variance[1:] / variance[0]) / 2)
 
 
-def _simulated(sections: dict[str, dict[str, Any]], diagnostic: str, one: Ablation) -> Floats:
+def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floats:
     """The diagnostic of a density after each layer."""
     time = {"method": "layers", "layers": LAYERS, "step": one.step}
     output = {"snapshots": LAYERS, "samples": LAYERS, "diagnostics": [diagnostic]}

@@ -17,7 +17,7 @@ from solvers.timestepping.state import NonFinite
 
 def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:
     """Return training at its beginning, or as the file that continues has it. Raises CaseError and FileError."""
-    saved = read_training(training) if continues else None
+    saved = read_training(str(training)) if continues else None
     case = load_training(training, overrides) if saved is None else saved.case
     torch.set_num_threads(case.training.threads)
     return begin(case, task_of(case)) if saved is None else saved

@@ -111,10 +111,10 @@ def _summary(found: Outcome) -> str:
     measured = table(head, rows)
     if "next_apart" not in found.arrays:
         return f"{measured}\nno next token: the model has no causal output head"
-    head = ("layers passed", "entropy", "KL of the last from it", "total variation of two prompts")
+    columns = ("layers passed", "entropy", "KL of the last from it", "total variation of two prompts")
     values = found["next_entropy"].mean(axis=1), found["next_divergence"].mean(axis=1), found["next_apart"]
     by_layer = [[str(k), *(f"{value:.3f}" for value in row)] for k, row in enumerate(zip(*values, strict=True))]
-    return f"{measured}\n\n{table(head, by_layer)}"
+    return f"{measured}\n\n{table(columns, by_layer)}"
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
