@@ -11,17 +11,7 @@ from typing import Any
 
 from meanfield import transformer as functions
 from meanfield.cli import options as cli_options
-from meanfield.cli.transformer_options import (
-    EXPERIMENTS,
-    drop,
-    file_and_figure,
-    model,
-    number,
-    option,
-    output,
-    text,
-    texts,
-)
+from meanfield.cli import transformer_options as add
 from meanfield.runtime.messages import print_message
 
 Handler = Callable[[Namespace], int]
@@ -174,135 +164,67 @@ COMMANDS = {
         read,
         "write the directions of a text's tokens after each layer of a model, as particles",
         "MODEL [--text FILE|-] [--drop special,first] [-o FILE.h5] [--overwrite] [--quiet]",
-        (model, text, drop("written"), *output("the model's name with .h5"), cli_options.quiet),
+        (add.model, add.text, add.drop("written"), *add.output("the model's name with .h5"), cli_options.quiet),
     ),
     "case": (
         case,
         "write a case that is a model, or has its attention alone, from the same tokens",
         "MODEL [--without PARTS] [--weights random|rotated [--seed N]] [--repeat N] [--mean-field [--layer K]] "
         "[--text FILE|-] [-o FOLDER] [--overwrite]",
-        (
-            model,
-            text,
-            lambda parser: parser.add_argument(
-                "--mean-field", action="store_true", help="its attention alone, as mean-field dynamics on a sphere"
-            ),
-            option("--layer", "K", "with --mean-field: its attention in all layers (default: each its own)", type=int),
-            number("repeat", 1, "its layers N times"),
-            option("--without", "PARTS", "parts left out, such as network,biases", default=""),
-            option(
-                "--weights",
-                None,
-                "of the attention matrices: random of the same norms, or rotated, of the same singular values",
-                choices=("trained", "random", "rotated"),
-                default="trained",
-            ),
-            number("seed", 0, "of random or rotated weights"),
-            option("-o/--output", "FOLDER", "default: the model's name with -case, here"),
-            lambda parser: cli_options.overwrite(parser, "the case in FOLDER"),
-        ),
+        (add.model, add.text, *add.case_options),
     ),
     "ablate": (
         study("ablate", "ablation"),
         "which parts of a model hold tokens apart, beside random and rotated weights",
         f"MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] {_FILES}",
-        (
-            model,
-            texts,
-            option(
-                "--without",
-                "PARTS",
-                "parts left out together, such as network,biases; may be given again (default: each part by itself)",
-                action="append",
-            ),
-            number("seeds", 3, "of random and of rotated weights"),
-            drop("measured"),
-            *file_and_figure("the model's name with -ablation.h5"),
-        ),
+        (add.model, add.texts, *add.ablate_options, add.drop("measured"), *add.of_study("ablation")),
     ),
     "histogram": (
         study("histogram", "histogram", source="text"),
         "distributions of pairwise cosines by layer, the layers of a model repeated",
         f"MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] {_FILES}",
         (
-            model,
-            text,
-            number("repeat", 4, "its layers N times"),
-            number("seed", 0, "of random and rotated weights"),
-            drop("measured"),
-            *file_and_figure("the model's name with -histogram.h5"),
+            add.model, add.text, add.repeat(4), add.seed("of random and rotated weights"), add.drop("measured"),
+            *add.of_study("histogram"),
         ),
     ),
     "reference": (
         reference,
         "run a case of particles in layers by PyTorch's attention",
         "CASE [-o FILE.h5] [--set KEY=VALUE ...] [--overwrite] [--quiet]",
-        (cli_options.case_file, *output("the case's name with -reference.h5"), cli_options.quiet),
+        (cli_options.case_file, *add.output("the case's name with -reference.h5"), cli_options.quiet),
     ),
     "prompts": (
         study("prompts", "prompts", source="prompts"),
         "many prompts through a model and its mean-field dynamics: distances, entropy, cluster states, the next token",
         f"MODEL [--prompts FILE|-] [--repeat N] [--seed N] [--drop special,first] {_FILES}",
         (
-            model,
-            option("--prompts", "FILE|-", "a prompt a line (default: sentences of ten texts of the package)"),
-            number("repeat", 1, "its layers N times"),
-            number("seed", 0, "of random weights"),
-            drop("measured"),
-            *file_and_figure("the model's name with -prompts.h5"),
+            add.model, add.prompts, add.repeat(1), add.seed("of random weights"), add.drop("measured"),
+            *add.of_study("prompts"),
         ),
     ),
     "fit": (
         study("fit", "fit"),
         "how much of each layer of a model is mean-field attention: nested models, tested on other texts",
         f"MODEL [--texts FOLDER] [--held N] [--rank N] [--width N] [--steps N] [--seed N] {_FILES} [--quiet]",
-        (
-            model,
-            texts,
-            number("held", 3, "texts held back, the last ones"),
-            number("rank", 16, "of the low-rank matrices"),
-            number("width", 64, "of the network"),
-            number("steps", 200, "of gradient descent, for each model"),
-            number("seed", 0, "of the first weights"),
-            *file_and_figure("the model's name with -fit.h5"),
-            cli_options.quiet,
-        ),
+        (add.model, add.texts, *add.fit_options, *add.of_study("fit"), cli_options.quiet),
     ),
     "train": (
         train,
         "train the standard Transformer or the PDE network on a small data set, or continue training",
         f"TRAINING|FILE.h5 [--set KEY=VALUE ...] [--until EPOCH] {_FILES} [--quiet]",
         (
-            option(
-                "training",
-                "TRAINING",
-                "a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to continue",
-            ),
-            cli_options.overrides,
-            option("--until", "EPOCH", "where to stop (default: the last epoch)", type=int),
-            *file_and_figure("the training file's name with .h5"),
+            add.training, cli_options.overrides, add.until, *add.file_and_figure("the training file's name with .h5"),
             cli_options.quiet,
         ),
     ),
     "experiment": (
         study("experiment", source="training"),
-        "both networks, untrained and trained, over several seeds, with controls: " + ", ".join(EXPERIMENTS),
+        "both networks, untrained and trained, over several seeds, with controls: " + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] {_FILES} [--quiet]",
         (
-            option("name", "NAME", ", ".join(EXPERIMENTS), choices=EXPERIMENTS),
-            option(
-                "training",
-                "TRAINING",
-                "a training file, or a shipped one (default: digits)",
-                nargs="?",
-                default="digits",
-            ),
-            cli_options.overrides,
-            number("seeds", 3, "networks of each kind"),
-            number("jobs", 1, "processes, of the experiment stabilizers"),
-            option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train, for stabilizers"),
-            *file_and_figure("the experiment's name with .h5"),
-            cli_options.quiet,
+            *add.experiment_names, cli_options.overrides, *add.experiment_options,
+            *add.file_and_figure("the experiment's name with .h5"), cli_options.quiet,
         ),
     ),
-}
+}  # fmt: skip

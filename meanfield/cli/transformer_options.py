@@ -23,6 +23,14 @@ def number(name: str, default: int, words: str) -> Arguments:
     return option(f"--{name}", "N", f"{words} (default: {default})", type=int, default=default)
 
 
+def repeat(default: int) -> Arguments:
+    return number("repeat", default, "its layers N times")
+
+
+def seed(words: str) -> Arguments:
+    return number("seed", 0, words)
+
+
 def drop(done: str) -> Arguments:
     """Return the option for tokens that are moved but not ``done``."""
     return option("--drop", "TOKENS", f"special, first or both: tokens that are moved but not {done}", default="")
@@ -40,6 +48,49 @@ def file_and_figure(default: str) -> tuple[Arguments, ...]:
     return file, option("--figure", "FILE.png", "default: the output's name with .png"), overwrite
 
 
+def of_study(noun: str) -> tuple[Arguments, ...]:
+    return file_and_figure(f"the model's name with -{noun}.h5")
+
+
 model = option("model", "MODEL", "a folder, or a name on the hub of Hugging Face")
 text = option("--text", "FILE|-", "input text, - for the standard input (default: a bundled sample)")
 texts = option("--texts", "FOLDER", "its files *.txt (default: ten texts of the package)")
+prompts = option("--prompts", "FILE|-", "a prompt a line (default: sentences of ten texts of the package)")
+training = option(
+    "training", "TRAINING",
+    "a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to continue",
+)  # fmt: skip
+until = option("--until", "EPOCH", "where to stop (default: the last epoch)", type=int)
+_MEAN_FIELD = "its attention alone, as mean-field dynamics on a sphere"
+_WEIGHTS = "of the attention matrices: random of the same norms, or rotated, of the same singular values"
+_PARTS = "parts left out together, such as network,biases; may be given again (default: each part by itself)"
+case_options: tuple[Arguments, ...] = (
+    lambda parser: parser.add_argument("--mean-field", action="store_true", help=_MEAN_FIELD),
+    option("--layer", "K", "with --mean-field: its attention in all layers (default: each its own)", type=int),
+    repeat(1),
+    option("--without", "PARTS", "parts left out, such as network,biases", default=""),
+    option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
+    seed("of random or rotated weights"),
+    option("-o/--output", "FOLDER", "default: the model's name with -case, here"),
+    lambda parser: options.overwrite(parser, "the case in FOLDER"),
+)
+ablate_options = (
+    option("--without", "PARTS", _PARTS, action="append"),
+    number("seeds", 3, "of random and of rotated weights"),
+)
+fit_options = (
+    number("held", 3, "texts held back, the last ones"),
+    number("rank", 16, "of the low-rank matrices"),
+    number("width", 64, "of the network"),
+    number("steps", 200, "of gradient descent, for each model"),
+    seed("of the first weights"),
+)
+experiment_names = (
+    option("name", "NAME", ", ".join(EXPERIMENTS), choices=EXPERIMENTS),
+    option("training", "TRAINING", "a training file, or a shipped one (default: digits)", nargs="?", default="digits"),
+)
+experiment_options = (
+    number("seeds", 3, "networks of each kind"),
+    number("jobs", 1, "processes, of the experiment stabilizers"),
+    option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train, for stabilizers"),
+)

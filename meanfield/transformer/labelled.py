@@ -36,6 +36,11 @@ class Labelled:
     units: str = "1"
 
 
+def coordinates(**values: Any) -> dict[str, Labelled]:
+    """Return arrays along dimensions of their own names: ``coordinates(seed=range(3))``."""
+    return {name: Labelled((name,), np.asarray(one)) for name, one in values.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """Outcome of a study of Transformers: arrays with named dimensions, tables and a figure.

@@ -28,9 +28,7 @@ from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.transformer.families import Family, arrays_of, family_of, form_of, head_size, stored_layers
 from meanfield.transformer.model import States
-from meanfield.transformer.writing import Shapes, write_arrays
-from solvers.io.replacing import replacement
-from solvers.io.writing import disk_errors
+from meanfield.transformer.writing import Shapes, replacements, write_arrays
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -61,19 +59,13 @@ def write_mean_field(states: States, folder: str | Path, layer: int | None = Non
     family = require_attention(states.name, states.config, layer)
     stored = stored_layers(states.config, states.layers)
     chosen = range(stored) if layer is None or stored == 1 else [layer - 1]
-    with disk_errors(folder, "cannot write"):
-        folder.mkdir(parents=True, exist_ok=True)
-        with (
-            replacement(folder / MATRICES) as matrices,
-            replacement(folder / TOKENS) as tokens,
-            replacement(folder / CASE) as new,
-        ):
-            write_arrays(matrices, _shapes(states, family, len(chosen)), _rows(states, family, chosen))
-            with open(tokens, "wb") as file:
-                np.save(file, start_of(states, family))
-            text = case_text(states, family, folder.resolve(), layer)
-            parse(text)
-            new.write_text(text, encoding="utf-8")
+    with replacements(folder, FILES) as (matrices, tokens, new):
+        write_arrays(matrices, _shapes(states, family, len(chosen)), _rows(states, family, chosen))
+        with open(tokens, "wb") as file:
+            np.save(file, start_of(states, family))
+        text = case_text(states, family, folder.resolve(), layer)
+        parse(text)
+        new.write_text(text, encoding="utf-8")
     return folder / CASE
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -97,25 +98,22 @@ def read(
     if not states.lengths.min() > 0:
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
     problem = _problem(states, {"drop": ",".join(dropped)} if dropped else {})
-    return result_of(_case(states), problem, path, overwrite, progress, show, command)
+    return result_of(_case(states), problem, path, overwrite, progress, show=show, command=command)
 
 
 def result_of(
-    case: Case,
-    problem: Problem,
-    path: str | Path | None,
-    overwrite: bool,
-    progress: bool | None,
-    show: Printer,
-    command: str,
+    case: Case, problem: Problem, path: str | Path | None, overwrite: bool, progress: bool | None, **given: Any
 ) -> Result:
-    """Run a problem into a file, or in memory where ``path`` is None. Raises as ``meanfield.run``."""
+    """Run a problem into a file, or in memory where ``path`` is None. Raises as ``meanfield.run``.
+
+    ``given``: the command, and the function that shows lines, of a run into a file.
+    """
     quiet = not (has_bar() if progress is None else progress)
     if path is None:
         return Result(run_in_memory(case, problem=problem, quiet=quiet))
     with in_python():
         require_free(Path(path), overwrite)
-    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, command=command, show=show)
+    run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, **given)
     return open_run(path)
 
 

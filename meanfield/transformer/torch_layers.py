@@ -96,7 +96,7 @@ def reference(
     problem = replace(
         problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=attributes
     )
-    return result_of(case, problem, path, overwrite, progress, show, command)
+    return result_of(case, problem, path, overwrite, progress, show=show, command=command)
 
 
 class TorchLayers:
@@ -159,27 +159,22 @@ class TorchLayers:
 
 def _check(case: Case) -> None:
     """Refuse, by the name of its key, what this does not do."""
-    attention, norm = case.attention, case.stabilizers.layer_norm
-    where = "for torch's attention"
-    if not case.domain.has_tokens:
-        raise refusal("domain.manifold", case.domain.manifold, f'"particles" {where}')
-    for key, value, expected in (
-        ("time.method", case.time.method, "layers"),
-        ("attention.normalization", attention.normalization, "softmax"),
-        ("attention.kernel", attention.kernel, "exponential"),
+    attention, norm, network = case.attention, case.stabilizers.layer_norm, case.feed_forward
+    for key, value, expected, is_known in (
+        ("domain.manifold", case.domain.manifold, '"particles"', case.domain.has_tokens),
+        ("time.method", case.time.method, '"layers"', case.time.method == "layers"),
+        ("attention.normalization", attention.normalization, '"softmax"', attention.normalization == "softmax"),
+        ("attention.kernel", attention.kernel, '"exponential"', attention.kernel == "exponential"),
+        ("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)}", norm in LAYER_NORMS),
+        ("feed_forward.field", getattr(network, "activation", None), "a network", isinstance(network, KNOWN_NETWORKS)),
+        ("attention.pattern.local", getattr(attention.pattern, "local", None), "no pattern", not attention.pattern),
+        ("sequence.diffusion", getattr(case.sequence, "diffusion", None), "no section [sequence]", not case.sequence),
     ):
-        if value != expected:
-            raise refusal(key, value, f'"{expected}" {where}')
-    if norm not in LAYER_NORMS:
-        raise refusal("stabilizers.layer_norm", norm, f"one of {', '.join(LAYER_NORMS)} {where}")
-    if case.feed_forward is not None and not isinstance(case.feed_forward, FeedForward):
-        raise refusal("feed_forward.field", case.feed_forward.activation, f"a network {where}")
-    if attention.pattern is not None:
-        raise refusal("attention.pattern.local", attention.pattern.local, f"no pattern {where}")
-    if case.sequence is not None:
-        raise refusal("sequence.diffusion", case.sequence.diffusion, f"no section [sequence] {where}")
+        if not is_known:
+            raise refusal(key, value, f"{expected} for torch's attention")
 
 
+KNOWN_NETWORKS = (FeedForward, type(None))
 SpeedScale = Callable[[Case, float, Any], Any]
 # s of (case, time, A + F) at radius 1, and whether the radius is kept
 LAYER_NORMS: dict[str, tuple[SpeedScale, bool]] = {

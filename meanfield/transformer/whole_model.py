@@ -20,9 +20,7 @@ from meanfield.transformer.mean_field import FILES as MEAN_FIELD_FILES
 from meanfield.transformer.mean_field import require_attention, write_mean_field
 from meanfield.transformer.model import States, names_of, states_of
 from meanfield.transformer.variants import Variant, layer_arrays, start_of
-from meanfield.transformer.writing import require_new, write_arrays
-from solvers.io.replacing import replacement
-from solvers.io.writing import disk_errors
+from meanfield.transformer.writing import replacements, require_new, write_arrays
 from solvers.mesh.mesh import Floats
 
 CASE, WEIGHTS_FILE = FILES = "case.toml", "layers.h5"
@@ -117,14 +115,12 @@ def write_case(states: States, folder: str | Path, variant: Variant) -> Path:
         **form_attributes(form), "model": states.name, "positions": "learned" if learned else "rotary",
         "start_has_positions": float(not (learned and "positions" in variant.without)),
     }  # fmt: skip
-    with disk_errors(folder, "cannot write"):
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacement(folder / WEIGHTS_FILE) as weights, replacement(folder / CASE) as new:
-            rows, shapes = _shapes(states, family, variant)
-            write_arrays(weights, shapes, _rows(states, family, form.frequencies, variant, rows), attributes)
-            text = case_text(states, folder.resolve(), variant)
-            parse(text)
-            new.write_text(text, encoding="utf-8")
+    with replacements(folder, FILES) as (new, weights):
+        rows, shapes = _shapes(states, family, variant)
+        write_arrays(weights, shapes, _rows(states, family, form.frequencies, variant, rows), attributes)
+        text = case_text(states, folder.resolve(), variant)
+        parse(text)
+        new.write_text(text, encoding="utf-8")
     return folder / CASE
 
 

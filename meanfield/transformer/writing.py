@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from solvers.io.replacing import replacement
 from solvers.io.run_file import FileError
-from solvers.io.writing import bytes_of_file, discard, open_shared
+from solvers.io.writing import bytes_of_file, discard, disk_errors, open_shared
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -23,6 +25,14 @@ def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> No
             raise FileError(f"{path}: exists already; overwrite=True replaces it, another path writes elsewhere")
     if Path(folder).exists() and not Path(folder).is_dir():
         raise FileError(f"{folder}: is a file; expected a folder")
+
+
+@contextmanager
+def replacements(folder: Path, names: Sequence[str]) -> Iterator[list[Path]]:
+    """Yield the paths of files that take these names in a folder at the end of the block; none where it fails."""
+    with disk_errors(folder, "cannot write"), ExitStack() as stack:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield [stack.enter_context(replacement(folder / name)) for name in names]
 
 
 def write_arrays(

@@ -10,19 +10,16 @@ Transformer's of another seed. Intervals: 95 % of bootstrap resamples of example
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.transformer.experiments.subjects import STATES, Subjects
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.network import TokenNetwork, traced
 from solvers.mesh.mesh import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXAMPLES = 128
 RESAMPLES = 1000
@@ -40,15 +37,14 @@ def attention_maps(subjects: Subjects) -> Outcome:
     pairs = ("state", "pair", "layer")
     arrays = {
         **subjects.coordinates(),
-        "pair": Labelled(("pair",), list(OTHERS)),
-        "bound": Labelled(("bound",), ["2.5 %", "97.5 %"]),
+        **coordinates(pair=OTHERS, bound=["2.5 %", "97.5 %"]),
         "scale": Labelled(("scale",), SCALES, "factor of the logits of untrained networks"),
     }
     for k, (name, long_name) in enumerate(MEASURES.items()):
         arrays[name] = Labelled(pairs, means[k], long_name)
         arrays[f"{name}_interval"] = Labelled((*pairs, "bound"), intervals[k], f"bootstrap interval of the {long_name}")
         arrays[f"{name}_scaled"] = Labelled(("scaled_pair", "scale"), scaled[k], f"{long_name}, untrained, over layers")
-    arrays["scaled_pair"] = Labelled(("scaled_pair",), ["pde", "uniform"])
+    arrays |= coordinates(scaled_pair=["pde", "uniform"])
     return Outcome(arrays, _summary, _draw)
 
 

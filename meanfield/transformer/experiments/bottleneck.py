@@ -8,9 +8,10 @@ others, 1810.05728). Bounds: meanfield/transformer/experiments/mutual_informatio
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
@@ -22,9 +23,6 @@ from meanfield.transformer.networks.network import traced
 from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import Fit
 from solvers.mesh.mesh import Floats, Integers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NOISE = 1.0
 MEASURES = ("input, lower", "input, upper", "labels")
@@ -95,8 +93,6 @@ def _last(values: Floats) -> Floats:
 
 def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
     """The information plane: each layer's way through training, mean over seeds, from light to dark."""
-    import matplotlib
-
     values = _values(found)
     figure.set_size_inches(9.6, 4.2)
     axes = figure.subplots(1, 2, sharex=True, sharey=True)

@@ -24,3 +24,10 @@ def curve(ax: Any, x: Floats, values: Floats, **style: Any) -> None:
     """The mean of values (seeds, x), with a band from the least to the largest."""
     lines = ax.plot(x, values.mean(axis=0), **style)
     ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=lines[0].get_color(), alpha=0.15, lw=0)
+
+
+def curves(ax: Any, x: Floats, values: Floats) -> None:
+    """A curve for each network and state, of values (network, state, seed, x)."""
+    for kind, of_kind in zip(NAMES, values, strict=True):
+        for state, of_state in zip(STYLES, of_kind, strict=True):
+            curve(ax, x, of_state, color=COLORS[kind], ls=STYLES[state], label=f"{NAMES[kind]}, {state}")

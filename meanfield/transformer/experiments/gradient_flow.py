@@ -8,21 +8,18 @@ A ratio that falls towards the first layer is a gradient that vanishes, one that
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import matplotlib
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
-from meanfield.transformer.experiments.drawing import COLORS, NAMES, STYLES, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import NAMES, curves, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.network import TokenNetwork, Trace
 from meanfield.transformer.networks.training import loss_of, parts_of
 from solvers.mesh.mesh import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXAMPLES = 128
 
@@ -40,7 +37,7 @@ def gradient_flow(subjects: Subjects) -> Outcome:
             by_step[i, j, : len(rows)] = rows
     arrays = {
         **subjects.coordinates(),
-        "part": Labelled(("part",), parts),
+        **coordinates(part=parts),
         "state_gradient": Labelled((*AXES, "layer"), by_layer, "norm of the gradient by the states after a layer"),
         "gradient_norm": Labelled(("network", "seed", "step", "part"), by_step, "gradient norm of a part's weights"),
     }
@@ -73,17 +70,12 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    import matplotlib
-
     by_layer, by_step, parts = (found[name] for name in ("state_gradient", "gradient_norm", "part"))
     figure.set_size_inches(11.0, 3.8)
     axes = figure.subplots(1, 3)
     axes[2].sharey(axes[1])
+    curves(axes[0], np.arange(by_layer.shape[-1]), by_layer / by_layer[..., -1:])
     for i, kind in enumerate(KINDS):
-        for j, state in enumerate(STATES):
-            values = by_layer[i, j] / by_layer[i, j, :, -1:]
-            style = {"color": COLORS[kind], "ls": STYLES[state], "label": f"{NAMES[kind]}, {state}"}
-            curve(axes[0], np.arange(values.shape[1]), values, **style)
         colors = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(parts)))
         for part, name in enumerate(parts):
             axes[i + 1].plot(np.median(by_step[i, :, :, part], axis=0), color=colors[part], lw=0.7, label=name)

@@ -10,21 +10,19 @@ Linear CKA: Kornblith and others (1905.00414), section 3; effective rank: Roy an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
-from meanfield.transformer.experiments.drawing import COLORS, NAMES, STYLES, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import NAMES, curves, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.networks.network import TokenNetwork, traced
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXAMPLES = 128
 CURVES = {
@@ -113,10 +111,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
         ax.set_title(f"|u| ≤ {limit:.2g}", fontsize=9)
     rows[1].axes[0].set_ylabel("layer, tokens within")
     for ax, (name, label) in zip(rows[2].subplots(1, 3), CURVES.items(), strict=True):
-        for i, j in networks:
-            values = found[name][i, j]
-            style = {"color": COLORS[KINDS[i]], "ls": STYLES[STATES[j]], "label": f"{NAMES[KINDS[i]]}, {STATES[j]}"}
-            curve(ax, np.arange(values.shape[1]), values, **style)
+        curves(ax, np.arange(found[name].shape[-1]), found[name])
         ax.set_xlabel("layers passed")
         ax.set_title(label, fontsize=9)
         ax.xaxis.get_major_locator().set_params(integer=True)

@@ -9,19 +9,15 @@ beyond d = 2 log n a few keys have all the weight (Derrida 1981): H stays bounde
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
 from meanfield.transformer.experiments.drawing import curve, mean_and_spread
 from meanfield.transformer.experiments.workers import HERE, Workers
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.section import TrainingCase
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DIMENSIONS = tuple(2**k for k in range(1, 11))
 KEYS, QUERIES = 256, 256
@@ -34,9 +30,9 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
     found = np.array([[[measured(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)])
     dims = ("scaling", "dimension", "seed")
     arrays = {
-        "scaling": Labelled(("scaling",), list(SCALINGS)),
+        **coordinates(scaling=SCALINGS),
         "dimension": Labelled(("dimension",), np.array(DIMENSIONS), "d of queries and keys"),
-        "seed": Labelled(("seed",), np.array(seeds)),
+        **coordinates(seed=seeds),
         **{name: Labelled(dims, found[..., k], long_name) for k, (name, long_name) in enumerate(MEASURES.items())},
     }
     return Outcome(arrays, _summary, _draw)

@@ -15,23 +15,20 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from meanfield.analysis.text import table
 from meanfield.model.linear_stability import growth_rates
-from meanfield.transformer.experiments.drawing import COLORS, NAMES, STYLES, curve, mean_and_spread
+from meanfield.transformer.experiments.drawing import COLORS, curves, mean_and_spread
 from meanfield.transformer.experiments.subjects import AXES, KINDS, STATES, Subjects
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.field import FieldLayer, identity_layer
 from meanfield.transformer.networks.network import TokenNetwork
 from solvers.mesh.mesh import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EXAMPLES = 64
 SIZES = np.logspace(-6, 0, 7)
@@ -52,11 +49,11 @@ def sensitivity(subjects: Subjects) -> Outcome:
     uniform, rates = uniform_exponents(BETA), growth_rates(2, BETA, MODES)
     arrays = {
         **subjects.coordinates(),
-        "direction": Labelled(("direction",), list(DIRECTIONS)),
+        **coordinates(direction=DIRECTIONS),
         "size": Labelled(("size",), SIZES, "norm of the perturbation by that of the first states"),
         "gain": Labelled((*AXES, "direction", "size"), gains, "change of the last states by that of the first"),
         "exponent": Labelled((*AXES, "direction"), exponents, "Lyapunov exponent at small perturbations", "1/time"),
-        "mode": Labelled(("mode",), MODES),
+        **coordinates(mode=MODES),
         "uniform_exponent": Labelled(("mode",), uniform, "exponent of tokens spread evenly", "1/time"),
         "uniform_rate": Labelled(("mode",), rates, "its rate in linear theory", "1/time"),
     }
@@ -172,10 +169,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     axes = figure.subplots(1, 3)
     axes[1].sharey(axes[0])
     for k, direction in enumerate(DIRECTIONS):
-        for i, kind in enumerate(KINDS):
-            for s, state in enumerate(STATES):
-                style = {"color": COLORS[kind], "ls": STYLES[state], "label": f"{NAMES[kind]}, {state}"}
-                curve(axes[k], SIZES, gains[i, s, :, k], **style)
+        curves(axes[k], SIZES, gains[:, :, :, k])
         axes[k].set(xlabel="relative size of the perturbation", ylabel="gain", xscale="log", yscale="log")
         axes[k].set_title(direction)
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")

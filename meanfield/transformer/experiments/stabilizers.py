@@ -13,10 +13,11 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.running import Printer
@@ -24,14 +25,11 @@ from meanfield.transformer.experiments.drawing import NAMES
 from meanfield.transformer.experiments.information_flow import mean_cosine_of
 from meanfield.transformer.experiments.subjects import KINDS, case_of
 from meanfield.transformer.experiments.workers import HERE, Workers
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.data import task_of
 from meanfield.transformer.networks.network import traced
 from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import begin, train
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 DEPTHS = (2, 6, 12)
 RATES = (1e-3, 1e-2, 1e-1)
@@ -63,12 +61,9 @@ def stabilizers(
         show(f"{len(found)} of {len(cases)}: {_label(one)}: accuracy {values['accuracy']:.3f}")
     shape = [len(axis) for axis in axes]
     arrays = {
-        "network": Labelled(("network",), list(KINDS)),
-        "residual": Labelled(("residual",), ["yes", "no"]),
-        "layer_norm": Labelled(("layer_norm",), list(LAYER_NORMS)),
-        "layers": Labelled(("layers",), np.array(depths)),
+        **coordinates(network=KINDS, residual=["yes", "no"], layer_norm=LAYER_NORMS, layers=depths),
         "rate": Labelled(("rate",), np.array(rates), "largest learning rate"),
-        "seed": Labelled(("seed",), np.array(seeds)),
+        **coordinates(seed=seeds),
         **{
             name: Labelled(AXES, np.reshape([values[name] for values in found], shape), long_name)
             for name, (long_name, _, _) in MEASURES.items()

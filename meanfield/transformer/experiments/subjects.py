@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from meanfield.running import Printer
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, coordinates
 from meanfield.transformer.networks.data import Task, task_of
 from meanfield.transformer.networks.network import BODIES, TokenNetwork
 from meanfield.transformer.networks.section import TrainingCase
@@ -66,9 +66,7 @@ class Subjects:
         accuracy = [[subject.fit.history.test_accuracy[k] for k in (0, -1)] for subject in self.all]
         by_kind = np.array(accuracy).reshape(len(KINDS), len(self.seeds), 2).swapaxes(1, 2)
         return {
-            "network": Labelled(("network",), list(KINDS)),
-            "state": Labelled(("state",), list(STATES)),
-            "seed": Labelled(("seed",), np.array(self.seeds)),
+            **coordinates(network=KINDS, state=STATES, seed=self.seeds),
             "accuracy": Labelled(AXES, by_kind, "share of right answers of the examples held back"),
         }
 

@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
@@ -30,13 +31,10 @@ from meanfield.model.linear_stability import growth_rates
 from meanfield.results.runs import simulate
 from meanfield.running import Printer
 from meanfield.transformer.experiments.workers import HERE, Workers
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.networks.field import identity_layer
 from meanfield.transformer.networks.section import TrainingCase
 from solvers.mesh.mesh import Floats
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 BETA, MODE, STEP, LAYERS = 4.0, 2, 0.1, 3
 TOKENS, CELLS = 64, 256
@@ -85,8 +83,7 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
         found[k, 3] = exact(one)
     dims = ("ablation", "form", "layer")
     arrays = {
-        "ablation": Labelled(("ablation",), [one.name for one in ABLATIONS]),
-        "form": Labelled(("form",), list(FORMS)),
+        **coordinates(ablation=[one.name for one in ABLATIONS], form=FORMS),
         "growth": Labelled(dims, found, "log of the growth of a mode, radius or deviation, by layers"),
     }
     return Outcome(arrays, _summary, _draw)

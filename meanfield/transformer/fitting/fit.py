@@ -19,7 +19,7 @@ from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.families import family_of
 from meanfield.transformer.fitting.law import LayerLaw
-from meanfield.transformer.labelled import Labelled
+from meanfield.transformer.labelled import Labelled, coordinates
 from meanfield.transformer.model import States
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
@@ -82,9 +82,7 @@ def fit_laws(texts: Sequence[States], options: Options, show: Printer) -> dict[s
     numbers.append(np.full((2, layers), np.nan))
     beta, value = np.array(numbers).swapaxes(0, 1)
     return {
-        "law": Labelled(("law",), laws),
-        "set": Labelled(("set",), list(SETS)),
-        "layer": Labelled(("layer",), np.arange(layers) + 1),
+        **coordinates(law=laws, set=SETS, layer=np.arange(layers) + 1),
         "error": Labelled(("law", "set", "layer"), np.array(errors), "squared error by that of standing still"),
         "beta": Labelled(("law", "layer"), beta, "inverse temperature of the law"),
         "value": Labelled(("law", "layer"), value, "v of V = vI"),

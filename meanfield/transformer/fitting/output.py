@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from meanfield.analysis.text import table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from meanfield.transformer.labelled import Outcome
+from meanfield.transformer.labelled import Outcome
 
 
 def summary(found: Outcome) -> str:
@@ -25,8 +21,6 @@ def summary(found: Outcome) -> str:
 
 def draw(figure: Figure, found: Outcome) -> None:
     """Draw the errors by layer of texts held back, and β and v of the law with numbers by layer."""
-    import matplotlib
-
     figure.set_size_inches(11.0, 4.2)
     axes = figure.subplots(1, 2, width_ratios=(2, 1))
     layers, laws, errors = found["layer"], found["law"], found["error"]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from meanfield.transformer.networks.training import Fit, parts_of
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def draw_training(fit: Fit, figure: Figure | None = None) -> Figure:
     """Draw four panels; those of gradients and states on logarithmic axes, from dark to light with depth."""
-    import matplotlib.figure
-
-    figure = matplotlib.figure.Figure() if figure is None else figure
+    figure = Figure() if figure is None else figure
     figure.set_size_inches(9.6, 7.2)
     axes, history = figure.subplots(2, 2), fit.history
     epochs, steps = np.arange(len(history.test_loss)), np.arange(len(history.loss))

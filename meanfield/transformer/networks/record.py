@@ -12,7 +12,7 @@ import torch
 
 from meanfield import __version__
 from meanfield.case.errors import CaseError
-from meanfield.transformer.labelled import Labelled, write_labelled
+from meanfield.transformer.labelled import Labelled, coordinates, write_labelled
 from meanfield.transformer.networks.data import Task, task_of
 from meanfield.transformer.networks.network import build
 from meanfield.transformer.networks.section import TrainingCase, parse_training, to_toml
@@ -39,7 +39,7 @@ def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: 
 
     ``continues``: whether the file has an earlier state of the same training: then what a user added to it stays.
     """
-    arrays = {"part": Labelled(("part",), list(parts_of(fit.network)))}
+    arrays = coordinates(part=list(parts_of(fit.network)))
     for name, (dims, long_name, unit) in SETS.items():
         arrays[name] = Labelled(dims, _padded(name, fit), long_name, unit)
     attributes = {

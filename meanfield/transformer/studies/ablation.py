@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.analysis.text import table
-from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Outcome
 from meanfield.transformer.model import (
@@ -22,8 +22,7 @@ from meanfield.transformer.model import (
     short_name,
 )
 from meanfield.transformer.studies.head_figures import head_figures, table_by_layer
-from meanfield.transformer.studies.measures import MEASURES, grouped, measured, variants_of
-from meanfield.transformer.variants import STILL, WHOLE
+from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, measured, variants_of
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 PANELS = {"cosine": "mean inner product", "clusters": "clusters", "energy": "energy", "rank": "effective rank"}
 COLORS = (BLUE, GREEN, ORANGE, PURPLE, SKY)
-STYLES = {WHOLE: (BLACK, "-"), STILL: ("0.6", "--"), "random": (VERMILION, "--"), "rotated": (VERMILION, ":")}
 
 
 def ablate(

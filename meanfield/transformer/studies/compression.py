@@ -17,7 +17,7 @@ import numpy as np
 from meanfield.analysis.wasserstein_patches import arc_lengths, transport_cost
 from meanfield.clusters.among_tokens import SCALE
 from meanfield.transformer.families import family_of
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states
 from meanfield.transformer.model import States
 from meanfield.transformer.studies.measures import clusters
@@ -46,8 +46,7 @@ def compress(
     counts = np.array([[[clusters(x) for x in layer] for layer in layers] for layers in of_layers])
     groups = np.array([[groups_of(layer) for layer in layers] for layers in distances])
     return {
-        "variant": Labelled(("variant",), list(variants)),
-        "prompt": Labelled(("prompt",), list(texts)),
+        **coordinates(variant=list(variants), prompt=texts),
         "distance": Labelled((*dims, "other"), distances, "W1 distance of the tokens of two prompts", "rad"),
         "entropy": Labelled(dims, entropies, "von Neumann entropy of the directions of a prompt's tokens", "nat"),
         "clusters": Labelled(dims, counts, "clusters of a prompt's tokens"),

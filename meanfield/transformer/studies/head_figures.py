@@ -18,7 +18,7 @@ from meanfield.domains.trained.diagnostics import mean_cosine
 from meanfield.model.matrices import norm_of_product
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of, form_of
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.model import States
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -51,8 +51,7 @@ def head_figures(texts: Sequence[States]) -> dict[str, Labelled]:
             -0.5 * np.diff(np.log(1 - cosines)),
             "collapse rate of a layer: half the decrease of log(1 - cosine)",
         ),
-        "block": Labelled(("block",), np.arange(len(layers)) + 1),
-        "head": Labelled(("head",), np.arange(len(heads)) + 1),
+        **coordinates(block=np.arange(len(layers)) + 1, head=np.arange(len(heads)) + 1),
     }
 
 

@@ -18,12 +18,18 @@ import numpy as np
 
 from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.figures.run_data import BLACK, BLUE, VERMILION
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
+from meanfield.transformer.mean_field import LAW
 from meanfield.transformer.model import Booleans, States
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
+STYLES = {
+    WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), STILL: ("0.6", "--"),
+    "random": (VERMILION, "--"), "rotated": (VERMILION, ":"),
+}  # fmt: skip
 Variants = dict[str, Variant | None]  # None: tokens stand still
 
 
@@ -50,8 +56,7 @@ def measured(texts: Sequence[States], variants: Variants, drop: Sequence[str] = 
     ]
     stacked = np.array(rows)  # variants, texts, measures, layers + 1
     return {
-        "variant": Labelled(("variant",), list(variants)),
-        "text": Labelled(("text",), [states.source for states in texts]),
+        **coordinates(variant=list(variants), text=[states.source for states in texts]),
         **{
             name: Labelled(("variant", "text", "layer"), stacked[:, :, k], long_name)
             for k, (name, long_name) in enumerate(MEASURES.items())

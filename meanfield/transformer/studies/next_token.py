@@ -38,8 +38,10 @@ def output_head(model: str) -> Floats | None:
 
 def next_token(prompts: Sequence[States], head: Floats, decode: Callable[[int], str]) -> dict[str, Labelled]:
     """Return the distributions (layer, prompt) of the next token, of the model's own layers; ``decode`` makes text."""
-    logs = [np.stack([one @ head.T for one in _normalized(states)]) for states in prompts]
-    log_p = np.stack([found - _log_sum(found) for found in logs], axis=1)  # (layers + 1, prompts, words)
+    from scipy.special import log_softmax
+
+    logits = [np.stack([one @ head.T for one in _normalized(states)]) for states in prompts]
+    log_p = log_softmax(np.stack(logits, axis=1), axis=-1)  # (layers + 1, prompts, words)
     p, dims = np.exp(log_p), ("layer", "prompt")
     entropy, divergence = -(p * log_p).sum(axis=2), (p[-1] * (log_p[-1] - log_p)).sum(axis=2)
     top = p.argmax(axis=2)
@@ -62,11 +64,6 @@ def _normalized(states: States) -> Floats:
     layer = TrainedLayer(form, layer_arrays(states, family, last, Variant()), is_last=True)
     between = layer.normalized(states.hidden[:-1, -1], "final")
     return np.concatenate([between, states.hidden[-1:, -1]])
-
-
-def _log_sum(values: Floats) -> Floats:
-    highest = values.max(axis=-1, keepdims=True)
-    return np.asarray(highest + np.log(np.exp(values - highest).sum(axis=-1, keepdims=True)))
 
 
 def _apart(distributions: Floats) -> float:

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 
 from meanfield.analysis.text import table
 from meanfield.case.errors import CaseError
-from meanfield.figures.run_data import BLACK, BLUE, VERMILION
+from meanfield.figures.run_data import BLACK, BLUE
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Outcome
-from meanfield.transformer.mean_field import LAW
 from meanfield.transformer.model import load_model, read_text, read_texts, require_drops, short_name
 from meanfield.transformer.studies.compression import compress, line_through, mean_distance
+from meanfield.transformer.studies.measures import STYLES
 from meanfield.transformer.studies.next_token import next_token, output_head
-from meanfield.transformer.variants import STILL, WHOLE, Variant
+from meanfield.transformer.variants import Variant
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-STYLES = {WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), "random": (VERMILION, "--"), STILL: ("0.6", "--")}
 
 
 def prompts(

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.figures.run_data import BLACK, BLUE, VERMILION
-from meanfield.transformer.labelled import Labelled, Outcome
+from meanfield.figures.run_data import BLACK
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
 from meanfield.transformer.model import States, require_drops, states_of
+from meanfield.transformer.studies.measures import STYLES
 from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recovered
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
@@ -31,7 +32,6 @@ EDGES = np.linspace(-1.0, 1.0, BINS + 1)
 CENTERS = (EDGES[1:] + EDGES[:-1]) / 2
 MIN_PROMINENCE = 0.1  # of the highest bin: lower maxima of a histogram are not called peaks
 PANELS = 6
-STYLES = {WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), "random": (VERMILION, "--"), "rotated": (VERMILION, ":")}
 
 
 def histogram(
@@ -104,8 +104,7 @@ def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) 
     densities = np.array([[np.histogram(z, EDGES, density=True)[0] for z in layers] for layers in cosines])
     distances, dims = np.abs(cosines - cosines[0]).mean(axis=2), ("variant", "layer")
     return {
-        "variant": Labelled(("variant",), list(hidden)),
-        "cosine": Labelled(("cosine",), CENTERS),
+        **coordinates(variant=list(hidden), cosine=CENTERS),
         "density": Labelled((*dims, "cosine"), densities, "density of <x, y> of two tokens"),
         "distance": Labelled(dims, distances, "W1 distance to the model's distribution"),
         "mean": Labelled(dims, cosines.mean(axis=2), "mean inner product of two different tokens"),
@@ -124,7 +123,7 @@ def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
         masses[k, :n], grams[k, :n, :n] = found.masses, found.gram
     about = "masses recovered from the cosines after the last layer"
     return {
-        "recovered": Labelled(names, list(last)),
+        **coordinates(recovered=list(last)),
         "recovered_mass": Labelled((*names, "atom"), masses, about),
         "recovered_gram": Labelled((*names, "atom", "other"), grams, "inner products of the atoms recovered"),
         "recovered_fit": Labelled(names, fits, "W1 distance of their cosines to the tokens'"),
@@ -182,7 +181,7 @@ def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
     below = figure.add_subplot(grid[2, :])
     for name, distance in zip(found["variant"], found["distance"], strict=True):
         if name != WHOLE:
-            color, style = STYLES.get(name, ("0.6", "--"))
+            color, style = STYLES[name]
             below.plot(distance, color=color, ls=style, lw=1.4, label=name)
     below.set(xlabel="layers passed", ylabel="$W_1$ to the model", ylim=(0, None))
     below.legend(fontsize=8, frameon=False)
