@@ -11,10 +11,12 @@ from meanfield.case.overrides import overrides_of
 from meanfield.results.refusals import in_python
 from meanfield.running import Printer, print_nothing
 from meanfield.runtime.paths import require_free
+from meanfield.transformer.arguments import require_integers
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Outcome
 from meanfield.transformer.loading import require_torch
-from meanfield.transformer.model import Texts, read_texts, read_with, require_integers, short_name
+from meanfield.transformer.model import read_with, short_name
+from meanfield.transformer.sources import Texts, read_texts
 
 if TYPE_CHECKING:
     from meanfield.transformer.networks.section import TrainingCase

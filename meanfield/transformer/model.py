@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,12 @@ import numpy as np
 
 from meanfield.case.errors import CaseError
 from meanfield.transformer.loading import first_line, load_config, load_network, load_tokenizer
+from meanfield.transformer.sources import read_text
 from solvers.mesh.mesh import Floats
 
 Booleans = np.ndarray[Any, np.dtype[np.bool_]]
-DEFAULT_TEXT = "forest.txt"
 POSITIONS = ("position_embeddings", "wpe")  # what families call learned positions
 MAX_UNKNOWN = 0.2  # of a text's tokens: where more are unknown their states say nothing of the text
-DROPS = ("special", "first")
 
 
 class TextWarning(UserWarning):
@@ -146,47 +144,6 @@ def states_of(
     return load_model(model, require).read(words, source)
 
 
-Texts = str | Path | Mapping[str, str] | None
-
-
-def read_texts(folder: Texts) -> list[tuple[str, str]]:
-    """Texts and their names, of all *.txt files of a folder, by name; None for ten texts of the package.
-
-    A mapping of names to texts is taken as it is. Raises CaseError for a folder that holds none, or a file that is no
-    text.
-    """
-    if isinstance(folder, Mapping):
-        return [(words, name) for name, words in folder.items()]
-    if folder is None:
-        files = sorted(
-            resources.files("meanfield.transformer").joinpath("texts", "ten").iterdir(), key=lambda f: f.name
-        )
-        return [(file.read_text("utf-8"), file.name) for file in files]
-    paths = sorted(Path(folder).glob("*.txt"))
-    if not paths:
-        raise CaseError(f"texts = {folder}: expected a folder with files *.txt")
-    return [read_text(str(path)) for path in paths]
-
-
-def read_text(text: str | Path | None) -> tuple[str, str]:
-    """A text and where it is from, in words. Raises CaseError where it is empty or no text, OSError for no file."""
-    if text is None:
-        words, source = (
-            resources.files("meanfield.transformer").joinpath("texts", DEFAULT_TEXT).read_text("utf-8"),
-            "default text",
-        )
-    elif str(text) == "-":
-        words, source = sys.stdin.read(), "standard input"
-    else:
-        try:
-            words, source = Path(text).read_text("utf-8-sig"), str(text)
-        except UnicodeDecodeError:
-            raise CaseError(f"{text}: not UTF-8 text") from None
-    if not words.strip():
-        raise CaseError(f"{source}: holds no text")
-    return words, source
-
-
 def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> list[int]:
     """The tokens' numbers, as many as the model takes. Raises CaseError for too few, or too many unknown ones."""
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
@@ -198,26 +155,6 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
         raise CaseError(f"{source}: {len(ids)} token of {model}: expected at least two")
     _require_known(model, network, tokenizer, ids, source)
     return ids
-
-
-def names_of(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Names between commas, or in a sequence."""
-    return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else tuple(names)
-
-
-def require_drops(drop: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of tokens that are dropped. Raises CaseError for a name that is not of DROPS."""
-    for name in names_of(drop):
-        if name not in DROPS:
-            raise CaseError(f"drop = {name}: expected one of {', '.join(DROPS)}")
-    return names_of(drop)
-
-
-def require_integers(least: int, **values: object) -> None:
-    """Raise CaseError, by the name of an argument, unless all are integers of at least ``least``."""
-    for name, value in values.items():
-        if not (isinstance(value, int | np.integer) and value >= least):
-            raise CaseError(f"{name} = {value!r}: expected an integer >= {least}")
 
 
 def max_tokens(network: Any) -> int:

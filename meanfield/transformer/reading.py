@@ -25,8 +25,9 @@ from meanfield.running import Printer, print_nothing, run, run_in_memory
 from meanfield.runtime.paths import require_free
 from meanfield.runtime.progress import has_bar
 from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
+from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.families import beta_of
-from meanfield.transformer.model import States, require_drops, states_of
+from meanfield.transformer.model import States, states_of
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed

@@ -17,8 +17,9 @@ import numpy as np
 from meanfield.case.errors import CaseError
 from meanfield.model.trained_layer import TrainedLayer
 from meanfield.model.trained_parts import PARTS
+from meanfield.transformer.arguments import require_integers
 from meanfield.transformer.families import Family, arrays_of, family_of, form_of, stored_layers
-from meanfield.transformer.model import States, require_integers, start_without_positions
+from meanfield.transformer.model import States, start_without_positions
 from solvers.mesh.mesh import Floats
 
 WHOLE, STILL = "whole model", "standing still"

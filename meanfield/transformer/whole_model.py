@@ -15,10 +15,11 @@ from meanfield.case.errors import CaseError
 from meanfield.case.load import parse
 from meanfield.case.overrides import inline
 from meanfield.domains.trained.weights import FREQUENCIES, LAYERS, START, form_attributes
+from meanfield.transformer.arguments import names_of
 from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of, stored_layers
 from meanfield.transformer.mean_field import FILES as MEAN_FIELD_FILES
 from meanfield.transformer.mean_field import require_attention, write_mean_field
-from meanfield.transformer.model import States, names_of, states_of
+from meanfield.transformer.model import States, states_of
 from meanfield.transformer.variants import Variant, layer_arrays, start_of
 from meanfield.transformer.writing import replacements, require_new, write_arrays
 from solvers.mesh.mesh import Floats

@@ -133,7 +133,7 @@ def test_an_empty_folder_named_torch_is_none(tmp_path, monkeypatch, capsys):
 
 
 def test_the_package_has_a_text():
-    from meanfield.transformer.model import read_text
+    from meanfield.transformer.sources import read_text
 
     words, source = read_text(None)
     assert 200 < len(words.split()) < 400

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from meanfield.case.errors import CaseError, refusal
 from meanfield.transformer.loading import INSTALL, first_line
-from meanfield.transformer.model import read_text, read_texts
 from meanfield.transformer.networks.network import Shape
 from meanfield.transformer.networks.section import Data, TrainingCase
+from meanfield.transformer.sources import read_text, read_texts
 from solvers.mesh.mesh import Floats, Integers
 
 SIDE = 8  # pixels of an image

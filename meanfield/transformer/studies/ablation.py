@@ -10,17 +10,11 @@ import numpy as np
 
 from meanfield.analysis.text import table
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY
+from meanfield.transformer.arguments import names_of, require_drops, require_integers
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Outcome
-from meanfield.transformer.model import (
-    Texts,
-    names_of,
-    read_texts,
-    read_with,
-    require_drops,
-    require_integers,
-    short_name,
-)
+from meanfield.transformer.model import read_with, short_name
+from meanfield.transformer.sources import Texts, read_texts
 from meanfield.transformer.studies.head_figures import head_figures, table_by_layer
 from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, measured, variants_of
 from solvers.mesh.mesh import Floats

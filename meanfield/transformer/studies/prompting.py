@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from meanfield.analysis.text import table
 from meanfield.case.errors import CaseError
 from meanfield.figures.run_data import BLACK, BLUE
+from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Outcome
-from meanfield.transformer.model import load_model, read_text, read_texts, require_drops, short_name
+from meanfield.transformer.model import load_model, short_name
+from meanfield.transformer.sources import read_text, read_texts
 from meanfield.transformer.studies.compression import compress, line_through, mean_distance
 from meanfield.transformer.studies.measures import STYLES
 from meanfield.transformer.studies.next_token import next_token, output_head

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.figures.run_data import BLACK
+from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
-from meanfield.transformer.model import States, require_drops, states_of
+from meanfield.transformer.model import States, states_of
 from meanfield.transformer.studies.measures import STYLES
 from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recovered
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant

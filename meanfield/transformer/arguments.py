@@ -1,0 +1,31 @@
+"""Arguments of functions: names between commas, and integers, or refused in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meanfield.case.errors import CaseError
+
+DROPS = ("special", "first")  # tokens that may be dropped
+
+
+def names_of(names: str | Sequence[str]) -> tuple[str, ...]:
+    """Names between commas, or in a sequence."""
+    return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else tuple(names)
+
+
+def require_drops(drop: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of tokens that are dropped. Raises CaseError for a name that is not of DROPS."""
+    for name in names_of(drop):
+        if name not in DROPS:
+            raise CaseError(f"drop = {name}: expected one of {', '.join(DROPS)}")
+    return names_of(drop)
+
+
+def require_integers(least: int, **values: object) -> None:
+    """Raise CaseError, by the name of an argument, unless all are integers of at least ``least``."""
+    for name, value in values.items():
+        if not (isinstance(value, int | np.integer) and value >= least):
+            raise CaseError(f"{name} = {value!r}: expected an integer >= {least}")

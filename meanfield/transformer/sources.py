@@ -1,0 +1,48 @@
+"""Texts that models read: of a file, a folder, the standard input, or of this package."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from meanfield.case.errors import CaseError
+
+TEXTS = resources.files("meanfield.transformer") / "texts"
+Texts = str | Path | Mapping[str, str] | None
+
+
+def read_texts(folder: Texts) -> list[tuple[str, str]]:
+    """Texts and their names, of all *.txt files of a folder, by name; None for ten texts of the package.
+
+    A mapping of names to texts is taken as it is. Raises CaseError for a folder that holds none, or a file that is no
+    text.
+    """
+    if folder is None:
+        return [
+            (file.read_text("utf-8"), file.name) for file in sorted((TEXTS / "ten").iterdir(), key=lambda f: f.name)
+        ]
+    if isinstance(folder, Mapping):
+        found = [(words, name) for name, words in folder.items()]
+    else:
+        found = [read_text(path) for path in sorted(Path(folder).glob("*.txt"))]
+    if not found:
+        raise CaseError(f"texts = {folder}: expected a folder with files *.txt")
+    return found
+
+
+def read_text(text: str | Path | None) -> tuple[str, str]:
+    """A text and where it is from, in words. Raises CaseError where it is empty or no text, OSError for no file."""
+    if text is None:
+        words, source = (TEXTS / "forest.txt").read_text("utf-8"), "default text"
+    elif str(text) == "-":
+        words, source = sys.stdin.read(), "standard input"
+    else:
+        try:
+            words, source = Path(text).read_text("utf-8-sig"), str(text)
+        except UnicodeDecodeError:
+            raise CaseError(f"{text}: not UTF-8 text") from None
+    if not words.strip():
+        raise CaseError(f"{source}: holds no text")
+    return words, source
