@@ -88,8 +88,8 @@ def form_of(family: Family, network: Any) -> LayerForm:
 def arrays_of(family: Family, network: Any, layer: int) -> dict[str, Floats]:
     """The arrays of a layer, the first is 0, each head by itself."""
     config, size = network.config, head_size(network.config)
-    arrays = {name: _array(tensor) for name, tensor in family.layer(network, layer).items() if tensor is not None}
-    arrays |= {name: _array(tensor) for name, tensor in family.final(network).items()}
+    tensors = family.layer(network, layer) | family.final(network)
+    arrays = {name: _array(tensor) for name, tensor in tensors.items() if tensor is not None}
     d = arrays["out"].shape[0]
     for name in ("query", "key", "value"):
         arrays[name] = arrays[name].reshape(-1, size, d)
@@ -192,12 +192,8 @@ _ACTIVATIONS = {
 }  # fmt: skip
 _BERT = Family(_bert)
 _LLAMA = Family(
-    _llama, "rms_norm_eps", placement="pre", norm="rms", causal=True, final=lambda network: _norms_of(network.norm)
+    _llama, "rms_norm_eps", placement="pre", norm="rms", causal=True, final=lambda network: _norms(final=network.norm)
 )
-
-
-def _norms_of(module: Any) -> Tensors:
-    return {name: tensor for name, tensor in _norms(final=module).items() if tensor is not None}
 
 
 FAMILIES = {
@@ -208,7 +204,7 @@ FAMILIES = {
     "albert": Family(_albert),
     "gpt2": Family(
         _gpt2, "layer_norm_epsilon", "activation_function", placement="pre", causal=True,
-        final=lambda network: _norms_of(network.ln_f),
+        final=lambda network: _norms(final=network.ln_f),
     ),
     "llama": _LLAMA,
     "mistral": _LLAMA,

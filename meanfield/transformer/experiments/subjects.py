@@ -70,10 +70,6 @@ class Subjects:
             "accuracy": Labelled(AXES, by_kind, "share of right answers of the examples held back"),
         }
 
-    def stopped(self) -> list[str]:
-        """A line for each network whose training exploded."""
-        return [f"{s.kind}, seed {s.seed}: training {s.fit.stopped}" for s in self.all if s.fit.stopped]
-
 
 def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
     """The case with a network of another kind, of another seed. Raises CaseError where that kind cannot."""

@@ -52,10 +52,6 @@ class Network(Section, frozen=True):
         "feed_forward": Key("false: layers without the feed-forward network", False),
     }
 
-    @property
-    def head_dimension(self) -> int:
-        return self.dimension // self.heads
-
 
 class Pde(Section, frozen=True):
     """Coefficients of the PDE network, u ← N((1 − γτ)u + τ(αA(u) + F(u))), then e^{τκL}u, L of unit spacing."""
@@ -206,7 +202,7 @@ def _problems(case: TrainingCase) -> Problems:
     network, pde, data = case.network, case.pde, case.data
     if network.dimension % network.heads:
         yield "network.heads", network.heads, f"a divisor of network.dimension = {network.dimension}"
-    if network.positions == "rotary" and network.head_dimension % 2:
+    if network.positions == "rotary" and network.dimension // network.heads % 2:
         yield "network.heads", network.heads, "an even number of coordinates a head, for rotary positions"
     if network.positions == "sinusoidal" and network.dimension % 2:
         yield "network.dimension", network.dimension, "an even number, for sinusoidal positions"

@@ -9,7 +9,7 @@ seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -30,9 +30,8 @@ def head_figures(texts: Sequence[States]) -> dict[str, Labelled]:
     family = family_of(model.name, model.config)
     form = form_of(family, model.network)
     layers = [arrays_of(family, model.network, k) for k in range(model.layers)]
-    heads = range(len(layers[0]["query"]))
-    values = np.array([[leading_eigenvalue(arrays, h) for h in heads] for arrays in layers])
-    slopes = np.array([[form.beta * steepness(arrays, h) for h in heads] for arrays in layers])
+    slopes = np.array([[form.beta * norm_of_product(q, k) for q, k, _, _ in heads_of(a)] for a in layers])
+    values = np.array([[leading_eigenvalue(v, out) for _, _, v, out in heads_of(a)] for a in layers])
     predicted = [
         [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, states.hidden, strict=False)]
         for states in texts
@@ -51,7 +50,7 @@ def head_figures(texts: Sequence[States]) -> dict[str, Labelled]:
             -0.5 * np.diff(np.log(1 - cosines)),
             "collapse rate of a layer: half the decrease of log(1 - cosine)",
         ),
-        **coordinates(block=np.arange(len(layers)) + 1, head=np.arange(len(heads)) + 1),
+        **coordinates(block=np.arange(len(layers)) + 1, head=np.arange(slopes.shape[1]) + 1),
     }
 
 
@@ -67,20 +66,16 @@ def table_by_layer(found: Outcome) -> str:
     return table(head, rows)
 
 
-def steepness(arrays: dict[str, Floats], head: int) -> float:
-    """‖W_QᵀW_K‖ of a head."""
-    return norm_of_product(arrays["query"][head], arrays["key"][_group(arrays, head)])
+def heads_of(arrays: dict[str, Floats]) -> Iterator[tuple[Floats, ...]]:
+    """Return query, key, value and out of each head; several heads may share a key and a value."""
+    shared = (np.repeat(arrays[name], len(arrays["query"]) // len(arrays[name]), axis=0) for name in ("key", "value"))
+    return zip(arrays["query"], *shared, arrays["out"], strict=True)
 
 
-def leading_eigenvalue(arrays: dict[str, Floats], head: int) -> complex:
+def leading_eigenvalue(value: Floats, out: Floats) -> complex:
     """The eigenvalue of W_O W_V that is largest in modulus; those of W_V W_O are the same, of a small matrix."""
-    found = np.linalg.eigvals(arrays["value"][_group(arrays, head)] @ arrays["out"][head])
+    found = np.linalg.eigvals(value @ out)
     return complex(found[np.abs(found).argmax()])
-
-
-def _group(arrays: dict[str, Floats], head: int) -> int:
-    """The head of keys and values that a head shares."""
-    return head // (len(arrays["query"]) // len(arrays["key"]))
 
 
 def predicted_rate(layer: TrainedLayer, states: Floats) -> float:
