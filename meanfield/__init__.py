@@ -63,6 +63,7 @@ _HOME = {
     "solvers.io.repair": ("FileError",),
     "solvers.timestepping.state": ("NonFinite",),
 }
+_PACKAGES = ("solvers", "transformer")
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
@@ -98,7 +99,7 @@ secure_imports()
 
 
 def __getattr__(name: str) -> object:
-    if name in ("solvers", "transformer"):
+    if name in _PACKAGES:
         return import_module(f"meanfield.{name}")
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
