@@ -38,10 +38,9 @@ def output_head(model: str) -> Floats | None:
 
 def next_token(prompts: Sequence[States], head: Floats, decode: Callable[[int], str]) -> dict[str, Labelled]:
     """Return the distributions (layer, prompt) of the next token, of the model's own layers; ``decode`` makes text."""
-    from scipy.special import log_softmax
-
-    logits = [np.stack([one @ head.T for one in _normalized(states)]) for states in prompts]
-    log_p = log_softmax(np.stack(logits, axis=1), axis=-1)  # (layers + 1, prompts, words)
+    logits = np.stack([[one @ head.T for one in _normalized(states)] for states in prompts], axis=1)
+    highest = logits.max(axis=-1, keepdims=True)
+    log_p = logits - (highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True)))
     p, dims = np.exp(log_p), ("layer", "prompt")
     entropy, divergence = -(p * log_p).sum(axis=2), (p[-1] * (log_p[-1] - log_p)).sum(axis=2)
     top = p.argmax(axis=2)
