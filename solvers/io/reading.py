@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .lock import MIN_WAIT, Lock, holder
+from .lock import Lock, holder
 from .opening import open_to_read
 from .own import CONTENTS, EARLIER_TEXTS, NETCDF, all_attributes, own_attributes, own_datasets, readable_attributes
 from .repair import FileError, is_open_for_writing, reason, repair
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import h5py
 
 SCHEMA_VERSION = 1
+PAUSE = 0.01  # seconds between tries
 TRIES = 200  # to open a file that is being written: two seconds
 TRIES_WRITTEN = 20  # to read one that is, before it is called damaged
 TRIES_ALONE = 5  # of these while no process writes it, for a writer may come and go within one of them
@@ -254,7 +255,7 @@ def read(path: str | Path | Run) -> Run:
         except FileError:
             if writer is None and holder(path) is None:
                 raise
-        clock.sleep(MIN_WAIT / 50)  # parts of a file can be older than others while it is being written
+        clock.sleep(PAUSE)  # parts of a file can be older than others while it is being written
     return _read(path, holder(path))
 
 
@@ -361,7 +362,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
             left, alone = left - 1, alone - (holder(path) is None)
             if not (left and alone):
                 raise FileError(f"{path}: cannot read it: {reason(error)}") from error
-            clock.sleep(MIN_WAIT / 50)
+            clock.sleep(PAUSE)
     with file:
         try:
             _require_version(path, file.attrs.get("schema_version"))

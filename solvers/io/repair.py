@@ -6,10 +6,10 @@ writer never does; `repair` clears that mark.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,13 +61,12 @@ def repair(path: Path) -> None:
 
 def _require_no_writer(path: Path, file: BinaryIO) -> None:
     """Raise FileError while another program, or a handle of the user's in this one, has a file open for writing."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # HDF5 holds the exclusive lock then
-    except BlockingIOError:
-        raise FileError(f"{path}: is open for writing in h5py or another program; close it there first") from None
-    except OSError:  # a file system without locks
-        return
-    fcntl.flock(file, fcntl.LOCK_UN)
+    from filelock import lock_descriptor, unlock_descriptor
+
+    with suppress(OSError):  # a file system without locks
+        if not lock_descriptor(file.fileno(), blocking=False):  # HDF5 holds its own lock then
+            raise FileError(f"{path}: is open for writing in h5py or another program; close it there first")
+        unlock_descriptor(file.fileno())
 
 
 def require_regular(path: str | Path) -> None:

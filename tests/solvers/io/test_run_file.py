@@ -1,6 +1,5 @@
 """The run file survives whatever happens to its writer, and opens in other people's tools."""
 
-import fcntl
 import os
 import random
 import signal
@@ -13,12 +12,13 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from filelock import lock_descriptor, unlock_descriptor
 
 import solvers.io.series
 from solvers.io import reading, run_file
 from solvers.io.checkpoint import MAGIC
 from solvers.io.layout import Measure, Points
-from solvers.io.lock import Lock
+from solvers.io.lock import Lock, holder
 from solvers.io.repair import SUPERBLOCK, is_open_for_writing, lookup3
 from solvers.io.run_file import Column, FileError, RunFile, read
 from solvers.mesh.mesh import circle, sphere
@@ -417,24 +417,24 @@ def test_a_file_that_nobody_writes_is_tried_five_times(path, monkeypatch):
     assert len(tries) == 5
 
 
-def test_a_reader_that_is_held_up_is_no_writer(path):
-    """One that looks whether the lock is held, and has it itself for longer than a writer waits for another."""
+def test_a_reader_that_probes_the_lock_is_no_writer(path):
+    """A writer waits for it; a reader that has been stopped meanwhile is not waited for."""
     path.with_name("run.h5.lock").write_text("process 1 on nowhere")
     with open(path.with_name("run.h5.lock"), "rb") as reader, ThreadPoolExecutor(1) as pool:
-        fcntl.flock(reader, fcntl.LOCK_SH)
-        writer = pool.submit(Lock, path, patience=0.01)
+        assert lock_descriptor(reader.fileno(), blocking=False)
+        with pytest.raises(FileError, match="being written by process 1 on nowhere"):
+            Lock(path, patience=0.01)
+        writer = pool.submit(Lock, path, patience=60.0)
         with pytest.raises(TimeoutError):
             writer.result(0.1)
-        fcntl.flock(reader, fcntl.LOCK_UN)
+        unlock_descriptor(reader.fileno())
         writer.result().release()
 
 
-def test_a_reader_that_is_stopped_is_not_waited_for(path):
+def test_readers_that_probe_the_lock_at_once_see_no_writer(path):
     path.with_name("run.h5.lock").write_text("process 1 on nowhere")
-    with open(path.with_name("run.h5.lock"), "rb") as reader:
-        fcntl.flock(reader, fcntl.LOCK_SH)
-        with pytest.raises(FileError, match="being written by another process"):
-            Lock(path, patience=0.01, held_up=0.1)
+    with ThreadPoolExecutor(4) as pool:
+        assert not any(pool.map(holder, [path] * 400))
 
 
 def test_second_writer_is_refused(path, writer):
