@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 DRIVER = "unlogged"
 
 
-def open_file(path: str | Path, **options: Any) -> h5py.File:
-    """Open a file for reading as ``h5py.File`` does, without locks and apart from handles of other libraries.
+def open_file(path: str | Path, *, locking: bool = False, **options: Any) -> h5py.File:
+    """Open a file for reading as ``h5py.File`` does, without HDF5's locks and apart from handles of other libraries.
 
     All handles of a file that one process opens with one driver share a state in HDF5: a second handle with other
     locks is refused while a user's is open. The driver here is HDF5's logging driver without a log, which reads as the
@@ -25,7 +25,7 @@ def open_file(path: str | Path, **options: Any) -> h5py.File:
     import h5py
 
     _register_driver()
-    return h5py.File(path, "r", driver=DRIVER, locking=False, **options)
+    return h5py.File(path, "r", driver=DRIVER, locking=locking, **options)
 
 
 def open_to_read(path: str | Path, *, swmr: bool = False) -> h5py.File:

@@ -6,10 +6,10 @@ writer never does; `repair` clears that mark.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import struct
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -49,7 +49,7 @@ def repair(path: Path) -> None:
         flags, end = superblock[4], superblock[7]
         if not flags:
             return
-        _require_no_writer(path, file)
+        _require_no_writer(path)
         if size < end:  # killed between allocating the space and writing to it: nothing there was committed
             file.truncate(end)
         mended = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], max(size, end), superblock[8], 0)
@@ -59,14 +59,16 @@ def repair(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _require_no_writer(path: Path, file: BinaryIO) -> None:
+def _require_no_writer(path: Path) -> None:
     """Raise FileError while another program, or a handle of the user's in this one, has a file open for writing."""
-    from filelock import lock_descriptor, unlock_descriptor
+    from .opening import open_file
 
-    with suppress(OSError):  # a file system without locks
-        if not lock_descriptor(file.fileno(), blocking=False):  # HDF5 holds its own lock then
-            raise FileError(f"{path}: is open for writing in h5py or another program; close it there first")
-        unlock_descriptor(file.fileno())
+    try:
+        open_file(path, locking=True).close()
+    except OSError as error:  # of a killed writer's file in any case; HDF5 asks for its lock first
+        if reason(error) == os.strerror(errno.EAGAIN):
+            message = f"{path}: is open for writing in h5py or another program; close it there first"
+            raise FileError(message) from None
 
 
 def require_regular(path: str | Path) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .chunks import filtered
 from .reading import Floats, read_times
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ class Series:
         self._file, self._times = file, group["time"]
         self._columns = {name: group[name] for name in names}
         self._shapes = {name: dataset.shape[1:] for name, dataset in self._columns.items()}
-        self._in_chunks = {name for name, dataset in self._columns.items() if _has_filters(dataset)}
 
     @property
     def committed(self) -> int:
@@ -65,7 +63,7 @@ class Series:
     def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
         """Write rows of each dataset from number ``start`` on, and then the times that commit them."""
         for name, dataset in self._columns.items():
-            _append(dataset, start, rows[name], name in self._in_chunks)
+            _append(dataset, start, rows[name])
         self._file.flush()
         _append(self._times, start, np.array(times))
         self._file.flush()
@@ -78,18 +76,7 @@ class Series:
                 self._file.flush()
 
 
-def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any], in_chunks: bool = False) -> None:
-    """Write rows from number ``start`` on; ``in_chunks`` where each is a chunk that :func:`filtered` makes."""
+def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
+    """Write rows from number ``start`` on."""
     dataset.resize(start + len(rows), axis=0)
-    if not in_chunks:
-        dataset[start:] = rows
-        return
-    for k, row in enumerate(rows, start):
-        values = np.ascontiguousarray(row, dtype=dataset.dtype)
-        dataset.id.write_direct_chunk((k, *[0] * row.ndim), filtered(values))
-
-
-def _has_filters(dataset: h5py.Dataset) -> bool:
-    """Whether each of its rows is a chunk that :func:`filtered` makes."""
-    of_rows = dataset.chunks == (1, *dataset.shape[1:])
-    return bool(of_rows and dataset.shuffle and dataset.compression == "gzip" and dataset.fletcher32)
+    dataset[start:] = rows
