@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
-import resource
 import shutil
 from pathlib import Path
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.runtime.cost import as_bytes, file_bytes, memory_bytes
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
 
 _ADVICE = "--force runs it nevertheless"
 
@@ -35,42 +40,48 @@ def exceeded_limits(case: Case, folder: Path) -> list[str]:
 
 def available_memory() -> float:
     """Bytes that this process can still have: of the machine, of its control group, of its own limit."""
-    rooms = [_machine_memory(), _group_memory()]
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY:
-        rooms.append(limit - _own_size())
-    return max(min(rooms), 0.0)
+    return max(min(_machine_memory(), _group_memory(), _own_memory()), 0.0)
 
 
 def free_disk(folder: Path) -> float:
     """Bytes that a new file in a folder can have; infinite where that cannot be known."""
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    max_size = float("inf") if limit == resource.RLIM_INFINITY else float(limit)
+    max_size = _limit("RLIMIT_FSIZE")
     try:
         return min(max_size, float(shutil.disk_usage(folder).free))
     except OSError:
         return max_size
 
 
+def _limit(name: str) -> float:
+    """Return a limit of this process in bytes, infinite where there is none."""
+    if resource is None:
+        return math.inf
+    limit = resource.getrlimit(getattr(resource, name))[0]
+    return math.inf if limit == resource.RLIM_INFINITY else float(limit)
+
+
 def _machine_memory() -> float:
+    """Return the memory that is available, or all that there is; infinite where the system names neither."""
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return 1024.0 * int(line.split()[1])
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) if hasattr(os, "sysconf") else math.inf
 
 
 def _group_memory() -> float:
     """Memory left to a container: its limit less what it uses."""
     limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     if not (limit and used and limit[0].isdecimal() and used[0].isdecimal()):
-        return float("inf")
+        return math.inf
     return float(limit[0]) - float(used[0])
 
 
-def _own_size() -> float:
-    """Bytes of address space that this process has already."""
-    sizes = _lines("/proc/self/statm")
-    return float(int(sizes[0].split()[0]) * os.sysconf("SC_PAGE_SIZE")) if sizes else 0.0
+def _own_memory() -> float:
+    """Return the address space that this process may still take, in bytes."""
+    limit, sizes = _limit("RLIMIT_AS"), _lines("/proc/self/statm")
+    if resource is None or math.isinf(limit) or not sizes:
+        return limit
+    return limit - float(int(sizes[0].split()[0]) * resource.getpagesize())
 
 
 def _lines(path: str) -> list[str]:

@@ -129,7 +129,10 @@ def _no_interrupt_lost() -> Iterator[None]:
     def send(looked: threading.Event) -> None:
         looked.wait()
         if not ended.wait(_RETRY):
-            signal.pthread_kill(here, signal.SIGTERM)
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(here, signal.SIGTERM)
+            else:  # on Windows, where the main thread finishes its wait first
+                signal.raise_signal(signal.SIGTERM)
 
     def look(lost: sys.UnraisableHookArgs) -> None:
         if lost.exc_type is not KeyboardInterrupt:

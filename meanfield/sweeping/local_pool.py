@@ -152,7 +152,8 @@ def _serve(pipe: Connection, threads: int) -> None:
     """In a worker: solve what comes through the pipe, as long as the sweep itself lives."""
     if sys.stderr is not None:  # else 2 is whatever file came first, maybe the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of runs would break the progress bar
-    os.setpgid(0, 0)  # Ctrl-C on the terminal is for the sweep, which then ends its workers
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)  # Ctrl-C on the terminal is for the sweep, which then ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _share_cores(threads)
     # The sweep has ended, or this worker is being stopped, also between its runs: the exception removes its folder.
@@ -168,7 +169,7 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     for pause in (ORPHANED, ENDING):
-        os.kill(os.getpid(), signal.SIGTERM)  # a run stops after its step, then within it, and its folder is removed
+        signal.raise_signal(signal.SIGTERM)  # a run stops after its step, then within it, and its folder is removed
         clock.sleep(pause)
     os._exit(1)
 

@@ -55,7 +55,7 @@ def new_file(path: Path, suffix: str = ".new") -> Path:
 def _rename_to_free_name(new: Path, path: Path) -> None:
     """Rename without replacing; FileExistsError where the name is taken."""
     try:
-        os.link(new, path, follow_symlinks=False)
+        os.link(new, path)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links: then a moment remains between looking and renaming

@@ -77,14 +77,14 @@ def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
 
 
 def discard(file: h5py.File) -> None:
-    """Close without writing: HDF5's cache goes to /dev/null, and the file keeps its last good state.
+    """Close without writing: HDF5's cache goes to the null device, and the file keeps its last good state.
 
     An ordinary close would try again what failed, fail again, and crash the process at its end.
     """
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, file.id.get_vfd_handle())
     os.close(null)
-    with suppress(OSError, RuntimeError):  # /dev/null cannot be given the length that HDF5 wants for its file
+    with suppress(OSError, RuntimeError):  # which cannot be given the length that HDF5 wants for its file
         file.close()
 
 
