@@ -30,8 +30,8 @@ from meanfield.sweeping.files import own_points, point_file, remove_points, run_
 from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, Result
 from meanfield.sweeping.sources import WAITING, Merged, Source
+from solvers.io.attributes import copy_additions
 from solvers.io.opening import open_to_read
-from solvers.io.own import copy_additions
 from solvers.io.repair import FileError, reason
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE, dataset_of

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.columns import Columns, Heads, Shapes, put, read_columns, read_heads, shapes_in, values_of
-from solvers.io.heaps import require_sound_heaps
-from solvers.io.opening import open_file
+from solvers.io.opening import open_file, require_sound_heaps
 from solvers.io.schema import dataset_of, group_of, listed_columns
 from solvers.mesh.mesh import Floats
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from meanfield.results.refusals import in_python
 from meanfield.runtime.paths import require_free
+from solvers.io.attributes import copy_additions
 from solvers.io.opening import open_to_read
-from solvers.io.own import copy_additions
 from solvers.io.replacing import replacement
 from solvers.io.schema import DAMAGE
 from solvers.io.writing import disk_errors

@@ -1,22 +1,33 @@
-"""Attributes of a run file: facts of the run beside its data, and those that change while others read it."""
+"""Attributes of a run file: facts of the run beside its data, those that change while others read it, its writers.
+
+The attribute ``contents`` of a file lists the names of what this package has written: attributes as "@name", datasets
+that have units as "name", the table of events as "events/", a line each. What is listed is checked. Other attributes,
+groups and datasets are a user's: they are neither read nor changed.
+
+The attribute ``writers`` has a line for the run that has created the file, and one for each continuation. Checkpoints
+beside a file carry the identity of their writer, so that those of another run are not taken for its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .layout import Points, Space
-from .own import CONTENTS, list_attributes
-from .reading import SCHEMA_VERSION
-from .schema import CHANGING, STOP_REASONS
-from .writers import WRITERS
+from .schema import CHANGING, DAMAGE, EVENTS, SCHEMA_VERSION, STOP_REASONS, is_text
 
 if TYPE_CHECKING:
     import h5py
 
 Attribute = str | int | float | Sequence[int] | Sequence[float]
+CONTENTS = "contents"
+NETCDF = ("CLASS", "NAME", "REFERENCE_LIST", "DIMENSION_LIST", "DIMENSION_LABELS", "coordinates")  # attributes
+WRITERS = "writers"
 RESERVED = ("schema_version", "manifold", "resolution", CONTENTS, WRITERS)
 
 
@@ -88,3 +99,146 @@ def _text_of_fixed_length(name: str, value: str) -> np.bytes_:
 def _check_stop_reason(name: str, value: Any) -> None:
     if name == "stop_reason" and value not in STOP_REASONS:
         raise ValueError(f"stop_reason: {value!r}, expected one of {', '.join(STOP_REASONS)}")
+
+
+def list_contents(file: h5py.File) -> None:
+    """List all that a new file holds."""
+    datasets = [name for name, item in file.items() if "units" in item.attrs]
+    events = [f"{EVENTS}/"] if "columns" in file.get(EVENTS, file).attrs else []
+    _write_list(file, [*(f"@{name}" for name in file.attrs), f"@{CONTENTS}", *datasets, *events])
+
+
+def list_attributes(file: h5py.File, names: Iterable[str]) -> None:
+    """Add attributes to the list of a file that has one."""
+    if CONTENTS in file.attrs:
+        _write_list(file, dict.fromkeys([*listed_contents(file), *(f"@{name}" for name in names)]))
+
+
+def listed_contents(file: h5py.File) -> list[str]:
+    """Return the list. Raises ValueError for a file without one."""
+    text = file.attrs.get(CONTENTS)
+    if not is_text(text):
+        raise ValueError(f"attribute {CONTENTS} is {text!r:.40}, no text")
+    return str(text).split("\n")
+
+
+def own_attributes(file: h5py.File) -> dict[str, Any]:
+    """Return the attributes of this package."""
+    names = {name[1:] for name in listed_contents(file) if name.startswith("@")}
+    return {name: plain(file.attrs[name]) for name in file.attrs if name in names}
+
+
+def readable_attributes(owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
+    """Return the attributes that are texts, numbers or lists of numbers; a user may have added others."""
+    return {name: value for name, value in all_attributes(owner) if is_text(value) or _is_numeric(value)}
+
+
+def own_datasets(file: h5py.File) -> list[str]:
+    """Return the names of this package's datasets with units."""
+    return [name for name in listed_contents(file) if not name.startswith("@") and not name.endswith("/")]
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as Python's own, and text of fixed length as str."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def all_attributes(owner: h5py.Group | h5py.Dataset) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the attributes that h5py can read."""
+    for name in owner.attrs:
+        try:
+            yield name, plain(owner.attrs[name])
+        except DAMAGE:  # of a type that NumPy has not, or bytes that are no UTF-8
+            continue
+
+
+def _is_numeric(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number or (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iuf")
+
+
+def _write_list(file: h5py.File, names: Iterable[str]) -> None:
+    file.attrs[CONTENTS] = "\n".join(names)
+
+
+def copy_additions(old: h5py.Group, new: h5py.Group) -> None:
+    """Copy attributes, groups, datasets and links that ``new`` lacks from ``old``.
+
+    Links are copied as links, without the bytes that they lead to. Raises ValueError for a group or dataset that
+    cannot be read.
+    """
+    import h5py
+
+    _copy_attributes(old, new)
+    for name in old:
+        link, known = old.get(name, getlink=True), new.get(name, getlink=True)
+        if known is None:
+            _copy(old, new, name, link)
+        elif isinstance(link, h5py.HardLink) and isinstance(known, h5py.HardLink):
+            _copy_inside(old[name], new[name])
+
+
+def _copy(old: h5py.Group, new: h5py.Group, name: str, link: object) -> None:
+    import h5py
+
+    try:
+        if isinstance(link, h5py.HardLink):
+            old.copy(name, new, name)
+        else:
+            new[name] = link
+    except DAMAGE as error:
+        raise ValueError(f"{name}, which was added to the file, cannot be copied: {error}") from error
+
+
+def _copy_inside(old: object, new: object) -> None:
+    import h5py
+
+    if isinstance(old, h5py.Group) and isinstance(new, h5py.Group):
+        copy_additions(old, new)
+    elif isinstance(old, h5py.Dataset) and isinstance(new, h5py.Dataset):
+        _copy_attributes(old, new)
+
+
+def _copy_attributes(old: h5py.Group | h5py.Dataset, new: h5py.Group | h5py.Dataset) -> None:
+    """Copy the attributes that h5py can read, but for references of dimension scales."""
+    for name in old.attrs:
+        if name not in new.attrs and name not in NETCDF:
+            with suppress(*DAMAGE):  # of a type that NumPy has not
+                new.attrs[name] = old.attrs[name]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One writer of a file.
+
+    identity    random
+    snapshots   rows that the file held when the writer began
+    samples     rows of the diagnostics
+    """
+
+    identity: str
+    snapshots: int = 0
+    samples: int = 0
+
+
+def new_writer(snapshots: int = 0, samples: int = 0) -> Writer:
+    """Return a writer with an identity that no other has."""
+    return Writer(secrets.token_hex(16), snapshots, samples)
+
+
+def writers_as_text(writers: Sequence[Writer]) -> str:
+    """Return the value of the attribute."""
+    return "\n".join(f"{writer.identity} {writer.snapshots} {writer.samples}" for writer in writers)
+
+
+def writers_from_text(text: str) -> tuple[Writer, ...]:
+    """Return the writers of a file by its attribute. Raises ValueError for another text."""
+    return tuple(_writer(line) for line in text.split("\n"))
+
+
+def _writer(line: str) -> Writer:
+    identity, *counts = line.split(" ")
+    if len(counts) != 2 or not all(count.isdecimal() and len(count) < 19 for count in counts):
+        raise ValueError(f"attribute {WRITERS} is damaged")
+    return Writer(identity, *map(int, counts))

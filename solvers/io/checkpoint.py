@@ -1,7 +1,7 @@
 """Checkpoints: the whole state of a run, from which it continues exactly.
 
 While a run continues there are two beside its file, in rotation, so that one is always good; when the file is closed
-the last one moves into it. Each carries the identity of its writer, see `solvers.io.writers`.
+the last one moves into it. Each carries the identity of its writer, see `solvers.io.attributes`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import ARRAY_DAMAGE
+from .attributes import Writer
 from .lock import Lock
 from .repair import FileError, reason
 from .replacing import replacement
 from .schema import DAMAGE, dataset_of, require_size
-from .writers import EARLIER, Writer
 
 if TYPE_CHECKING:
     import h5py
@@ -69,7 +69,7 @@ class Checkpoints:
     def to_be_replaced(cls, path: Path) -> Checkpoints:
         """Return those of a file that is about to be replaced: of none if there is no such file, or a damaged one."""
         try:
-            return cls(path, _writers_of(path) if path.is_file() else ())
+            return cls(path, _writers_of(path))
         except FileError:
             return cls(path, ())
 
@@ -194,8 +194,8 @@ def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[
 def store(file: h5py.File, data: bytes) -> bool:
     """Put the bytes of a checkpoint into a run file that is open for writing; False where it has no room for one.
 
-    Files of earlier versions have none, damaged ones something else in its place. What is written over is not whole
-    until all is written: then its hash is right.
+    A damaged file may have something else in its place. What is written over is not whole until all is written: then
+    its hash is right.
     """
     if (dataset := _room_in(file)) is None:
         return False
@@ -215,10 +215,10 @@ def _room_in(file: h5py.File) -> h5py.Dataset | None:
 
 
 def _writers_of(path: Path) -> Sequence[Writer]:
-    """Return the writers that a file names; where there is no file that of earlier versions."""
+    """Return the writers that a file names; none where there is no file."""
     from .reading import read
 
-    return read(path).writers if path.is_file() else (EARLIER,)
+    return read(path).writers if path.is_file() else ()
 
 
 def _inside(path: Path) -> Checkpoint | None:
@@ -257,7 +257,7 @@ def _unpacked(data: bytes, path: Path) -> Checkpoint | None:
             _require_stored(archive.zip)
             arrays = {name.removeprefix("array."): archive[name] for name in archive.files if name != SCALARS}
             facts = json.loads(str(archive[SCALARS]))
-        scalars, sequence, writer = facts["scalars"], facts["sequence"], facts.get("writer", "")
+        scalars, sequence, writer = facts["scalars"], facts["sequence"], facts["writer"]
         known = all(type(value) in (int, float, str) for value in scalars.values())
         known = known and all(type(scalars.get(name, 0)) is int for name in ROWS)
         if not known or type(sequence) is not int or type(writer) is not str:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .attributes import Attribute, check_attributes, create_attributes, overwrite_attributes, root_attributes
+from .attributes import (
+    WRITERS,
+    Attribute,
+    check_attributes,
+    create_attributes,
+    new_writer,
+    overwrite_attributes,
+    root_attributes,
+    writers_as_text,
+)
 from .checkpoint import Checkpoints, Contents, Scalar, packed, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
@@ -25,7 +34,6 @@ from .replacing import replacement
 from .schema import EVENTS, TABLES, columns_of
 from .series import Series
 from .verifying import digest
-from .writers import WRITERS, new_writer, writers_as_text
 from .writing import VERSION, disk_errors, image
 
 if TYPE_CHECKING:

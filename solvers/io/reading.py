@@ -14,18 +14,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .attributes import (
+    CONTENTS,
+    NETCDF,
+    WRITERS,
+    Writer,
+    all_attributes,
+    own_attributes,
+    own_datasets,
+    readable_attributes,
+    writers_from_text,
+)
 from .lock import Lock, holder
 from .opening import open_to_read
-from .own import CONTENTS, EARLIER_TEXTS, NETCDF, all_attributes, own_attributes, own_datasets, readable_attributes
 from .repair import FileError, is_open_for_writing, reason, repair
-from .schema import CHANGING, DAMAGE, EVENTS, SNAPSHOT, columns_of, dataset_of, faults, is_text, require_size, rows_of
+from .schema import (
+    CHANGING,
+    DAMAGE,
+    EVENTS,
+    SCHEMA_VERSION,
+    SNAPSHOT,
+    columns_of,
+    dataset_of,
+    faults,
+    is_text,
+    require_size,
+    rows_of,
+)
 from .verifying import digest
-from .writers import WRITERS, Writer, writers_from_text
 
 if TYPE_CHECKING:
     import h5py
 
-SCHEMA_VERSION = 1
 PAUSE = 0.01  # seconds between tries
 TRIES = 200  # to open a file that is being written: two seconds
 TRIES_WRITTEN = 20  # to read one that is, before it is called damaged
@@ -286,7 +306,7 @@ def _read(path: Path, writer: str | None) -> Run:
             resolution=attributes["resolution"],
             ring_cells=file["ring_cells"][:] if "ring_cells" in file else np.empty(0, np.int32),
             writer=writer if attributes["stop_reason"] == "running" else None,
-            writers=writers_from_text(texts.get(WRITERS, "")),
+            writers=writers_from_text(texts[WRITERS]),
         )
     _require_sound(run, texts)  # which opens the file again; HDF5 refuses another mode while this one is open
     return run
@@ -304,11 +324,8 @@ def _require_sound(run: Run, texts: dict[str, str]) -> None:
             raise FileError(f"{path}: damaged: {name} has {len(values)} of {len(run.sample_times)} samples")
     if len({len(values) for values in run.events.values()}) > 1 or (np.diff(run.events.get("time", ())) < 0).any():
         raise FileError(f"{path}: damaged: events have columns of several lengths, or times that decrease")
-    expected = run.attributes.get("digest", "")
-    earlier = {name: text for name, text in texts.items() if name in EARLIER_TEXTS}
-    possible = [texts] if CONTENTS in texts else [texts, earlier]  # a user may have added texts to an earlier version's
-    rows = run.times, run.sample_times, run.diagnostics, run.events
-    if expected and all(expected != digest(some, *rows) for some in possible):
+    expected = run.attributes["digest"]
+    if expected and expected != digest(texts, run.times, run.sample_times, run.diagnostics, run.events):
         good = f"the {run.snapshots} snapshots have checksums of their own"
         raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")
 

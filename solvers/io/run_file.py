@@ -18,18 +18,25 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .attributes import Attribute, check_attributes, overwrite_attributes
+from .attributes import (
+    WRITERS,
+    Attribute,
+    Writer,
+    check_attributes,
+    new_writer,
+    overwrite_attributes,
+    own_attributes,
+    writers_as_text,
+)
 from .checkpoint import Checkpoints, store
 from .layout import Column, Measure, Space, Variable
 from .lock import Lock
-from .own import own_attributes
 from .reading import Floats, Run, own_texts, read
 from .repair import FileError, reason, repair
 from .replacing import replacement
 from .schema import EVENTS, SNAPSHOT, STOP_REASONS, columns_of
 from .series import Series
 from .verifying import digest
-from .writers import WRITERS, Writer, new_writer, writers_as_text
 from .writing import discard, disk_errors, image, open_shared, replace_attributes
 
 if TYPE_CHECKING:
@@ -135,12 +142,11 @@ class RunFile:
             kept_events = _kept(run, "events", events, len(run.events.get("time", ())))
             with disk_errors(path, "cannot write it"):
                 # with no digest: a writer killed now leaves a file whose texts are not the digest's
-                no_digest = {"digest": ""} if "digest" in run.attributes else {}
                 writers = (*run.writers, new_writer(*counts))
-                replace_attributes(path, {**(attributes or {}), WRITERS: writers_as_text(writers), **no_digest})
+                replace_attributes(path, {**(attributes or {}), WRITERS: writers_as_text(writers), "digest": ""})
                 self = cls(path, lock, open_shared(path), writers)
             with self._writing():
-                self._set({"stop_reason": "running", "message": "", **self._with_digest("")})
+                self._set({"stop_reason": "running", "message": "", "digest": ""})
                 self._cut(*counts, kept_events)
             return self
 
@@ -254,7 +260,7 @@ class RunFile:
             with self._writing():
                 self._cut(self.snapshots, self.samples, self.events)  # what an interrupt left half written
                 self._set({"stop_reason": "finished", **attributes})
-                self._set(self._with_digest(self._digest()))
+                self._set({"digest": self._digest()})
             self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
             with disk_errors(self.path, "cannot close it"):
                 repair(self.path)
@@ -334,10 +340,6 @@ class RunFile:
         samples, events = self._samples, self._events
         of_events = {} if events is None else {"time": events.times, **events.values()}
         return digest(own_texts(self._handle), self._snapshots.times, samples.times, samples.values(), of_events)
-
-    def _with_digest(self, value: str) -> dict[str, str]:
-        """The attribute, in files that have it: earlier versions did not write it."""
-        return {"digest": value} if "digest" in self._handle.attrs else {}
 
     def _set(self, attributes: Mapping[str, Attribute]) -> None:
         overwrite_attributes(self._handle, attributes)

@@ -16,6 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     import h5py
 
+SCHEMA_VERSION = 1
 DAMAGE = (
     OSError,
     RuntimeError,
@@ -42,6 +43,8 @@ _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "resolution": lambda value: type(value) is int and value >= 0,
     "stop_reason": lambda value: value in STOP_REASONS,
     "message": lambda value: isinstance(value, str),
+    "digest": lambda value: isinstance(value, str),
+    "writers": lambda value: isinstance(value, str),
     "wall_time": lambda value: isinstance(value, int | float) and math.isfinite(value),
 }
 _CELLS = {

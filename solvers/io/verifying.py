@@ -46,7 +46,7 @@ def digest(
 class Verification:
     """What a reading of every value of a file has found.
 
-    checked    whether the file has checksums, which earlier versions did not write
+    checked    whether the file has the digest of one that was closed
     snapshots  number of snapshots that are good
     damaged    what is damaged, each in some words
     """

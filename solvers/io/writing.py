@@ -10,9 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .attributes import Attribute, create_attributes, root_attributes
+from .attributes import Attribute, create_attributes, list_contents, root_attributes
 from .layout import Column, Measure, Space, Variable, lay_out
-from .own import list_contents
 from .repair import FileError, reason, with_checksum
 from .replacing import replacement
 

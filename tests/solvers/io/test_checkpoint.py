@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from solvers.io.attributes import Writer
 from solvers.io.checkpoint import Checkpoints
 
 ARRAYS = {
@@ -14,12 +15,13 @@ ARRAYS = {
     "counts": np.arange(3),
     "file": np.array([-0.0, 5e-324, 1.7976931348623157e308]),  # a name that numpy's writer takes itself
 }
+WRITER = Writer("a")
 SCALARS = {"t": 0.1 + 0.2, "dt": 5e-324, "state": 2**127 + 1, "bit_generator": "PCG64", "big": 1e308}
 
 
 @pytest.fixture
 def checkpoints(tmp_path):
-    return Checkpoints(tmp_path / "run.h5")
+    return Checkpoints(tmp_path / "run.h5", [WRITER])
 
 
 def names(checkpoints):
@@ -38,7 +40,7 @@ def test_exact_round_trip(checkpoints):
 
 def test_two_in_rotation(checkpoints):
     for k in range(5):
-        Checkpoints(checkpoints.path).write(ARRAYS, {"k": k})  # as after a resume: the order is in the files
+        Checkpoints(checkpoints.path, [WRITER]).write(ARRAYS, {"k": k})  # as after a resume: the order is in the files
         assert checkpoints.read()[1] == {"k": k}
     assert names(checkpoints) == ["run.h5.checkpoint-0", "run.h5.checkpoint-1"]
     checkpoints.remove()
@@ -82,12 +84,13 @@ def test_full_disk(checkpoints):
     code = """
 import resource, signal, sys
 import numpy as np
+from solvers.io.attributes import Writer
 from solvers.io.checkpoint import Checkpoints, FileError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 sys.dont_write_bytecode = True  # what is cut short would stay, and fail others
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 try:
-    Checkpoints(sys.argv[1]).write({"a": np.zeros(1000)}, {})
+    Checkpoints(sys.argv[1], [Writer("a")]).write({"a": np.zeros(1000)}, {})
 except FileError as error:
     print(error)
 """
@@ -103,9 +106,10 @@ def test_killed_while_writing(checkpoints):
     code = """
 import sys, itertools
 import numpy as np
+from solvers.io.attributes import Writer
 from solvers.io.checkpoint import Checkpoints
 for k in itertools.count(int(sys.argv[2])):
-    Checkpoints(sys.argv[1]).write({"a": np.full(100_000, k)}, {"k": k})
+    Checkpoints(sys.argv[1], [Writer("a")]).write({"a": np.full(100_000, k)}, {"k": k})
     print(flush=True)
 """
     last = -1

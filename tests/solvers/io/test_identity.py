@@ -102,26 +102,6 @@ def test_checkpoints_that_a_kill_has_left_beside_a_closed_file_are_removed(tmp_p
     assert Checkpoints(path).read() is not None
 
 
-def test_a_file_of_an_earlier_version_continues_from_its_checkpoint(tmp_path: Path) -> None:
-    path = read(killed(tmp_path / "a.h5", 1.0)).path
-    with h5py.File(path, "r+") as file:
-        del file.attrs["writers"], file.attrs["contents"]
-    for name, data in beside(path).items():
-        (tmp_path / name).write_bytes(_without_writer(data))
-    _write(RunFile.append(path), 2.0, 1, start=1)
-    assert Checkpoints(path).read()[0]["values"][0] == 2.0
-    (tmp_path / "a.h5.checkpoint-1").unlink()
-    assert Checkpoints(path).read()[0]["values"][0] == 1.0  # its own, of before the new writer
-
-
-def _without_writer(data: bytes) -> bytes:
-    with np.load(io.BytesIO(data[40:])) as archive:
-        entries = {name: archive[name] for name in archive.files}
-    facts = json.loads(str(entries.pop("scalars")))
-    del facts["writer"]
-    return _whole(entries | {"scalars": json.dumps(facts)})
-
-
 def _whole(entries: dict[str, object]) -> bytes:
     payload = io.BytesIO()
     np.savez(payload, **entries)
@@ -202,22 +182,6 @@ def test_what_a_user_adds_is_left_alone(add: Callable[[h5py.File], None], libver
     assert read(path).snapshots == 2
     with h5py.File(path) as file:
         assert (set(added[0]) - set(file.attrs), set(added[1]) - set(file)) == (set(), set())
-
-
-def test_a_text_of_a_user_in_a_file_of_an_earlier_version(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    RunFile.create(path, MESH, attributes={"case": "text"}).close()
-    with h5py.File(path, "r+") as file:
-        del file.attrs["writers"], file.attrs["contents"], file.attrs["digest"]
-        file.attrs["digest"] = ""
-    RunFile.append(path).close()
-    with h5py.File(path, "r+") as file:
-        file.attrs["note"], file.attrs["bytes"] = "hello", np.bytes_(b"\xff")
-    assert read(path).attributes["note"] == "hello"
-    with h5py.File(path, "r+") as file:
-        file.attrs["case"] = "changed"
-    with pytest.raises(FileError, match="damaged"):
-        read(path)
 
 
 def test_own_attributes_and_units_are_checked(tmp_path: Path) -> None:

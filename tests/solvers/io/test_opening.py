@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from meanfield.cli.parser import main
-from solvers.io import heaps
+from solvers.io import opening
 from solvers.io.arrays import read_array
-from solvers.io.heaps import HEADER, OBJECT, require_sound_heaps
+from solvers.io.opening import HEADER, OBJECT, require_sound_heaps
 from solvers.io.repair import FileError
 
 
@@ -45,7 +45,7 @@ def test_sound_files_pass(texts, tmp_path):
 
 def test_both_ends_of_a_long_file_are_searched(texts, tmp_path, monkeypatch):
     """What is gone on with writes its texts at the end."""
-    monkeypatch.setattr(heaps, "MAX_SEARCHED", 1 << 16)
+    monkeypatch.setattr(opening, "MAX_SEARCHED", 1 << 16)
     data = texts.read_bytes()
     start = data.find(b"GCOL")
     length = HEADER.unpack_from(data, start)[2]
