@@ -28,13 +28,12 @@ from .attributes import Writer
 from .lock import Lock
 from .repair import FileError, reason
 from .replacing import replacement
-from .schema import DAMAGE, dataset_of, require_size
+from .schema import DAMAGE, LOCATION, dataset_of, require_size
 
 if TYPE_CHECKING:
     import h5py
 
 MAGIC = b"MFCHECK1"
-LOCATION = "checkpoint/bytes"  # of the last one in a file
 SCALARS = "scalars"  # name of the entry that holds the scalars, as JSON: exact for every float and any integer
 
 ROWS = ("snapshots", "samples", "events")  # scalars: rows of the file that belong to the state, by default 0
@@ -191,27 +190,15 @@ def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[
             raise FileError(f"{path}: damaged: its checkpoint has {name} = {value!r:.40}, expected {expected}")
 
 
-def store(file: h5py.File, data: bytes) -> bool:
-    """Put the bytes of a checkpoint into a run file that is open for writing; False where it has no room for one.
+def store(file: h5py.File, data: bytes) -> None:
+    """Put the bytes of a checkpoint into a run file that is open for writing.
 
-    A damaged file may have something else in its place. What is written over is not whole until all is written: then
-    its hash is right.
+    What is written over is not whole until all is written: then its hash is right.
     """
-    if (dataset := _room_in(file)) is None:
-        return False
+    dataset = dataset_of(file, LOCATION)
     dataset.resize(len(data), axis=0)
     dataset[:] = np.frombuffer(data, np.uint8)
     file.flush()
-    return True
-
-
-def _room_in(file: h5py.File) -> h5py.Dataset | None:
-    """The dataset of a checkpoint's bytes in the file itself, which grows; None for anything else there."""
-    try:
-        dataset = dataset_of(file, LOCATION)
-    except ValueError:
-        return None
-    return dataset if dataset.dtype == np.uint8 and dataset.maxshape == (None,) else None
 
 
 def _writers_of(path: Path) -> Sequence[Writer]:

@@ -32,6 +32,7 @@ from .schema import (
     CHANGING,
     DAMAGE,
     EVENTS,
+    LOCATION,
     SCHEMA_VERSION,
     SNAPSHOT,
     columns_of,
@@ -182,10 +183,10 @@ class Run:
         return float(value)
 
     def require_growing(self) -> None:
-        """Raise FileError for snapshots or samples that no writer can continue with."""
+        """Raise FileError for snapshots, samples or a checkpoint that no writer can continue with."""
         with self.opened() as file:
             snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
-            for name in (*snapshots, "diagnostics/time", *rows_of(file)):
+            for name in (*snapshots, "diagnostics/time", *rows_of(file), LOCATION):
                 if dataset_of(file, name).maxshape[0] is not None:
                     raise ValueError(f"{name} cannot grow")
 

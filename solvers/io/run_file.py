@@ -247,8 +247,9 @@ class RunFile:
         if self._lock.released:
             return
         try:
-            stored = self._file is not None and self._store_checkpoint()
-            if self._file is None:
+            if stored := self._file is not None:
+                self._store_checkpoint()
+            else:
                 self._waiting.clear()  # the write that failed may have been theirs
                 with disk_errors(self.path, "cannot record how the run ended"):
                     repair(self.path)
@@ -271,14 +272,12 @@ class RunFile:
                 self._abandon()
             self._lock.release()
 
-    def _store_checkpoint(self) -> bool:
-        """Whether the file, on the disk, has the last checkpoint beside it, if there is one."""
-        if (data := self.checkpoints.latest_beside()) is None:
-            return True
-        with self._writing():
-            stored = store(self._handle, data)
-            os.fsync(self._handle.id.get_vfd_handle())
-        return stored
+    def _store_checkpoint(self) -> None:
+        """Put the last checkpoint beside the file, if there is one, into the file and onto the disk."""
+        if (data := self.checkpoints.latest_beside()) is not None:
+            with self._writing():
+                store(self._handle, data)
+                os.fsync(self._handle.id.get_vfd_handle())
 
     def __enter__(self) -> Self:
         return self

@@ -37,6 +37,7 @@ CHANGING = {
 STOP_REASONS = ("running", "finished", "interrupted", "failed")
 EVENTS = "events"
 TABLES = {"diagnostics": "sample", EVENTS: "event"}  # groups of rows over time, and the dimension of their rows
+LOCATION = "checkpoint/bytes"  # of the last checkpoint in a file
 SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "manifold": lambda value: isinstance(value, str),

@@ -13,7 +13,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from solvers.io.checkpoint import LOCATION, MAGIC, SCALARS, store
+from solvers.io.checkpoint import MAGIC, SCALARS, store
+from solvers.io.schema import LOCATION
 
 HEAD = len(MAGIC) + hashlib.sha256().digest_size
 Entries = dict[str, Any]

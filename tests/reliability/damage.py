@@ -24,8 +24,8 @@ from unittest import mock
 import h5py
 import numpy as np
 
-from solvers.io.checkpoint import LOCATION
 from solvers.io.run_file import FileError, read
+from solvers.io.schema import LOCATION
 from tests.support import sweeping
 
 from .additions import add_by_user, names_in

@@ -121,6 +121,9 @@ def test_rows_that_are_only_in_the_memory_of_the_writer_are_no_damage(path: Path
         ("wall_time", "x"),
         ("wall_time", np.nan),
         ("message", None),
+        ("contents", None),
+        ("writers", None),
+        ("digest", None),
     ],
 )
 def test_attributes_have_their_types(name: str, value: object, path: Path) -> None:
