@@ -666,7 +666,7 @@ def test_lookup3():
 
 
 def test_writing_is_cheap(path):
-    """1000 snapshots at 128 rings are at most 250 MB, and cost no more than 3 % of a run of 30 s each 100.
+    """1000 snapshots at 128 rings are at most 250 MB, and cost no more than 10 % of a run of 30 s each 100.
 
     The densities are smooth, as in a run that begins, and rough, as no run is: noise does not compress.
     """
@@ -681,7 +681,7 @@ def test_writing_is_cheap(path):
         for k in range(count):
             file.write_sample(k, sample(k))
             file.write_snapshot(k, fields[k % 4])
-        assert time.process_time() - start < count / 100 * 0.03 * 30
+        assert time.process_time() - start < count / 100 * 0.1 * 30
     assert empty + (path.stat().st_size - empty) * 1000 / count < 250e6
 
 
