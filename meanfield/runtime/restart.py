@@ -89,10 +89,25 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
         return replace(_start(run, case, state, rows, float(scalars["wall_time"])), events=tuple(events))
     if run.snapshots == 0 or not problem.snapshot_is_state:
         return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
-    time = float(run.times[-1])
-    rows = run.snapshots, int(np.searchsorted(run.sample_times, time, side="right"))
-    start = _start(run, case, State(time, run.snapshot(-1)), rows, float(run.attributes["wall_time"]))
+    count = _snapshots_with_samples(run, sample_schedule(case))
+    time = float(run.times[count - 1])
+    rows = count, int(np.searchsorted(run.sample_times, time, side="right"))
+    start = _start(run, case, State(time, run.snapshot(count - 1)), rows, float(run.attributes["wall_time"]))
     return replace(start, note=f"no checkpoint: continuing from the last snapshot, t = {time:g}")
+
+
+def _snapshots_with_samples(run: Run, samples: Schedule) -> int:
+    """Return the number of snapshots before the last of which no sample is missing.
+
+    Samples wait in memory longer than snapshots: a killed writer may leave snapshots that are later.
+    """
+    for count in range(run.snapshots, 1, -1):
+        time = float(run.times[count - 1])
+        row = int(np.searchsorted(run.sample_times, time, side="right"))
+        written = events_before(samples, float(run.sample_times[row - 1]), or_at=True) if row else 0
+        if events_before(samples, time, or_at=False) <= written:
+            return count
+    return 1
 
 
 def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots: int) -> Floats:

@@ -230,6 +230,14 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
     assert_same(read(whole), read(path))
 
 
+def test_samples_that_waited_when_a_writer_died_are_computed_again(tmp_path: Path, whole: Path) -> None:
+    """Snapshots may be in the file before samples of earlier times."""
+    path = Path(shutil.copy(whole, tmp_path))
+    RunFile.append(path, snapshots=5, samples=8).close(stop_reason="interrupted")
+    assert resume(path, quiet=True) == DONE
+    assert_same(read(whole), read(path))
+
+
 @pytest.fixture
 def readonly(whole: Path) -> Iterator[Path]:
     """A folder that cannot be written and holds run.h5, as a killed writer leaves it, beside whole.h5."""
