@@ -7,6 +7,7 @@ Names load their module on first use, so that ``import solvers`` costs nothing.
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,7 @@ _HOME = {
     ".timestepping.solve": ("solve",),
     ".io.run_file": ("Column", "FileError", "RunFile", "read"),
 }  # fmt: skip
+_INTERNAL = {"evolve": ".timestepping.evolution", "integrate": ".timestepping.integrate"}  # public names once
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
@@ -154,6 +156,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _INTERNAL:
+        message = f"solvers.{name} is internal: use solvers.solve"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return getattr(import_module(_INTERNAL[name], __name__), name)
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)

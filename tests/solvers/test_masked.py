@@ -21,7 +21,6 @@ from solvers import (
     circle,
     convergence_study,
     deposit_points,
-    evolve,
     exponential_sums,
     interval,
     push_forward,
@@ -29,6 +28,7 @@ from solvers import (
     triangles,
 )
 from solvers.mesh.interval import from_edges
+from solvers.timestepping.evolution import evolve
 
 LINE, CIRCLE = interval(0.0, 1.0, 16), circle(64)
 X = LINE.centers[:, 0]

@@ -64,3 +64,10 @@ def test_constructing_meshes_and_terms_starts_no_process_no_thread_and_no_file(t
     command = [sys.executable, "-c", CONSTRUCTING]
     shown = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["evolve", "integrate"])
+def test_names_that_were_public_warn(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"solvers.{name} is internal: use solvers.solve"):
+        assert callable(getattr(solvers, name))
+    assert name not in solvers.__all__

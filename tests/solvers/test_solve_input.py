@@ -24,7 +24,6 @@ from solvers import (
     circle,
     convergence_study,
     deposit_points,
-    evolve,
     harmonic_transform,
     interval,
     limit_positivity,
@@ -32,6 +31,7 @@ from solvers import (
     solve,
     zonal_operator,
 )
+from solvers.timestepping.evolution import evolve
 
 LINE, CIRCLE = interval(0.0, 1.0, 16), circle(64)
 X = LINE.centers[:, 0]

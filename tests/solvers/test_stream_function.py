@@ -11,7 +11,6 @@ from solvers import (
     StreamFunction,
     box,
     circle,
-    evolve,
     icosphere,
     interval,
     product,
@@ -19,6 +18,7 @@ from solvers import (
     torus,
     triangles,
 )
+from solvers.timestepping.evolution import evolve
 
 PERIOD = 5.0
 

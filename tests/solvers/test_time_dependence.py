@@ -27,11 +27,10 @@ from solvers import (
     Source,
     State,
     Value,
-    evolve,
     interval,
     solve,
 )
-from solvers.timestepping.evolution import SplitIntegrator
+from solvers.timestepping.evolution import SplitIntegrator, evolve
 from solvers.timestepping.methods import integrator_of
 from solvers.timestepping.runge_kutta.error_controlled import ErrorControlled
 from solvers.timestepping.runge_kutta.semi_discrete import SemiDiscrete

@@ -9,7 +9,8 @@ import numpy as np
 
 from gallery.figure import draw
 from gallery.statement import Statement
-from solvers import Equation, NonlinearDiffusion, State, evolve, interval
+from solvers import Equation, NonlinearDiffusion, State, interval
+from solvers.timestepping.evolution import evolve
 
 mesh = interval(-4.0, 4.0, 200)
 x = mesh.centers[:, 0]

@@ -9,7 +9,8 @@ import numpy as np
 
 from gallery.figure import draw
 from gallery.statement import Statement
-from solvers import DriftDiffusion, Equation, State, evolve, interval
+from solvers import DriftDiffusion, Equation, State, interval
+from solvers.timestepping.evolution import evolve
 
 mesh, start, end = interval(-8.0, 8.0, 200), 0.25, 0.5
 x = mesh.centers[:, 0]
