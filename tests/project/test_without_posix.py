@@ -32,7 +32,6 @@ HIDDEN = {
 }
 ABSENT = ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog")
 PACKAGES = ("meanfield", "solvers")
-EXCEPT = "solvers.backends.cpu"  # threads and locks of kernels, for now
 original, seen = builtins.__import__, []
 
 
@@ -59,8 +58,7 @@ MODULES["os"].open = open_file
 
 def hiding(name, globals=None, locals=None, fromlist=(), level=0):
     top = name.partition(".")[0]
-    importer = (globals or {}).get("__name__", "")
-    if level == 0 and importer.partition(".")[0] in PACKAGES and not importer.startswith(EXCEPT):
+    if level == 0 and (globals or {}).get("__name__", "").partition(".")[0] in PACKAGES:
         if not seen:
             seen.append(top)
             with open(os.environ["PROCESSES"], "a") as processes:
