@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from solvers.timestepping.moments import PolynomialMoments
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
