@@ -77,7 +77,7 @@ from meanfield.cli.parser import main
 
 if __name__ == "__main__":
     for command in (
-        "run uniform -o run.h5 --quiet --set time.end=0.1 output.checkpoint=0.001",
+        "run growth_circle -o run.h5 --quiet --set domain.resolution=48 time.end=0.1 output.samples=4",
         "info run.h5 --verify",
         "resume run.h5 --until 0.2 --quiet",
         "sweep six.toml -o six.h5 --jobs 2 --quiet",
@@ -94,7 +94,7 @@ def test_a_case_and_a_sweep_without_posix(tmp_path: Path) -> None:
     paths = [str(tmp_path / "hook"), *(path for path in sys.path if path)]
     variables = {"PYTHONPATH": os.pathsep.join(paths), "PROCESSES": str(tmp_path / "processes")}
     command, environment = [sys.executable, "commands.py"], os.environ | variables
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     assert "and their checksums are right" in done.stdout
     assert read(tmp_path / "run.h5").times[-1] == 0.2
