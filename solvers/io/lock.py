@@ -10,6 +10,7 @@ import os
 import platform
 import re
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,10 +22,11 @@ from filelock import lock_descriptor
 from .repair import FileError, reason
 
 PATIENCE = 0.5  # seconds: a reader that probes the lock or repairs the file holds it for milliseconds
-PROBES, PAUSE = 3, 1e-3  # of a reader, for another one may probe the lock at the same moment
+PROBES, PAUSE = 5, 1e-3  # of a reader, for one in another process may probe the lock at the same moment
 ANOTHER = "another process"
 _CONTENT = re.compile(r"process \d+ on [^\n]{0,255}")
 _MAX_LENGTH = 400  # bytes of such a text
+_probing = threading.Lock()  # readers in one process probe a lock one after the other
 
 
 class Lock:
@@ -82,7 +84,7 @@ def holder(path: Path) -> str | None:
         try:
             if (writer := _writer_in(name)) is None:
                 return None
-            with open(name, "rb") as file:
+            with _probing, open(name, "rb") as file:
                 if lock_descriptor(file.fileno(), blocking=False):
                     return None
         except FileNotFoundError:

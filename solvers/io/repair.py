@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,8 +52,9 @@ def repair(path: Path) -> None:
             return
         _require_no_writer(path)
         if size < end:  # killed between allocating the space and writing to it: nothing there was committed
-            file.truncate(end)
-        mended = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], max(size, end), superblock[8], 0)
+            with suppress(OSError):  # a file of that size may not be allowed: the space is then given back
+                size = file.truncate(end)
+        mended = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], size, superblock[8], 0)
         file.seek(0)
         file.write(with_checksum(mended))
         file.flush()
