@@ -210,7 +210,7 @@ def evolve(
     until: float,
     observers: Sequence[Observer] = (),
     cfl: float = 0.5,
-    after_step: Callable[[State], bool] = lambda state: False,
+    after_step: Callable[[State], bool] | None = None,
     *,
     rtol: float | None = 1e-4,
     atol: float = 1e-8,
@@ -244,4 +244,6 @@ def evolve(
     check_nonnegative("state.values", state.values, (*equation.terms, equation.stiff))
     if rtol is not None:
         check_tolerances(rtol, atol, state.values)
+    if after_step is None:
+        return integrate(state, fixed(integrator), until, observers)
     return integrate(state, fixed(integrator), until, observers, lambda state: after_step(state.for_reading()))
