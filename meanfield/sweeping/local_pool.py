@@ -169,9 +169,18 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     for pause in (ORPHANED, ENDING):
-        signal.raise_signal(signal.SIGTERM)  # a run stops after its step, then within it, and its folder is removed
+        _terminate_main_thread()  # a run stops after its step, then within it, and its folder is removed
         clock.sleep(pause)
     os._exit(1)
+
+
+def _terminate_main_thread() -> None:
+    """Raise SIGTERM in the main thread, out of a system call where the system can do that."""
+    main = threading.main_thread().ident
+    if hasattr(signal, "pthread_kill") and main is not None:
+        signal.pthread_kill(main, signal.SIGTERM)
+    else:
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _share_cores(threads: int) -> None:
