@@ -69,7 +69,7 @@ def by_topic(search: str = "") -> dict[str, list[Shipped]]:
 
 
 class Phenomenon(NamedTuple):
-    """What a new case shows: a sentence, its tables, keys of [domain] that it needs. The domains name it."""
+    """Phenomenon of a new case: a sentence, its tables, and keys of [domain] that it needs. Domains name it."""
 
     about: str
     tables: Tables

@@ -42,7 +42,7 @@ class InitialKind(Section, frozen=True):
     }
 
     def problems(self, domain: Domain) -> Problems:
-        """What is wrong with the section beyond types and ranges, on a domain that has this kind."""
+        """Yield the faults of the section beyond types and ranges, on a domain that has this kind."""
         yield from ()
 
 

@@ -139,9 +139,9 @@ def _rows(
 
 
 def _shapes(states: States, family: Family, variant: Variant) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
-    """How many layers are stored, and of each dataset its shape and number format.
+    """Return the number of stored layers, and the shape and number format of each dataset.
 
-    Layers that are all one are stored once; weights as float32 where that is exact.
+    Layers that are all equal are stored once; weights as float32 where that is exact.
     """
     config = states.config
     rows = stored_layers(config, states.layers)

@@ -157,7 +157,7 @@ class Run:
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
     def variable(self, name: str, kinds: str = "fiu") -> Floats:
-        """What the file keeps of its mesh by this name, see `solvers.io.layout.Variable`. FileError if nothing.
+        """Return an array of the mesh by its name, see `solvers.io.layout.Variable`. Raises FileError for another name.
 
         kinds   of numbers in NumPy's letters; S for texts too
         """

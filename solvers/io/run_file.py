@@ -189,7 +189,7 @@ class RunFile:
     def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
         """Write one value for each column of events, at once; several may have one time. Raises as `write_sample`.
 
-        Nothing is written to a file without a table of events, as earlier versions made them.
+        Nothing is written to a file without a table of events, which only runs with a handover have.
         """
         if self._events is not None:
             self.flush()

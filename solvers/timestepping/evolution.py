@@ -167,7 +167,8 @@ class SplitIntegrator:
 
         longest = min(stable, float(self._proposal.step))
         attempts = Attempts(self._control, longest, tolerated=self._tolerated, last=self._proposal)
-        limited = math.inf if self.equation.terms else 0.0  # explicit terms have limiters, whose errors no step removes
+        # explicit terms have limiters, whose errors no shorter step removes
+        of_limiters = math.inf if self.equation.terms else 0.0
         while True:
             dt, reached = step_to_target(start, target, attempts.longest)
             attempt(start, dt, reached)
@@ -179,7 +180,7 @@ class SplitIntegrator:
             too_long = [half for half in (first, result) if self._has_become_long(dt / 2, half)]
             if too_long:
                 attempts.longest = min(self._shorter(state, half) for half in too_long)
-            elif attempts.accept(dt, halving.of_halves(values, good), limited, halving.allowed):
+            elif attempts.accept(dt, halving.of_halves(values, good), of_limiters, halving.allowed):
                 break
             values[...] = good
         self._proposal = attempts.next

@@ -74,7 +74,7 @@ def test_atoms_beyond_the_recorded_ones_are_where_they_were():
 
 
 def test_events_after_the_last_sample_are_left_out():
-    """As of a run that is being written."""
+    """A run that is being written has them: events are written at once, samples may wait."""
     run = run_with([0.5] * 4 + [1.2, 1.4], CHAIN, [0.0, 3.0, 0.5, 0.7, 0.6, 0.2], PARENTS)
     rows = samples([(0.4, 0.0), (0.3, 3.0), (0.3, 0.6)], width=5)
     assert tracks_of_atoms(run, np.array([0.2]), *rows) is None

@@ -275,7 +275,7 @@ def test_points_under_a_causal_mask_are_dealt_to_labels_of_equal_mass(changes, r
 
 
 def test_the_page_of_combinations_is_the_table():
-    """Of the domains in its heading, all that are shipped: a new one needs no page."""
+    """The page lists all shipped domains; a new one needs no page."""
     names = runpy.run_path(str(Path(__file__).parents[2] / "docs/combinations.py"))
     text = names["PAGE"].read_text("utf-8")
     heading = next(line for line in text.splitlines() if line.startswith("|"))

@@ -78,7 +78,7 @@ def entropy_of(directions: Floats) -> float:
 
 
 def groups_of(distances: Floats, scale: float = SCALE) -> int:
-    """How many groups are linked by distances (n, n) of at most ``scale``."""
+    """Return the number of groups that are linked by distances (n, n) of at most ``scale``."""
     from scipy.sparse.csgraph import connected_components
 
     return int(connected_components(distances <= scale, directed=False)[0])

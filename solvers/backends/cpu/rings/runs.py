@@ -60,7 +60,7 @@ def _side_of_run(k, j, row):
 
 @helper
 def _cells_before(first, count, step, end, turn):
-    """How many of the cells or faces ``first``, first + step, … come before the end of a ring, whose first follow."""
+    """Return how many of the cells or faces ``first``, first + step, … precede the end of a ring."""
     return count if turn == 0 else min(count, (end - first + step - 1) // step)
 
 
