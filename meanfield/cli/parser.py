@@ -12,9 +12,9 @@ import re
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import NoReturn
 
 from meanfield import __version__
@@ -52,7 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         with _flushed():
-            return _dispatch(arguments)
+            options = _parsed(arguments)
+            status: int = options.handler(options)
+            return status
     except KeyboardInterrupt as error:
         return _refuse(str(error) or "interrupted", _INTERRUPTED)
     except BrokenPipeError:
@@ -121,7 +123,8 @@ def _errors_of_users() -> dict[type[BaseException], int]:
     return {CaseError: _BAD_INPUT, FileError: _BAD_INPUT, NonFinite: _NON_FINITE, Terminated: _INTERRUPTED}
 
 
-def _dispatch(argv: list[str]) -> int:
+def _parsed(argv: list[str]) -> argparse.Namespace:
+    """Return the options of a command line; ``handler`` does what it says, with its options, and returns the status."""
     parser: argparse.ArgumentParser = _parsers()
     name = ""
     for word in argv:
@@ -138,15 +141,18 @@ def _dispatch(argv: list[str]) -> int:
         known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))
         raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
     if options.handler is None:
-        parser.print_help()
-        return 0
+        options.handler = partial(_print_help, parser)
     options.command = shlex.join(["meanfield", *argv])
     if getattr(options, "components", ()):
         from meanfield.components.loading import load_components
 
         load_components(*options.components)
-    handler: Callable[[argparse.Namespace], int] = options.handler
-    return handler(options)
+    return options
+
+
+def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
+    parser.print_help()
+    return 0
 
 
 def _with_overrides_joined(words: Sequence[str]) -> list[str]:

@@ -183,28 +183,24 @@ class Advection:
         """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
         if self._sent is None:
             self._make_work_arrays()
+        mesh, occupied = self.mesh, self._occupied
         if self._faces is None:
-            fastest = self._outgoing_flux_by_cells(values, velocity)
-        else:
+            occupied[0] = OCCUPIED * (mass_of(mesh, values) / mesh.volume)
+        if self._faces is not None:
             fastest = self._outgoing_flux_through_faces(self._faces, values, velocity, time, field)
+        elif self._rings is not None:
+            shares = self._rings.outgoing_flux(
+                values, velocity, self.low_high, occupied, self._sent, self._outflow, self._of_rings
+            )
+            fastest = _largest(shares)
+        else:
+            _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
+            fastest = self._find_outflow_rates(values)
         if isinstance(fastest, float):
             return 1.0 / fastest if fastest != 0.0 else np.inf
         with np.errstate(divide="ignore"):
             step: Step = np.divide(1.0, fastest)
             return step
-
-    def _outgoing_flux_by_cells(self, values: Floats, velocity: Floats) -> Step:
-        mesh = self.mesh
-        mean = mass_of(mesh, values) / mesh.volume
-        occupied = self._occupied
-        occupied[0] = OCCUPIED * mean
-        if self._rings is not None:
-            shares = self._rings.outgoing_flux(
-                values, velocity, self.low_high, occupied, self._sent, self._outflow, self._of_rings
-            )
-            return _largest(shares)
-        _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
-        return self._find_outflow_rates(values)
 
     def _find_outflow_rates(self, values: Floats) -> Step:
         """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import reduce
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -68,14 +67,21 @@ class Equation:
         terms, stiff = _sorted(self.terms)
         return self if stiff is None else Equation(terms, stiff, self.limit)
 
-    def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate every explicit term; returns the largest stable time step, NaN for a non-finite state."""
+    def prepare(self, time: float, values: Floats, with_stiff: bool = False) -> Step:
+        """Evaluate every explicit term; return the largest stable time step, NaN for a non-finite state.
+
+        with_stiff   whether the step is also one that the stiff term allows, which explicit terms do not see meanwhile
+        """
+        longest: Step = np.inf
         with Unchanged(values):
-            steps = [term.prepare(time, values) for term in self.terms]
+            for term in self.terms:
+                longest = np.minimum(longest, term.prepare(time, values))
             is_finite = self._is_finite(values)
-        on_host = isinstance(is_finite, np.bool_)  # where array code takes longer
-        longest: Step = (np.inf if is_finite else np.nan) if on_host else np.where(is_finite, np.inf, np.nan)
-        return reduce(np.minimum, steps, longest)
+        if with_stiff and self._stepping is not None:
+            longest = np.minimum(longest, self._stepping.longest_step(time, values))
+        if isinstance(is_finite, np.bool_):  # where array code takes longer
+            return longest if is_finite else np.nan
+        return np.where(is_finite, longest, np.nan)
 
     def _is_finite(self, values: Floats) -> Any:
         """Whether no value is NaN or ∞; of one field, by its mass, which terms have asked for."""
@@ -94,11 +100,6 @@ class Equation:
         if not np.isfinite(values).all() or self._is_finite(values):
             return "the rate of change is not finite"
         return "the sum over all cells is beyond the range of numbers"
-
-    def longest_step(self, time: float, values: Floats) -> Step:
-        """As ``prepare``, but no longer than the stiff term allows, which the others do not see meanwhile."""
-        step = self.prepare(time, values)
-        return step if self._stepping is None else np.minimum(step, self._stepping.longest_step(time, values))
 
     def step_stiff(self, time: float, dt: float, values: Floats, limited: bool = True) -> Step:
         """Advance values in place by the stiff term alone, from ``time`` to time + dt; returns what its step does."""

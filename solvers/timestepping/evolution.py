@@ -59,7 +59,7 @@ class SplitIntegrator:
         self._work: tuple[Floats, ...] = (np.empty_like(state.values), np.empty_like(state.values))
         keeps = equation.stiff is None and self._halving is None  # the stepper then starts from the same values
         self._good = self._work[0] if keeps else np.empty_like(state.values)
-        self._stable = float(equation.longest_step(state.time, state.values))
+        self._stable = float(equation.prepare(state.time, state.values, with_stiff=True))
         self._part = FIRST_PART
         self._since_undershoot = 0  # steps since diffusion has last undershot
         self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
@@ -120,7 +120,7 @@ class SplitIntegrator:
                 if self._halving is not None:
                     self._explicit_change = root_mean_square(values - self._work[0])
                 lowest = np.minimum(before, equation.step_stiff(state.time + half, half, values, limited))
-            result = _result(values, equation.longest_step(reached, values), within, lowest)
+            result = _result(values, equation.prepare(reached, values, with_stiff=True), within, lowest)
             if stiff is None or limited or (result.finite and not result.undershot):
                 return result
             values[...], limited = self._good, True

@@ -36,7 +36,7 @@ def changed(data: bytes, chance: random.Random) -> bytes:
     if "array.values" not in entries and chance.random() < 0.3:
         entries["array.values"] = np.full(32, 1 / (2 * np.pi))
     changes = [chance.choice(CHANGES) for _ in range(chance.choice([1, 1, 2]))]
-    for change in sorted(changes, key=lambda change: change is _json):  # last: what is no JSON cannot be changed further
+    for change in sorted(changes, key=lambda change: change is _json):  # what is no JSON comes last
         change(entries, chance)
     archive = archive_of(entries)
     return hashed(archive if chance.random() < 0.9 else archive[: chance.randrange(500)])

@@ -22,7 +22,7 @@ def test_a_stage_is_nine_kernels_in_one_thread(monkeypatch):
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)))
     state = State(0.0, initial_perturbed(mesh, amplitude=0.02))
     work = (np.empty_like(state.values), np.empty_like(state.values))
-    dt = 0.5 * float(equation.longest_step(0.0, state.values))
+    dt = 0.5 * float(equation.prepare(0.0, state.values, with_stiff=True))
     launched, launch = [], launching.launch
 
     def counted(kernel, work, *arguments):
