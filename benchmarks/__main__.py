@@ -1,4 +1,4 @@
-"""Timings and accuracies: ``python -m benchmarks [NAME ...] [--json FILE] [--page FILE]``."""
+"""Timings and accuracies: ``python -m benchmarks [NAME ...] [--json FILE] [--page FILE] [--history FILE]``."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
     parser.add_argument("--page", type=Path, metavar="FILE", help="renew the table of measured figures in this file")
+    parser.add_argument("--history", type=Path, metavar="FILE", help="add a line for this commit to this table")
     options = parser.parse_args(argv)
     if unknown := set(options.names) - {*BENCHMARKS, "all"}:
         parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(BENCHMARKS)}, all")
@@ -81,6 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         kept.write_text(text, encoding="utf-8")
     if options.page is not None:
         table.update_page(options.page, json.loads(text))
+    if options.history is not None:
+        table.add_to_history(options.history, json.loads(text), machine.commit())
     return 0
 
 

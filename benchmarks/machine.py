@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,16 @@ def versions() -> dict[str, str]:
     packages = ["numpy", "scipy", "numba", *(["ducc0"] if ducc0_installed() else [])]
     ours = {"Python": platform.python_version(), "meanfield": meanfield.__version__}
     return ours | {name: version(name) for name in packages}
+
+
+def commit() -> str:
+    """Short name of the commit that is checked out, with a + where files differ from it; "unknown" without git."""
+    command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()
 
 
 def _processor() -> str:

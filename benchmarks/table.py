@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,17 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 _COSTS = ("velocity,", "flux,", "velocity and flux,", "dense sum over velocity,")
 _SHOWN_COSTS = ("1412504 cells, β = 50", "growth")
 _HIDDEN = (": per cell",)
+# Columns of the table over commits: ratios to a peer or a limit of the same run, and whole commands.
+KEPT = {
+    "flux / copy": "flux, 1412504 cells, β = 50: a core's part of it over a copy of ρ, X and rate by NumPy",
+    "velocity / ducc0": "velocity, 1412504 cells, β = 50: processor time over that of ducc0's transforms",
+    "2 cores over 1": "SSPRK3 step, 944010 cells: 2 cores over one, by the wall",
+    "tokens / ducc0": "A among 1000000 tokens on the sphere, uniform, β = 10: processor time over that of ducc0's",
+    "writing": "writing and diagnostics, README's main job: of the run's time",
+    "main job": "README's main job, 8630 cells to t = 150: whole command",
+    "first compile": "start-up: first run ever, compiling",
+    "warm start": "start-up: the same run again",
+}
 
 
 def line(figure: Figure) -> str:
@@ -60,6 +71,22 @@ def update_page(path: Path, results: dict[str, Any]) -> None:
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     path.write_text(f"{before}{BEGIN}\n{markdown(results)}\n{END}{after}", encoding="utf-8")
+
+
+def row_of_commit(results: dict[str, Any], commit: str) -> str:
+    """One line of the table over commits, of what :func:`to_json` holds; a dash where a figure was not measured."""
+    found = {figure.name: figure for figure in _figures(results)}
+    cells = [_number(replace(found[name], low=None)) if name in found else "–" for name in KEPT.values()]
+    return f"| {results['date']} | {commit} | {results['machine']['processor']} | {' | '.join(cells)} |\n"
+
+
+def add_to_history(path: Path, results: dict[str, Any], commit: str) -> None:
+    """Add a commit's line to the table over commits, which is begun where there is none."""
+    if not path.exists():
+        names = ["date", "commit", "processor", *KEPT]
+        path.write_text(f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n", encoding="utf-8")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(row_of_commit(results, commit))
 
 
 def _figures(results: dict[str, Any]) -> list[Figure]:

@@ -453,3 +453,16 @@ def test_remaining_time_of_steady_cases():
     figures = list(load("remaining").remaining(["growth_circle", "drift_line"]))
     assert value_of(figures, "10%", "that show it") <= 1  # three layers show nothing, nor do a few slow first steps
     assert 0 <= value_of(figures, "10%", "share") <= 1
+
+
+def test_table_over_commits(tmp_path):
+    table, path = load("table"), tmp_path / "history.md"
+    results = json.loads((ROOT / "benchmarks/results/cpu.json").read_text("utf-8"))
+    names = {figure["name"] for figure in results["figures"]}
+    assert names >= set(table.KEPT.values())  # a figure that is renamed would become a dash
+    table.add_to_history(path, results, "abc")
+    table.add_to_history(path, results | {"figures": []}, "def")
+    head, _, first, second = path.read_text("utf-8").splitlines()
+    assert head.count("|") == first.count("|") == second.count("|")
+    assert "–" not in first
+    assert second.count("–") == len(table.KEPT)
