@@ -51,6 +51,11 @@ class RowIntegrator(Protocol):
         ...
 
 
+def taken(values: Floats, rows: Indices) -> Floats:
+    """Return rows of values (rows, ...); all of them as they are, wherever they are."""
+    return values if len(rows) == len(values) else values[rows]
+
+
 class Systems:
     """Systems on their way from time 0, each to its own ``until``, and the times at which they are looked at.
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from solvers.mesh.mesh import circle
 from solvers.timestepping.density.rows import DensityRows
+from solvers.timestepping.density.stacked import StackedDensities
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.systems import Systems
 
@@ -16,20 +17,16 @@ def systems(mesh, speeds, until=1.0, broken=(), dues=(0.0, 0.37, 1.0)):
     tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
     values = np.tile((1 + 0.5 * np.cos(angle)) / (2 * np.pi), (len(speeds), 1))
 
-    def velocity_of(which):
+    def densities(which):
         lost = np.isin(which, broken)
 
         def velocity(times, densities):
             factors = np.where(lost & (times > 0.5), np.nan, speeds[which])
             return factors[:, None, None] * np.broadcast_to(tangent, (len(which), *tangent.shape))
 
-        return velocity
+        return StackedDensities(mesh, len(which), velocity, lambda densities: np.full(len(which), np.inf))
 
-    def longest_of(which):
-        return lambda densities: np.full(len(which), np.inf)
-
-    count = len(speeds)
-    rows = DensityRows(mesh, values, velocity_of, longest_of)
+    count, rows = len(speeds), DensityRows(values, densities)
     return Systems(rows, [until] * count, [Listed(dues)] * count)
 
 

@@ -18,6 +18,7 @@ from meanfield.model.normalization import NORMALIZATIONS
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.density.rows import DensityRows
+from solvers.timestepping.density.stacked import StackedDensities
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.steppers import STEPPERS
 from solvers.timestepping.systems import Indices, Look, Systems
@@ -101,23 +102,14 @@ def _solve(
     snapshots: Sequence[Schedule],
     velocities: Sequence[Velocity],
 ) -> Iterator[tuple[int, Tables | None]]:
-    def some(which: Indices) -> list[Velocity]:
-        return [velocities[k] for k in which.tolist()]
-
-    def diffusion(which: Indices) -> Diffusion | None:
-        some_noises = [noises[k] for k in which.tolist()]
-        return Diffusion(mesh, some_noises, nonnegative=True) if some_noises[0] > 0 else None
+    def densities(which: Indices) -> StackedDensities:
+        some, some_noises = ([each[k] for k in which.tolist()] for each in (velocities, noises))
+        diffusion = Diffusion(mesh, some_noises, nonnegative=True) if some_noises[0] > 0 else None
+        longest = longest_steps(some, some_noises)
+        return StackedDensities(mesh, len(some), VelocityOfRows(some), longest, cases[0].time.method, diffusion)
 
     mesh, noises = _mesh_of(problems[0]), [case.noise_on_unit_sphere for case in cases]
-    rows = DensityRows(
-        mesh,
-        np.stack([problem.initial() for problem in problems]),
-        lambda which: VelocityOfRows(some(which)),
-        lambda which: longest_steps(some(which), [noises[k] for k in which.tolist()]),
-        cases[0].time.method,
-        cases[0].time.cfl,
-        diffusion,
-    )
+    rows = DensityRows(np.stack([problem.initial() for problem in problems]), densities, cases[0].time.cfl)
     samples = [
         _Samples(problem.diagnostics(case.output.diagnostics or (), None))
         for case, problem in zip(cases, problems, strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 from ...backends import backend_for
 from ...mesh.mesh import Floats
 from ..control import Proposal, StepController
-from ..systems import Indices, Mask
+from ..systems import Indices, Mask, taken
 from . import coefficients
 
 TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
@@ -76,7 +76,7 @@ class DormandPrince:
 
     def ends(self, rows: Indices) -> Floats:
         """Return the values (k, ...) of rows after the last steps."""
-        after = _taken(self._after, rows).copy()
+        after = taken(self._after, rows).copy()
         if self._limit is not None:
             self._limit(after)
         return after
@@ -104,10 +104,10 @@ class DormandPrince:
         if missing := [row for row in rows.tolist() if not self._interpolated[row]]:
             self._interpolate(np.array(missing))
         x = self._columns((times - self.time[rows]) / self._taken[rows])
-        before = _taken(self.values, rows)
+        before = taken(self.values, rows)
         values = np.zeros_like(before)
         for k, coefficient in enumerate(self._polynomial[::-1]):
-            values = (values + _taken(coefficient, rows)) * (x if k % 2 == 0 else 1 - x)
+            values = (values + taken(coefficient, rows)) * (x if k % 2 == 0 else 1 - x)
         values = before + values
         if self._limit is not None:
             self._limit(values)
@@ -115,7 +115,7 @@ class DormandPrince:
 
     def _begin(self, new: Indices, target: Floats) -> None:
         """Evaluate the rates of systems that begin a step, and choose its length."""
-        values, time, dt, left = _taken(self.values, new), self.time[new], self.dt[new], (target - self.time)[new]
+        values, time, dt, left = taken(self.values, new), self.time[new], self.dt[new], (target - self.time)[new]
         rate = self._rates_of(self.numbers[new], time, values)
         _put(self._rates[0], new, rate)
         known = dt > 0
@@ -126,7 +126,7 @@ class DormandPrince:
 
     def _first_size(self, rows: Indices, values: Floats, rate: Floats, longest: Floats) -> Floats:
         """Return first steps (k,), no longer than ``longest``, by the rates now and after an Euler step (II.4)."""
-        allowed = _taken(self._relative, rows) * (_taken(self._ratio, rows) + np.abs(values))
+        allowed = taken(self._relative, rows) * (taken(self._ratio, rows) + np.abs(values))
         size, speed = self._norms(values / allowed), self._norms(rate / allowed)
         slow = (size < 1e-5) | (speed < 1e-5)
         trial = np.minimum(np.where(slow, 1e-6, 0.01 * size / np.where(slow, 1.0, speed)), longest)
@@ -154,11 +154,11 @@ class DormandPrince:
     def _interpolate(self, rows: Indices) -> None:
         """Find the coefficients (7, k, ...) of the interpolation of rows, by four more rates."""
         stages, nodes, coefficients = dense_tableau()
-        before, after, dt = _taken(self.values, rows), _taken(self._after, rows), self._columns(self._taken[rows])
+        before, after, dt = taken(self.values, rows), taken(self._after, rows), self._columns(self._taken[rows])
         count = len(self._rates)
         rates = self._backend.empty((len(nodes) + count, *before.shape), before.dtype)
         for k in range(count):
-            rates[k] = _taken(self._rates[k], rows)
+            rates[k] = taken(self._rates[k], rows)
         for k, node in enumerate(nodes, count):
             stage = before + dt * _combined(self._table(stages[k - count, :k]), rates[:k])
             rates[k] = self._rates_of(self.numbers[rows], self.time[rows] + node * self._taken[rows], stage)
@@ -185,11 +185,6 @@ class DormandPrince:
     def _table(self, numbers: Floats) -> Floats:
         """Return an array in the format and on the device of the values."""
         return self._backend.to_device(numbers.astype(self.values.dtype))
-
-
-def _taken(values: Floats, rows: Indices) -> Floats:
-    """Return rows of values (rows, ...); all of them as they are, wherever they are."""
-    return values if len(rows) == len(values) else values[rows]
 
 
 def _put(values: Floats, rows: Indices, some: Floats) -> None:

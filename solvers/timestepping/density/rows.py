@@ -1,229 +1,253 @@
-"""Many independent densities on one curve in one array, each with its own time, its own steps and its own error.
-
-Results are those of one run of `DensityIntegrator` each, but for rounding. A step of h of ∂ₜρ + div(ρX) = 0 is one
-of 1 of ∂ₛρ + div(ρ hX) = 0, so that all take steps of 1 together, each with its own h.
-"""
+"""Steps of densities, a row each, whose errors are estimated in their moments, and which are interpolated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...mesh.mesh import Floats, Mesh
-from ...mesh.stack import stack
-from ...terms.advection import Advection
-from ...terms.diffusion import Diffusion
+from ...backends import backend_for
+from ...mesh.mesh import Floats
+from ...terms.stiff_sum import add_rate
 from ...terms.term import Step
-from ...transforms.harmonics import harmonic_transform
-from ..control import Attempts
-from ..equation import Equation, limit_positivity
+from ..control import Attempts, StepController
+from ..equation import Equation
 from ..evolution import SLACK, step_to_target
-from ..state import State
-from ..steppers import stepper_of
-from ..systems import Indices, Mask
-from .integrator import ROUNDING, RTOL, Measured, attempts_from, interpolated, step_error
-from .moments import DEGREES
+from ..systems import Indices, Mask, taken
 
-RowVelocity = Callable[[Floats, Floats], Floats]  # times (k,), densities (k, cells) → X (k, cells, d)
-Complexes = NDArray[np.complex128]
+RTOL = 1e-3
+Numbers = NDArray[Any]  # real or complex moments
+CONTROL = StepController(2)  # of an estimate of second order
+OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
+OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
+ROUNDING = 1e-13  # of moments of a density of mass 1
+SINGLE_ROUNDING = 3e-7  # in float32
+MIN_STEP = 16  # spacings of floating-point time
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Moments (..., k) at an end of a step: of the state, its rate of change, and that of terms beside a stiff one."""
+
+    moments: Numbers
+    rates: Numbers
+    explicit: Numbers | None = None
+
+    def where(self, accepted: Mask, end: Measured) -> Measured:
+        """Return moments (rows, ...) of the end where a step is accepted."""
+        pairs = ((self.moments, end.moments), (self.rates, end.rates))
+        shape = (-1, *[1] * (self.moments.ndim - 1))
+        return Measured(*(np.where(accepted.reshape(shape), after, before) for before, after in pairs))
+
+
+class Densities(Protocol):
+    """Equations of densities (rows, ...), a row each; their terms keep what they prepare until their rates.
+
+    splits   whether steps are split around a stiff term
+    """
+
+    splits: bool
+
+    def prepare(self, times: Floats, values: Floats, with_stiff: bool = False) -> Step:
+        """Prepare the explicit terms; return the longest stable steps (rows,), NaN for values that are not finite.
+
+        with_stiff   whether the steps are also those that the stiff term allows
+        """
+        ...
+
+    def step_stiff(self, times: Floats, lengths: Floats, values: Floats) -> None:
+        """Advance values in place by the stiff term alone, limited."""
+        ...
+
+    def step_explicit(self, times: Floats, lengths: Floats, values: Floats, work: tuple[Floats, ...]) -> Step:
+        """Advance values in place by the explicit terms, which are prepared; return the least stable steps (rows,).
+
+        ``work`` is that of `Stepper.step`.
+        """
+        ...
+
+    def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
+        """Return moments of values, for which the explicit terms are prepared; ``rate`` is scratch memory."""
+        ...
+
+    def norms(self, moments: Numbers, ends: Numbers) -> Floats:
+        """Return norms (rows, 2) of moments of degree 1, and of higher ones, of densities of moments ``ends``."""
+        ...
 
 
 class DensityRows:
-    """Steps of densities ∂ₜρ + div(ρ X) = κ Δρ of equal mass from time 0, a row each, to a tolerance in their moments.
+    """Steps of densities by a stepper, with Strang splitting around a stiff term, to a tolerance in their moments M.
 
-    mesh        a circle
-    values      (systems, cells) where they start
-    velocity    which systems (k,) → the velocity of these; a density's may not depend on the others
-    longest     which systems (k,) → densities (k, cells) → the longest step (k,) that anything but the flow allows
-    stepper     one of STEPPERS, or its name
+        |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)| ≤ rtol (|M₁ − M₀| + 0.3 dt |Ṁ of explicit terms|, if there is a stiff one)
+
+    for the moments of degree 1, and for higher ones; Ṁ are those of the rate of change at the ends of a step. The
+    trapezoidal rule is of second order, as is splitting, whose error it shows too; what limiters do from cell to cell
+    is not in moments. A step of a larger error is taken again, shorter, unless that is no better. Without it a density
+    nearly in balance, where nothing flows that would bound the step, would leave its balance in one.
+
+    A step depends on time, values and dt, the next step to try, alone, so that a state kept after any step continues
+    bit for bit; NaN as dt for none, as after a step that has met its target, so that a state kept there needs no dt.
+    Values within a step are
+
+        u(θ) = (1 − θ) u₀ + θ (1 − θ) (u₀ + dt L(u₀)) + θ² u₁          0 ≤ θ ≤ 1
+
+    of second order and, as a mean of densities, ≥ 0; around a stiff term they are those of a step of θ dt.
+
+    values      (rows, ...), which change in place
+    densities   numbers of systems → their equations; one of a density may not depend on the others
     cfl         fraction of the largest stable step that is used
-    diffusion   which systems (k,) → κΔ of fields (k, cells), on ``mesh``; None for none
+    rtol        tolerance of a step, see above
+    time, dt    of the values
 
     The other names are those of :class:`solvers.timestepping.systems.RowIntegrator`.
     """
 
+    stable: Floats  # (rows,) longest steps that are taken
+    _start: Measured
+
     def __init__(
         self,
-        mesh: Mesh,
         values: Floats,
-        velocity: Callable[[Indices], RowVelocity],
-        longest: Callable[[Indices], Callable[[Floats], Floats]],
-        stepper: str = "ssprk3",
+        densities: Callable[[Indices], Densities],
         cfl: float = 0.5,
-        diffusion: Callable[[Indices], Diffusion | None] = lambda which: None,
+        rtol: float = RTOL,
+        time: float = 0.0,
+        dt: float = np.nan,
     ) -> None:
         count = len(values)
-        self._mesh, self._velocity, self._longest, self._diffusion_of = mesh, velocity, longest, diffusion
-        self._stepper, self._cfl = stepper_of(stepper), cfl
-        self._harmonics = harmonic_transform(mesh, min(DEGREES, mesh.cells // 2))
-        self.numbers, self.time, self.values = np.arange(count), np.zeros(count), values.copy()
-        self._dt = np.full(count, np.nan)
-        self._attempts: list[Attempts | None] = [None] * count
+        self.numbers, self._densities_of, self._cfl, self._rtol = np.arange(count), densities, cfl, rtol
+        self._rounding = ROUNDING if values.dtype == np.float64 else SINGLE_ROUNDING
+        self.values, self.time, self.dt = values, np.full(count, time), np.full(count, dt)
         self._lay_out()
+        self._attempts = [self._new_attempts(k) for k in range(count)]
 
     def attempt(self, target: Floats) -> Mask:
         """Try one step of each towards its target (rows,), by equal steps; return which are accepted."""
-        self._stuck = ~(self._cfl * self._stable > np.spacing(self.time))
-        lengths, self.reached = self._proposed(target)
-        self._after = self._advanced(lengths)
-        within = self._flow.least
-        self._ends = self._measured(self.reached, self._after)
-        self._stable_after = self._stable_steps(self._after)
-        self._stuck |= np.isnan(self._stable_after)
-        too_long = lengths > max(1.0, SLACK * self._cfl) * np.minimum(within, self._stable_after)
-        found = step_error(lengths[:, None], self._start, self._ends, _norms, RTOL, ROUNDING)
-        error = np.where(too_long, np.inf, found)
-        steps = zip(self._attempts, lengths.tolist(), error.tolist(), self._cfl * self._stable_after, strict=True)
-        accepted = [attempts is not None and attempts.accept(*step) for attempts, *step in steps]
-        return np.array(accepted) & ~self._stuck
-
-    def between(self, rows: Indices, times: Floats) -> Floats:
-        """Return values (k, cells) of rows at times within the last steps; where they diffuse, by a shorter step."""
-        if self._diffusion is not None:
-            lengths = np.zeros(len(self.time))
-            lengths[rows] = times - self.time[rows]
-            return self._advanced(lengths)[rows]
-        (start, _, first), begin = self._work, self.time[rows]
-        part = ((times - begin) / (self.reached[rows] - begin))[:, None]
-        return interpolated(part, start[rows], first[rows], self._after[rows])
+        values, self._begin, self._target = self.values, self.time, target
+        self._stuck = ~(self.stable > np.spacing(self.time))
+        self.lengths, self.reached = np.zeros(len(target)), self.time.copy()
+        for k in np.flatnonzero(~self._stuck).tolist():
+            step = float(self.time[k]), float(target[k]), self._attempts[k].longest
+            self.lengths[k], self.reached[k] = step_to_target(*step)
+        self._before[...] = values
+        stable, within = self._advanced(self.lengths, self.reached, values)
+        self._stuck |= np.isnan(stable)
+        if self._stuck.all():
+            return np.zeros(len(stable), dtype=bool)
+        self._end, self._stable_end = self._densities.measured(self.reached, values, self._work[1]), self._cfl * stable
+        too_long = self.lengths > max(1.0, SLACK * self._cfl) * np.minimum(within, stable)
+        error = np.where(too_long, np.inf, self._error(self.lengths[:, None], self._end))
+        steps = zip(self._attempts, self.lengths.tolist(), error.tolist(), self._stable_end.tolist(), strict=True)
+        return np.asarray(np.array([attempts.accept(*step) for attempts, *step in steps]) & ~self._stuck)
 
     def commit(self, accepted: Mask) -> None:
         """Take over the steps that were accepted; the other systems begin again where they were."""
-        for k in np.flatnonzero(accepted).tolist():
-            attempts = self._attempts[k]
-            assert attempts is not None
-            self._dt[k] = np.nan if self.reached[k] == self._target[k] else float(attempts.next.step)
-            self._attempts[k] = None
-        self.time[accepted], self.values[accepted] = self.reached[accepted], self._after[accepted]
-        self._stable[accepted] = self._stable_after[accepted]
-        for now, end in ((self._start.moments, self._ends.moments), (self._start.rates, self._ends.rates)):
-            now[accepted] = end[accepted]
-        if self._diffusion is None and not accepted.all():
-            self._flow.at(self.time)
-            self._flow.prepare(0.0, self.values.reshape(-1))
+        self.time = np.where(accepted, self.reached, self.time)
+        if accepted.any():
+            self.stable = np.where(accepted, self._stable_end, self.stable)
+            self._start = self._start.where(accepted, self._end)
+        for k, accepts in enumerate(accepted.tolist()):
+            if accepts:
+                self.dt[k] = np.nan if self.reached[k] == self._target[k] else self._attempts[k].next.step
+                self._attempts[k] = self._new_attempts(k)
+            else:
+                self.values[k] = self._before[k]
+        if not self._densities.splits and not accepted.all():
+            self._densities.prepare(self.time, self.values)
+
+    def between(self, rows: Indices, times: Floats) -> Floats:
+        """Return values (k, ...) of rows at times within the last steps."""
+        begin = self._begin[rows]
+        if self._densities.splits:
+            lengths, values = np.zeros(len(self.time)), self._before.copy()
+            lengths[rows] = times - begin
+            self._advanced(lengths, self._begin + lengths, values)
+            return taken(values, rows)
+        part = ((times - begin) / (self.reached[rows] - begin)).reshape(-1, *[1] * (self.values.ndim - 1))
+        part = backend_for(self.values).to_device(part.astype(self.values.dtype))
+        start, first, end = (taken(each, rows) for each in (self._work[0], self._work[2], self.values))
+        within: Floats = (1 - part) * start + (part * (1 - part)) * first + part**2 * end
+        return within
 
     def stuck(self) -> Mask:
         """Return whether no step of a density (rows,) is left to try: its stable step is none, or its end is lost."""
-        return self._stuck
+        stuck: Mask = self._stuck
+        return stuck
 
     def keep(self, stay: Mask) -> None:
         """Leave out the other densities."""
-        self.numbers, self.time, self.values, self._dt = (
-            self.numbers[stay], self.time[stay], self.values[stay], self._dt[stay],
-        )  # fmt: skip
+        for name in ("numbers", "values", "time", "dt"):
+            setattr(self, name, getattr(self, name)[stay])
         self._attempts = [attempts for attempts, stays in zip(self._attempts, stay.tolist(), strict=True) if stays]
         if len(self.numbers):
             self._lay_out()
 
-    def _proposed(self, target: Floats) -> tuple[Floats, Floats]:
-        """Return lengths and ends of the next attempts; 0 where none is left to try."""
-        lengths, reached, self._target = np.zeros(len(self.time)), self.time.copy(), target
-        for k in np.flatnonzero(~self._stuck).tolist():
-            time, stable, attempts = float(self.time[k]), self._cfl * float(self._stable[k]), self._attempts[k]
-            if attempts is None:
-                attempts = self._attempts[k] = attempts_from(time, float(self._dt[k]), stable)
-            lengths[k], reached[k] = step_to_target(time, float(target[k]), attempts.longest)
-        return lengths, reached
-
-    def _advanced(self, lengths: Floats) -> Floats:
-        """Return values after steps of these lengths, for whose beginning the flow is prepared if nothing diffuses."""
-        values = self.values.copy()
-        if self._diffusion is not None:
-            self._diffusion.step_each(0.5 * lengths, values)
-            self._flow.at(self.time)
-            self._flow.prepare(0.0, values.reshape(-1))
-        self._flow.scale(self.time, lengths)
-        state = State(0.0, values.reshape(-1))
-        self._stepper.step(self._equation, state, 1.0, tuple(array.reshape(-1) for array in self._work))
-        if self._diffusion is not None:
-            self._diffusion.step_each(0.5 * lengths, values)
-        return values
-
     def _lay_out(self) -> None:
-        """Make the terms and the memory for the systems of now, prepared for their next steps."""
-        self._flow = _Flow(self._mesh, len(self.numbers), self._velocity(self.numbers), self._longest(self.numbers))
-        self._equation = Equation([self._flow], limit=limit_positivity)
-        self._work = np.empty((3, *self.values.shape))  # values before a step, a rate, values after the first stage
-        self._diffusion = self._diffusion_of(self.numbers)
-        self._start = self._measured(self.time, self.values)
-        self._stable = self._stable_steps(self.values)
+        """Make the equations and the memory for the systems of now, prepared for their next steps."""
+        values, self._densities = self.values, self._densities_of(self.numbers)
+        self._work = tuple(np.empty_like(values) for _ in range(2 if self._densities.splits else 3))
+        self._before = np.empty_like(values) if self._densities.splits else self._work[0]
+        self.stable = self._cfl * self._on_host(self._densities.prepare(self.time, values, True))[0]
+        self._start = self._densities.measured(self.time, values, self._work[1])
 
-    def _stable_steps(self, values: Floats) -> Floats:
-        """Return the longest step of each (rows,), for which the flow is prepared."""
-        if self._diffusion is None:
-            return self._flow.steps
-        of_diffusion = np.array([float(step) for step in self._diffusion.longest_steps(values)])
-        return np.asarray(np.minimum(self._flow.steps, of_diffusion))
+    def _new_attempts(self, k: int) -> Attempts:
+        """Return the attempts of the next step of a row: first the proposed one, where it is > 0 and stable."""
+        longest = float(min(self.stable[k], self.dt[k]) if self.dt[k] > 0 else self.stable[k])
+        return Attempts(CONTROL, longest, least=MIN_STEP * float(np.spacing(self.time[k])))
 
-    def _measured(self, times: Floats, values: Floats) -> Measured:
-        """Return moments of values and of their rates of change, for which the flow is then prepared."""
-        self._flow.at(times)
-        self._flow.prepare(0.0, values.reshape(-1))
-        rate = self._work[1]
-        rate[...] = 0.0
-        self._flow.rate(0.0, rate.reshape(-1))
-        explicit = None
-        if self._diffusion is not None:
-            explicit = self._moments(rate)
-            self._diffusion.prepare(0.0, values)
-            self._diffusion.rate(0.0, rate)
-        return Measured(self._moments(values), self._moments(rate), explicit)
+    def _advanced(self, lengths: Floats, reached: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Advance values in place; return the longest stable steps (rows,) of the ends, and the least of the stages."""
+        densities, begin, half = self._densities, self._begin, lengths / 2
+        if densities.splits:
+            densities.step_stiff(begin, half, values)
+            densities.prepare(begin, values)
+        within = densities.step_explicit(begin, lengths, values, self._work)
+        if densities.splits:
+            densities.step_stiff(begin + half, half, values)
+        stable, within = self._on_host(densities.prepare(reached, values, with_stiff=True), within)
+        return stable, within
 
-    def _moments(self, rows: Floats) -> Complexes:
-        """Return the moments (rows, degrees) of degree 1 to 6."""
-        return self._harmonics.of_density(rows)[:, 1:]
+    def _on_host(self, *steps: Step) -> Floats:
+        """Return steps (k, rows), for which a device is waited for once."""
+        backend = backend_for(self.values)
+        numbers = backend.empty((len(steps), len(self.time)), np.float64)
+        for number, step in zip(numbers, steps, strict=True):
+            number[...] = step
+        return np.asarray(backend.to_host(numbers))
+
+    def _error(self, dt: Floats, end: Measured) -> Floats:
+        def norms(moments: Numbers) -> Floats:
+            return self._densities.norms(moments, end.moments)
+
+        return step_error(dt, self._start, end, norms, self._rtol, self._rounding)
 
 
-class _Flow:
-    """Advection of all rows, (rows·cells,), by h X with the h of each row, and the longest step of each.
+def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> tuple[Floats, ...]:
+    """Return the rate of values, for which the explicit terms are prepared, in ``rate``, and that of explicit terms.
 
-    steps   (rows,) stable as of the last ``prepare``, NaN for a row that is not finite
-    least   (rows,) of all since the last ``scale``
+    The second is left out where no term is stiff.
     """
-
-    def __init__(self, mesh: Mesh, rows: int, velocity: RowVelocity, longest: Callable[[Floats], Floats]) -> None:
-        self.mesh = stack(mesh, rows)
-        self._shape, self._given, self._velocity, self._longest = (rows, mesh.cells), _Given(), velocity, longest
-        self._advection = Advection(self.mesh, self._given, nonnegative=True)
-
-    def at(self, times: Floats) -> None:
-        """Set the times of what is prepared next, with h = 1."""
-        self._times, self._lengths, self.least = times, np.ones(len(times)), np.full(len(times), np.inf)
-
-    def scale(self, times: Floats, lengths: Floats) -> None:
-        """Scale what is prepared, and what will be, to stages of steps of these lengths h that begin at these times."""
-        self._times, self._lengths, self.least = times, lengths, np.full(len(times), np.inf)
-        self._advection.scale_copies(lengths)
-
-    def prepare(self, part: float, values: Floats) -> Step:
-        """Find h X for densities after this part of the steps."""
-        rows, lengths = values.reshape(self._shape), self._lengths
-        velocity = self._velocity(self._times + part * lengths, rows) * lengths[:, None, None]
-        self._given.velocity = velocity.reshape(-1, velocity.shape[-1])
-        self._advection.prepare(part, values)
-        fastest = self._advection.fastest_of_copies(values, len(rows))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.minimum(np.where(fastest == 0.0, np.inf, lengths / fastest), self._longest(rows))
-        self.steps = np.where(np.isfinite(rows).all(axis=1), steps, np.nan)
-        self.least = np.minimum(self.least, self.steps)
-        return np.inf
-
-    def rate(self, dt: float, rate: Floats) -> None:
-        self._advection.rate(dt, rate)
+    rate[...] = 0.0
+    for term in equation.terms:
+        term.rate(0.0, rate)
+    if equation.stiff is None:
+        return (rate,)
+    explicit = rate.copy()
+    add_rate(equation.stiff, time, values, rate)
+    return rate, explicit
 
 
-class _Given:
-    """Velocity that has been found for all rows."""
-
-    velocity: Floats
-
-    def __call__(self, time: float, values: Floats) -> Floats:
-        return self.velocity
-
-
-def _norms(moments: Complexes) -> Floats:
-    """Return norms (rows, 2) of moments (rows, degrees) of degree 1, and of higher ones."""
-    square = np.abs(moments) ** 2
-    return np.asarray(np.sqrt(np.stack([square[:, 0], square[:, 1:].sum(axis=1)], axis=1)))
+def step_error(
+    dt: float | Floats, start: Measured, end: Measured, norms: Callable[[Numbers], Floats], rtol: float, rounding: float
+) -> Floats:
+    """Return the errors of steps (...) over the allowed ones, by norms (..., 2) of moments; ∞ where not finite."""
+    change = end.moments - start.moments
+    error, allowed = norms(change - 0.5 * dt * (start.rates + end.rates)), norms(change)
+    if end.explicit is not None:
+        allowed = allowed + OPPOSED_PART * dt * norms(end.explicit)
+    allowed = rtol * (allowed + OTHERS_PART * allowed.max(axis=-1, keepdims=True)) + rounding
+    ratio = (error / allowed).max(axis=-1)
+    return np.where(np.isfinite(ratio), ratio, np.inf)
