@@ -18,12 +18,11 @@ _HOME = {
     "meanfield.sections.attention": (
         "Attention", "FeedForward", "Head", "Linear", "Logistic", "RandomMatrix", "Replicator",
     ),
-    "meanfield.sections.evolution": ("HandOver", "Stabilizers", "Time", "TokenSequence"),
+    "meanfield.sections.evolution": ("HandOver", "Output", "Stabilizers", "Time", "TokenSequence"),
     "meanfield.sections.initial": (
         "Array", "ByLabel", "Component", "Equiangular", "Formula", "Gaussian", "Harmonic", "Interval", "Moebius",
         "Perturbed", "Points", "Snapshot", "Tokens", "Uniform", "VonMisesFisher", "Waves",
     ),
-    "meanfield.sections.output": ("Output",),
 }  # fmt: skip
 
 

@@ -11,9 +11,8 @@ import msgspec
 
 from meanfield.domains.domain import Domain, load
 from meanfield.sections.attention import Attention, FeedForward, Reaction, scale_of
-from meanfield.sections.evolution import HandOver, Stabilizers, Time, TokenSequence
+from meanfield.sections.evolution import HandOver, Output, Stabilizers, Time, TokenSequence
 from meanfield.sections.initial import InitialKind
-from meanfield.sections.output import Output
 from meanfield.sections.section import Key, Section, tag_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from meanfield.case.case import Case
 from meanfield.case.combinations import combination_problems
 from meanfield.case.errors import CaseError, all_of, did_you_mean, refusal
 from meanfield.case.validate_model import model_problems
-from meanfield.sections.evolution import Time
+from meanfield.sections.evolution import Output, Time
 from meanfield.sections.initial import Formula, Gaussian, OwnDensity, OwnTokens, Snapshot, Uniform, Waves
-from meanfield.sections.output import Output
 from meanfield.sections.section import Problems, tag_of
 
 _MAX_SNAPSHOTS = 10**6

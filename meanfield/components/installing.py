@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
 
 from meanfield.case.errors import CaseError, refusal
-from meanfield.components.calling import array, call
 from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
@@ -25,6 +25,33 @@ from meanfield.model.reactions import Reaction
 from meanfield.sections.initial import Initial
 from meanfield.sections.section import OWN, Section, tag_of
 from solvers.mesh.mesh import Floats, Mesh
+
+
+def call(component: Component, *arguments: Any, **options: Any) -> Any:
+    """Its value. Raises CaseError, from what the function raises, with the line of it."""
+    try:
+        return component.function(*arguments, **options)
+    except Exception as error:
+        code = component.function.__code__
+        file, first = code.co_filename, code.co_firstlineno  # of a call with other arguments, which enters nothing
+        lines = [first] + [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise CaseError(f"component {component.name}: {file}, line {lines[-1]}: {what}") from error
+
+
+def array(component: Component, shape: tuple[int, ...], *arguments: Any, **options: Any) -> Floats:
+    """(shape) its value, as floats; a number stands for an array of it. Raises CaseError for another shape."""
+    value, what = call(component, *arguments, **options), f"component {component.name}: returns"
+    if np.ma.is_masked(value):
+        raise CaseError(f"{what} an array with masked numbers: expected numbers {shape}")
+    try:
+        found = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CaseError(f"{what} {type(value).__name__}: expected numbers {shape}") from None
+    if found.shape not in (shape, ()):
+        raise CaseError(f"{what} an array {found.shape}: expected {shape}")
+    return np.array(np.broadcast_to(found, shape))  # a copy: it may be an argument, such as the mesh's centers
+
 
 _INITIAL = frozenset(map(tag_of, Initial.__args__))
 BUILT_IN = {

@@ -17,13 +17,14 @@ from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, inches_across, panels_across
 from meanfield.figures.captions import cluster_history, fitting_size, heading, state_in_words
-from meanfield.figures.diagnostics import draw_diagnostics, panels
 from meanfield.figures.panels.options import SCREEN, FigureOptions
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
+    draw_diagnostics,
     draw_on,
     draw_selected,
     panel_names,
+    panels,
     require_panels,
     selected_height,
 )

@@ -79,8 +79,7 @@ def fit(
     require_torch()
     require_integers(1, held=held, rank=rank, width=width, steps=steps)
     states = read_with(model, read_texts(texts), family_of)
-    from meanfield.transformer.fitting.fit import Options, fit_laws
-    from meanfield.transformer.fitting.output import draw, summary
+    from meanfield.transformer.fitting import Options, draw, fit_laws, summary
 
     arrays = fit_laws(states, Options(rank, width, steps, held=held, seed=seed), show)
     return Outcome(arrays, summary, draw, short_name(model), {"model": str(model)})

@@ -19,9 +19,9 @@ from meanfield.case.summary import layer_in_words
 from meanfield.figures.axes import label_decades, label_linear, set_time
 from meanfield.figures.captions import cluster_history, facts, heading
 from meanfield.figures.color_scale import Scale
-from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, plane_reaches, quantiles, radii_of
+from meanfield.figures.panels.selected import panels
 from meanfield.figures.profiles import merged, time_edges
 from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
 from meanfield.figures.sphere_map import (

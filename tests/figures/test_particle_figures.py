@@ -15,8 +15,8 @@ from support.run_data import LINEAR, LOG, particles, run_data, without
 
 from meanfield.figures.axes import draw_change, mark_time, set_decades
 from meanfield.figures.captions import cluster_history, facts
-from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import compose, load, panel, plot
+from meanfield.figures.panels.selected import panels
 from meanfield.figures.particles.circle import TWO_PI, copies, draw_angle_lines
 from meanfield.figures.particles.panels import draw_radii
 from meanfield.figures.particles.projected import BINS, draw_projections, has_pairs, pair_shares

@@ -12,9 +12,9 @@ from support.exact import mean_cosine, moebius_parameter, resultant
 from support.run_data import law
 
 from meanfield import load_case, simulate
-from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import panel
 from meanfield.figures.panels.curves import AHEAD, time_range
+from meanfield.figures.panels.selected import panels
 from meanfield.figures.predictions.pair import Pair
 from meanfield.figures.predictions.prediction import Prediction
 from meanfield.figures.predictions.table import predictions_of

@@ -7,10 +7,9 @@ import pytest
 from matplotlib.figure import Figure
 from support.run_data import LINEAR, particles, run_data
 
-from meanfield.figures.diagnostics import panels
 from meanfield.figures.figure import page, panel
 from meanfield.figures.panels.options import FigureOptions
-from meanfield.figures.panels.selected import panel_names
+from meanfield.figures.panels.selected import panel_names, panels
 from solvers.mesh.mesh import circle, sphere
 
 

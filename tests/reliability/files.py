@@ -193,7 +193,7 @@ def make_arrays(folder: Path) -> None:
 def make_training(folder: Path) -> None:
     """A training file, and a file of training that has one epoch to go."""
     from meanfield.transformer.networks.data import task_of
-    from meanfield.transformer.networks.record import write_training
+    from meanfield.transformer.networks.saved import write_training
     from meanfield.transformer.networks.section import TrainingCase, to_toml
     from meanfield.transformer.networks.training import begin, train
 

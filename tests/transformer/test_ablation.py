@@ -10,7 +10,7 @@ from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.model import states_of
 from meanfield.transformer.sources import read_texts
-from meanfield.transformer.studies.head_figures import head_figures, predicted_rate
+from meanfield.transformer.studies.ablation import head_figures, predicted_rate
 from meanfield.transformer.studies.measures import measured, variants_of
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant, with_weights
 

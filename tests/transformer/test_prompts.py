@@ -17,8 +17,7 @@ from meanfield.transformer.studies.compression import (
     line_through,
     mean_distance,
 )
-from meanfield.transformer.studies.next_token import next_token, output_head
-from meanfield.transformer.studies.prompting import prompts_of
+from meanfield.transformer.studies.prompting import next_token, output_head, prompts_of
 from meanfield.transformer.variants import STILL, WHOLE
 
 PROMPTS = ["a b c d", "e f g h i", "a b c e", "l k j"]

@@ -11,8 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
-from meanfield.analysis.branches.newton import has_converged
-from meanfield.analysis.branches.special_points import Bifurcation, Fold, Place, Unlocated, special_points
+from meanfield.analysis.branches.special_points import (
+    Bifurcation,
+    Fold,
+    Place,
+    Unlocated,
+    has_converged,
+    special_points,
+)
 from meanfield.analysis.branches.varied import Varied
 from solvers.mesh.mesh import Floats
 

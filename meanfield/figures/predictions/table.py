@@ -12,8 +12,7 @@ from meanfield.figures.predictions.flows import (
     radius_of_constant_field,
 )
 from meanfield.figures.predictions.gaussian import variance_of
-from meanfield.figures.predictions.layer_norms import centroid_of_two, radius_of_two
-from meanfield.figures.predictions.pair import centroid_of_pair
+from meanfield.figures.predictions.pair import centroid_of_pair, centroid_of_two, radius_of_two
 from meanfield.figures.predictions.prediction import Prediction
 
 if TYPE_CHECKING:

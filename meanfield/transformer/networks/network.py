@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from meanfield.transformer.networks.field import FieldNetwork
-from meanfield.transformer.networks.positions import sinusoidal
 from meanfield.transformer.networks.section import TrainingCase
-from meanfield.transformer.networks.standard import Transformer
+from meanfield.transformer.networks.standard import Transformer, sinusoidal
 
 
 @dataclass(frozen=True)

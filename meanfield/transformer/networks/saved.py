@@ -1,18 +1,155 @@
-"""Training at its beginning or continued, in memory or with a file that is written after each epoch."""
+"""Training at its beginning or continued, in memory or with a file that is written after each epoch.
+
+A file has the history by step and epoch, and a checkpoint from which training continues bit for bit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
+from meanfield import __version__
+from meanfield.case.errors import CaseError
 from meanfield.running import Printer
-from meanfield.transformer.networks.data import task_of
-from meanfield.transformer.networks.record import read_training, write_training
-from meanfield.transformer.networks.section import TrainingCase, load_training
-from meanfield.transformer.networks.training import Fit, begin, train
+from meanfield.transformer.labelled import Labelled, coordinates, write_labelled
+from meanfield.transformer.networks.data import Task, task_of
+from meanfield.transformer.networks.network import build
+from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml
+from meanfield.transformer.networks.training import Fit, History, begin, parts_of, train
+from solvers.io.opening import open_to_read
+from solvers.io.repair import FileError, reason
+from solvers.io.schema import DAMAGE, dataset_of, require_size
 from solvers.timestepping.state import NonFinite
+
+DIGEST = "digest"
+MOMENTS = ("exp_avg", "exp_avg_sq")
+SETS = {  # of the history: dimensions, long name, unit
+    "loss": (("step",), "cross entropy of a batch", "nat"),
+    "gradient_norm": (("step", "part"), "norm of the gradient of the loss by the weights of a part", "nat"),
+    "state_norm": (("step", "layer"), "root mean square of the states after a layer", "1"),
+    "train_loss": (("epoch",), "cross entropy of the examples learned from", "nat"),
+    "test_loss": (("epoch",), "cross entropy of the examples held back", "nat"),
+    "train_accuracy": (("epoch",), "share of right answers of the examples learned from", "1"),
+    "test_accuracy": (("epoch",), "share of right answers of the examples held back", "1"),
+}
+
+
+def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: bool = False) -> None:
+    """Write a new file, or replace one, with the history and a checkpoint. Raises FileError where it cannot.
+
+    ``continues``: whether the file has an earlier state of the same training: then what a user added to it stays.
+    """
+    arrays = coordinates(part=list(parts_of(fit.network)))
+    for name, (dims, long_name, unit) in SETS.items():
+        arrays[name] = Labelled(dims, _padded(name, fit), long_name, unit)
+    attributes = {
+        "title": fit.case.title,
+        "training_case": to_toml(fit.case),
+        "command": command,
+        "stop_reason": fit.stopped or ("finished" if fit.epochs == fit.case.training.epochs else ""),
+        "versions": f"meanfield {__version__}, torch {torch.__version__}",
+    }
+    groups = {"weights": _weights(fit), "moments": dict(_moments(fit))}
+    datasets = {name: array.values for name, array in arrays.items() if name in SETS}
+    datasets |= {f"{group}/{name}": values for group, content in groups.items() for name, values in content.items()}
+    attributes[DIGEST] = _digest(attributes, datasets)
+    write_labelled(path, arrays, attributes, groups, continues=continues)
+
+
+def read_training(path: str | Path) -> Fit:
+    """Training as it was when the file was written. Raises FileError for a file of something else or a damaged one."""
+    if not Path(path).is_file():
+        raise FileError(f"{path}: no such file")
+    try:
+        with open_to_read(path) as file:
+            if "training_case" not in file.attrs:
+                raise FileError(f"{path}: not a file of training")
+            case = parse_training(file.attrs["training_case"])
+            task = task_of(case)
+            names = _require_shapes(file, case, task, Path(path).stat().st_size)
+            datasets = {name: dataset_of(file, name)[()] for name in names}
+            attributes = {name: str(file.attrs[name]) for name in ("training_case", "stop_reason")}
+            if DIGEST in file.attrs and file.attrs[DIGEST] != _digest(attributes, datasets):  # earlier files have none
+                raise FileError(f"{path}: damaged: its history or weights are not those that were written")
+            fit = begin(case, task)
+            _read_into(fit, datasets, attributes["stop_reason"])
+    except OSError as error:
+        raise FileError(f"{path}: cannot be read: {error}") from None
+    except CaseError:  # of its data, which are no part of the file
+        raise
+    except (*DAMAGE, RecursionError) as error:
+        raise FileError(f"{path}: damaged: {reason(error)}") from error
+    return fit
+
+
+def _require_shapes(file: Any, case: TrainingCase, task: Task, size: int) -> list[str]:
+    """Return the names of the history, weights and moments. Raises ValueError, before any is read, for other shapes.
+
+    All values lie in the file itself, which has as many bytes. The network of the case is laid out without memory.
+    """
+    with torch.device("meta"):
+        network = build(case, task.shape)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, parameter in network.named_parameters():
+        moments = [f"moments/{moment}/{name}" for moment in MOMENTS]
+        shapes[f"weights/{name}"] = tuple(parameter.shape)
+        shapes |= {moment: tuple(parameter.shape) for moment in moments if all(other in file for other in moments)}
+    for name in (*SETS, *shapes):
+        dataset = dataset_of(file, name)
+        require_size(dataset, size)
+        if dataset.dtype.kind != "f" or dataset.ndim != len(shapes.get(name, SETS.get(name, ((), "", ""))[0])):
+            raise ValueError(f"{name} has shape {dataset.shape} of {dataset.dtype}")
+        if name in shapes and dataset.shape != shapes[name]:
+            raise ValueError(f"{name} has shape {dataset.shape}, the network of its case {shapes[name]}")
+    return [*SETS, *shapes]
+
+
+def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the case, of why training stopped, and of all numbers."""
+    found = hashlib.sha256()
+    for name in ("training_case", "stop_reason"):
+        found.update(f"{name}\0{attributes[name]}\0".encode())
+    for name, values in sorted(datasets.items()):
+        array = np.ascontiguousarray(values)
+        found.update(f"{name}\0{array.dtype.str}\0{np.shape(values)}\0".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def _read_into(fit: Fit, datasets: Mapping[str, Any], stopped: str) -> None:
+    fit.history = History(**{name: datasets[name].tolist() for name in SETS})
+    fit.stopped = "" if stopped == "finished" else stopped
+    step = torch.tensor(float(len(fit.history.loss) - bool(fit.stopped)))
+    with torch.no_grad():
+        for name, parameter in fit.network.named_parameters():
+            parameter.copy_(torch.from_numpy(np.asarray(datasets[f"weights/{name}"])))
+            if f"moments/{MOMENTS[0]}/{name}" in datasets:
+                moments = {kind: torch.from_numpy(np.asarray(datasets[f"moments/{kind}/{name}"])) for kind in MOMENTS}
+                fit.optimizer.state[parameter] = {"step": step.clone(), **moments}
+
+
+def _padded(name: str, fit: Fit) -> Any:
+    """Measures as an array, of no rows where nothing has been measured."""
+    values, dims = getattr(fit.history, name), SETS[name][0]
+    widths = {"part": len(parts_of(fit.network)), "layer": len(fit.network.body.layers) + 1}
+    return np.array(values, dtype=float).reshape(len(values), *(widths[dim] for dim in dims[1:]))
+
+
+def _weights(fit: Fit) -> dict[str, Any]:
+    return {name: parameter.detach().numpy() for name, parameter in fit.network.named_parameters()}
+
+
+def _moments(fit: Fit) -> Iterator[tuple[str, Any]]:
+    for name, parameter in fit.network.named_parameters():
+        state = fit.optimizer.state.get(parameter, {})
+        for moment in MOMENTS:
+            if moment in state:
+                yield f"{moment}/{name}", state[moment].numpy()
 
 
 def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:

@@ -1,26 +1,100 @@
-"""Ablation of a trained Transformer: which parts keep tokens apart, beside random and rotated matrices."""
+"""Ablation of a trained Transformer: which parts keep tokens apart, beside random and rotated matrices.
+
+Numbers of each head, and the collapse that they predict:
+
+steepness    β‖W_QᵀW_K‖: how far logits of unit vectors range
+radius       |λ|, sign Re λ of the eigenvalue λ of V = W_O W_V that is largest in modulus
+predicted    log(|h̄ + A(h̄)|/|h̄|) of a layer: where all tokens are at their mean h̄, attention moves them alike, and
+             what they differ by stays while their common part grows by this factor
+seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.analysis.text import table
+from meanfield.domains.trained.diagnostics import mean_cosine
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY
+from meanfield.model.matrices import norm_of_product
+from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.arguments import names_of, require_drops, require_integers
-from meanfield.transformer.families import family_of
-from meanfield.transformer.labelled import Outcome
-from meanfield.transformer.model import read_with, short_name
+from meanfield.transformer.families import arrays_of, family_of, form_of
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
+from meanfield.transformer.model import States, read_with, short_name
 from meanfield.transformer.sources import Texts, read_texts
-from meanfield.transformer.studies.head_figures import head_figures, table_by_layer
 from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, measured, variants_of
+from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def head_figures(texts: Sequence[States]) -> dict[str, Labelled]:
+    """Return numbers (block, head) of the heads of a model, and the rates (text, block) on texts that it has read."""
+    model = texts[0]
+    family = family_of(model.name, model.config)
+    form = form_of(family, model.network)
+    layers = [arrays_of(family, model.network, k) for k in range(model.layers)]
+    slopes = np.array([[form.beta * norm_of_product(q, k) for q, k, _, _ in heads_of(a)] for a in layers])
+    values = np.array([[leading_eigenvalue(v, out) for _, _, v, out in heads_of(a)] for a in layers])
+    predicted = [
+        [predicted_rate(TrainedLayer(form, a), h) for a, h in zip(layers, states.hidden, strict=False)]
+        for states in texts
+    ]
+    cosines = np.array([[mean_cosine(unit_vectors(h)) for h in states.hidden] for states in texts])
+    by_head, by_text = ("block", "head"), ("text", "block")
+    return {
+        "head_steepness": Labelled(by_head, slopes, "beta times the norm of W_Q^T W_K"),
+        "head_radius": Labelled(by_head, np.abs(values), "modulus of the leading eigenvalue of W_O W_V"),
+        "head_sign": Labelled(by_head, np.sign(values.real), "sign of the real part of that eigenvalue"),
+        "rate_predicted": Labelled(
+            by_text, np.array(predicted), "collapse rate of a layer: log of |mean + A(mean)|/|mean|"
+        ),
+        "rate_seen": Labelled(
+            by_text,
+            -0.5 * np.diff(np.log(1 - cosines)),
+            "collapse rate of a layer: half the decrease of log(1 - cosine)",
+        ),
+        **coordinates(block=np.arange(len(layers)) + 1, head=np.arange(slopes.shape[1]) + 1),
+    }
+
+
+def table_by_layer(found: Outcome) -> str:
+    """Markdown, by layer: median and range over heads, heads whose λ has a positive real part, rates mean ± spread."""
+    head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "collapse rate predicted", "seen")
+    rows = []
+    for k, signs in enumerate(found["head_sign"]):
+        numbers = [found[name][k] for name in ("head_steepness", "head_radius")]
+        ranges = [f"{np.median(v):.3g} ({v.min():.3g} to {v.max():.3g})" for v in numbers]
+        rates = [f"{v.mean():.2g} ± {v.std():.1g}" for v in (found[f"rate_{n}"][:, k] for n in ("predicted", "seen"))]
+        rows.append([str(k + 1), *ranges, f"{(signs > 0).sum()} of {len(signs)}", *rates])
+    return table(head, rows)
+
+
+def heads_of(arrays: dict[str, Floats]) -> Iterator[tuple[Floats, ...]]:
+    """Return query, key, value and out of each head; several heads may share a key and a value."""
+    shared = (np.repeat(arrays[name], len(arrays["query"]) // len(arrays[name]), axis=0) for name in ("key", "value"))
+    return zip(arrays["query"], *shared, arrays["out"], strict=True)
+
+
+def leading_eigenvalue(value: Floats, out: Floats) -> complex:
+    """The eigenvalue of W_O W_V that is largest in modulus; those of W_V W_O are the same, of a small matrix."""
+    found = np.linalg.eigvals(value @ out)
+    return complex(found[np.abs(found).argmax()])
+
+
+def predicted_rate(layer: TrainedLayer, states: Floats) -> float:
+    """log(|h̄ + A(h̄)|/|h̄|) of the mean state."""
+    mean = states.mean(axis=0, keepdims=True)
+    seen = layer.normalized(mean, "attention") if layer.form.placement == "pre" else mean
+    return float(np.log(np.linalg.norm(mean + layer.attention(seen)) / np.linalg.norm(mean)))
+
 
 EACH_PART = ("network", "biases", "gains", "attention", "network,biases,gains")
 PANELS = {"cosine": "mean inner product", "clusters": "clusters", "energy": "energy", "rank": "effective rank"}

@@ -19,12 +19,12 @@ from meanfield.transformer.experiments.attention_maps import (  # noqa: E402
     uniform,
     with_logits,
 )
-from meanfield.transformer.experiments.gradient_flow import state_gradients  # noqa: E402
-from meanfield.transformer.experiments.information_flow import similarity  # noqa: E402
-from meanfield.transformer.experiments.mutual_information import (  # noqa: E402
+from meanfield.transformer.experiments.bottleneck import (  # noqa: E402
     information_of_input,
     information_of_labels,
 )
+from meanfield.transformer.experiments.gradient_flow import state_gradients  # noqa: E402
+from meanfield.transformer.experiments.information_flow import similarity  # noqa: E402
 from meanfield.transformer.experiments.scaling import measured  # noqa: E402
 from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     BETA,

@@ -13,8 +13,8 @@ import meanfield as mf  # noqa: E402
 from meanfield.model.pattern import Pattern  # noqa: E402
 from meanfield.transformer.networks.attending import attend  # noqa: E402
 from meanfield.transformer.networks.network import Shape, build, traced  # noqa: E402
-from meanfield.transformer.networks.positions import rotated, sinusoidal  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
+from meanfield.transformer.networks.standard import rotated, sinusoidal  # noqa: E402
 
 PIXELS = Shape(length=7, features=5, words=0, classes=3)
 ROUNDING = {"float64": 1e-12, "float32": 1e-6}  # some 5000 and 10 units of the last place, of numbers of order 1

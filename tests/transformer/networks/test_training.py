@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from meanfield.case.errors import CaseError  # noqa: E402
 from meanfield.cli.parser import main  # noqa: E402
 from meanfield.transformer.networks.data import task_of  # noqa: E402
-from meanfield.transformer.networks.record import read_training, write_training  # noqa: E402
+from meanfield.transformer.networks.saved import read_training, write_training  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase, load_training, parse_training, to_toml  # noqa: E402
 from meanfield.transformer.networks.training import begin, parts_of, rate_at, train  # noqa: E402
 from solvers.io.run_file import FileError  # noqa: E402

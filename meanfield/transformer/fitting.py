@@ -3,6 +3,13 @@
     error of a layer = Σ_i |x'_i − law(x)_i|² / Σ_i |x'_i − x_i|²
 
 from the model's own directions x before it to x' after it: 0 is the model, 1 a token that stands still.
+
+A law is that of a layer, of directions x = h/|h| on the unit sphere.
+
+    x ← N(x + v A(x) + κ Lx + W σ(Ux + b)) ,    A(x)_i = (I + CB) Σ_j softmax_j(β⟨x_i, x_j⟩ + ⟨Q x_i, K x_j⟩) x_j
+
+N y = y/|y|; L is the three-point Laplacian along the text, nothing passing its ends; Q, K, B (rank, d) and C (d, rank).
+With W = C = Q = 0 and κ = 0 it is the mean-field law of one β and V = vI.
 """
 
 from __future__ import annotations
@@ -11,19 +18,95 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib
 import numpy as np
 import torch
-from torch import Tensor
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+from torch.nn.functional import normalize
 
+from meanfield.analysis.text import table
 from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.families import family_of
-from meanfield.transformer.fitting.law import LayerLaw
-from meanfield.transformer.labelled import Labelled, coordinates
+from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.model import States
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
+
+
+def summary(found: Outcome) -> str:
+    """Return the mean error of each law over layers."""
+    rows = [
+        [law, *(f"{part.mean():.3g}" for part in errors)]
+        for law, errors in zip(found["law"], found["error"], strict=True)
+    ]
+    return table(["law", *found["set"]], rows)
+
+
+def draw(figure: Figure, found: Outcome) -> None:
+    """Draw the errors by layer of texts held back, and β and v of the law with numbers by layer."""
+    figure.set_size_inches(11.0, 4.2)
+    axes = figure.subplots(1, 2, width_ratios=(2, 1))
+    layers, laws, errors = found["layer"], found["law"], found["error"]
+    shown = len(laws) - 1  # the whole model's error is rounding
+    for k, color in enumerate(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, shown))):
+        axes[0].plot(layers, errors[k, 1], "o-", ms=3, color=color, label=laws[k])
+        axes[0].plot(layers, errors[k, 0], ":", lw=1, color=color)
+    axes[0].set(xlabel="layer", ylabel="error by that of standing still", ylim=(0, None))
+    axes[0].set_title(f"{found.title}: texts held back (dotted: fitted to)", fontsize=9)
+    axes[0].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes[1].plot(layers, found["beta"][2], "o-", ms=3, label="β")
+    axes[1].plot(layers, found["value"][2], "s-", ms=3, label="v")
+    axes[1].set(xlabel="layer", title=laws[2])
+    axes[1].legend(fontsize=8, frameon=False)
+    for ax in axes:
+        ax.set_xticks(layers)
+    figure.tight_layout()
+
+
+class LayerLaw(nn.Module):
+    """``law(x, present)`` of directions (texts, n, d) and which tokens there are (texts, n); absent ones stay 0.
+
+    rank     of Q, K, B and C; 0 without them
+    diffusion    whether κ is fitted
+    width    of the network; 0 without it
+    """
+
+    def __init__(self, d: int, rank: int = 0, diffusion: bool = False, width: int = 0, causal: bool = False) -> None:
+        super().__init__()
+        self.causal = causal
+        self.beta, self.value = nn.Parameter(torch.tensor(1.0)), nn.Parameter(torch.tensor(0.0))
+        self.diffusion = nn.Parameter(torch.tensor(0.0), requires_grad=diffusion)
+        small = d**-0.5
+        self.query, self.key = _drawn(rank, d, small), _drawn(rank, d, small)
+        self.inward, self.outward = _drawn(rank, d, small), nn.Parameter(torch.zeros(d, rank))
+        self.inner, self.bias = _drawn(width, d, 1.0), nn.Parameter(torch.zeros(width))
+        self.outer = nn.Parameter(torch.zeros(d, width))
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        logits = self.beta * x @ x.mT + (x @ self.query.T) @ (x @ self.key.T).mT
+        mask = present[:, None, :]
+        if self.causal:
+            mask = mask & torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        mean = logits.masked_fill(~mask, -torch.inf).softmax(dim=-1) @ x
+        moved = x + self.value * mean + (mean @ self.inward.T) @ self.outward.T
+        moved = moved + self.diffusion * laplacian(x, present)
+        moved = moved + nn.functional.gelu(x @ self.inner.T + self.bias) @ self.outer.T
+        return normalize(moved, dim=-1) * present[..., None]
+
+
+def laplacian(x: Tensor, present: Tensor) -> Tensor:
+    """Σ of differences to the neighbors in a text (texts, n, d) that are there."""
+    step = x.diff(dim=1) * (present[:, 1:] & present[:, :-1])[..., None]
+    zero = torch.zeros_like(x[:, :1])
+    return torch.cat([step, zero], dim=1) - torch.cat([zero, step], dim=1)
+
+
+def _drawn(rows: int, d: int, deviation: float) -> nn.Parameter:
+    return nn.Parameter(deviation * torch.randn(rows, d))
+
 
 SCALAR_RATE = 0.1  # of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
 SETS = ("fitted to", "held back")

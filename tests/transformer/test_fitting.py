@@ -8,8 +8,7 @@ from support.tiny_transformers import LAYERS, TEXT, saved
 torch = pytest.importorskip("torch")
 
 from meanfield.cli.parser import main  # noqa: E402
-from meanfield.transformer.fitting.fit import Options, Texts, descend, errors_of, fit_laws  # noqa: E402
-from meanfield.transformer.fitting.law import LayerLaw, laplacian  # noqa: E402
+from meanfield.transformer.fitting import LayerLaw, Options, Texts, descend, errors_of, fit_laws, laplacian  # noqa: E402  # noqa: E402
 from meanfield.transformer.model import load_model  # noqa: E402
 
 
