@@ -66,34 +66,7 @@ _HOME = {
 _PACKAGES = ("solvers", "transformer")
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = [
-    "Attention",
-    "Case",
-    "CaseError",
-    "Component",
-    "FeedForward",
-    "FileError",
-    "Head",
-    "LayerNorm",
-    "LivePlot",
-    "NonFinite",
-    "Reaction",
-    "Result",
-    "branch",
-    "compare",
-    "component",
-    "load_case",
-    "load_components",
-    "open_run",
-    "open_sweep",
-    "resume",
-    "run",
-    "simulate",
-    "solvers",
-    "stability",
-    "sweep",
-    "transformer",
-]
+__all__ = sorted([*_MODULES, *_PACKAGES])
 
 secure_imports()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 
 def cases(options: argparse.Namespace) -> int:
@@ -21,8 +22,6 @@ def cases(options: argparse.Namespace) -> int:
 
 
 def new(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from meanfield.case.catalogue import new_case
     from meanfield.runtime.paths import require_writable
 

@@ -8,21 +8,28 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from meanfield.cli.json_output import print_json
+from meanfield.cli.output import print_found
 from meanfield.runtime.messages import print_message
 
 if TYPE_CHECKING:
+    from meanfield.case.case import Case
     from solvers.backends import Backend
 
 
-def run(options: argparse.Namespace) -> int:
+def case_of(options: argparse.Namespace) -> Case:
+    """Return the case that a command names, with its overrides. Raises CaseError."""
     from meanfield.case.load import load
     from meanfield.cli.kinds import require_kind
+
+    require_kind(options.case, "case")
+    return load(options.case, options.overrides)
+
+
+def run(options: argparse.Namespace) -> int:
     from meanfield.runtime.limits import require_room
     from meanfield.runtime.paths import output_for, require_files, require_writable
 
-    require_kind(options.case, "case")
-    case = load(options.case, options.overrides)
+    case = case_of(options)
     path = output_for(options.case) if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
     require_files(case, path)
@@ -93,14 +100,11 @@ def sweep(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    from meanfield.case.load import load
-    from meanfield.cli.kinds import require_kind
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
     from meanfield.simulation import refuse
 
-    require_kind(options.case, "case")
-    case = load(options.case, options.overrides)
+    case = case_of(options)
     require_files(case)
     refuse(case)
     print(estimate(case))
@@ -112,11 +116,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def stability(options: argparse.Namespace) -> int:
-    from meanfield.case.load import load
-    from meanfield.cli.kinds import require_kind
-
-    require_kind(options.case, "case")
-    case = load(options.case, options.overrides)
+    case = case_of(options)
     from meanfield.analysis.stability_report import report
 
     print(report(case))
@@ -124,19 +124,14 @@ def stability(options: argparse.Namespace) -> int:
 
 
 def branch(options: argparse.Namespace) -> int:
-    from meanfield.case.load import load
-    from meanfield.cli.kinds import require_figure, require_kind
+    from meanfield.cli.kinds import require_figure
 
-    require_kind(options.case, "case")
     require_figure(options.output)
-    case = load(options.case, options.overrides)
+    case = case_of(options)
     from meanfield.analysis.branches.branch import as_dict, branch_of, report
 
     found = branch_of(case, options.degree, options.over, options.negative)
-    if options.json:
-        print_json(as_dict(found))
-    else:
-        print(report(found))
+    print_found(options, lambda: as_dict(found), lambda: report(found))
     if options.output is not None:
         from meanfield.figures.branch import plot_branch
 
@@ -145,21 +140,17 @@ def branch(options: argparse.Namespace) -> int:
 
 
 def convergence(options: argparse.Namespace) -> int:
-    from meanfield.case.load import load
-    from meanfield.cli.kinds import require_figure, require_kind
+    from meanfield.cli.kinds import require_figure
 
-    require_kind(options.case, "case")
     require_figure(options.output)
-    case = load(options.case, options.overrides)
+    case = case_of(options)
     from meanfield.analysis.convergence import as_dict, convergence_of, report
 
     study = convergence_of(case, options.over, options.values, options.of)
-    if options.json:
-        print_json(as_dict(study, options.over, options.of))
-    else:
-        print(report(study, options.over, options.of))
+    asked = study, options.over, options.of
+    print_found(options, lambda: as_dict(*asked), lambda: report(*asked))
     if options.output is not None:
         from meanfield.figures.comparison.convergence import plot_convergence
 
-        print(plot_convergence(study, options.over, options.of, options.output))
+        print(plot_convergence(*asked, options.output))
     return 0

@@ -6,8 +6,9 @@ Imports stand in the functions, so that a command loads what it needs and help l
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from meanfield.cli.json_output import print_json
+from meanfield.cli.output import print_found
 
 
 def info(options: argparse.Namespace) -> int:
@@ -27,16 +28,15 @@ def info(options: argparse.Namespace) -> int:
         from meanfield.analysis.verification import report
 
         print(report(options.file, of_sweep))
-    elif options.json:
-        print_json(sweep_facts(options.file) if of_sweep else describe(options.file))
+    elif of_sweep:
+        print_found(options, lambda: sweep_facts(options.file), lambda: describe_sweep(options.file))
     else:
-        print(describe_sweep(options.file) if of_sweep else format_text(describe(options.file)))
+        facts = describe(options.file)
+        print_found(options, lambda: facts, lambda: format_text(facts))
     return 0
 
 
 def plot(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
@@ -63,8 +63,6 @@ def plot(options: argparse.Namespace) -> int:
 
 
 def movie(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run")
@@ -76,8 +74,6 @@ def movie(options: argparse.Namespace) -> int:
 
 
 def view(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from meanfield.cli.kinds import require_file
 
     require_file(options.file, "run", "index")
@@ -126,10 +122,7 @@ def mergers(options: argparse.Namespace) -> int:
         facts = report(read(options.file))
     except ValueError as error:  # a run without clusters
         raise FileError(f"{options.file}: {error}") from None
-    if options.json:
-        print_json(facts)
-    else:
-        print(format_report(facts))
+    print_found(options, lambda: facts, lambda: format_report(facts))
     if options.output is not None:
         from meanfield.figures.merger_tree import plot_mergers
 
@@ -150,12 +143,9 @@ def compare(options: argparse.Namespace) -> int:
     from meanfield.runtime.progress import CountedProgress
 
     comparison = measure(files[0], options.other, CountedProgress("pairs of snapshots compared"))
-    if options.json:
-        print_json(as_dict(comparison))
-    else:
-        print(format_text(comparison))
-        if options.output is None:
-            print(f"\n{next_in_words(comparison)}")
+    print_found(options, lambda: as_dict(comparison), lambda: format_text(comparison))
+    if not options.json and options.output is None:
+        print(f"\n{next_in_words(comparison)}")
     if options.output is not None:
         from meanfield.figures.comparison.figure import plot_compare
 

@@ -1,93 +1,44 @@
-"""The arguments of each command, as functions that add them to its parser."""
+"""The arguments of each command, as values: functions that add them to its parser."""
 
 from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
+from typing import Any
 
+Argument = Callable[[ArgumentParser], object]
 PHENOMENA = "clusters, merging, noise, drift, blow_up, collapse"  # meanfield.case.catalogue's: help loads nothing
+FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export.formats's, named here so that help loads nothing
 MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
 MAX_SHARDS = 100_000
+_BRANCHES = ("stabilizers.noise", "attention.beta", "attention.value")
 
 
-def case_file(parser: ArgumentParser) -> None:
-    parser.add_argument("case", metavar="CASE", help="a case file, or the name of a shipped case")
-    overrides(parser)
+def option(names: str, metavar: str | None, help_text: str, **more: Any) -> Argument:
+    """Return a function that adds one option, of the names between slashes."""
+    return lambda parser: parser.add_argument(*names.split("/"), metavar=metavar, help=help_text, **more)
 
 
-def timing(parser: ArgumentParser) -> None:
-    parser.add_argument("--time", action="store_true", help="time a step and a sample (default: estimate only)")
+def flag(name: str, help_text: str) -> Argument:
+    """Return a function that adds an option without a value."""
+    return lambda parser: parser.add_argument(name, action="store_true", help=help_text)
 
 
-def search(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--search", metavar="WORD", default="", help="only cases whose text contains WORD (default: all)"
-    )
+def overwrite(what: str) -> Argument:
+    """Return the option by which an existing file is replaced."""
+    return flag("--overwrite", f"replace {what} (default: refuse)")
 
 
-def new_case(parser: ArgumentParser) -> None:
-    parser.add_argument("manifold", metavar="MANIFOLD", help="circle, sphere, line, particles, ...")
-    parser.add_argument("--phenomenon", metavar="NAME", default="clusters", help=f"{PHENOMENA} (default: clusters)")
-    parser.add_argument("-o", "--output", metavar="FILE.toml", help="default: print it")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.toml (default: refuse)")
+def _integer(most: int, words: str = "a whole number") -> Callable[[str], int]:
+    """Return a function that reads an integer from 1 to ``most``."""
 
+    def read(text: str) -> int:
+        if not (text.isdecimal() and 1 <= int(text) <= most):
+            raise ArgumentTypeError(f"{text}: expected {words} from 1 to {most}")
+        return int(text)
 
-def prefix(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "prefix", metavar="PREFIX", nargs="?", default="", help="prefix of the keys, for example attention"
-    )
-
-
-def run_to_resume(parser: ArgumentParser) -> None:
-    run_file(parser)
-    overrides(parser)
-
-
-def overrides(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        dest="overrides",
-        help="override keys of the case, for example attention.beta=4 (default: none)",
-    )
-
-
-def run_file(parser: ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE.h5", help="a file that `meanfield run` has written")
-
-
-def components(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--component",
-        metavar="FILE.py",
-        action="append",
-        default=[],
-        dest="components",
-        help="components of your own, or an installed package's entry point; its code runs (default: none)",
-    )
-
-
-def quiet(parser: ArgumentParser) -> None:
-    parser.add_argument("--quiet", action="store_true", help="no progress (default: a bar, or lines in a log)")
-
-
-def run_options(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE.h5", help="default: the case's name with .h5, here")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing FILE.h5 (default: refuse)")
-    parser.add_argument(
-        "--force", action="store_true", help="run even where memory or disk may not suffice (default: refuse)"
-    )
-
-
-def device(parser: ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where to compute (default: cpu)")
-
-
-def until(parser: ArgumentParser) -> None:
-    parser.add_argument("--until", metavar="TIME", type=_time, help="where to stop (default: the case's end)")
+    return read
 
 
 def _time(text: str) -> float:
@@ -98,30 +49,6 @@ def _time(text: str) -> float:
     if not 0 < time < math.inf:
         raise ArgumentTypeError(f"{text}: expected a finite number > 0")
     return time
-
-
-def as_json(parser: ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON (default: text)")
-
-
-def verify(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--verify", action="store_true", help="verify all data against checksums (default: describe the file)"
-    )
-
-
-def figure_output(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="or .pdf, .svg (default: FILE with .png)")
-    parser.add_argument(
-        "--panels", metavar="NAME,...", type=_names, help="panels, such as density,energy (default: all)"
-    )
-
-    parser.add_argument(
-        "--size", metavar="WxH", type=_size, help="in inches, such as 3.4x2.6 (default: as the panels need)"
-    )
-    parser.add_argument("--dpi", metavar="N", type=_dpi, default=160, help="pixels per inch (default: 160)")
-    parser.add_argument("--cmap", metavar="NAME", default="viridis", help="Matplotlib's colour map (default: viridis)")
-    parser.add_argument("--style", choices=("paper", "screen", "dark"), default="screen", help="default: screen")
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -142,90 +69,11 @@ def _dpi(text: str) -> int:
     return int(text)
 
 
-def movie_options(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE.gif|.mp4", help="default: FILE with .gif; .mp4 needs ffmpeg")
-    parser.add_argument("--fps", type=_fps, default=12, help="snapshots per second, at most 50 (default: 12)")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing movie (default: refuse)")
-
-
-def page_output(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE.html", help="default: FILE with .html")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing page (default: refuse)")
-
-
-def _fps(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 50):
-        raise ArgumentTypeError(f"{text}: expected a whole number from 1 to 50")
-    return int(text)
-
-
-FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export.formats's, named here so that help loads nothing
-
-
-def export_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="|".join(FORMATS), choices=FORMATS, required=True, help="the format")
-    parser.add_argument("-o", "--output", metavar="PATH", help="default: FILE with .vtkhdf, .nc or .csv")
-    parser.add_argument("--diagnostics", metavar="NAME", nargs="+", help="columns of a csv (default: all diagnostics)")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing PATH (default: refuse)")
-
-
-def figure_if_named(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="FIGURE.png", help="also draw a figure (default: none)")
-
-
-def branch_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--over",
-        choices=("stabilizers.noise", "attention.beta", "attention.value"),
-        default="stabilizers.noise",
-        help="what varies: noise, beta, or v of V = vI (default: the noise)",
-    )
-    help_text = "degree of the mode that bifurcates (default: 1)"
-    parser.add_argument("--degree", metavar="L", type=_degree, default=1, help=help_text)
-    help_text = (
-        "the branch with less mass at the axis, another one for even degrees except on the circle (default: more mass)"
-    )
-    parser.add_argument("--negative", action="store_true", help=help_text)
-
-
-def _degree(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= MAX_DEGREE):
-        raise ArgumentTypeError(f"{text}: expected an integer from 1 to {MAX_DEGREE}")
-    return int(text)
-
-
-def convergence_options(parser: ArgumentParser) -> None:
-    key, default = "domain.resolution", "a quarter, half and all of the case's value"
-    parser.add_argument(
-        "--over", metavar="KEY", default=key, help=f"an integer key that refines the mesh (default: {key})"
-    )
-    parser.add_argument(
-        "--values", metavar="N,N,N", type=_integers, default=(), help=f"increasing (default: {default})"
-    )
-    parser.add_argument(
-        "--of", metavar="DIAGNOSTIC", default="energy", help="compared by its value at the end (default: energy)"
-    )
-
-
 def _integers(text: str) -> tuple[int, ...]:
     parts = text.split(",")
     if not all(part.strip().isdecimal() for part in parts):
         raise ArgumentTypeError(f"{text}: expected integers, such as 32,64,128")
     return tuple(int(part) for part in parts)
-
-
-def other_run(parser: ArgumentParser) -> None:
-    parser.add_argument("other", metavar="B.h5", nargs="?", help="another run (default: A's snapshots with each other)")
-
-
-def sweep_options(parser: ArgumentParser) -> None:
-    parser.add_argument("sweep", metavar="SWEEP", help="a sweep file, or the name of a shipped sweep")
-    parser.add_argument("-o", "--output", metavar="INDEX.h5", help="default: the sweep's name with .h5, here")
-    parser.add_argument("--jobs", metavar="N", type=_jobs, help="processes on this machine (default: one per core)")
-    parser.add_argument("--dask", metavar="ADDRESS", help="host:port of a Dask scheduler, whose workers run the points")
-    parser.add_argument("--shard", metavar="I/N", type=_shard, help="only points I, I + N, ..., for job arrays")
-    parser.add_argument("--retry", action="store_true", help="re-run failed points (default: keep)")
-    parser.add_argument("--overwrite", action="store_true", help="start over (default: continue INDEX.h5)")
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -235,11 +83,75 @@ def _shard(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-def _jobs(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 1024):
-        raise ArgumentTypeError(f"{text}: expected a whole number from 1 to 1024")
-    return int(text)
-
-
-def overwrite(parser: ArgumentParser, what: str) -> None:
-    parser.add_argument("--overwrite", action="store_true", help=f"replace {what} (default: refuse)")
+_SET = "override keys of the case, for example attention.beta=4 (default: none)"
+_COMPONENT = "components of your own, or an installed package's entry point; its code runs (default: none)"
+_NEGATIVE = (
+    "the branch with less mass at the axis, another one for even degrees except on the circle (default: more mass)"
+)
+overrides = option("--set", "KEY=VALUE", _SET, nargs="+", action="extend", default=[], dest="overrides")
+case_file = (option("case", "CASE", "a case file, or the name of a shipped case"), overrides)
+components = option("--component", "FILE.py", _COMPONENT, action="append", default=[], dest="components")
+timing = flag("--time", "time a step and a sample (default: estimate only)")
+search = option("--search", "WORD", "only cases whose text contains WORD (default: all)", default="")
+new_case = (
+    option("manifold", "MANIFOLD", "circle, sphere, line, particles, ..."),
+    option("--phenomenon", "NAME", f"{PHENOMENA} (default: clusters)", default="clusters"),
+    option("-o/--output", "FILE.toml", "default: print it"),
+    overwrite("an existing FILE.toml"),
+)
+prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
+run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
+other_run = option("other", "B.h5", "another run (default: A's snapshots with each other)", nargs="?")
+quiet = flag("--quiet", "no progress (default: a bar, or lines in a log)")
+run_options = (
+    option("-o/--output", "FILE.h5", "default: the case's name with .h5, here"),
+    overwrite("an existing FILE.h5"),
+    flag("--force", "run even where memory or disk may not suffice (default: refuse)"),
+)
+device = option("--device", None, "where to compute (default: cpu)", choices=("cpu", "gpu"), default="cpu")
+until = option("--until", "TIME", "where to stop (default: the case's end)", type=_time)
+as_json = flag("--json", "print JSON (default: text)")
+verify = flag("--verify", "verify all data against checksums (default: describe the file)")
+figure_if_named = option("-o/--output", "FIGURE.png", "also draw a figure (default: none)")
+figure_output = (
+    option("-o/--output", "FIGURE.png", "or .pdf, .svg (default: FILE with .png)"),
+    option("--panels", "NAME,...", "panels, such as density,energy (default: all)", type=_names),
+    option("--size", "WxH", "in inches, such as 3.4x2.6 (default: as the panels need)", type=_size),
+    option("--dpi", "N", "pixels per inch (default: 160)", type=_dpi, default=160),
+    option("--cmap", "NAME", "Matplotlib's colour map (default: viridis)", default="viridis"),
+    option("--style", None, "default: screen", choices=("paper", "screen", "dark"), default="screen"),
+)
+movie_options = (
+    option("-o/--output", "FILE.gif|.mp4", "default: FILE with .gif; .mp4 needs ffmpeg"),
+    option("--fps", None, "snapshots per second, at most 50 (default: 12)", type=_integer(50), default=12),
+    overwrite("an existing movie"),
+)
+page_output = (option("-o/--output", "FILE.html", "default: FILE with .html"), overwrite("an existing page"))
+export_options = (
+    option("--to", "|".join(FORMATS), "the format", choices=FORMATS, required=True),
+    option("-o/--output", "PATH", "default: FILE with .vtkhdf, .nc or .csv"),
+    option("--diagnostics", "NAME", "columns of a csv (default: all diagnostics)", nargs="+"),
+    overwrite("an existing PATH"),
+)
+_degree = _integer(MAX_DEGREE, "an integer")
+branch_options = (
+    option("--over", None, "what varies: noise, beta, or v of V = vI (default: the noise)", choices=_BRANCHES,
+           default=_BRANCHES[0]),
+    option("--degree", "L", "degree of the mode that bifurcates (default: 1)", type=_degree, default=1),
+    flag("--negative", _NEGATIVE),
+)  # fmt: skip
+_MESH, _VALUES = "domain.resolution", "increasing (default: a quarter, half and all of the case's value)"
+convergence_options = (
+    option("--over", "KEY", f"an integer key that refines the mesh (default: {_MESH})", default=_MESH),
+    option("--values", "N,N,N", _VALUES, type=_integers, default=()),
+    option("--of", "DIAGNOSTIC", "compared by its value at the end (default: energy)", default="energy"),
+)
+sweep_options = (
+    option("sweep", "SWEEP", "a sweep file, or the name of a shipped sweep"),
+    option("-o/--output", "INDEX.h5", "default: the sweep's name with .h5, here"),
+    option("--jobs", "N", "processes on this machine (default: one per core)", type=_integer(1024)),
+    option("--dask", "ADDRESS", "host:port of a Dask scheduler, whose workers run the points"),
+    option("--shard", "I/N", "only points I, I + N, ..., for job arrays", type=_shard),
+    flag("--retry", "re-run failed points (default: keep)"),
+    flag("--overwrite", "start over (default: continue INDEX.h5)"),
+)

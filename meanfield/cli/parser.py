@@ -18,8 +18,7 @@ from functools import cache, partial
 from typing import NoReturn
 
 from meanfield import __version__
-from meanfield.cli.streams import OUTPUT, give_up_output, prepare
-from meanfield.cli.surroundings import ignore_settings_of_folder, problem_of_variables
+from meanfield.cli.surroundings import OUTPUT, give_up_output, ignore_settings_of_folder, prepare, problem_of_variables
 from meanfield.cli.table import COMMANDS, Command
 from meanfield.runtime.messages import print_message
 

@@ -1,11 +1,17 @@
-"""Files of settings in the working folder, which commands do not follow, and variables that no command can follow."""
+"""Surroundings of a command: its standard streams, files of settings in the working folder, environment variables.
+
+Streams may be closed, full, or of an encoding without Greek letters. No command follows settings of the folder.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import sys
 from contextlib import chdir
 from importlib import import_module
+from typing import Any
 
 
 def ignore_settings_of_folder() -> None:
@@ -26,3 +32,63 @@ def problem_of_variables() -> str | None:
     if re.fullmatch(r"\s*(-\d+|0+)\s*", threads):
         return f"NUMBA_NUM_THREADS={threads}: expected a whole number >= 1"
     return None
+
+
+OUTPUT = "standard output"  # the name that a failure to write to it gives
+
+
+def prepare() -> None:
+    """Make the three streams usable, before any file is opened.
+
+    A descriptor that is closed would be given to the next file, into which messages would then be written. What cannot
+    be written to standard error is lost without harm; to standard output it raises OSError with the stream's name.
+    Characters that an encoding lacks are written as \\uXXXX.
+    """
+    for descriptor, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):  # writing to a closed output fails
+        if not _is_open(descriptor):
+            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number, which is this one
+    sys.stdout = _text(_Output(1, "w", closefd=False), sys.stdout)
+    sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr)
+
+
+def give_up_output() -> None:
+    """Let what waits for standard output, at the end of the process too, go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+class _Output(io.FileIO):
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, OUTPUT) from None
+
+
+class _Messages(io.FileIO):
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError:  # it has no reader, which is no reason to lose a run
+            return len(data)
+
+
+def _text(raw: io.FileIO, like: Any) -> io.TextIOWrapper:
+    """A text stream with the encoding of ``like``, None where it was closed."""
+    is_messages = isinstance(raw, _Messages)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=getattr(like, "encoding", "utf-8"),
+        errors="backslashreplace",
+        line_buffering=is_messages or raw.isatty(),
+        write_through=is_messages,
+    )
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True

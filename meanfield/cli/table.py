@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 from meanfield.cli import catalogue, commands, file_commands, options, transformer
 
 Handler = Callable[[Namespace], int]
-Arguments = tuple[Callable[[ArgumentParser], object], ...]
+Arguments = tuple[options.Argument, ...]
 Command = tuple[Handler | None, str, str, Arguments | Mapping[str, "Command"]]  # or the table of its own commands
 _SET = "[--set KEY=VALUE ...]"
 COMMANDS: dict[str, Command] = {
@@ -16,13 +16,13 @@ COMMANDS: dict[str, Command] = {
         commands.run,
         "solve a case and write an HDF5 file",
         f"CASE [-o FILE.h5] {_SET} [--overwrite] [--force] [--quiet] [--device cpu|gpu]",
-        (options.case_file, options.components, options.run_options, options.quiet, options.device),
+        (*options.case_file, options.components, *options.run_options, options.quiet, options.device),
     ),
     "resume": (
         commands.resume,
         "continue from the last checkpoint of a run",
         f"FILE.h5 [--until TIME] {_SET} [--quiet] [--device cpu|gpu]",
-        (options.run_to_resume, options.components, options.until, options.quiet, options.device),
+        (options.run_file, options.overrides, options.components, options.until, options.quiet, options.device),
     ),
     "info": (
         file_commands.info,
@@ -34,7 +34,7 @@ COMMANDS: dict[str, Command] = {
         file_commands.plot,
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark]",
-        (options.run_file, options.components, options.figure_output),
+        (options.run_file, options.components, *options.figure_output),
     ),
     "mergers": (
         file_commands.mergers,
@@ -46,31 +46,25 @@ COMMANDS: dict[str, Command] = {
         file_commands.compare,
         "distances (L1, Wasserstein) between two runs, or a density and particles",
         "A.h5 [B.h5] [-o FIGURE.png] [--json]",
-        (
-            options.run_file,
-            options.components,
-            options.other_run,
-            options.figure_if_named,
-            options.as_json,
-        ),
+        (options.run_file, options.components, options.other_run, options.figure_if_named, options.as_json),
     ),
     "sweep": (
         commands.sweep,
         "run a case over values of its keys, on this machine or a Dask cluster",
         "SWEEP [-o INDEX.h5] [--jobs N] [--dask ADDRESS] [--shard I/N] [--retry] [--overwrite] [--quiet]",
-        (options.sweep_options, options.components, options.quiet),
+        (*options.sweep_options, options.components, options.quiet),
     ),
     "movie": (
         file_commands.movie,
         "animate a run, a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
-        (options.run_file, options.components, options.movie_options, options.quiet),
+        (options.run_file, options.components, *options.movie_options, options.quiet),
     ),
     "view": (
         file_commands.view,
         "write a page for the browser, of a run, a sweep or a recorded solution",
         "FILE.h5 [-o FILE.html] [--overwrite]",
-        (options.run_file, options.components, options.page_output),
+        (options.run_file, options.components, *options.page_output),
     ),
     "watch": (
         file_commands.watch,
@@ -82,13 +76,13 @@ COMMANDS: dict[str, Command] = {
         file_commands.export,
         "write densities for ParaView or on a regular grid, or diagnostics as a table",
         f"FILE.h5 --to {'|'.join(options.FORMATS)} [-o PATH] [--diagnostics NAME ...] [--overwrite]",
-        (options.run_file, options.components, options.export_options),
+        (options.run_file, options.components, *options.export_options),
     ),
     "check": (
         commands.check,
         "validate a case; print it resolved, with cells, memory and steps",
         f"CASE {_SET} [--time]",
-        (options.case_file, options.timing, options.components),
+        (*options.case_file, options.timing, options.components),
     ),
     "cases": (
         catalogue.cases,
@@ -100,7 +94,7 @@ COMMANDS: dict[str, Command] = {
         catalogue.new,
         "write a commented case for a manifold and a phenomenon",
         "MANIFOLD [--phenomenon NAME] [-o FILE.toml] [--overwrite]",
-        (options.new_case,),
+        options.new_case,
     ),
     "keys": (
         catalogue.keys,
@@ -113,22 +107,22 @@ COMMANDS: dict[str, Command] = {
         commands.stability,
         "growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
-        (options.case_file, options.components),
+        (*options.case_file, options.components),
     ),
     "branch": (
         commands.branch,
         "stationary densities over noise, beta or V, stable and unstable, through folds",
         f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
-        (options.case_file, options.branch_options, options.figure_if_named, options.as_json),
+        (*options.case_file, *options.branch_options, options.figure_if_named, options.as_json),
     ),
     "convergence": (
         commands.convergence,
         "error of a run by runs on coarser meshes, and the observed order",
         f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET}",
         (
-            options.case_file,
+            *options.case_file,
             options.components,
-            options.convergence_options,
+            *options.convergence_options,
             options.figure_if_named,
             options.as_json,
         ),

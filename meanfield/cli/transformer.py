@@ -58,12 +58,10 @@ def case(options: Namespace) -> int:
 
 @in_words_of_options
 def reference(options: Namespace) -> int:
-    from meanfield.case.load import load
-    from meanfield.cli.kinds import require_kind
+    from meanfield.cli.commands import case_of
     from meanfield.runtime.paths import output_for, require_files, require_writable
 
-    require_kind(options.case, "case")
-    resolved = load(options.case, options.overrides)
+    resolved = case_of(options)
     default = output_for(options.case).removesuffix(".h5") + "-reference.h5"
     path = default if options.output is None else options.output
     require_writable(path, options.case, options.overwrite)
@@ -192,7 +190,7 @@ COMMANDS = {
         reference,
         "run a case of particles in layers by PyTorch's attention",
         "CASE [-o FILE.h5] [--set KEY=VALUE ...] [--overwrite] [--quiet]",
-        (cli_options.case_file, *add.output("the case's name with -reference.h5"), cli_options.quiet),
+        (*cli_options.case_file, *add.output("the case's name with -reference.h5"), cli_options.quiet),
     ),
     "prompts": (
         study("prompts", "prompts", source="prompts"),

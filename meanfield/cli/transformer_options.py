@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
+from meanfield.cli.options import Argument, flag, option, overwrite
 
-from meanfield.cli import options
-
-Arguments = Callable[[ArgumentParser], object]
 EXPERIMENTS = (  # of meanfield.transformer.experiments.table, named here so that help loads nothing
     "information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers", "scaling", "untrained",
 )  # fmt: skip
 
 
-def option(names: str, metavar: str | None, help_text: str, **more: Any) -> Arguments:
-    """Return a function that adds one option, of the names between slashes."""
-    return lambda parser: parser.add_argument(*names.split("/"), metavar=metavar, help=help_text, **more)
-
-
-def number(name: str, default: int, words: str) -> Arguments:
+def number(name: str, default: int, words: str) -> Argument:
     return option(f"--{name}", "N", f"{words} (default: {default})", type=int, default=default)
 
 
-def repeat(default: int) -> Arguments:
+def repeat(default: int) -> Argument:
     return number("repeat", default, "its layers N times")
 
 
-def seed(words: str) -> Arguments:
+def seed(words: str) -> Argument:
     return number("seed", 0, words)
 
 
-def drop(done: str) -> Arguments:
+def drop(done: str) -> Argument:
     """Return the option for tokens that are moved but not ``done``."""
     return option("--drop", "TOKENS", f"special, first or both: tokens that are moved but not {done}", default="")
 
 
-def output(default: str) -> tuple[Arguments, ...]:
-    return (
-        option("-o/--output", "FILE.h5", f"default: {default}, here"),
-        lambda parser: options.overwrite(parser, "FILE.h5"),
-    )
+def output(default: str) -> tuple[Argument, ...]:
+    return option("-o/--output", "FILE.h5", f"default: {default}, here"), overwrite("FILE.h5")
 
 
-def file_and_figure(default: str) -> tuple[Arguments, ...]:
-    file, overwrite = output(default)
-    return file, option("--figure", "FILE.png", "default: the output's name with .png"), overwrite
+def file_and_figure(default: str) -> tuple[Argument, ...]:
+    file, replace = output(default)
+    return file, option("--figure", "FILE.png", "default: the output's name with .png"), replace
 
 
-def of_study(noun: str) -> tuple[Arguments, ...]:
+def of_study(noun: str) -> tuple[Argument, ...]:
     return file_and_figure(f"the model's name with -{noun}.h5")
 
 
@@ -61,18 +48,17 @@ training = option(
     "a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to continue",
 )  # fmt: skip
 until = option("--until", "EPOCH", "where to stop (default: the last epoch)", type=int)
-_MEAN_FIELD = "its attention alone, as mean-field dynamics on a sphere"
 _WEIGHTS = "of the attention matrices: random of the same norms, or rotated, of the same singular values"
 _PARTS = "parts left out together, such as network,biases; may be given again (default: each part by itself)"
-case_options: tuple[Arguments, ...] = (
-    lambda parser: parser.add_argument("--mean-field", action="store_true", help=_MEAN_FIELD),
+case_options = (
+    flag("--mean-field", "its attention alone, as mean-field dynamics on a sphere"),
     option("--layer", "K", "with --mean-field: its attention in all layers (default: each its own)", type=int),
     repeat(1),
     option("--without", "PARTS", "parts left out, such as network,biases", default=""),
     option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
     seed("of random or rotated weights"),
     option("-o/--output", "FOLDER", "default: the model's name with -case, here"),
-    lambda parser: options.overwrite(parser, "the case in FOLDER"),
+    overwrite("the case in FOLDER"),
 )
 ablate_options = (
     option("--without", "PARTS", _PARTS, action="append"),

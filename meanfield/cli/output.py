@@ -1,10 +1,20 @@
-"""Results as JSON on standard output."""
+"""Results on standard output: text, or JSON."""
 
 from __future__ import annotations
 
 import math
 import sys
+from argparse import Namespace
+from collections.abc import Callable
 from typing import Any
+
+
+def print_found(options: Namespace, facts: Callable[[], dict[str, Any]], text: Callable[[], str]) -> None:
+    """Print what a command has found: ``facts`` with --json, else ``text``."""
+    if options.json:
+        print_json(facts())
+    else:
+        print(text())
 
 
 def print_json(facts: dict[str, Any]) -> None:

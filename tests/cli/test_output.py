@@ -3,7 +3,7 @@
 import json
 import math
 
-from meanfield.cli.json_output import print_json
+from meanfield.cli.output import print_json
 
 
 def test_numbers_that_json_lacks_are_null(capsys):
