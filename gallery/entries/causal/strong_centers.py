@@ -9,9 +9,9 @@ the others form clusters; it is the center of one, but not all clusters have suc
 import numpy as np
 
 import meanfield as mf
+from gallery.counts import parking_centers
 from gallery.figure import draw
 from gallery.statement import Statement
-from meanfield.clusters.counts import parking_centers
 
 BETA, N = 60.0, 150
 DELTA = 4 / np.sqrt(BETA)

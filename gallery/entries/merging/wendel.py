@@ -8,11 +8,11 @@ closes. For n ≤ d that is always.
 
 import numpy as np
 
+from gallery.counts import in_one_hemisphere, share_in_one_hemisphere
 from gallery.figure import draw
 from gallery.size import size
 from gallery.statement import Statement
 from gallery.tokens import uniform
-from meanfield.clusters.counts import in_one_hemisphere, share_in_one_hemisphere
 
 D, N, draws = 4, 9, size(4000, 100_000)
 counts = range(4, 13)
