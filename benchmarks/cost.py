@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.measure import CORES, Figure, Spread, both_timed, copy_bandwidth, timed
 from benchmarks.problem import SphereProblem, brute_force_velocity, sphere_problem
 from benchmarks.transforms import ducc0_installed, ducc0_transforms
-from solvers.backends import cpu
+from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats
 from solvers.transforms.exponential import exponential_degree
 
@@ -72,7 +72,7 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
                 ),
                 Figure.of(
                     f"flux, {name}: a core's part of it over a copy of ρ, X and rate by NumPy",
-                    of_cores / cpu.WORKERS / copied,
+                    of_cores / host_backend().WORKERS / copied,
                     "×",
                     most=8.0 if large else None,
                 ),

@@ -24,7 +24,7 @@ from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
-from solvers.backends import Backend, NoDevice, backend_on, cpu
+from solvers.backends import Backend, NoDevice, backend_on, host_backend
 from solvers.mesh.mesh import Mesh, sphere
 from solvers.terms.advection import Advection
 from solvers.timestepping.state import State
@@ -130,7 +130,7 @@ def _seconds(backend: Backend, call: Callable[[], object]) -> float:
         call()
         backend.to_host(last)  # kernels run in order, so all before have ended
 
-    return timed(done, 1 if backend is cpu else REPEATS).median
+    return timed(done, 1 if backend is host_backend() else REPEATS).median
 
 
 def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
@@ -160,7 +160,7 @@ def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -
     there, density = _on(mesh, backend, number)
     attention = Attention(there, BETA)
     velocity = attention.output(density, empty="bounded")
-    advection, rate = Advection(there, lambda time, density: velocity, nonnegative=True), np.zeros_like(density)
+    advection, rate = Advection(there, lambda time, density: velocity, nonnegative=True), backend.xp.zeros_like(density)
     dt = 0.25 * float(advection.prepare(0.0, density))
 
     def flux() -> None:
@@ -177,7 +177,7 @@ def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
     """Seconds of an SSPRK3 step, with its preparation; a run holds as much, but for the density to begin with."""
     there, density = _on(mesh, backend, number)
     equation = mean_field_equation(there, Velocity(Attention(there, BETA)))
-    state, work = State(0.0, density.copy()), (np.empty_like(density), np.empty_like(density))
+    state, work = State(0.0, density.copy()), (density.copy(), density.copy())
     dt = 0.25 * float(equation.prepare(0.0, density))
 
     def step() -> None:
@@ -207,7 +207,7 @@ def _tokens_name(tokens: int, number: Any) -> str:
 def _attention(backend: Backend, tokens: int, number: Any) -> float:
     """Seconds of the sums over all pairs."""
     points = backend.to_device(tokens_uniform(tokens, 3).astype(number))
-    towards, weights = number(TOKENS_BETA) * points, np.full_like(points[:, 0], 1 / tokens)
+    towards, weights = number(TOKENS_BETA) * points, backend.xp.full_like(points[:, 0], 1 / tokens)
     return _seconds(backend, lambda: exponential_sums(towards, points, weights))
 
 
@@ -245,12 +245,13 @@ def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
 
 def child(rings: tuple[int, ...], tokens: int) -> None:
     """Print the CPU's times as lines of JSON, in both formats: of the attention, then of each mesh."""
+    host = host_backend()
     for number in NUMBERS:
-        print(json.dumps({_tokens_name(tokens, number): _attention(cpu, tokens, number)}), flush=True)
+        print(json.dumps({_tokens_name(tokens, number): _attention(host, tokens, number)}), flush=True)
     for count in rings:
         mesh = sphere(count)
         for number in NUMBERS:
-            timings = _velocity_and_flux(mesh, cpu, number) | _step(mesh, cpu, number)
+            timings = _velocity_and_flux(mesh, host, number) | _step(mesh, host, number)
             print(json.dumps({_key(what, count, number): seconds for what, seconds in timings.items()}), flush=True)
 
 

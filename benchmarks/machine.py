@@ -10,12 +10,12 @@ from typing import Any
 
 import meanfield
 from benchmarks.transforms import ducc0_installed
-from solvers.backends import cpu
+from solvers.backends import host_backend
 
 
 def machine() -> dict[str, Any]:
     """Number of cores used, and the processor's name."""
-    return {"cores": cpu.WORKERS, "processor": _processor(), "system": platform.system()}
+    return {"cores": host_backend().WORKERS, "processor": _processor(), "system": platform.system()}
 
 
 def versions() -> dict[str, str]:

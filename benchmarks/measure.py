@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from solvers.backends import cpu
+from solvers.backends import host_backend
 
 CORES = time.process_time
 REPEATS = 7  # of which the median counts: one that other programs have delayed does not move it
@@ -129,4 +129,4 @@ def copy_bandwidth(megabytes: int = 256) -> Spread:
         here = slice(len(source) * worker // workers, len(source) * (worker + 1) // workers)
         np.copyto(target[here], source[here])
 
-    return 2 * source.nbytes / timed(lambda: cpu.launch(share, len(source)))
+    return 2 * source.nbytes / timed(lambda: host_backend().launch(share, len(source)))

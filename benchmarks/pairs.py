@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.measure import Figure, both_timed, timed
 from meanfield.domains.particles.initial import tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
-from solvers.backends import cpu
+from solvers.backends import host_backend
 from solvers.transforms.pairwise import exponential_sums
 
 BETA = 4.0
@@ -52,7 +52,7 @@ def _beside_torch(d: int, count: int) -> Figure:
     if find_spec("torch") is None:
         return Figure(name, None, "×", least=0.8, note="skipped: torch is not installed (pip install torch)")
     torch = import_module("torch")
-    torch.set_num_threads(cpu.WORKERS)
+    torch.set_num_threads(host_backend().WORKERS)
     points = torch.from_numpy(tokens_uniform(count, d).astype(np.float32))[None, None]
 
     def attend() -> None:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from solvers.backends import cpu
+from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats, Mesh
 
 
@@ -28,7 +28,7 @@ def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], No
         "phi0": np.pi / counts,
         "ringstart": mesh.ring_start[:-1].astype(np.uint64),
         "lmax": degree,
-        "nthreads": cpu.WORKERS,
+        "nthreads": host_backend().WORKERS,
     }
     values = masses[None]
 
@@ -44,7 +44,7 @@ def ducc0_at_points(points: Floats, degree: int, tolerance: float = 1e-13) -> Ca
     """A call that does what A among points (n, 3) needs: their angles, an analysis, a synthesis, one of a gradient."""
     ducc0 = import_module("ducc0")
     masses = np.full((1, len(points)), 1.0 / len(points))
-    options = {"lmax": degree, "epsilon": tolerance, "nthreads": cpu.WORKERS}
+    options = {"lmax": degree, "epsilon": tolerance, "nthreads": host_backend().WORKERS}
 
     def call() -> None:
         x, y, z = points.T

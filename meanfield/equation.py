@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cached_property
 
-import numpy as np
-
 from meanfield.model.attention import Attention
 from meanfield.model.layer_norm import LayerNorm, by_row, projected
 from meanfield.model.linear_stability import BelowTwiceTheMean, LinearRegime
@@ -81,11 +79,11 @@ class Velocity:
         if output is None:
             return None
         scale = self.norm.speed_scale(time, 1.0, output.T)
-        return output if np.ndim(scale) == 0 and scale == 1.0 else output / scale
+        return output if isinstance(scale, float) and scale == 1.0 else output / scale
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h Z_h e^{−log_bound} (cells) and X (cells, d), or its components along east and north (cells, 2)."""
-        normalizer = np.zeros_like(density)
+        normalizer = self.attention.mesh.backend.xp.zeros_like(density)
         velocity = self.along_rings(time, density, normalizer)
         if velocity is not None:
             return normalizer, velocity.T
@@ -115,7 +113,7 @@ class Velocity:
         output = self._with_local(output)
         scale = self.norm.speed_scale(time, 1.0, output)
         velocity = output if self.attention.tangent else projected(self.centers, output)
-        return velocity if np.ndim(scale) == 0 and scale == 1.0 else velocity / by_row(scale)
+        return velocity if isinstance(scale, float) and scale == 1.0 else velocity / by_row(scale)
 
     def _with_local(self, output: Floats) -> Floats:
         """A + F in the place of A."""

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from meanfield.clusters.parts import between_parts
-from solvers.backends import cpu
-from solvers.backends.cpu.basins import sum_over_basins
+from solvers.backends import host_backend
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers, exponential_spectrum
@@ -96,7 +95,8 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
     start = np.concatenate([[0], adjacent.sum(axis=1).cumsum()], dtype=np.int32)
     peak = _peaks(density + FLOOR * uniform, start, adjacent.nonzero()[1].astype(np.int32))
     number, cluster_masses, centers = np.empty(n, dtype=np.intp), np.empty(n), np.empty((n, d))
-    count = sum_over_basins(peak, np.asarray(masses, dtype=float), directions, number, cluster_masses, centers)
+    weights = np.asarray(masses, dtype=float)
+    count = host_backend().sum_over_basins(peak, weights, directions, number, cluster_masses, centers)
     return Clusters(cluster_masses[:count], centers[:count], number)
 
 
@@ -188,5 +188,5 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
 def _peaks(level: Floats, start: Integers, neighbors: Integers) -> Integers:
     """(k,) the peak of each point on a graph, where those beside point i are neighbors[start[i] : start[i + 1]]."""
     peak, order = np.empty(len(level), dtype=np.int32), np.empty(len(level), dtype=np.int32)
-    cpu.persistent_basins(level, CONTRAST, start, neighbors, order, peak)
+    host_backend().persistent_basins(level, CONTRAST, start, neighbors, order, peak)
     return peak

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.backends.cpu import launch
-from solvers.backends.cpu.basins import clusters_of_rows
+from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats, Mesh
 
 CONTRAST = 2.0  # a cluster's peak is at least this many times denser than the pass to a higher one
@@ -71,8 +70,9 @@ def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTR
     rows = len(densities)
     counts, basins = np.empty(rows, dtype=np.intp), np.empty(densities.shape, dtype=np.intp)
     masses, centers = np.empty(densities.shape), np.empty((*densities.shape, mesh.centers.shape[1]))
-    launch(
-        clusters_of_rows, COST * densities.size if rows > 1 else 0, mesh.volumes, mesh.centers, mesh.cell_start,
+    host = host_backend()
+    host.launch(
+        host.clusters_of_rows, COST * densities.size if rows > 1 else 0, mesh.volumes, mesh.centers, mesh.cell_start,
         mesh.side_neighbors, densities, FLOOR / mesh.volume, contrast, basins, masses, centers, counts,
     )  # fmt: skip
     return ClustersOfRows(counts, masses, centers, basins)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.parts import between_parts
-from solvers.backends.cpu.pairwise import PAIR_BYTES, PAIR_SOURCES, bin_pairs
+from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
 
@@ -45,15 +45,16 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
     if len(points) > MAX_POINTS:
         chosen = np.arange(MAX_POINTS) * len(points) // MAX_POINTS
         points, masses = points[chosen], masses[chosen]
-    count, lanes = len(points), PAIR_BYTES // 8
-    x = np.zeros((-(-count // PAIR_SOURCES) * PAIR_SOURCES, points.shape[1]))
+    host = host_backend()
+    count, lanes, group = len(points), host.PAIR_BYTES // 8, host.PAIR_SOURCES
+    x = np.zeros((-(-count // group) * group, points.shape[1]))
     weights = np.zeros(len(x))
     x[:count], weights[:count] = points, masses
     tiles, sums = np.ascontiguousarray(x.reshape(-1, lanes, x.shape[1]).swapaxes(1, 2)), np.zeros((2, BINS))
     together, filled = max(BLOCK // (lanes * count), 1), -(-count // lanes)
     for first in range(0, filled, together):
         between_parts()
-        bin_pairs(x, tiles, first, min(first + together, filled), weights, EDGES, TABLE, sums)
+        host.bin_pairs(x, tiles, first, min(first + together, filled), weights, EDGES, TABLE, sums)
     found = sums[0] if different else sums.sum(axis=0)
     if found.sum() == 0:
         found[-1] = 1.0

@@ -140,7 +140,7 @@ class Attention:
 
         ``empty`` as for :meth:`output`.
         """
-        normalizer = np.zeros_like(density)
+        normalizer = self.mesh.backend.xp.zeros_like(density)
         return normalizer, self._over_heads(density, normalizer, empty)
 
     @cached_property
@@ -160,12 +160,13 @@ class Attention:
 
         Also if ``has_components``, which A then is given by, (rows, cells, 2).
         """
-        normalizer, output = np.zeros_like(densities), None
+        xp = self.mesh.backend.xp
+        normalizer, output = xp.zeros_like(densities), None
         if empty != "bounded":
             outputs = [self._over_heads(*row, empty) for row in zip(densities, normalizer, strict=True)]
             if self.has_components:
                 outputs = [along_east_and_north(self.mesh, row).T for row in outputs]
-            return normalizer, np.stack(outputs)
+            return normalizer, xp.stack(outputs)
         for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
             added = self._normalized(head, sums.apply_to_rows(densities), normalizer)

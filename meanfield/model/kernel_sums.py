@@ -15,7 +15,6 @@ from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.normalization import Sums
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
-from solvers.backends import cpu
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.mass import mass_of
 from solvers.transforms.anisotropic.bilinear import Bilinear
@@ -84,11 +83,11 @@ class ZonalSums:
         normalizer, vectors = self.operator.of_density(density, uniform)
         if empty == "bounded":
             return self.log_bound, normalizer, vectors
-        sums = np.full_like(normalizer, self.log_bound), normalizer, vectors
+        sums = self.mesh.backend.xp.full_like(normalizer, self.log_bound), normalizer, vectors
         lost = self._is_lost(normalizer, uniform)
         if empty == "nan":
             spoil(sums, lost)
-        elif self.mesh.backend is not cpu or lost.any():
+        elif self.mesh.backend.may_have_true(lost):
             self._pairs.redo(lost, density * self.mesh.volumes, sums)
             if not self._include_radial:
                 return sums[0], sums[1], projected(self.mesh.centers, sums[2])
@@ -110,7 +109,7 @@ class ZonalSums:
             return self._rows.apply(densities)
         uniform = np.array([self._uniform_part(row) for row in densities])
         normalizer, components = self.operator.along_rings(densities, uniform)
-        return self.log_bound, normalizer, np.moveaxis(components, 0, -1)
+        return self.log_bound, normalizer, components.transpose(1, 2, 0)
 
     @cached_property
     def _rows(self) -> ZonalRows:
@@ -130,7 +129,8 @@ class ZonalSums:
     def _uniform_part(self, density: Floats) -> Floats:
         """The uniform density, (), that is summed exactly."""
         mean = _rounded(mass_of(self.mesh, density) * (1.0 / self.mesh.volume), self.mesh)
-        distance = self.mesh.backend.distance(density, np.reshape(mean, 1), self.mesh.volumes)
+        backend = self.mesh.backend
+        distance = backend.distance(density, backend.xp.reshape(mean, 1), self.mesh.volumes)
         uniform: Floats = mean * share_at(distance, mean * self.mesh.volume)
         return uniform
 
@@ -158,7 +158,7 @@ def _rounded(mean: Any, mesh: Mesh) -> Any:
     one = 1.0 / mesh.volume
     if isinstance(mean, float):  # of one density on the host: array code takes longer
         return np.float64(one if abs(mean - one) <= 1e-12 * one else mean)
-    return np.where(np.abs(mean - one) <= 1e-12 * one, one, mean)
+    return mesh.backend.xp.where(np.abs(mean - one) <= 1e-12 * one, one, mean)
 
 
 class OppositeSums:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,9 +88,9 @@ class LayerNorm:
 
     def radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
         """g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
-        along: Floats = np.einsum("nd,nd->n", direction, output)
+        along: Floats = _namespace(output).einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:
-            return np.zeros_like(along)
+            return _zeros_like(along)
         return self.scheme.radial_velocity(self, time, along, self._size(output))
 
     def rates(
@@ -125,13 +125,15 @@ class LayerNorm:
         radius_is_fixed = self.keeps_radius(time)
         scale = self.scheme.speed_scale(self, time, 1.0, np.maximum(self._size(output), NEGLIGIBLE))
         moved: Floats = step * output / by_row(scale)
-        lengths = np.linalg.norm(positions, axis=1)[:, None] if radius_is_fixed else 1.0
+        xp = _namespace(output)
+        lengths = xp.linalg.norm(positions, axis=1)[:, None] if radius_is_fixed else 1.0
         if residual:
             moved += (1.0 - step * self.gate(time, gate)) * (positions / lengths)
         if not radius_is_fixed:
             return moved
-        sizes = np.linalg.norm(moved, axis=1)[:, None]
-        return np.where(sizes <= NEGLIGIBLE, positions, moved * lengths / np.maximum(sizes, NEGLIGIBLE))
+        sizes = xp.linalg.norm(moved, axis=1)[:, None]
+        moved = xp.where(sizes <= NEGLIGIBLE, positions, moved * lengths / np.maximum(sizes, NEGLIGIBLE))
+        return moved
 
     def _size(self, output: Floats | None) -> Sizes:
         return size_of(output) if self.sees_size and output is not None else 1.0
@@ -147,9 +149,21 @@ def projected(points: Floats, vectors: Floats) -> Floats:
     return flat.reshape(vectors.shape)
 
 
+def _namespace(array: Floats) -> Any:
+    """Return NumPy, or CuPy for an array on a device."""
+    from solvers.backends import backend_for
+
+    return backend_for(array).xp
+
+
+def _zeros_like(array: Floats) -> Floats:
+    zeros: Floats = _namespace(array).zeros_like(array)
+    return zeros
+
+
 def by_row(sizes: Sizes) -> Sizes:
     """Sizes (...) as (..., 1), to go with vectors (..., d); a number as it is."""
-    return sizes[..., None] if isinstance(sizes, np.ndarray) or np.ndim(sizes) else sizes  # type: ignore[index]
+    return sizes if isinstance(sizes, float) else sizes[..., None]
 
 
 def size_of(output: Floats) -> Floats:
@@ -197,7 +211,7 @@ LAYER_NORMS: dict[str, Scheme] = {
     ),
     "mix": Scheme(
         lambda norm, t, r, size: r if t >= norm.switch else 1.0,
-        lambda norm, t, along, size: along if t >= norm.switch else np.zeros_like(along),
+        lambda norm, t, along, size: along if t >= norm.switch else _zeros_like(along),
         parameter="switch",
         text="mix layer norm",
     ),

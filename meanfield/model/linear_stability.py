@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from meanfield.model.normalization import normalization_of
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.mass import mass_of
 from solvers.terms.term import Step
@@ -147,7 +148,8 @@ class LinearRegime:
         near = self._is_near(values)
         if isinstance(near, bool | np.bool_):
             return self._step if near else np.inf
-        return np.where(near, self._step, np.inf)
+        step: Step = backend_for(near).xp.where(near, self._step, np.inf)
+        return step
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Adds nothing."""

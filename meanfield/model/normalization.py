@@ -86,7 +86,7 @@ def _softmax(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
 
 def _unnormalized(sums: Sums, log_rescaling: float | Floats, reach: float) -> Floats:
     log_scale, _, numerator = sums
-    if np.ndim(log_scale) == 0:
+    if isinstance(log_scale, float):
         factor = np.exp(log_scale - log_rescaling)
     else:
         factor = np.exp(log_scale - log_rescaling)[..., None].astype(numerator.dtype, copy=False)

@@ -41,7 +41,7 @@ class Reaction:
         growth = self.growth(values)
         self._rate = growth * values
         with np.errstate(divide="ignore"):
-            step: Step = np.divide(_PART, np.maximum(np.max(np.abs(growth)), self._fastest))
+            step: Step = np.divide(_PART, np.maximum(np.abs(growth).max(), self._fastest))
             return step
 
     def rate(self, dt: float, rate: Floats) -> None:

@@ -20,6 +20,7 @@ from meanfield.model.kernel import Kernel
 from meanfield.model.kernel_sums import HeadSums
 from meanfield.model.normalization import Sums, weighted_mean
 from solvers.analysis.anderson import Mixing
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import NonFinite
 from solvers.transforms.lost_sums import Empty
@@ -75,7 +76,7 @@ def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Fl
 
         return apply
 
-    significant = np.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
+    significant = backend_for(density).xp.where(density > _MIN_DENSITY * density.mean(), density, 0.0)
     back_sums = None if back is None else sums_of(back)
     last = None if empty == "bounded" else sums_of(sums, empty)
     own = sums.apply(density, empty=empty)
@@ -113,19 +114,19 @@ def balanced(
     tolerance   of the marginals, times the mean mass over a place's own where that is less
     rounds      after which Unbalanced is raised
     """
-    occupied = masses > 0
+    xp, occupied = backend_for(masses).xp, masses > 0
     mixing = Mixing(masses / masses.sum(), _NEAR, _REACH)
-    log_there = np.zeros_like(masses)
+    log_there = xp.zeros_like(masses)
     defect = np.inf
     worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
     for _ in range(rounds):
-        logs = np.where(occupied, log_there, -np.inf)
+        logs = xp.where(occupied, log_there, -np.inf)
         scale, normalizer, vectors = forth(logs)
         log_here = target = -scale - _log(normalizer)
         if back is not None:
-            scale, sums, _ = back(np.where(occupied, log_here, -np.inf))
+            scale, sums, _ = back(xp.where(occupied, log_here, -np.inf))
             target = -scale - _log(sums)
-        off = np.where(occupied, target - log_there, 0.0)
+        off = xp.where(occupied, target - log_there, 0.0)
         defect = float((worth * np.abs(off)).max())
         if defect <= tolerance:
             _check_range(log_there, occupied)
@@ -138,7 +139,8 @@ def balanced(
 
 def _check_range(logs: Floats, occupied: np.ndarray) -> None:
     """Scalings that are beyond the range of numbers beside the largest would count as zero."""
-    range_ = float(np.where(occupied, logs, -np.inf).max() - np.where(occupied, logs, np.inf).min())
+    where = backend_for(logs).xp.where
+    range_ = float(where(occupied, logs, -np.inf).max() - where(occupied, logs, np.inf).min())
     if range_ > _MAX_RANGE:
         raise Unbalanced(f"sinkhorn attention: scalings reach over a factor of e^{range_:.0f}")
 

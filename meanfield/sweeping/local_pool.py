@@ -29,6 +29,7 @@ from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, Result
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import solve_task
+from solvers.backends import host_backend
 
 TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
 ENDING = 2.0  # seconds that a worker has to end after its step
@@ -189,8 +190,7 @@ def _share_cores(threads: int) -> None:
         return
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(mine)[:threads])
-    import solvers.backends.cpu  # noqa: F401
-
+    host_backend()  # imported here
     os.sched_setaffinity(0, mine)
 
 

@@ -31,9 +31,10 @@ class Mixing:
     def next(self, place: Floats, step: Floats) -> Floats:
         """The next x (n,) after xₙ and T(xₙ) − xₙ, (n,) each."""
         end = place + step
-        rows = np.stack([step, *(step - old for old in self._steps)])
-        products = backend_for(rows).to_host((rows * self._weights) @ rows.T)
-        shift = np.zeros_like(step)
+        xp = backend_for(step).xp
+        rows = xp.stack([step, *(step - old for old in self._steps)])
+        products = backend_for(step).to_host((rows * self._weights) @ rows.T)
+        shift = xp.zeros_like(step)
         if products[0, 0] <= self._near**2:
             for factor, old in zip(_least_squares(products), self._ends, strict=True):
                 shift += factor * (old - end)
@@ -44,10 +45,11 @@ class Mixing:
 
     def _bounded(self, end: Floats, step: Floats, shift: Floats) -> Floats:
         """end + shift (n,), shortened to the reach; ``end`` alone where shift and step point in opposite directions."""
+        xp = backend_for(step).xp
         size = np.sqrt(self._weights @ shift**2)
         is_ahead = (self._weights * shift) @ step > 0
-        cut = np.where(is_ahead, self._reach / np.maximum(size, self._reach), 0.0)
-        result: Floats = end + shift * np.where(size > self._reach, cut, 1.0).astype(step.dtype)
+        cut = xp.where(is_ahead, self._reach / np.maximum(size, self._reach), 0.0)
+        result: Floats = end + shift * xp.where(size > self._reach, cut, 1.0).astype(step.dtype)
         return result
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .protocol import Array as Array
 from .protocol import Backend as Backend
+from .protocol import HostBackend as HostBackend
 from .protocol import Kernel as Kernel
 
 if TYPE_CHECKING:
     from . import cpu, gpu
 
-    _BOTH: tuple[Backend, Backend] = (cpu, gpu)  # checked where types are
+    _BOTH: tuple[HostBackend, Backend] = (cpu, gpu)  # checked where types are
 
 DEVICES = ("cpu", "gpu")
 
@@ -38,6 +39,11 @@ def backend_on(device: str) -> Backend:
     if device == "gpu":
         _check(backend)
     return backend
+
+
+def host_backend() -> HostBackend:
+    """Return the backend of the host, which has functions that no device has."""
+    return cast(HostBackend, _module("cpu"))
 
 
 def name_of(backend: Backend) -> str:

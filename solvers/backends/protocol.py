@@ -8,8 +8,9 @@ from typing import Any, Protocol, TypeVar
 from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
-"""An array of float64 or float32, or of integers: NumPy's on the host, CuPy's on a GPU, which NumPy's functions follow.
+"""An array of float64 or float32, or of integers: NumPy's on the host, CuPy's on a GPU.
 
+NumPy's ufuncs take both; other functions of arrays are those of :attr:`Backend.xp`.
 One call takes arrays of one device and one format of floating-point numbers.
 """
 
@@ -32,14 +33,15 @@ class Backend(Protocol):
     def __hash__(self) -> int: ...
 
     PAIRS_ONLY: bool  # whether sums over points anywhere go by pairs
-    PAIR_BYTES: int  # of a row of a tile of sources, and with PAIR_ROWS and PAIR_SOURCES its shape
-    PAIR_ROWS: int
-    PAIR_SOURCES: int
+    PAIR_BYTES: int  # of a row of a tile of targets
+    PAIR_SOURCES: int  # in a group
     REMAP_PARTS: int  # blocks in which the cells of a remap are added up
     TRANSFORM_CELLS: int  # of rings that are transformed together
     WORKERS: int  # threads of the host
 
     # Arrays.
+    xp: Any  # NumPy or CuPy, for functions of arrays
+
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = ..., /) -> Array: ...
     def zeros(self, shape: int | tuple[int, ...], dtype: DTypeLike = ..., /) -> Array: ...
     def work_array(self, count: int, dtype: DTypeLike, /) -> Callable[[], Array]: ...
@@ -57,6 +59,7 @@ class Backend(Protocol):
     def sums_at(self, places: Array, amounts: Array, count: int, /) -> Array: ...
     def solve_tridiagonal(self, below: Array, diagonal: Array, above: Array, right: Array, /) -> Array: ...
     def true_indices(self, mask: Array, /) -> tuple[Array, int | Array]: ...
+    def may_have_true(self, mask: Array, /) -> bool: ...
     def conditional(self, condition: bool | Array, one: Callable[[], T], other: Callable[[], T], /) -> T: ...
 
     def persistent_basins(
@@ -117,3 +120,46 @@ class Backend(Protocol):
     stretch_factors: Kernel
     remap_on_curve: Kernel
     remap_on_sphere: Kernel
+
+
+class HostBackend(Backend, Protocol):
+    """Backend of the host, with the functions that no device has: `solvers.backends.cpu`."""
+
+    # Functions of arrays.
+    def workers_for(self, work: int, light: int = ..., /) -> int: ...
+    def polar_angles(self, points: Array, shift: float, /) -> Array: ...
+    def wave_table(self, count: int, points: int, degree: int, /) -> Array: ...
+    def plan_bands(self, ring_cells: Array, rows: Array, /) -> tuple[Array, Array, Array, int]: ...
+
+    def join_bands(
+        self, part: int, parts: Array, rows: Array, volumes: Array, offsets: Array, reach: Array, slopes: Array,
+        spans: Array, opposite: Array, density: Array, occupied: Array, east: Array, north: Array, flux: Array,
+        sent: Array, outflow: Array, /,
+    ) -> float: ...  # fmt: skip
+
+    def bin_pairs(
+        self, points: Array, tiles: Array, first: int, last: int, masses: Array, edges: Array, slots: Array,
+        sums: Array, /,
+    ) -> None: ...  # fmt: skip
+
+    def sum_over_basins(
+        self, basin: Array, masses: Array, points: Array, number: Array, basin_masses: Array, centers: Array, /
+    ) -> int: ...
+
+    # Kernels of clusters and of many systems of points.
+    clusters_of_rows: Kernel
+    exponential_sums_of_systems: Kernel
+    farthest_from_unit: Kernel
+
+    # Kernels of rings.
+    flux_in_bands: Kernel
+    ring_analysis: Kernel
+    ring_functions: Kernel
+    ring_synthesis: Kernel
+
+    # Kernels of nonuniform transforms.
+    add_bands: Kernel
+    count_points: Kernel
+    interpolate: Kernel
+    sort_points: Kernel
+    spread: Kernel

@@ -53,14 +53,20 @@ def check_finite(name: str, array: Any) -> None:
     finite = np.isfinite(array)
     if not finite.all():
         flat = array.reshape(-1)
-        first = int(np.argmin(finite.reshape(-1)))
+        first = int(finite.reshape(-1).argmin())
         raise ValueError(f"{name}[{first}] = {float(flat[first])}: expected finite numbers")
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """Return the shape of a number, or of an array on any device."""
+    shape: tuple[int, ...] = value.shape if hasattr(value, "shape") else np.shape(value)
+    return shape
 
 
 def check_number(name: str, value: Any) -> None:
     """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0."""
-    if np.ndim(value) != 0 or not isinstance(value, (int, float, np.integer, np.floating)):
-        what = f"an array {np.shape(value)}" if hasattr(value, "shape") else type(value).__name__
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        what = f"an array {value.shape}" if hasattr(value, "shape") else type(value).__name__
         raise TypeError(f"{name} = {what}: expected a number >= 0")
     if not 0 <= value < np.inf:
         raise ValueError(f"{name} = {value}: expected a number >= 0, finite")
@@ -90,7 +96,7 @@ def takes(function: Any, count: int) -> bool:
 
 def check_unchanged(name: str, values: Any, before: Any) -> None:
     """Raise ValueError where a user's function has changed the field that it was given."""
-    if not np.array_equal(values, before):
+    if values is not before and not (values == before).all():
         raise ValueError(f"{name} changes the field u that it is given: expected a new array")
 
 

@@ -63,4 +63,5 @@ def along_east_and_north(mesh: Mesh, vectors: Floats) -> Floats:
     radius = np.hypot(x, y)
     east = (x * vectors[:, 1] - y * vectors[:, 0]) / radius
     north = radius * vectors[:, 2] - z * (x * vectors[:, 0] + y * vectors[:, 1]) / radius
-    return np.stack([east, north])
+    components: Floats = mesh.backend.xp.stack([east, north])
+    return components

@@ -11,6 +11,7 @@ first moment. :meth:`Dual.gather` undoes a deposit: unresolved masses become the
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,11 @@ class Dual:
         self.simplices: Integers = mesh.backend.to_device(_SIMPLICES[mesh.dimension](mesh.on_host))
         self._rings = mesh.backend.to_device(mesh.ring_cells), mesh.backend.to_device(mesh.ring_start)
 
+    @property
+    def _xp(self) -> Any:
+        """NumPy or CuPy."""
+        return self.mesh.backend.xp
+
     def locate(self, points: Floats) -> tuple[Integers, Floats]:
         """Cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
 
@@ -41,7 +47,7 @@ class Dual:
     def interpolate(self, values: Floats, points: Floats) -> Floats:
         """Values (cells, components) at points (n, d): continuous, second order."""
         cells, weights = self.locate(points)
-        result: Floats = np.einsum("nk,nkc->nc", weights, values[cells])
+        result: Floats = self._xp.einsum("nk,nkc->nc", weights, values[cells])
         return result
 
     def deposit(self, points: Floats, masses: Floats) -> Floats:
@@ -64,10 +70,11 @@ class Dual:
         if corner_masses.shape[1] == 2:
             others = fractions[:, ::-1] + TIE
         else:
-            after, before = np.roll(fractions, -1, axis=1), np.roll(fractions, 1, axis=1)
+            after, before = self._xp.roll(fractions, -1, axis=1), self._xp.roll(fractions, 1, axis=1)
             others = after * before + TIE * (after + before) + TIE * TIE
         shares = fractions * (others / self._sums_at(simplices, others)[simplices])  # of the total: none underflows
-        sums = np.einsum("nk,nkd->nd", shares / shares.sum(axis=1, keepdims=True), self.mesh.centers[simplices])
+        parts = shares / shares.sum(axis=1, keepdims=True)
+        sums = self._xp.einsum("nk,nkd->nd", parts, self.mesh.centers[simplices])
         return self.project(sums), total * shares.sum(axis=1)
 
     def compactness(self, masses: Floats) -> Floats:
@@ -93,15 +100,20 @@ class Dual:
         """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
         if not self.closed:
             return points
-        projected: Floats = points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None]
+        projected: Floats = points / np.sqrt(self._xp.einsum("nd,nd->n", points, points))[:, None]
         return projected
+
+    def _pair(self, first: Floats, second: Floats) -> Floats:
+        """Return (n, 2) of two columns (n,)."""
+        pair: Floats = self._xp.stack([first, second], axis=1)
+        return pair
 
     def _locate_on_interval(self, points: Floats) -> tuple[Integers, Floats]:
         centers = self.mesh.centers[:, 0]
         x = points[:, 0].clip(centers[0], centers[-1])
-        first = (np.searchsorted(centers, x, side="right") - 1).clip(0, len(centers) - 2)
+        first = (self._xp.searchsorted(centers, x, side="right") - 1).clip(0, len(centers) - 2)
         right = (x - centers[first]) / (centers[first + 1] - centers[first])
-        return np.stack([first, first + 1], axis=1).astype(np.int32), np.stack([1 - right, right], axis=1)
+        return self._pair(first, first + 1).astype(np.int32), self._pair(1 - right, right)
 
     def _locate_on_circle(self, points: Floats) -> tuple[Integers, Floats]:
         """Weights by chords: w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a)."""
@@ -110,8 +122,8 @@ class Dual:
         position = np.arctan2(points[:, 1], points[:, 0]) / width - 0.5
         first = np.floor(position)
         part = (position - first) * width
-        sines = np.stack([np.sin(width - part), np.sin(part)], axis=1)
-        cells = np.stack([first, first + 1], axis=1).astype(np.int32) % mesh.cells
+        sines = self._pair(np.sin(width - part), np.sin(part))
+        cells = self._pair(first, first + 1).astype(np.int32) % mesh.cells
         return cells.astype(np.int32), sines / sines.sum(axis=1, keepdims=True)
 
     def _locate_on_sphere(self, points: Floats) -> tuple[Integers, Floats]:

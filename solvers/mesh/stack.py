@@ -21,20 +21,20 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
     check_count("copies", copies, 1)
     if 2 * mesh.faces * copies > np.iinfo(np.int32).max:
         raise ValueError(f"copies = {copies}: too many for a mesh of {mesh.cells} cells, whose sides 32 bits number")
-    sides = len(mesh.cell_sides)
+    sides, xp = len(mesh.cell_sides), mesh.backend.xp
     start = _shifted(mesh.cell_start[:-1], sides, copies)
     return Mesh(
         manifold=f"{copies} × {mesh.manifold}",
         dimension=mesh.dimension,
-        centers=np.tile(mesh.centers, (copies, 1)),
-        volumes=np.tile(mesh.volumes, copies),
+        centers=xp.tile(mesh.centers, (copies, 1)),
+        volumes=xp.tile(mesh.volumes, copies),
         face_cells=_shifted(mesh.face_cells, mesh.cells, copies),
-        face_centers=np.tile(mesh.face_centers, (copies, 1)),
-        face_normals=np.tile(mesh.face_normals, (copies, 1)),
-        face_areas=np.tile(mesh.face_areas, copies),
-        face_curvatures=np.tile(mesh.face_curvatures, copies),
+        face_centers=xp.tile(mesh.face_centers, (copies, 1)),
+        face_normals=xp.tile(mesh.face_normals, (copies, 1)),
+        face_areas=xp.tile(mesh.face_areas, copies),
+        face_curvatures=xp.tile(mesh.face_curvatures, copies),
         face_conductances=partial(_conductances, mesh, copies),
-        cell_start=np.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
+        cell_start=xp.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
         cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
         ring_cells=np.tile(mesh.ring_cells, copies),
         periods=mesh.periods,
@@ -42,7 +42,9 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
 
 
 def _conductances(mesh: Mesh, copies: int) -> Floats:
-    return np.tile(mesh.face_conductances(), copies)
+    conductances = mesh.face_conductances()
+    tiled: Floats = backend_for(conductances).xp.tile(conductances, copies)
+    return tiled
 
 
 def _shifted(indices: Integers, stride: int, copies: int) -> Integers:

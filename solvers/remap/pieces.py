@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends import Backend
+from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Integers, Mesh
 
 Numbers = NDArray[np.int64]
@@ -48,7 +48,7 @@ class Pieces:
         """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
         if points.shape[1] == 1:
             return points
-        projected: Floats = points / np.sqrt(np.einsum("nd,nd->n", points, points))[:, None]
+        projected: Floats = points / np.sqrt(backend_for(points).xp.einsum("nd,nd->n", points, points))[:, None]
         return projected
 
 

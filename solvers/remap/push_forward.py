@@ -81,7 +81,7 @@ class PushForward:
             mesh.backend.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
             pieces.start, pieces.volumes, density * rest, slope * rest[:, None], masses,
         )  # fmt: skip
-        long = np.flatnonzero(torn[pieces.corners[:, 0]])  # the first corner is the cell's center
+        long = mesh.backend.xp.flatnonzero(torn[pieces.corners[:, 0]])  # the first corner is the cell's center
         scattered = self._scatter(*split_long(map, long, pieces, images, masses))
         if unresolved.any():
             scattered += self._move_unresolved(unresolved, density * mesh.volumes, map)
@@ -90,12 +90,13 @@ class PushForward:
 
     def _move_unresolved(self, unresolved: Floats, masses: Floats, map: Map) -> Floats:
         """Masses (cells) of unresolved cells after the map: as atoms where they are compact, else from cell centers."""
+        xp = self.mesh.backend.xp
         compact = _ramp(self.dual.compactness(masses), self.compact)
         spread = unresolved * (1 - compact) * masses
-        cells = np.flatnonzero(spread)
+        cells = xp.flatnonzero(spread)
         atoms, atom_masses = self.dual.gather(unresolved * compact * masses)
-        points = np.concatenate([atoms, self.mesh.centers[cells]])
-        return self.dual.deposit(finite(map(points)), np.concatenate([atom_masses, spread[cells]]))
+        points = xp.concatenate([atoms, self.mesh.centers[cells]])
+        return self.dual.deposit(finite(map(points)), xp.concatenate([atom_masses, spread[cells]]))
 
     def _reconstruct(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh
@@ -124,9 +125,10 @@ class PushForward:
         scattered = backend.zeros((backend.REMAP_PARTS, mesh.cells))
         if mesh.dimension == 2:
             angles = np.arctan2(np.hypot(images[:, 0], images[:, 1]), images[:, 2])
+            placed = backend.xp.column_stack([images, angles])
             backend.launch(
-                backend.remap_on_sphere, len(corners), np.column_stack([images, angles]), corners, masses, bulges,
-                mesh.face_normals, *self._rings, self._edges, scattered,
+                backend.remap_on_sphere, len(corners), placed, corners, masses, bulges, mesh.face_normals,
+                *self._rings, self._edges, scattered,
             )  # fmt: skip
         else:
             places = np.arctan2(images[:, 1], images[:, 0]) if self.dual.closed else images[:, 0].copy()

@@ -41,7 +41,7 @@ def split_long(
         if short.all():
             break
         places, piece_masses = _halved(places[~short]), _halved(piece_masses[~short][:, :, None])[:, :, 0] / parts
-        width = np.repeat(width[~short], parts)
+        width = width[~short].repeat(parts)
         images_of_pieces = finite(map(pieces.project(places.reshape(-1, places.shape[2])))).reshape(places.shape)
     else:
         done += [(images_of_pieces[:, [k] * ends], piece_masses / ends) for k in range(ends)]
@@ -60,29 +60,33 @@ def _replaced(
 ) -> tuple[Floats, Integers, Floats, Floats]:
     """The pieces that are not ``long``, and those that these have become: (n, ends, d) images, (n, ends) masses."""
     backend = backend_for(images)
-    unchanged = np.ones_like(masses[:, 0], dtype=bool)
+    xp = backend.xp
+    unchanged = xp.ones_like(masses[:, 0], dtype=bool)
     unchanged[long] = False
-    extra = np.concatenate([image for image, _ in done]).reshape(-1, images.shape[1])
+    extra = xp.concatenate([image for image, _ in done]).reshape(-1, images.shape[1])
     numbers = backend.to_device(len(images) + np.arange(len(extra), dtype=np.int32)).reshape(-1, masses.shape[1])
     return (
-        np.concatenate([images, extra]),
-        np.concatenate([pieces.corners[unchanged], numbers]),
-        np.concatenate([masses[unchanged], *(piece_masses for _, piece_masses in done)]),
-        np.concatenate([pieces.bulges[unchanged], backend.zeros((len(numbers), 3))]),
+        xp.concatenate([images, extra]),
+        xp.concatenate([pieces.corners[unchanged], numbers]),
+        xp.concatenate([masses[unchanged], *(piece_masses for _, piece_masses in done)]),
+        xp.concatenate([pieces.bulges[unchanged], backend.zeros((len(numbers), 3))]),
     )
 
 
 def _longest_edge(places: Floats) -> Floats:
-    edges = places - np.roll(places, 1, axis=1)
-    longest: Floats = np.sqrt(np.einsum("nkd,nkd->nk", edges, edges).max(axis=1))
+    xp = backend_for(places).xp
+    edges = places - xp.roll(places, 1, axis=1)
+    longest: Floats = np.sqrt(xp.einsum("nkd,nkd->nk", edges, edges).max(axis=1))
     return longest
 
 
 def _halved(corners: Floats) -> Floats:
     """Two halves of segments (n, 2, c), four quarters of triangles (n, 3, c), by their midpoints."""
-    middle = (corners + np.roll(corners, -1, axis=1)) / 2
+    xp = backend_for(corners).xp
+    middle = (corners + xp.roll(corners, -1, axis=1)) / 2
     if corners.shape[1] == 2:
-        parts = [np.stack([corners[:, 0], middle[:, 0]], axis=1), np.stack([middle[:, 0], corners[:, 1]], axis=1)]
+        parts = [xp.stack([corners[:, 0], middle[:, 0]], axis=1), xp.stack([middle[:, 0], corners[:, 1]], axis=1)]
     else:
-        parts = [np.stack([corners[:, k], middle[:, k], middle[:, k - 1]], axis=1) for k in range(3)] + [middle]
-    return np.stack(parts, axis=1).reshape(-1, *corners.shape[1:])
+        parts = [xp.stack([corners[:, k], middle[:, k], middle[:, k - 1]], axis=1) for k in range(3)] + [middle]
+    halves: Floats = xp.stack(parts, axis=1).reshape(-1, *corners.shape[1:])
+    return halves

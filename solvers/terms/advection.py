@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cpu.transport_surface import MAX_SIDES
+from ..backends.sizes import MAX_SIDES
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
 from ..mesh.checks import (
     check_array,
@@ -265,7 +265,8 @@ class Advection:
 
     def fastest_of_copies(self, values: Floats, copies: int) -> Floats:
         """(copies,) 1/the largest stable step of each copy of a stack of meshes, as of the last ``prepare``."""
-        outflow = np.where(values <= self._occupied[0], 0.0, self._outflow).reshape(copies, -1)
+        where = self.mesh.backend.xp.where
+        outflow = where(values <= self._occupied[0], 0.0, self._outflow).reshape(copies, -1)
         return np.asarray(outflow.max(axis=1))
 
     def scale_copies(self, factors: Floats) -> None:
@@ -305,7 +306,7 @@ def _largest(shares: list[Any]) -> Step:
     """The largest number of all workers, or NaN."""
     if len(shares) == 1 and isinstance(shares[0], float):
         return shares[0]
-    largest: Step = np.max(reduce(np.maximum, shares))
+    largest: Step = reduce(np.maximum, shares).max()
     return largest
 
 

@@ -101,12 +101,12 @@ class ConservationLaw:
     def rate(self, dt: float, rate: Floats) -> None:
         mesh, backend = self.mesh, self.mesh.backend
         check_field("rate", rate, mesh)
-        added: Floats = np.zeros_like(rate)
+        added: Floats = backend.xp.zeros_like(rate)
         rows, through = added.reshape(-1, mesh.cells), self._through.reshape(-1, mesh.faces)
         for row, fluxes in zip(rows, through, strict=True):
             backend.launch(
                 backend.divergence_of_sides, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
-                np.ascontiguousarray(fluxes), row,
+                backend.xp.ascontiguousarray(fluxes), row,
             )  # fmt: skip
         self._make_tangent(added, mesh.centers)
         rate += added
@@ -138,9 +138,9 @@ class ConservationLaw:
         at_side: Floats = self.mesh.backend.zeros((len(rows), 2 * self.mesh.faces), values.dtype)
         for row, sides in zip(rows, at_side, strict=True):
             self._reconstruction.values_at_faces(row, sides)
-        both = np.stack([at_side[:, 2 * self._walls], at_side[:, 2 * self._walls + 1]])
-        at_side[:, 2 * self._walls] = at_side[:, 2 * self._walls + 1] = both.sum(axis=0)  # one of them is 0
-        self._make_tangent(at_side, np.repeat(self._outward, 2, axis=0) if self._tangent else self._outward)
+        first, second = 2 * self._walls, 2 * self._walls + 1
+        at_side[:, first] = at_side[:, second] = at_side[:, first] + at_side[:, second]  # one of them is 0
+        self._make_tangent(at_side, self._outward.repeat(2, axis=0) if self._tangent else self._outward)
         return at_side.reshape(*values.shape[:-1], -1)
 
     def _make_tangent(self, values: Floats, points: Floats) -> None:
@@ -161,9 +161,9 @@ class ConservationLaw:
         """Fluxes that are known: none through a wall, what is given."""
         for part in self._parts:
             if isinstance(part.condition, Flux):
-                sign = np.where(part.sides & 1, 1.0, -1.0)  # inward, against the face's normal or along it
+                inward = self.mesh.backend.xp.where(part.sides & 1, 1.0, -1.0)  # against the face's normal, or along it
                 data = part.data(time, len(values) if values.ndim == 2 else 0)
-                self._through[..., part.faces] = sign * data * part.areas
+                self._through[..., part.faces] = inward * data * part.areas
             elif isinstance(part.condition, Wall) and self.mirror is None:
                 self._through[..., part.faces] = 0.0
 
@@ -192,9 +192,9 @@ class ConservationLaw:
     def _stable_step(self, waves: Floats) -> Step:
         """The least 2V/Σ A a, of waves A a (faces,); ∞ where nothing moves."""
         mesh, backend = self.mesh, self.mesh.backend
-        total = backend.sums_at(mesh.side_cells, np.repeat(waves, 2), mesh.cells)
+        total = backend.sums_at(mesh.side_cells, waves.repeat(2), mesh.cells)
         with np.errstate(divide="ignore"):
-            step: Step = np.divide(2.0, np.max(total / mesh.volumes))
+            step: Step = np.divide(2.0, (total / mesh.volumes).max())
             return step
 
 

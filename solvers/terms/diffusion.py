@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from ..backends import backend_for
 from ..mesh.arguments import check_count
 from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Robin, Value, boundary_parts
-from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, check_number, check_unmasked
+from ..mesh.checks import (
+    check_array,
+    check_call,
+    check_field,
+    check_finite,
+    check_mesh,
+    check_number,
+    check_unmasked,
+    shape_of,
+)
 from ..mesh.mesh import Floats, Mesh
 from . import rkl2
 from .consistency import has_linear_precision
@@ -90,7 +101,7 @@ class Diffusion:
         have their :func:`amplitude` for ∫ρ.
         """
         steps = self.longest_steps(values, time)
-        step: Step = steps[0] if len(steps) == 1 else np.min(np.stack([np.asarray(one) for one in steps]))
+        step: Step = reduce(np.minimum, steps)
         return step
 
     def longest_steps(self, values: Floats, time: float = 0.0) -> list[Step]:
@@ -128,7 +139,8 @@ class Diffusion:
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
         lowest = [self._step_field(k, time, dt, row, limited, fields) for k, row in enumerate(rows)]
-        return lowest[0] if len(lowest) == 1 else np.min(np.stack([np.asarray(one) for one in lowest]))
+        least: Step = reduce(np.minimum, lowest)
+        return least
 
     def step_each(self, dt: Floats, values: Floats) -> None:
         """Advance fields (fields, cells), limited, each by its own dt (fields,), between walls."""
@@ -158,7 +170,7 @@ class Diffusion:
         """ψ of the step u + L ψ from u = ``start``; ``values`` become u + L ψ."""
         stages = self._stages(dt, operator.explicit_dt)
         step = rkl2.width(stages) * dt * operator.coefficient
-        before = np.zeros_like(start)
+        before = self.mesh.backend.xp.zeros_like(start)
         potential: Floats = start * (rkl2.FIRST * step)
         for j in range(2, stages + 2):
             operator.apply(potential, values)
@@ -183,7 +195,8 @@ class Diffusion:
         stages = self._stages(dt, operator.explicit_dt)
         step = rkl2.width(stages) * dt
         rise = 0.0 if source is None else self._source(field, time + dt, fields) - source
-        nodes, before, change = [0.0, rkl2.FIRST * rkl2.width(stages)], np.zeros_like(start), rkl2.FIRST * step * first
+        before, change = self.mesh.backend.xp.zeros_like(start), rkl2.FIRST * step * first
+        nodes = [0.0, rkl2.FIRST * rkl2.width(stages)]
         rate: Floats = self.mesh.backend.empty(start.shape, start.dtype)
         for j in range(2, stages + 1):
             mu, nu, of_start = rkl2.stage_weights(j)
@@ -205,9 +218,8 @@ class Diffusion:
         """L u + b of values (cells,) or (fields, cells)."""
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
-        rates: Floats = np.stack([self._rate_of(k, time, row, fields) for k, row in enumerate(rows)]).reshape(
-            values.shape
-        )
+        of_rows = [self._rate_of(k, time, row, fields) for k, row in enumerate(rows)]
+        rates: Floats = self.mesh.backend.xp.stack(of_rows).reshape(values.shape)
         return rates
 
     def _rate_of(self, field: int, time: float, values: Floats, fields: int) -> Floats:
@@ -228,7 +240,7 @@ class Diffusion:
         """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
         mesh, backend = self.mesh, self.mesh.backend
         sent = operator.sent(potential)
-        keep, next_keep = np.ones_like(values), backend.empty(values.shape, values.dtype)
+        keep, next_keep = backend.xp.ones_like(values), backend.empty(values.shape, values.dtype)
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         for _ in range(self.limiter_rounds):
             backend.launch(
@@ -277,7 +289,7 @@ class NonlinearDiffusion:
         level = self.phi(values)
         check_array("phi", level, values.shape)
         rows = level.reshape(-1, self.mesh.cells)
-        rates = np.stack([self._rate_of(row) for row in rows]).reshape(values.shape)
+        rates = self.mesh.backend.xp.stack([self._rate_of(row) for row in rows]).reshape(values.shape)
         fields = len(values) if values.ndim == 2 else 0
         for part in self._parts:
             if not isinstance(part.condition, Outflow):
@@ -297,7 +309,7 @@ class NonlinearDiffusion:
 
     def _rate_of(self, level: Floats) -> Floats:
         rate: Floats = self.mesh.backend.empty(level.shape, level.dtype)
-        self._operator.apply(np.ascontiguousarray(level), rate)
+        self._operator.apply(self.mesh.backend.xp.ascontiguousarray(level), rate)
         return rate
 
     def _coming_in(self, part: Part, g: Floats) -> Floats:
@@ -335,9 +347,9 @@ def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
 
 def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
     """Return whether fluxes are those of gradients: of a tensor; of fields of any sign by cubics, or if need be."""
-    if np.ndim(D) > 1 or monotone:
-        return np.ndim(D) > 1
-    return (np.ndim(D) == 0 and has_cubics(host)) or not has_linear_precision(host)
+    if len(shape_of(D)) > 1 or monotone:
+        return len(shape_of(D)) > 1
+    return (not shape_of(D) and has_cubics(host)) or not has_linear_precision(host)
 
 
 def _at_centers(mesh: Mesh, D: Any) -> Any:
@@ -351,13 +363,13 @@ def _at_centers(mesh: Mesh, D: Any) -> Any:
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:
-    if np.ndim(D) == 0:
+    if not shape_of(D):
         check_number("diffusion coefficient", D)
         return
     d = mesh.centers.shape[1]
-    if np.shape(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):
+    if shape_of(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):
         raise ValueError(
-            f"diffusion coefficient of shape {np.shape(D)}: expected a number, ({mesh.cells},), ({d}, {d}) or"
+            f"diffusion coefficient of shape {shape_of(D)}: expected a number, ({mesh.cells},), ({d}, {d}) or"
             f" ({mesh.cells}, {d}, {d}), an array; for several fields a list of these"
         )
     check_finite("diffusion coefficient", D)
@@ -376,7 +388,7 @@ _PART = 0.5  # of the mass that diffusion may move in a step: with cfl ½ a spot
 def time_to_move(mass: Step, rate: Step) -> Step:
     """Time in which diffusion moves the part of the ``mass`` that it may in a step, at a ``rate`` of mass; or ∞."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        step: Step = np.where(rate > 0, _PART * mass / rate, np.inf)
+        step: Step = backend_for(rate).xp.where(rate > 0, _PART * mass / rate, np.inf)
         return step
 
 

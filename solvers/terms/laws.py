@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..backends import backend_for
 from ..mesh.mesh import Floats
 
 
@@ -21,7 +22,8 @@ class Euler:
     def conserved(self, density: Floats, velocity: Floats, pressure: Floats) -> Floats:
         """u (d + 2, n) of ρ (n,), v (d, n) and p (n,)."""
         energy = pressure / (self.gamma - 1) + 0.5 * density * (velocity**2).sum(axis=0)
-        return np.concatenate([density[None], density * velocity, energy[None]])
+        u: Floats = backend_for(density).xp.concatenate([density[None], density * velocity, energy[None]])
+        return u
 
     def primitive(self, u: Floats) -> tuple[Floats, Floats, Floats]:
         """ρ (n,), v (d, n), p (n,)."""
@@ -56,7 +58,7 @@ class Euler:
         (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
         mass_l, mass_r = density_l * (slow - along_l), density_r * (fast - along_r)
         contact = (pressure_r - pressure_l + mass_l * along_l - mass_r * along_r) / (mass_l - mass_r)
-        through = np.where(
+        through = backend_for(contact).xp.where(
             contact >= 0,
             self._star(left, n, slow, contact, np.minimum(slow, 0.0)),
             self._star(right, n, fast, contact, np.maximum(fast, 0.0)),

@@ -7,7 +7,7 @@ import numpy as np
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Integers, Mesh
 
-LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # as solvers.backends.cpu.transport_faces numbers them
+LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # numbers that the kernel values_at_faces knows
 MAX_NORMAL = 0.2  # of the speed: a tangent vector of a smooth surface is one of its cells but for O(h)
 MAX_DIMENSION = 8  # of the space that a mesh is embedded in: kernels hold a gradient in as much
 
@@ -66,7 +66,7 @@ class Constant:
 
 
 def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Arrays of :mod:`solvers.backends.cpu.transport_faces`: slopes, reach, distances, tangents, bends."""
+    """Return arrays for the kernels of fluxes through faces: slopes, reach, distances, tangents, bends."""
     dimension, ambient = mesh.dimension, mesh.centers.shape[1]
     if not dimension <= ambient <= MAX_DIMENSION:
         raise ValueError(f"mesh in R^{ambient}: expected from R^{dimension} to R^{MAX_DIMENSION}")

@@ -7,7 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends import backend_for
 from ..mesh.boundaries import Flux, Outflow, Part, Robin
+from ..mesh.checks import shape_of
 from ..mesh.lines import opposite_sides
 from ..mesh.mesh import Floats, Integers, Mesh
 from ..mesh.ring_gradients import MIN_RINGS, ring_gradients
@@ -40,11 +42,12 @@ class FaceOperator:
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
         self.mesh, self._parts = mesh, parts
         backend, volumes = mesh.backend, mesh.on_host.volumes
-        is_number = np.ndim(D) == 0
+        is_number = not shape_of(D)
         self.coefficient = float(D) if is_number else 1.0
         conductances = np.asarray(mesh.face_conductances(), dtype=np.float64)
         if not is_number:
-            conductances = conductances * face_means(mesh, np.asarray(backend.to_host(np.atleast_1d(D))))
+            of_cells: Any = D
+            conductances = conductances * face_means(mesh, backend.to_host(of_cells))
         self.conductances = backend.to_device(conductances.astype(volumes.dtype, copy=False))
         self._decay = _decay(mesh, 1.0 if is_number else D, parts)
         rates = two_point_rates(mesh, conductances) + (0.0 if self._decay is None else backend.to_host(self._decay))
@@ -100,9 +103,9 @@ class TensorOperator:
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
         self.mesh, self.coefficient = mesh, 1.0
         given: Any = D
-        if np.ndim(D) == 0:
+        if not shape_of(D):
             self.coefficient, given = float(given), np.ones(mesh.cells)
-        is_number, host = np.ndim(D) == 0, mesh.on_host
+        is_number, host = not shape_of(D), mesh.on_host
         D = np.asarray(mesh.backend.to_host(given), dtype=np.float64)
         if D.ndim == 1:
             D = D[:, None, None] * np.eye(mesh.centers.shape[1])
@@ -208,12 +211,13 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
 
 def _at_faces(D: Any, part: Part) -> Any:
     """D, or n·D n of a tensor, (n,) at the faces of a part, D being that of their cells."""
-    if np.ndim(D) == 0:
+    if not shape_of(D):
         return D
-    if np.ndim(D) == 1:
+    if len(shape_of(D)) == 1:
         return D[part.cells]
-    tensors = D[part.cells] if np.ndim(D) == 3 else np.broadcast_to(D, (len(part.cells), *D.shape))
-    return np.einsum("nc,ncd,nd->n", part.normals, tensors, part.normals)
+    xp = backend_for(D).xp
+    tensors = D[part.cells] if len(shape_of(D)) == 3 else xp.broadcast_to(D, (len(part.cells), *D.shape))
+    return xp.einsum("nc,ncd,nd->n", part.normals, tensors, part.normals)
 
 
 def _robin(part: Part) -> tuple[float, float] | None:
@@ -245,7 +249,8 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
 def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
     """sums (cells,) or (fields, cells), or None for 0, and amounts at cells, which may occur twice."""
     rows = amounts.reshape(-1, amounts.shape[-1])
-    added = np.stack([mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]).astype(mesh.volumes.dtype)
+    sums_of_rows = [mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]
+    added = mesh.backend.xp.stack(sums_of_rows).astype(mesh.volumes.dtype)
     added = added.reshape(*amounts.shape[:-1], mesh.cells)
     total: Floats = added if sums is None else sums + added
     return total

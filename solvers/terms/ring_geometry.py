@@ -1,7 +1,7 @@
 """Geometry of the cells of each ring of a sphere, of one or two kinds: tables read off the mesh at a cell of each.
 
-What :func:`ring_geometry` returns is in the plane (east, north) at the cell's center, see
-:mod:`solvers.backends.cpu.rings.transport`; its formulas are those of :mod:`solvers.backends.cpu.transport_surface`.
+The tables are in the plane (east, north) at the cell's center, as the kernels ``reconstruct_on_rings`` and
+``outgoing_flux_on_rings`` take them. Their formulas are those of the kernels for any surface.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..backends.cpu.rings.runs import SIDES
+from ..backends.sizes import MAX_RING_SIDES as SIDES
 from ..mesh.mesh import Floats, Mesh
 from ..mesh.rings import face_starts, faces_between
 

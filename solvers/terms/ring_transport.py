@@ -8,9 +8,7 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
-from ..backends import cpu
-from ..backends.cpu.launching import workers_for
-from ..backends.cpu.rings import bands
+from ..backends import host_backend
 from ..mesh.mesh import Floats, Mesh
 from .ring_geometry import ring_geometry
 
@@ -29,12 +27,12 @@ class RingWork:
 
 
 class RingTransport:
-    """The kernels of :mod:`solvers.backends.cpu.rings.transport`, for a mesh that is of rings.
+    """Outgoing fluxes and their divergence by the kernels for rings, for a mesh that is of rings.
 
-    in_bands   whether band after band of rings, as it is by default on the CPU; else kernel after kernel
+    in_bands   whether band after band of rings, by default on the host; else kernel after kernel
 
-    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. They equal those of any sphere's
-    cells but for rounding, :mod:`solvers.backends.cpu.transport_surface`.
+    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. They equal, to
+    rounding, those of the kernels for any surface.
     """
 
     def __init__(self, mesh: Mesh, in_bands: bool | None = None) -> None:
@@ -42,12 +40,10 @@ class RingTransport:
         tables = ring_geometry(mesh)
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
-        self._is_in_bands = backend is cpu if in_bands is None else in_bands
+        self._is_in_bands = backend is host_backend() if in_bands is None else in_bands
         places: tuple[int, ...] = (2, mesh.faces)
         if self._is_in_bands:
-            self._bands = bands.bands_of(mesh.ring_cells)
-            self._parts = bands.parts_of(self._bands, workers_for(mesh.cells))
-            self._rows, count = bands.places_of_fluxes(tables.rows, self._bands, self._parts)
+            self._bands, self._parts, self._rows, count = host_backend().plan_bands(mesh.ring_cells, tables.rows)
             places = len(self._parts) - 1, 2, count
         self._places = places
 
@@ -83,14 +79,14 @@ class RingTransport:
         self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
         sent: Floats, outflow: Floats,
     ) -> list[Any]:  # fmt: skip
-        t = self._tables
-        shares = cpu.launch(
-            bands.flux_in_bands, self.mesh.cells, self._bands, self._parts, self._rows, t.volumes, t.offsets, t.reach,
+        t, host = self._tables, host_backend()
+        shares = host.launch(
+            host.flux_in_bands, self.mesh.cells, self._bands, self._parts, self._rows, t.volumes, t.offsets, t.reach,
             t.slopes, t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux,
             sent, outflow,
         )  # fmt: skip
         return shares + [
-            bands.join_bands(
+            host.join_bands(
                 part, self._parts, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite, density,
                 occupied, east, north, flux, sent, outflow,
             )

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_finite, check_unchanged
+from ..backends import backend_for
+from ..mesh.checks import check_array, check_call, check_finite, check_unchanged, shape_of
 from ..mesh.mesh import Floats
 from .term import Step
 
@@ -54,11 +55,13 @@ class Source:
     def _evaluated(self, time: float, values: Floats) -> Floats:
         """f(t, u), of the shape of u."""
         rate: Any = self.f(time, values)
-        if np.shape(rate) not in (values.shape, ()):
-            raise ValueError(f"{self._name} gives an array of shape {np.shape(rate)}: expected {values.shape}")
-        kind = getattr(rate, "dtype", np.asarray(rate).dtype).kind
-        if np.shape(rate) == () and kind in "fiu":
-            return np.full_like(values, float(rate))
+        shape = shape_of(rate)
+        if shape not in (values.shape, ()):
+            raise ValueError(f"{self._name} gives an array of shape {shape}: expected {values.shape}")
+        kind = (rate if hasattr(rate, "dtype") else np.asarray(rate)).dtype.kind
+        if shape == () and kind in "fiu":
+            constant: Floats = backend_for(values).xp.full_like(values, float(rate))
+            return constant
         rate = rate.astype(values.dtype) if kind in "iub" else rate
         check_array(self._name, rate, values.shape)
         return np.asarray(rate) if isinstance(values, np.ndarray) else rate

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
 from .term import Step, Stepping
 
@@ -24,7 +25,7 @@ def add_rate(term: Any, time: float, values: Floats, rate: Floats) -> None:
         term.prepare(time, values)
         term.rate(0.0, rate)
         return
-    found = np.zeros_like(values)
+    found = backend_for(values).xp.zeros_like(values)
     term.laplacian(values, found)
     rate += term.coefficient * found
 

@@ -146,7 +146,7 @@ class HalvingError:
 
     def __init__(self, rtol: float, atol: float, order: int, values: Floats) -> None:
         self._rtol, self._atol, self._order = rtol, atol, order
-        self._whole, self.allowed = np.empty_like(values), atol
+        self._whole, self.allowed = backend_for(values).xp.empty_like(values), atol
         self._split = 0.0  # change of the explicit terms over the largest that is allowed, where they are balanced
 
     def keep_whole(self, values: Floats, before: Floats, explicit_change: float) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from ..backends import backend_for
 from ..mesh.checks import is_same
 from ..mesh.mesh import Floats, Mesh
 from ..terms.mass import Unchanged, mass_of
@@ -81,7 +82,8 @@ class Equation:
             longest = np.minimum(longest, self._stepping.longest_step(time, values))
         if isinstance(is_finite, np.bool_):  # where array code takes longer
             return longest if is_finite else np.nan
-        return np.where(is_finite, longest, np.nan)
+        step: Step = backend_for(values).xp.where(is_finite, longest, np.nan)
+        return step
 
     def _is_finite(self, values: Floats) -> Any:
         """Whether no value is NaN or ∞; of one field, by its mass, which terms have asked for."""
@@ -138,4 +140,4 @@ def limit_positivity(values: Floats) -> None:
     """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
     if isinstance(values, np.ndarray) and not values.min() < 0.0:
         return  # most often; what is on a device would have to be waited for
-    np.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum
+    backend_for(values).xp.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum

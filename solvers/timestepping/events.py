@@ -19,12 +19,17 @@ Event = Callable[[float, Floats], float]  # (time, values) → a number that cha
 TIME_RTOL = 1e-12  # of the step in which an event is located
 
 
+def largest_value(values: Floats) -> float:
+    """Return the largest of some values."""
+    return float(values.max())
+
+
 @dataclass(frozen=True)
 class Threshold:
     """of(u) = level: by default the largest value reaches ``level``."""
 
     level: float
-    of: Callable[[Floats], float] = np.max
+    of: Callable[[Floats], float] = largest_value
 
     def __post_init__(self) -> None:
         if not isinstance(self.level, (int, float, np.number)) or not np.isfinite(self.level):

@@ -56,9 +56,10 @@ class SplitIntegrator:
         self._control = StepController(order)
         self._halving = None if self._rtol is None else HalvingError(self._rtol, self._atol, order, state.values)
         self._proposal, self._tolerated = Proposal(math.inf), 1.0
-        self._work: tuple[Floats, ...] = (np.empty_like(state.values), np.empty_like(state.values))
+        empty_like = backend_for(state.values).xp.empty_like
+        self._work: tuple[Floats, ...] = (empty_like(state.values), empty_like(state.values))
         keeps = equation.stiff is None and self._halving is None  # the stepper then starts from the same values
-        self._good = self._work[0] if keeps else np.empty_like(state.values)
+        self._good = self._work[0] if keeps else empty_like(state.values)
         self._stable = float(equation.prepare(state.time, state.values, with_stiff=True))
         self._part = FIRST_PART
         self._since_undershoot = 0  # steps since diffusion has last undershot

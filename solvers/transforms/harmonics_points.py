@@ -14,8 +14,7 @@ from functools import partial
 import numpy as np
 import scipy
 
-from ..backends.cpu import WORKERS, launch
-from ..backends.cpu.points import angles
+from ..backends import host_backend
 from ..backends.protocol import Array
 from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh, circle
@@ -50,7 +49,7 @@ class PointHarmonics:
         self._harmonics: Harmonics = harmonic_transform(self.grid, degree)
         self._ndim = points.shape[1] - 1
         spacing = np.pi / (degree + 1)
-        self._nonuniform = NonuniformTransform(_angles(points, -0.5 * spacing), degree, _TOLERANCE)
+        self._nonuniform = NonuniformTransform(host_backend().polar_angles(points, -0.5 * spacing), degree, _TOLERANCE)
 
     def analysis(self, weights: Floats) -> Complexes:
         """Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
@@ -79,33 +78,26 @@ class PointHarmonics:
         return _like(self._nonuniform.synthesis(_to_modes(grids, self.degree)), values, 1)
 
 
-def _angles(points: Floats, shift: float) -> Floats:
-    """φ (1, n) on the circle; polar angle θ and azimuth φ (2, n) on the sphere, φ = 0 at the poles; plus ``shift``."""
-    found = np.empty((points.shape[1] - 1, len(points)))
-    contiguous = np.ascontiguousarray(points, dtype=float)
-    launch(angles.angles_of_points, len(points), contiguous, angles.arctan_series(), shift, found)
-    return found
-
-
 def _to_grid(modes: Complexes, degree: int) -> Floats:
     """Values on the grid of 2 degree + 2 angles along each axis; its one wave that is neither k nor −k is not there."""
-    count = 2 * degree + 2
+    count, workers = 2 * degree + 2, host_backend().WORKERS
     if modes.ndim == 2:
-        on_circle: Floats = scipy.fft.irfft(modes, count, workers=WORKERS)
+        on_circle: Floats = scipy.fft.irfft(modes, count, workers=workers)
         return on_circle
     spectrum = np.zeros((len(modes), count, degree + 1), dtype=complex)
     spectrum[:, : degree + 1], spectrum[:, -degree:] = np.split(modes, [degree + 1], axis=1)
-    rows = scipy.fft.ifft(spectrum, axis=1, overwrite_x=True, workers=WORKERS)
-    grid: Floats = scipy.fft.irfft(rows, count, workers=WORKERS)
+    rows = scipy.fft.ifft(spectrum, axis=1, overwrite_x=True, workers=workers)
+    grid: Floats = scipy.fft.irfft(rows, count, workers=workers)
     return grid
 
 
 def _to_modes(values: Floats, degree: int) -> Complexes:
     """The modes up to the degree of values on the grid."""
-    rows: Complexes = scipy.fft.rfft(values, norm="forward", workers=WORKERS)[..., : degree + 1]
+    workers = host_backend().WORKERS
+    rows: Complexes = scipy.fft.rfft(values, norm="forward", workers=workers)[..., : degree + 1]
     if values.ndim == 2:
         return rows
-    modes = scipy.fft.fft(rows, axis=1, norm="forward", overwrite_x=True, workers=WORKERS)
+    modes = scipy.fft.fft(rows, axis=1, norm="forward", overwrite_x=True, workers=workers)
     return np.concatenate([modes[:, : degree + 1], modes[:, -degree:]], axis=1)
 
 

@@ -155,7 +155,9 @@ class DenseKernel:
         rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
         tiles = [self.kernel(x[i : i + rows, None], x[None]) for i in range(0, self.mesh.cells, rows)]
         check_unmasked("kernel", tiles[0])
-        return np.concatenate([np.einsum("mn...,n->m...", tile, masses) for tile in tiles])
+        xp = self.mesh.backend.xp
+        sums: Floats = xp.concatenate([xp.einsum("mn...,n->m...", tile, masses) for tile in tiles])
+        return sums
 
 
 def _checked(kernel: Kernel) -> Kernel:

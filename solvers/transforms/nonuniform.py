@@ -22,8 +22,8 @@ import scipy
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from ..backends.cpu import WORKERS, launch
-from ..backends.cpu.points import spreading
+from ..backends import host_backend
+from ..backends.sizes import WINDOW_NODES
 from ..mesh.mesh import Floats
 
 Complexes = NDArray[np.complex128]
@@ -57,58 +57,62 @@ class NonuniformTransform:
             raise ValueError(f"tolerance = {tolerance}: expected {MIN_TOLERANCE} to 0.1")
         self.degree, self.axes, self.count = degree, len(angles), angles.shape[1]
         width = window_width(tolerance)
-        nodes = scipy.fft.next_fast_len(max(int(_OVERSAMPLING * (2 * degree + 1)), 2 * spreading.LANES), real=True)
+        nodes = scipy.fft.next_fast_len(max(int(_OVERSAMPLING * (2 * degree + 1)), 2 * WINDOW_NODES), real=True)
         self._shape = (nodes if self.axes == 2 else 1, nodes)
         self._polynomials, self._factors = window_polynomials(width), _factors(width, degree, nodes)
         self._sort(np.ascontiguousarray(angles, dtype=float))
 
     def _sort(self, angles: Floats) -> None:
         """Points by cells, in parts that are spread apart from each other."""
+        host = host_backend()
         few = max(self.count, self._shape[0] * self._shape[1]) < 2**31
         cells = np.empty(self.count, np.int32 if few else np.int64)
         self._order, self._cells, self._offsets = np.empty_like(cells), np.empty_like(cells), np.empty_like(angles)
-        counts = np.stack(launch(spreading.count_points, self.count, angles, self._shape, cells), axis=1)
+        counts = np.stack(host.launch(host.count_points, self.count, angles, self._shape, cells), axis=1)
         if counts[-1].any():
             raise ValueError("angles: expected finite numbers")
         counts = counts[:-1]
         starts = np.cumsum(counts.ravel()).reshape(counts.shape) - counts
-        launch(
-            spreading.sort_points, self.count, angles, self._shape, cells, np.ascontiguousarray(starts.T),
+        host.launch(
+            host.sort_points, self.count, angles, self._shape, cells, np.ascontiguousarray(starts.T),
             self._order, self._cells, self._offsets,
         )  # fmt: skip
         self._bands = self._extents()
 
     def _extents(self) -> Integers:
-        """(parts, 5) as :func:`solvers.backends.cpu.spreading.spread` has them."""
+        """Return of each part (parts, 5) first row and column, rows, columns, and its place in a buffer."""
         first = self._cells[::_PART]
         last = self._cells[np.minimum(np.arange(1, len(first) + 1) * _PART, self.count) - 1]
         (rows, columns), (last_rows, last_columns) = (np.divmod(cells, self._shape[1]) for cells in (first, last))
         one = rows == last_rows
         columns, last_columns = np.where(one, columns, 0), np.where(one, last_columns, self._shape[1] - 1)
-        heights, widths = last_rows - rows + spreading.LANES, last_columns - columns + spreading.LANES
+        heights, widths = last_rows - rows + WINDOW_NODES, last_columns - columns + WINDOW_NODES
         starts = np.cumsum(heights * widths) - heights * widths
         return np.column_stack([rows, columns, heights, widths, starts])
 
     def analysis(self, weights: Floats) -> Complexes:
         """Type 1: modes of weights (sets, n)."""
+        host = host_backend()
         grids, buffer = np.empty((len(weights), *self._shape)), np.empty(int((self._bands[:, 2:4].prod(axis=1)).sum()))
         for row, grid in zip(np.ascontiguousarray(weights, dtype=float), grids, strict=True):
-            launch(
-                spreading.spread, self.count * spreading.LANES, self._polynomials, _PART, self._shape[1],
+            host.launch(
+                host.spread, self.count * WINDOW_NODES, self._polynomials, _PART, self._shape[1],
                 self._order, self._cells, self._offsets, row, self._bands, buffer,
             )  # fmt: skip
-            launch(spreading.add_bands, buffer.size, self._bands, buffer, grid)
-        modes: Complexes = scipy.fft.rfft(grids, axis=2, workers=WORKERS)[..., : self.degree + 1]
+            host.launch(host.add_bands, buffer.size, self._bands, buffer, grid)
+        modes: Complexes = scipy.fft.rfft(grids, axis=2, workers=host.WORKERS)[..., : self.degree + 1]
         modes *= self._factors[: self.degree + 1]
         if self.axes == 1:
             return modes[:, 0]
-        modes = scipy.fft.fft(modes, axis=1, overwrite_x=True, workers=WORKERS)
+        modes = scipy.fft.fft(modes, axis=1, overwrite_x=True, workers=host.WORKERS)
         modes = np.concatenate([modes[:, : self.degree + 1], modes[:, -self.degree :]], axis=1)
         modes *= self._factors[:, None]
         return modes
 
     def synthesis(self, modes: Complexes) -> Floats:
         """Type 2: values (sets, n) of the functions with these modes at the points."""
+        host = host_backend()
+        workers = host.WORKERS
         spectrum = np.zeros((len(modes), self._shape[0], self._shape[1] // 2 + 1), dtype=complex)
         used = spectrum[..., : self.degree + 1]
         if self.axes == 1:
@@ -116,13 +120,13 @@ class NonuniformTransform:
         else:
             scaled = modes * self._factors[:, None]
             used[:, : self.degree + 1], used[:, -self.degree :] = np.split(scaled, [self.degree + 1], axis=1)
-            used[:] = scipy.fft.ifft(used, axis=1, norm="forward", workers=WORKERS)
+            used[:] = scipy.fft.ifft(used, axis=1, norm="forward", workers=workers)
         used *= self._factors[: self.degree + 1]
-        grids = scipy.fft.irfft(spectrum, self._shape[1], axis=2, norm="forward", overwrite_x=True, workers=WORKERS)
-        beyond = ((0, 0), (0, spreading.LANES if self.axes == 2 else 0), (0, spreading.LANES))
+        grids = scipy.fft.irfft(spectrum, self._shape[1], axis=2, norm="forward", overwrite_x=True, workers=workers)
+        beyond = ((0, 0), (0, WINDOW_NODES if self.axes == 2 else 0), (0, WINDOW_NODES))
         values = np.empty((self.count, len(modes)))
-        launch(
-            spreading.interpolate, self.count * spreading.LANES, self._polynomials,
+        host.launch(
+            host.interpolate, self.count * WINDOW_NODES, self._polynomials,
             self._order, self._cells, self._offsets, np.pad(grids, beyond, mode="wrap"), values,
         )  # fmt: skip
         return values.T
@@ -130,11 +134,11 @@ class NonuniformTransform:
 
 def window_width(tolerance: float) -> int:
     """Nodes w that a window takes in: the least even number with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
-    for width in range(2, spreading.LANES, 2):
+    for width in range(2, WINDOW_NODES, 2):
         s = np.pi * np.sqrt(width**2 / 2 - 1)
         if s * np.exp(-s) / 2 < tolerance:
             return width
-    return spreading.LANES
+    return WINDOW_NODES
 
 
 def _shape_of(width: int) -> float:
@@ -144,15 +148,15 @@ def _shape_of(width: int) -> float:
 
 @cache
 def window_polynomials(width: int) -> Floats:
-    """(degrees, LANES) E_j and O_j, j = 0 … LANES/2 − 1, polynomials in t²: e^{−b} φ = E_j + t O_j at node j.
+    """(degrees, W) E_j and O_j, j = 0 … W/2 − 1, polynomials in t²: e^{−b} φ = E_j + t O_j at node j.
 
-    There z = j + (t + 1 − LANES)/2. φ is an entire function of z between its ends, and is interpolated at Chebyshev
-    points to rounding.
+    There W = WINDOW_NODES and z = j + (t + 1 − W)/2. φ is an entire function of z between its ends, and is interpolated
+    at Chebyshev points to rounding.
     """
-    b, half = _shape_of(width), spreading.HALF
+    b, half = _shape_of(width), WINDOW_NODES // 2
     nodes = np.arange(half - width // 2, half)  # those before are beyond the window
     t = np.cos(np.pi / _CHEBYSHEV * (np.arange(_CHEBYSHEV) + 0.5))
-    u = (2 * nodes + t[:, None] + 1 - spreading.LANES) / width
+    u = (2 * nodes + t[:, None] + 1 - WINDOW_NODES) / width
     root = np.sqrt(1 - u**2)
     fall = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
     series = scipy.fft.dct(scipy.special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV

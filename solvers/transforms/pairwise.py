@@ -52,7 +52,7 @@ def exponential_sums(
 
     tiles = _in_tiles(targets, lanes, number)
     padded = _with_exponents(sources, weights, log_weights, backend.PAIR_SOURCES, number)
-    groups = _in_groups(values, weights, backend.PAIR_SOURCES, backend.PAIR_ROWS, number)
+    groups = _in_groups(values, weights, backend.PAIR_SOURCES, number)
     scale = backend.empty((len(tiles), lanes), number)
     scale[...] = np.finfo(number).min if log_scale is None else 0.0
     if log_scale is not None:
@@ -61,9 +61,9 @@ def exponential_sums(
     work = len(targets) * len(sources) // 8  # eight pairs cost about as much as a cell
     backend.launch(backend.exponential_sums, work, tiles, padded, groups, log_scale is None, causal, scale, sums)
 
-    rows = sums.transpose(0, 2, 1).reshape(-1, groups.shape[1])[: len(targets), : 1 + values.shape[1]]
+    rows = sums.transpose(0, 2, 1).reshape(-1, groups.shape[1])[: len(targets)]
     scale = scale.reshape(-1)[: len(targets)]
-    scale = np.where(scale == np.finfo(number).min, -np.inf, scale)
+    scale = backend.xp.where(scale == np.finfo(number).min, -np.inf, scale)
     return scale, rows[:, 0], rows[:, 1:]
 
 
@@ -77,16 +77,17 @@ def _of_few(
     causal: bool,
 ) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
     """The sums by the matrix of all exponents, in an order of summation that no number of cores changes."""
-    offsets = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
-    exponents = np.einsum("id,jd->ij", targets, sources) + offsets
+    xp = backend_for(targets).xp
+    offsets = xp.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
+    exponents = xp.einsum("id,jd->ij", targets, sources) + offsets
     if causal:
-        order = backend_for(targets).to_device(np.arange(len(targets)))
-        exponents = np.where(order[:, None] < order, -np.inf, exponents)
+        order = xp.arange(len(targets))
+        exponents = xp.where(order[:, None] < order, -np.inf, exponents)
     if log_scale is None:
         log_scale = exponents.max(axis=1)
     with np.errstate(over="ignore"):  # a log_scale far below the exponents makes infinite sums, as in the tiles
-        kernel = np.exp(exponents - np.where(np.isneginf(log_scale), 0.0, log_scale)[:, None]) * weights
-    return log_scale, kernel.sum(axis=1), np.einsum("ij,jc->ic", kernel, values)
+        kernel = np.exp(exponents - xp.where(log_scale == -np.inf, 0.0, log_scale)[:, None]) * weights
+    return log_scale, kernel.sum(axis=1), xp.einsum("ij,jc->ic", kernel, values)
 
 
 def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
@@ -107,20 +108,21 @@ def _with_exponents(
 ) -> NDArray[Number]:
     """(groups · group, d + 1): sources and their own exponents, −∞ for those that take no part."""
     m, d = sources.shape
-    padded: NDArray[Number] = backend_for(sources).zeros((-(-m // group) * group, d + 1), number)
+    backend = backend_for(sources)
+    padded: NDArray[Number] = backend.zeros((-(-m // group) * group, d + 1), number)
     padded[:m, :d], padded[:, d] = sources, -np.inf
-    padded[:m, d] = np.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf)
+    padded[:m, d] = backend.xp.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf)
     return padded
 
 
 def _in_groups(
-    values: NDArray[Number], weights: NDArray[Number], group: int, rows: int, number: np.dtype[Number]
+    values: NDArray[Number], weights: NDArray[Number], group: int, number: np.dtype[Number]
 ) -> NDArray[Number]:
     """(groups, rows, group): w and w v of the sources of each group, filled up with zeros."""
     m, components = values.shape
-    padded = backend_for(values).zeros((-(-m // group) * group, -(-(1 + components) // rows) * rows), number)
+    padded = backend_for(values).zeros((-(-m // group) * group, 1 + components), number)
     padded[:m, 0] = weights
-    np.multiply(values, weights[:, None], out=padded[:m, 1 : 1 + components], casting="same_kind")
+    np.multiply(values, weights[:, None], out=padded[:m, 1:], casting="same_kind")
     groups: NDArray[Number] = padded.reshape(-1, group, padded.shape[1]).transpose(0, 2, 1).copy()
     return groups
 

@@ -13,8 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..backends import cpu
-from ..backends.cpu.rings import sums
+from ..backends import host_backend
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 
@@ -56,7 +55,7 @@ class RingTransform(Protocol):
 
 
 class RingSums:
-    """Sums with tables of waves, see :mod:`solvers.backends.cpu.rings.sums`; on the CPU, for few degrees."""
+    """Sums with tables of waves, on the host, for few degrees."""
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
@@ -67,7 +66,8 @@ class RingSums:
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         self._points = _points(counts)
         kinds, which = np.unique(counts, return_inverse=True)
-        tables = [_waves(int(count), int(points), degree) for count, points in zip(kinds, _points(kinds), strict=True)]
+        wave_table = host_backend().wave_table
+        tables = [wave_table(int(count), int(n), degree) for count, n in zip(kinds, _points(kinds), strict=True)]
         starts = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
         self._tables = self._points, np.concatenate(tables), starts[which]
         self._work = int(_products(counts, degree) @ counts) // PRODUCTS
@@ -90,16 +90,18 @@ class RingSums:
             values = values.copy()  # what it is would be compiled for
         rows = values.reshape(-1, self.mesh.cells)
         level = np.zeros(len(rows)) if level is None else np.reshape(level, -1)
-        modes: Floats = cpu.empty((len(rows), 4, *self._shape))
-        cpu.launch(
-            sums.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
+        host = host_backend()
+        modes = host.empty((len(rows), 4, *self._shape))
+        host.launch(
+            host.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
             modes,
         )  # fmt: skip
         return modes[0] if values.ndim == 1 else modes
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
-        values: Floats = cpu.empty(self.mesh.cells, self.mesh.volumes.dtype)
-        cpu.launch(sums.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
+        host = host_backend()
+        values = host.empty(self.mesh.cells, self.mesh.volumes.dtype)
+        host.launch(host.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
@@ -116,10 +118,11 @@ class RingSums:
         """(..., cells) and (sets − 1, ..., cells) functions of modes (..., sets, degree + 1, rings), k at places[k]."""
         cells, number, shape, sets = self.mesh.cells, self.mesh.volumes.dtype, re.shape[:-3], re.shape[-3]
         modes = (each.reshape(-1, *each.shape[-3:]) for each in (re, im))
-        values: Floats = cpu.empty((*shape, cells), number)  # apart, so that they can be given back before the others
-        fields: Floats = cpu.empty((sets - 1, *shape, cells), number)
-        cpu.launch(
-            sums.ring_functions, values.size // cells * sets * self._work, *modes, by_order, scales,
+        host = host_backend()
+        values = host.empty((*shape, cells), number)  # apart, so that they can be given back before the others
+        fields = host.empty((sets - 1, *shape, cells), number)
+        host.launch(
+            host.ring_functions, values.size // cells * sets * self._work, *modes, by_order, scales,
             places, *self._rings, *self._tables, values.reshape(-1, cells), fields.reshape(sets - 1, -1, cells),
         )  # fmt: skip
         return values, fields
@@ -144,16 +147,6 @@ def _points(counts: np.ndarray) -> np.ndarray:
 def _products(counts: np.ndarray, degree: int | np.ndarray) -> np.ndarray:
     """Products for a cell of rings of so many cells, up to a degree."""
     return np.where(counts % 4 == 0, 0.5, 2.0) * (degree + 1)
-
-
-def _waves(count: int, points: int, degree: int) -> Floats:
-    """cos mφ_j and sin mφ_j of the first points of a ring, (2, orders, width) as one row; m up to a multiple of 8."""
-    orders = (degree + 8) // 8 * 8
-    steps = np.outer(np.arange(orders), 2 * np.arange(points) + 1) % (2 * count)  # of π/count, within one turn
-    angle = steps * (np.pi / count)
-    waves = np.zeros((2, orders, sums.width_of.py_func(points)))
-    waves[:, :, :points] = np.cos(angle), np.sin(angle)
-    return waves.reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -181,7 +174,8 @@ class RingFFTs:
 
     def analysis(self, masses: Floats) -> Floats:
         if masses.ndim > 1:
-            return np.stack([self.analysis(row) for row in masses])
+            of_rows: Floats = self.mesh.backend.xp.stack([self.analysis(row) for row in masses])
+            return of_rows
         backend, half = self.mesh.backend, len(self._mirror)
         of_rings = backend.empty(self._shape)
         for block in self._blocks:
@@ -191,19 +185,21 @@ class RingFFTs:
         north, south = of_rings[:, :, :half], of_rings[:, :, self._mirror]
         if len(self._one) % 2:
             south[:, :, -1] = 0.0
-        modes: Floats = np.concatenate([north + south, north - south])
+        modes: Floats = backend.xp.concatenate([north + south, north - south])
         return modes
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
         assert isinstance(self.mesh, Mesh)
         mesh, backend = self.mesh, self.mesh.backend
         if density.ndim > 1:
-            levels = np.zeros(len(density)) if level is None else level
-            return np.stack([self.of_density(*row) for row in zip(density, levels, strict=True)])
+            levels = backend.zeros(len(density)) if level is None else level
+            modes = [self.of_density(*row) for row in zip(density, levels, strict=True)]
+            of_rows: Floats = backend.xp.stack(modes)
+            return of_rows
         if level is None:
             return self.analysis(density * mesh.volumes)
         masses = backend.empty(mesh.cells, mesh.volumes.dtype)
-        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, np.reshape(level, 1), masses)
+        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, backend.xp.reshape(level, 1), masses)
         return self.analysis(masses)
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
@@ -225,7 +221,8 @@ class RingFFTs:
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         if re.ndim > 3:
             of_values, of_components, of_radial = zip(*map(self.gradient, re, im), strict=True)
-            return np.stack(of_values), np.stack(of_components, axis=1), np.stack(of_radial)
+            xp = self.mesh.backend.xp
+            return xp.stack(of_values), xp.stack(of_components, axis=1), xp.stack(of_radial)
         backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
         outputs = _of_gradient(self._one, self._over_sine)
         values, components = backend.empty(cells, number), backend.empty((2, cells), number)
@@ -239,7 +236,7 @@ class RingFFTs:
 
     def _synthesized(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
         """The slice of cells of each block and the values there of each set."""
-        backend, number = self.mesh.backend, np.result_type(self.mesh.volumes, np.complex64)
+        backend, number = self.mesh.backend, np.result_type(self.mesh.volumes.dtype, np.complex64)
         for block in self._blocks:
             values = []
             for k, (by_order, scale) in enumerate(outputs):
@@ -266,4 +263,4 @@ def ring_transform(mesh: Rings, degree: int) -> RingTransform:
     """The transform along the rings of a sphere that takes the least time for modes up to ``degree``."""
     counts = np.asarray(mesh.ring_cells, dtype=np.int64)
     few = float(_products(counts, degree) @ counts) <= MAX_PRODUCTS * mesh.cells
-    return RingSums(mesh, degree) if few and mesh.backend is cpu else RingFFTs(mesh, degree)
+    return RingSums(mesh, degree) if few and mesh.backend is host_backend() else RingFFTs(mesh, degree)

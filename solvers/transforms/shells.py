@@ -32,11 +32,11 @@ class CircleShells:
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
         """See :meth:`SphereShells.sums`."""
-        axes = self.mesh.centers.T
-        fields = np.concatenate([np.ones_like(axes[:1]), axes])[None] * masses[:, None]
+        axes, xp = self.mesh.centers.T, self.mesh.backend.xp
+        fields = xp.concatenate([xp.ones_like(axes[:1]), axes])[None] * masses[:, None]
         fields[:, 1:] *= levers[:, None, None]
-        spectrum = np.fft.rfft(fields).transpose(2, 0, 1)
-        values = np.fft.irfft(_between_shells(kernel, spectrum).transpose(1, 2, 0), self.mesh.cells)
+        spectrum = xp.fft.rfft(fields).transpose(2, 0, 1)
+        values = xp.fft.irfft(_between_shells(kernel, spectrum).transpose(1, 2, 0), self.mesh.cells)
         return values[:, 0], values[:, 1:].swapaxes(1, 2)
 
 
@@ -71,7 +71,8 @@ class SphereShells:
         mean = mean * uniform_share(masses - mean[:, None] * flat, mean)
         rest = masses - mean[:, None] * flat
         values = self._convolve(kernel, rest, levers)
-        uniform = kernel[:2] @ np.stack([mean, mean * levers]).T / self.mesh.volume  # c₀ for Z, c₁ for ⟨ω, N⟩
+        moments = self.mesh.backend.xp.stack([mean, mean * levers])
+        uniform = kernel[:2] @ moments.T / self.mesh.volume  # c₀ for Z, c₁ for ⟨ω, N⟩
         normalizer = values[:, 0] + uniform[0, :, 0, None]
         return normalizer, values[:, 1:].swapaxes(1, 2) + uniform[1, :, 1, None, None] * self.mesh.centers
 
@@ -106,7 +107,7 @@ class Multipliers:
         if not np.array_equal(exponents, known):
             placed = backend_for(self._nodes).to_device(exponents)
             samples = np.exp(placed[..., None] * self._nodes - np.abs(placed)[..., None])
-            found = np.moveaxis(samples @ self._transform, -1, 0).copy()
+            found = (samples @ self._transform).transpose(2, 0, 1).copy()
             self._last = exponents, found
         return found
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backends import cpu
-from ..backends.cpu.systems import exponential_sums_of_systems
+from ..backends import host_backend
 from ..mesh.mesh import Floats
 
 _MAX_DIMENSION = 8  # above, products of matrices cost less than loops over pairs
@@ -27,7 +26,8 @@ def sums_of_systems(
         return _by_products(towards, points, weights, causal)
     log_scale, normalizer, sums = np.empty((systems, n)), np.empty((systems, n)), np.empty((systems, n, d))
     work = systems * n * n // 8  # eight pairs cost about as much as a cell
-    cpu.launch(exponential_sums_of_systems, work, towards, points, weights, causal, log_scale, normalizer, sums)
+    host = host_backend()
+    host.launch(host.exponential_sums_of_systems, work, towards, points, weights, causal, log_scale, normalizer, sums)
     return log_scale, normalizer, sums
 
 

@@ -115,14 +115,14 @@ class CircleZonal:
         if radial is not None:
             kernels.append(self._sampled(radial, np.cos))
         self._kernels = to_device(np.fft.rfft(np.stack(kernels)))
-        self._tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
+        self._tangent = mesh.backend.xp.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
     @classmethod
     def of_rows(cls, operators: Sequence[CircleZonal]) -> CircleZonal:
         """The operators of as many rows of masses (rows, cells), on one circle: each row has its own kernels."""
         rows = copy(operators[0])
-        rows._kernels = np.stack([operator._kernels for operator in operators])
-        rows._integrals = np.stack([operator._integrals for operator in operators])
+        rows._kernels = rows.mesh.backend.xp.stack([operator._kernels for operator in operators])
+        rows._integrals = rows.mesh.backend.xp.stack([operator._integrals for operator in operators])
         return rows
 
     def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
@@ -143,7 +143,7 @@ class CircleZonal:
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
         values, vectors = self.apply((density - uniform[..., None]) * self.mesh.volumes)
-        of_value, of_radial = np.moveaxis(self._integrals, -1, 0)
+        of_value, of_radial = self._integrals[..., 0], self._integrals[..., 1]
         values += (of_value * uniform)[..., None]
         if self._kernels.shape[-2] > 2:
             vectors += (of_radial * uniform)[..., None, None] * self.mesh.centers

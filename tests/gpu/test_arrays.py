@@ -1,4 +1,4 @@
-"""The device's arrays: they follow NumPy's functions, and no copy to the host goes unseen."""
+"""The device's arrays: functions of the backend's namespace take them, and no copy to the host goes unseen."""
 
 import re
 import subprocess
@@ -27,11 +27,12 @@ FOLLOWED = {
     "in place": lambda a, b: np.multiply(a, b, out=a),
     "dot": lambda a, b: backends.backend_for(a).dot(a[0], b[1]),
     "distance": lambda a, b: backends.backend_for(a).distance(a[0], b[0][:1], b[1]),
-    "einsum": lambda a, b: np.einsum("ij,ij->i", a, b),
+    "einsum": lambda a, b: backends.backend_for(a).xp.einsum("ij,ij->i", a, b),
     "number": lambda a, b: np.maximum(a.max(), 0.1) * b,
-    "where": lambda a, b: np.where(a.sum() > 3.0, a, b),
-    "stack": lambda a, b: np.stack([a, b]).transpose(2, 0, 1),
-    "like": lambda a, b: np.ones_like(a) + np.zeros_like(b),
+    "where": lambda a, b: backends.backend_for(a).xp.where(a.sum() > 3.0, a, b),
+    "stack": lambda a, b: backends.backend_for(a).xp.stack([a, b]).transpose(2, 0, 1),
+    "like": lambda a, b: backends.backend_for(a).xp.ones_like(a) + backends.backend_for(b).xp.zeros_like(b),
+    "norm": lambda a, b: backends.backend_for(a).xp.linalg.norm(a, axis=1),
     "index": lambda a, b: a[::2, 1:] + b[:3, None, 0] * a[0, 1:],
     "transforms": lambda a, b: _correlation(backends.backend_for(a), a, b),
 }
@@ -82,7 +83,7 @@ MIXED = [
     lambda a: a + np.array(1.0),
     lambda a: A * a,
     lambda a: a[np.arange(2)],
-    lambda a: np.stack([a, A]),
+    lambda a: gpu.xp.stack([a, A]),
 ]
 
 
@@ -100,14 +101,14 @@ UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-i
     "sums of runs": (lambda a: np.add.reduceat(a, [0, 2]), "add.reduceat"),
     "ufuncs where": (lambda a: np.sqrt(a, where=a > 0.5), "sqrt with where"),
     "lists in ufuncs": (lambda a: a + [1.0] * 8, "other than arrays and numbers"),
-    "other functions": (lambda a: np.insert(a, 1, 0.0), "function insert"),
-    "of linalg": (lambda a: np.linalg.vector_norm(a), "function vector_norm"),
-    "first values": (lambda a: np.max(a, initial=0.0), "max with initial"),
+    "other functions": (lambda a: gpu.xp.insert(a, 1, 0.0), "function insert"),
+    "of linalg": (lambda a: gpu.xp.linalg.vector_norm(a), "function vector_norm"),
+    "first values": (lambda a: gpu.xp.max(a, initial=0.0), "max with initial"),
     "first values, methods": (lambda a: a.max(initial=0.0), "max with initial"),
     "sums where": (lambda a: a.sum(where=a > 0.5), "sum with where"),
-    "einsum to an array": (lambda a: np.einsum("ij->i", a, out=a[:, 0]), "einsum with out"),
-    "kinds of sorting": (lambda a: np.argsort(a, kind="heapsort"), "argsort with kind = 'heapsort'"),
-    "repeats": (lambda a: np.repeat(a, gpu.to_device(np.arange(6)), axis=0), "repeat by an array of counts"),
+    "einsum to an array": (lambda a: gpu.xp.einsum("ij->i", a, out=a[:, 0]), "einsum with out"),
+    "kinds of sorting": (lambda a: gpu.xp.argsort(a, kind="heapsort"), "argsort with kind = 'heapsort'"),
+    "repeats": (lambda a: gpu.xp.repeat(a, gpu.to_device(np.arange(6)), axis=0), "repeat by an array of counts"),
     "lists to assign": (lambda a: a.__setitem__(slice(2), [a[2], a[3]]), "a list to assign"),
     "numbers of the host": (lambda a: a.tolist(), "tolist of an array"),
     "formats": (lambda a: gpu.to_device(np.ones(2, np.longdouble)), "format"),
@@ -120,6 +121,23 @@ def test_what_cupy_does_not_take_is_refused(name):
     attempt, message = UNTAKEN[name]
     with pytest.raises(TypeError, match=re.escape(f"CuPy does not take {message}")):
         attempt(gpu.to_device(A))
+
+
+DISPATCHED = {
+    "where": lambda a: np.where(a > 0.5, a, 0.0),
+    "stack": lambda a: np.stack([a, a]),
+    "zeros_like": np.zeros_like,
+    "norm": np.linalg.norm,
+    "ndim": np.ndim,
+}
+
+
+@only_simulated
+@pytest.mark.parametrize("name", DISPATCHED)
+def test_numpys_functions_are_refused(name):
+    """A new release of NumPy may break the dispatch to CuPy's function of the same name."""
+    with pytest.raises(TypeError, match=f"^NumPy's {name} of an array on the device: expected that of the backend"):
+        DISPATCHED[name](gpu.to_device(A))
 
 
 @only_simulated
@@ -148,7 +166,7 @@ def test_copies_to_the_host_are_counted():
     assert kind.transfers == before + 3
     waited = kind.waits
     chosen = array[array > 0.5]
-    assert len(np.flatnonzero(array > 0.5)) == len(np.where(array > 0.5)[0]) == len(chosen)
+    assert len(gpu.xp.flatnonzero(array > 0.5)) == len(gpu.xp.where(array > 0.5)[0]) == len(chosen)
     assert array[:, array[0] > 0.5].shape[0] == len(array)
     array[array > 0.5] = 0.0
     assert (kind.transfers, kind.waits) == (before + 3, waited + 5)
@@ -175,7 +193,7 @@ def test_device_that_cannot_be_is_refused(monkeypatch):
     with pytest.raises(CaseError, match=r"^--device gpu: .*: pip install 'meanfield-transformers\[gpu\]'$"):
         commands._backend("gpu")
     monkeypatch.setattr(backends, "find_spec", lambda name: True)
-    monkeypatch.setattr("solvers.backends.gpu.arrays._cupy", lambda: 1 / 0)
+    monkeypatch.setattr("solvers.backends.gpu.arrays.xp", SimpleNamespace(zeros=lambda *arguments: 1 / 0))
     with pytest.raises(backends.NoDevice, match="no gpu can be used: division by zero"):
         backends.backend_on("gpu")
 

@@ -1,6 +1,7 @@
 """Rooms import in one direction, no domain is compared by name outside its room, and importing is light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,8 @@ from meanfield.domains.table import DOMAINS
 SOLVERS = Path(solvers.mesh.mesh.__file__).parents[1]
 MEANFIELD = Path(meanfield.__file__).parent
 ROOMS = [  # each may import itself and those before it; meanfield itself, the version and the lazy names, is free
-    "solvers.backends.protocol", "solvers.backends.cpu", "solvers.backends.gpu", "solvers.backends",
-    "solvers.mesh", "solvers.transforms",
+    "solvers.backends.protocol", "solvers.backends.sizes", "solvers.backends.cpu", "solvers.backends.gpu",
+    "solvers.backends", "solvers.mesh", "solvers.transforms",
     "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.analysis",
     "solvers.recording", "solvers",
     "meanfield.shadowing", "meanfield.shipped", "meanfield.solvers", "meanfield.model.errors", "meanfield.model.kernel",
@@ -89,6 +90,7 @@ def roots(path):
 
 
 FILES = sorted([*MEANFIELD.rglob("*.py"), *SOLVERS.rglob("*.py")])
+EXAMPLES = sorted(Path("gallery").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
@@ -103,6 +105,14 @@ def test_rooms_import_in_one_direction(path):
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_only_backends_compile(path):
     assert room_of(module_of(path)).startswith("solvers.backends") or not {"numba", "cupy"} & roots(path)
+
+
+@pytest.mark.parametrize("path", [*FILES, *EXAMPLES], ids=str)
+def test_only_backends_know_the_module_of_a_device(path):
+    """Other files ask for the backend of an array, of a device or of the host."""
+    if SOLVERS / "backends" not in path.parents:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"backends\.(cpu|gpu)\b|backends import .*\b(cpu|gpu)\b", text)
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)

@@ -87,7 +87,7 @@ def test_the_last_sample_is_not_given_up(tmp_path: Path, signal_in: list[int]) -
 LONG = {  # of each long diagnostic a function that it calls in its midst
     "clusters": "meanfield.clusters.among_tokens._cover",
     "modes": "meanfield.clusters.modes.exponential_sums",
-    "pairs": "meanfield.clusters.pairs.bin_pairs",
+    "pairs": "solvers.backends.cpu.bin_pairs",
     "leaders": "meanfield.domains.particles.diagnostics.applied",
 }
 

@@ -1,15 +1,25 @@
 """Both backends satisfy the protocol Backend: every name, kernels with the same arguments."""
 
-from inspect import isfunction, signature
+from inspect import isfunction, ismodule, signature
 
+import numpy as np
 import pytest
 from support.device import gpu
 
-from solvers.backends import Backend, Kernel, backend_for, backend_on, cpu, name_of
+from solvers.backends import Backend, HostBackend, Kernel, backend_for, backend_on, cpu, host_backend, name_of
 
-FUNCTIONS = {name for name, value in vars(Backend).items() if isfunction(value) and not name.startswith("_")}
-KERNELS = {name for name, kind in Backend.__annotations__.items() if kind == "Kernel"}
+
+def functions(protocol):
+    return {name for name, value in vars(protocol).items() if isfunction(value) and not name.startswith("_")}
+
+
+def kernels(protocol):
+    return {name for name, kind in protocol.__annotations__.items() if kind == "Kernel"}
+
+
+FUNCTIONS, KERNELS = functions(Backend), kernels(Backend)
 NUMBERS = {name for name in Backend.__annotations__ if name.isupper()}
+OF_THE_HOST = {cpu: functions(HostBackend) | kernels(HostBackend), gpu: set()}
 
 
 def arguments(function):
@@ -18,8 +28,10 @@ def arguments(function):
 
 @pytest.mark.parametrize("backend", [cpu, gpu], ids=name_of)
 def test_a_backend_has_the_names_of_the_protocol_and_no_others(backend):
-    assert set(backend.__all__) == FUNCTIONS | KERNELS | NUMBERS
-    assert all(callable(getattr(backend, name)) for name in FUNCTIONS | KERNELS)
+    found = {name for name, value in vars(backend).items() if not name.startswith("_") and not ismodule(value)}
+    found.discard("xp")  # a module on the host
+    assert found == FUNCTIONS | KERNELS | NUMBERS | OF_THE_HOST[backend]
+    assert all(callable(getattr(backend, name)) for name in found - NUMBERS)
     assert all(isinstance(getattr(backend, name), int) for name in NUMBERS)
 
 
@@ -34,8 +46,22 @@ def test_backends_take_the_same_arguments(name):
         assert one[:2] == ["worker", "workers"]
 
 
+@pytest.mark.parametrize("name", sorted(OF_THE_HOST[cpu]))
+def test_the_host_takes_the_arguments_of_its_protocol(name):
+    found = arguments(getattr(cpu, name))
+    if name in functions(HostBackend):
+        assert ["self", *found] == arguments(getattr(HostBackend, name))
+    else:
+        assert found[:2] == ["worker", "workers"]
+
+
+def test_the_namespace_of_the_host_is_numpy():
+    assert cpu.xp is np
+    assert gpu.xp.zeros_like(gpu.zeros(1)).__class__ is gpu.zeros(1).__class__
+
+
 def test_the_protocol_knows_arrays_and_kernels():
     assert Kernel is not None
     assert len(KERNELS) > 25
-    assert backend_for(cpu.zeros(1)) is cpu is backend_on("cpu")
+    assert backend_for(cpu.zeros(1)) is cpu is backend_on("cpu") is host_backend()
     assert backend_for(gpu.zeros(1)) is gpu

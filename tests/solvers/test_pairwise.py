@@ -215,10 +215,6 @@ def test_shapes_that_do_not_fit_are_refused(change, message):
         exponential_sums(**arguments)
 
 
-def test_workers_share_the_work():
-    assert cpu.PAIR_SOURCES % cpu.PAIR_ROWS == 0  # else the last sources of a group are left out
-
-
 @pytest.mark.parametrize("lost", [0, 1, 17, 60])
 def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
     random = np.random.default_rng(0)

@@ -87,7 +87,7 @@ def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
     monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
     found = []
     for planned, workers in [(1, 1), (2, 2), (3, 3), (7, 7), (7, 3)]:
-        monkeypatch.setattr("solvers.terms.ring_transport.workers_for", lambda work, count=planned: count)
+        monkeypatch.setattr("solvers.backends.cpu.rings.bands.workers_for", lambda work, count=planned: count)
         monkeypatch.setattr("solvers.backends.cpu.launching.WORKERS", workers)
         found.append(rates(mesh, density, velocity))
     monkeypatch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))

@@ -7,7 +7,7 @@ longer than most of them have to do.
 
 import sys
 import threading
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from threading import Lock
@@ -16,7 +16,7 @@ from types import FunctionType, ModuleType, SimpleNamespace
 import numba
 import numpy as np
 from scipy import special
-from support.stand_in import StandIn
+from support.stand_in import StandIn, on_device
 
 _one_by_one = Lock()
 
@@ -25,8 +25,11 @@ def simulate():
     """Have the backend for GPUs run without one, in this process. Called before that backend is imported."""
     numba.config.ENABLE_CUDASIM = 1  # read when numba.cuda is imported
     plans = SimpleNamespace(set_size=lambda size: None)
-    config = SimpleNamespace(get_plan_cache=lambda: plans)
-    _install("cupy", empty=_empty, zeros=_zeros, asarray=_asarray, fft=SimpleNamespace(config=config))
+    fft, linalg = ModuleType("fft"), ModuleType("linalg")
+    vars(fft).update(config=SimpleNamespace(get_plan_cache=lambda: plans), __getattr__=partial(on_device, np.fft))
+    vars(linalg).update(__getattr__=partial(on_device, np.linalg))
+    functions = partial(on_device, np)
+    _install("cupy", empty=_empty, zeros=_zeros, asarray=_asarray, fft=fft, linalg=linalg, __getattr__=functions)
     _install("cupyx.scipy.fft", irfft=_irfft)
     _install("cupyx.scipy.special", erf=special.erf, erfc=special.erfc)
     simulator = import_module("numba.cuda.simulator.kernel")
@@ -58,7 +61,7 @@ def _asarray(array):
 
 def _irfft(spectrum, count, norm, overwrite_x):
     """The inverse transform; the spectrum is spent where it may be."""
-    values = np.fft.irfft(spectrum, count, norm=norm)
+    values = on_device(np.fft, "irfft")(spectrum, count, norm=norm)
     if overwrite_x:
         spectrum[...] = np.nan
     return values

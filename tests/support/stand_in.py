@@ -1,7 +1,8 @@
 """Stand-in for CuPy's arrays in the simulator: a NumPy array that does not let itself be copied unseen.
 
-As with CuPy, NumPy's functions and operators give arrays on the device, also of one number; arrays of the host are
-refused among their arguments, and so are ``np.asarray`` and what else CuPy does not take (the tables at the foot). What
+As with CuPy, operators, ufuncs and the functions of :func:`on_device` give arrays on the device, also of one number.
+Arrays of the host are refused among their arguments, and so are ``np.asarray`` and what else CuPy does not take (the
+tables at the foot). NumPy's own functions are refused too: array code takes them from its backend, ``xp``. What
 does go to the host, by :meth:`StandIn.get` or as a number or a truth value, is counted; and so is, by itself, where
 CuPy has to wait for the size of what is chosen.
 """
@@ -49,8 +50,7 @@ class StandIn(NDArrayOperatorsMixin):
         return _outside(ufunc(*held, **_inside(options)))
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        _check_call(function.__name__, arguments, options)
-        return _outside(function(*_inside(arguments), **_inside(options)))
+        raise TypeError(f"NumPy's {function.__name__} of an array on the device: expected that of the backend's xp")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # NumPy's own ways to an array's memory
@@ -94,6 +94,23 @@ class StandIn(NDArrayOperatorsMixin):
 
     def __int__(self) -> int:
         return int(self.get())
+
+
+def on_device(namespace: Any, name: str) -> Any:
+    """Return a function of one of NumPy's namespaces for arrays on the device; types and numbers as they are."""
+    _refuse(name in ABSENT, f"function {name}")
+    function = getattr(namespace, name)
+    if not callable(function) or isinstance(function, type):
+        return function
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        held = _inside(arguments)
+        if isinstance(function, np.ufunc):
+            return _outside(function(*arguments, **options))
+        _check_call(name, arguments, options)
+        return _outside(function(*held, **_inside(options)))
+
+    return call
 
 
 def _check_call(name: str, arguments: Any, options: dict[str, Any]) -> None:

@@ -88,7 +88,8 @@ class AxisymmetricAttention:
         """v ∫ y e^{β⟨x,y⟩} dμ / Z, (cells, 2): the parts along x and along e_θ. Layer norms need the first."""
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
-        vectors = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
+        xp = self.mesh.backend.xp
+        vectors = self._normalized(normalizer, xp.stack([self._sums.radial(masses), slope], axis=1))
         share = self._uniform_share(masses)
         vectors = vectors - share * self._error[1:].T
         self._fill(vectors, normalizer, masses, share, empty)
@@ -128,10 +129,12 @@ class AxisymmetricAttention:
         """(3, cells) what the sums over cells give for Z and for both parts of the output, less what is exact."""
         masses = self.uniform * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
-        found = self._normalized(normalizer, np.stack([self._sums.radial(masses), slope], axis=1))
+        xp = self.mesh.backend.xp
+        found = self._normalized(normalizer, xp.stack([self._sums.radial(masses), slope], axis=1))
         exact_normalizer, exact_radial = self._sums.uniform_sums
-        exact = self._normalized(exact_normalizer, np.stack([exact_radial, np.zeros_like(slope)], axis=1))
-        return np.concatenate([(normalizer - exact_normalizer)[None], (found - exact).T])
+        exact = self._normalized(exact_normalizer, xp.stack([exact_radial, xp.zeros_like(slope)], axis=1))
+        error: Floats = xp.concatenate([(normalizer - exact_normalizer)[None], (found - exact).T])
+        return error
 
 
 class AxisymmetricVelocity:

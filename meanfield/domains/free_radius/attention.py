@@ -79,10 +79,11 @@ class ShellAttention:
         backend, total = self.directions.backend, masses.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
             nothing = (total - total) / total  # NaN where the total is not finite, or 0
-            seen = np.where(masses > VISIBLE * total, masses / total, nothing)
+            seen = backend.xp.where(masses > VISIBLE * total, masses / total, nothing)
         weight = backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)  # no need to wait for a single one
         if np.isnan(weight).any():
-            return np.full_like(seen[..., None] * self.directions.centers, np.nan)
+            lost: Floats = backend.xp.full_like(seen[..., None] * self.directions.centers, np.nan)
+            return lost
         sums = self._sums(radii, seen, weight, empty)
         largest = float(radii[weight > 0].max())
         with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time

@@ -61,7 +61,8 @@ class FreeRadius:
     @cached_property
     def volumes(self) -> Floats:
         """(radii, directions) Δs·Δω: mass = density × volume."""
-        return np.outer(self.radial.volumes, self.directions.volumes)
+        volumes: Floats = self.radial.volumes[:, None] * self.directions.volumes
+        return volumes
 
     def on(self, backend: Backend) -> FreeRadius:
         """The same cells with their arrays on the device of a backend, but for :meth:`radii`."""
@@ -125,12 +126,12 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
     """θ̇ (radii, directions, d) and ṡ (radii, directions, 1); both are zero in the innermost and outermost cells."""
-    direction = np.tile(space.directions.centers, (space.radial.cells, 1))
-    to_device = space.directions.backend.to_device
+    xp, to_device = space.directions.backend.xp, space.directions.backend.to_device
+    direction = xp.tile(space.directions.centers, (space.radial.cells, 1))
 
     def velocities(time: float, density: Floats) -> tuple[Floats, Floats]:
         cells = (*space.shape, direction.shape[1])
-        result = np.broadcast_to(output(time, density), cells).reshape(direction.shape)
+        result = xp.broadcast_to(output(time, density), cells).reshape(direction.shape)
         radius = to_device(np.repeat(space.radii(time), space.directions.cells))
         angular_velocity, radial_velocity = norm.rates(time, radius, direction, result, gate)
         angular_velocity = angular_velocity.reshape(cells)

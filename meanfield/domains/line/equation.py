@@ -62,7 +62,7 @@ class LineAttention:
     def output_at(self, time: float, density: Floats, points: Floats) -> Floats:
         """V A[ρ] at points (n, 1); ``time`` is not used."""
         masses = density * self.mesh.volumes
-        masses = np.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
+        masses = self.mesh.backend.xp.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
         places = _effective_positions(self.mesh, masses, self.beta)
         return self.value * self.normalization(exponential_sums(self.beta * points, places[:, None], masses))
 
@@ -79,13 +79,13 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     A peak has the slopes around it, and the fewer cells it spans the more it counts as one atom.
     """
     x, backend = mesh.centers[:, 0], mesh.backend
-    index = np.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
+    index = backend.xp.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
     level = masses / mesh.volumes
     level = np.maximum(level, 1e-304 * level.max())  # empty cells
     peak, order = backend.empty(mesh.cells, np.int32), backend.empty(mesh.cells, np.int32)
     backend.persistent_basins(level, _CONTRAST, mesh.cell_start, mesh.side_neighbors, order, peak)
     mass = backend.sums_at(peak, masses, mesh.cells)
-    mass = np.where(mass == 0, 1.0, mass)
+    mass = backend.xp.where(mass == 0, 1.0, mass)
     center, middle = (backend.sums_at(peak, masses * place, mesh.cells) / mass for place in (x, index))
     width = np.sqrt(backend.sums_at(peak, masses * (index - middle[peak]) ** 2, mesh.cells) / mass)
     steepness = abs(beta) * np.sqrt(masses @ x**2 / masses.sum()) * mesh.volumes
@@ -97,7 +97,8 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
     """0 below low, 1 above high, linear between."""
-    return np.clip((values - low) / (high - low), 0.0, 1.0)
+    ramp: Floats = ((values - low) / (high - low)).clip(0.0, 1.0)
+    return ramp
 
 
 def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:

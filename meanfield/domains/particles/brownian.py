@@ -51,5 +51,5 @@ class Brownian:
 
 
 def _lengths(vectors: Floats) -> Floats:
-    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
+    lengths: Floats = np.sqrt(backend_for(vectors).xp.einsum("nd,nd->n", vectors, vectors))[:, None]
     return lengths

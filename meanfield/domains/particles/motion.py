@@ -9,6 +9,7 @@ import numpy as np
 
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import steepness
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.terms.term import Step
 
@@ -34,7 +35,7 @@ class Motion:
         scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
         sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
         slowing = 1.0 if free else self.velocity.norm.speed_scale(time, radii, output)
-        fastest = np.max(np.maximum(value * scale, sizes) / slowing) / scale
+        fastest = (np.maximum(value * scale, sizes) / slowing).max() / scale
         rate = (1 + steepest * scale**2) * fastest + self.velocity.gate + (values.shape[1] - 1) * self._noise
         with np.errstate(divide="ignore", over="ignore"):
             step: Step = np.divide(1.0, rate)
@@ -70,5 +71,5 @@ def _norms(velocity: ParticleVelocity) -> tuple[float, float]:
 
 
 def _lengths(vectors: Floats) -> Floats:
-    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))
+    lengths: Floats = np.sqrt(backend_for(vectors).xp.einsum("nd,nd->n", vectors, vectors))
     return lengths

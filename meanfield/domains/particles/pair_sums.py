@@ -32,7 +32,8 @@ class PairSums:
         self.rounding = 500 * float(np.finfo(points.dtype).eps)
         self.points, self._beta, self._head, self._causal = points, beta, head, causal
         query_factors = log_factors(kernel, points, beta, head.query)
-        self.query_factors = np.zeros_like(points[:, 0]) if query_factors is None else query_factors
+        zeros_like = backend_for(points).xp.zeros_like
+        self.query_factors = zeros_like(points[:, 0]) if query_factors is None else query_factors
         self.key_factors = log_factors(kernel, points, beta, head.key)
 
     @cached_property
@@ -78,16 +79,18 @@ class ZonalPairSums:
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
         """The same at some of the tokens."""
         highest, weights = weighted(masses, log_weights)
-        moments = np.column_stack([weights, weights[:, None] * self._points])
-        sums = backend_for(moments).empty((len(targets), moments.shape[1]), self._points.dtype)
+        backend = backend_for(weights)
+        xp = backend.xp
+        moments = xp.column_stack([weights, weights[:, None] * self._points])
+        sums = backend.empty((len(targets), moments.shape[1]), self._points.dtype)
         step = max(_CHUNK // len(self._points), 1)
         for start in range(0, len(targets), step):
             some = targets[start : start + step]
             kernel = self._zonal.values(self._points[some] @ self._points.T, self._beta)
             if self._causal:
-                kernel = np.where(some[:, None] < self._order, 0.0, kernel)
+                kernel = xp.where(some[:, None] < self._order, 0.0, kernel)
             sums[start : start + step] = kernel @ moments
-        return np.zeros_like(sums[:, 0]) + (abs(self._beta) + highest), sums[:, 0], sums[:, 1:]
+        return xp.zeros_like(sums[:, 0]) + (abs(self._beta) + highest), sums[:, 0], sums[:, 1:]
 
 
 def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:

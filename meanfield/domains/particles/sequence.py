@@ -52,15 +52,16 @@ class SequenceDiffusion:
     def rate(self, values: Floats) -> Floats:
         """(n, d) κ ∂ₓₓu, its tangent part on the sphere."""
         flux = self.coefficient * (len(values) / self.length) ** 2 * self.differences(values)
+        xp = backend_for(values).xp
         if self.periodic:
-            rate = np.concatenate([flux[1:], flux[:1]]) - flux
+            rate: Floats = xp.concatenate([flux[1:], flux[:1]]) - flux
         else:
-            rate = np.zeros_like(values)
+            rate = xp.zeros_like(values)
             rate[:-1] += flux
             rate[1:] -= flux
         if not self.on_sphere:
             return rate
-        along = np.einsum("nd,nd->n", rate, values) / np.einsum("nd,nd->n", values, values)
+        along = xp.einsum("nd,nd->n", rate, values) / xp.einsum("nd,nd->n", values, values)
         tangent: Floats = rate - along[:, None] * values
         return tangent
 
@@ -83,7 +84,9 @@ class SequenceDiffusion:
     def differences(self, values: Floats) -> Floats:
         """u_i − u_{i−1} of neighbors: (n − 1, d), or (n, d) where the last cell is before the first."""
         steps: Floats = values[1:] - values[:-1]
-        return np.concatenate([values[:1] - values[-1:], steps]) if self.periodic else steps
+        if self.periodic:
+            steps = backend_for(values).xp.concatenate([values[:1] - values[-1:], steps])
+        return steps
 
     def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
         """u/|u| after a step errs in proportion to its square, which Richardson extrapolation removes."""
@@ -94,13 +97,13 @@ class SequenceDiffusion:
     def _steepest(self, values: Floats, lengths: Floats) -> float:
         """The largest κ|∂ₓu|²/|u|², the rate at which the sphere bends what spreads."""
         steps = self.differences(values) / (lengths if self.periodic else lengths[1:])
-        squares = np.einsum("nd,nd->n", steps, steps)
+        squares = backend_for(steps).xp.einsum("nd,nd->n", steps, steps)
         return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
 
     def _spread(self, dt: float, values: Floats) -> Floats:
         """e^{dt κ ∂ₓₓ} u: mirrored at closed ends u is a periodic field of 2n cells."""
         n, backend = len(values), backend_for(values)
-        whole = (values if self.periodic else np.concatenate([values, values[::-1]])).T
+        whole = (values if self.periodic else backend.xp.concatenate([values, values[::-1]])).T
         cells = whole.shape[1]
         waves = 2 * n / self.length * np.sin(np.pi / cells * np.arange(cells // 2 + 1))
         decay = backend.to_device(np.exp(-self.coefficient * dt * waves**2))
@@ -114,5 +117,5 @@ def _of_length(lengths: Floats, values: Floats) -> Floats:
 
 
 def _lengths(values: Floats) -> Floats:
-    lengths: Floats = np.sqrt(np.einsum("nd,nd->n", values, values))[:, None]
+    lengths: Floats = np.sqrt(backend_for(values).xp.einsum("nd,nd->n", values, values))[:, None]
     return lengths

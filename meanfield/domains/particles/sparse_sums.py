@@ -43,13 +43,14 @@ class SparseSums:
 
     def _listed(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
         """s (rows,) and Z, N (rows, 1 + d) of tokens that see ``seen`` (rows, k), −1 for none."""
+        xp = backend_for(logs).xp
         points = self._all.points[seen]  # where none is to be seen the last one, of weight 0
-        exponents = np.einsum("id,ikd->ik", self._all.towards[rows], points) + logs[seen]
-        exponents = np.where(seen < 0, -np.inf, exponents)
+        exponents = xp.einsum("id,ikd->ik", self._all.towards[rows], points) + logs[seen]
+        exponents = xp.where(seen < 0, -np.inf, exponents)
         scale = exponents.max(axis=1)
-        weights = np.exp(exponents - np.where(np.isfinite(scale), scale, 0)[:, None])
-        numerator = np.einsum("ik,ikd->id", weights, points)
-        return scale, np.concatenate([weights.sum(axis=1)[:, None], numerator], axis=1)
+        weights = np.exp(exponents - xp.where(np.isfinite(scale), scale, 0)[:, None])
+        numerator = xp.einsum("ik,ikd->id", weights, points)
+        return scale, xp.concatenate([weights.sum(axis=1)[:, None], numerator], axis=1)
 
     def _seeing_all(self, scale: Floats, sums: Floats, masses: Floats, log_weights: Floats | None) -> None:
         """The first tokens, which see all, or all that come before them."""

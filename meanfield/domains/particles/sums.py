@@ -19,8 +19,7 @@ from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, m
 from meanfield.model.kernel import Kernel
 from meanfield.model.pattern import Pattern
 from meanfield.model.zonal_multipliers import zonal_multipliers
-from solvers.backends import backend_for, cpu
-from solvers.backends.cpu.points.angles import farthest_from_unit
+from solvers.backends import backend_for, host_backend
 from solvers.mesh.mesh import Floats
 from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
@@ -157,5 +156,6 @@ def pays(count: int, dimension: int, degrees: int, *, zonal: bool = True, pair: 
 
 def _are_unit(points: Floats) -> bool:
     """Whether all lengths are 1 to rounding; not so where a number is not finite."""
-    off = np.max(cpu.launch(farthest_from_unit, len(points), points))
+    host = host_backend()
+    off = np.max(host.launch(host.farthest_from_unit, len(points), points))
     return bool(off <= 100 * np.finfo(points.dtype).eps)

@@ -23,6 +23,7 @@ from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
 from meanfield.model.pattern import Pattern
 from meanfield.model.sinkhorn import MAX_ROUNDS, Weighted, doubly_stochastic, transposed
+from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
 
@@ -114,11 +115,14 @@ class ParticleVelocity:
         for head in self.heads:
             part = self._attend(head, points)[2]
             output = part if output is None else output + part
-        return np.zeros_like(points) if output is None else output
+        if output is None:
+            output = backend_for(points).xp.zeros_like(points)
+        return output
 
     def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d); F left out."""
-        total, output = np.zeros_like(points[:, 0]), np.zeros_like(points)
+        zeros_like = backend_for(points).xp.zeros_like
+        total, output = zeros_like(points[:, 0]), zeros_like(points)
         for head in self.heads:
             log_scale, normalizer, part = self._attend(head, points)
             total += head.weight * normalizer * np.exp(log_scale - self.log_bound)
@@ -132,7 +136,9 @@ class ParticleVelocity:
 
     def _sums(self, head: Head, points: Floats) -> Sums:
         """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
-        masses = np.full_like(points[:, 0], 1.0 / len(points)) if self.masses is None else self.masses
+        masses = self.masses
+        if masses is None:
+            masses = backend_for(points).xp.full_like(points[:, 0], 1.0 / len(points))
         sums = token_sums(points, self.beta, head, self.kernel_record, self.causal, self.pattern)
         if not self._normalization.is_two_sided:
             return sums.apply(masses)
@@ -157,6 +163,6 @@ def layer_map(
     velocity: ParticleVelocity, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0
 ) -> Floats:
     """One layer of depth Δt = ``step`` for positions (n, d): :meth:`meanfield.model.layer_norm.LayerNorm.layer_map`."""
-    lengths = np.linalg.norm(positions, axis=1)[:, None]
+    lengths = backend_for(positions).xp.linalg.norm(positions, axis=1)[:, None]
     output = velocity.output_at(positions if velocity.sees_positions else positions / lengths)
     return velocity.norm.layer_map(time, positions, output, step, residual=residual, gate=velocity.gate)

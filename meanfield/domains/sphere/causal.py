@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from meanfield.equation import Velocity
 from meanfield.model.linear_stability import BelowTwiceTheMean, LinearRegime
 from solvers.backends import backend_for
@@ -40,7 +38,8 @@ class CausalVelocity:
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
         """Σ_h w_h ∫ k_h(x,y) ρ_{≤s}(y) dy · e^{−log_bound}, (labels·cells), and X (labels·cells, d)."""
         by_label = density.reshape(self.labels, -1)
-        normalizer, result = np.empty_like(by_label), np.empty((*by_label.shape, self.dimension))
+        backend = backend_for(density)
+        normalizer, result = backend.xp.empty_like(by_label), backend.empty((*by_label.shape, self.dimension))
         for k, (share, seen) in enumerate(self._seen(by_label)):
             of_label, output = self.velocity.attention.normalizer_and_output(seen, empty=self.velocity.empty)
             normalizer[k], result[k] = share * of_label, self._of_output(time, share, output)
@@ -48,7 +47,7 @@ class CausalVelocity:
 
     def _seen(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
         """The mass of ρ_{≤s}, and ρ_{≤s} over it (cells), label by label."""
-        seen = np.zeros_like(by_label[0])
+        seen = backend_for(by_label).xp.zeros_like(by_label[0])
         for k, of_label in enumerate(by_label):
             seen += of_label
             share = (k + 1) / self.labels

@@ -1,5 +1,8 @@
 """CPU kernels, compiled by Numba on first use and cached on disk; the list of kernels that a backend has."""
 
+# mypy: implicit-reexport
+# ruff: noqa: F401
+
 from .arrays import (
     PAIRS_ONLY,
     TRANSFORM_CELLS,
@@ -15,9 +18,10 @@ from .arrays import (
     to_device,
     to_host,
     work_array,
+    xp,
     zeros,
 )
-from .basins import persistent_basins
+from .basins import clusters_of_rows, persistent_basins, sum_over_basins
 from .cells import advance, advance_first, apply_matrix, masses_above, project_to_tangent, scale_softmax
 from .diffusion import (
     diffuse_on_lines,
@@ -26,23 +30,29 @@ from .diffusion import (
     diffusive_flux_on_surface,
     limit_outgoing_flux,
 )
-from .launching import WORKERS, launch
+from .launching import WORKERS, launch, workers_for
 from .locating import locate_on_sphere
 from .pairwise import (
     PAIR_BYTES,
-    PAIR_ROWS,
     PAIR_SOURCES,
+    bin_pairs,
     conditional,
     exponential_sums,
+    may_have_true,
     redo_sums,
     true_indices,
 )
+from .points.angles import farthest_from_unit, polar_angles
+from .points.spreading import add_bands, count_points, interpolate, sort_points, spread
 from .push_forward import fill_corners, reconstruct_density, stretch_factors
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
+from .rings.bands import flux_in_bands, join_bands, plan_bands
 from .rings.divergence import divergence_on_rings, outflow_rates_on_rings
 from .rings.legendre import legendre_analysis, legendre_synthesis
+from .rings.sums import ring_analysis, ring_functions, ring_synthesis, wave_table
 from .rings.transform import apply_blocks, fold_rings, gradient_to_vectors, unfold_rings, zonal_sets
 from .rings.transport import local_components, outgoing_flux_on_rings, reconstruct_on_rings
+from .systems import exponential_sums_of_systems
 from .transport import divergence, outflow_rates
 from .transport_curve import outgoing_flux_on_curve, reconstruct_on_curve
 from .transport_faces import (
@@ -53,72 +63,3 @@ from .transport_faces import (
 )
 from .transport_surface import outgoing_flux_on_surface, reconstruct_on_surface
 from .tridiagonal import solve_tridiagonal
-
-__all__ = [
-    "PAIRS_ONLY",
-    "PAIR_BYTES",
-    "PAIR_ROWS",
-    "PAIR_SOURCES",
-    "REMAP_PARTS",
-    "TRANSFORM_CELLS",
-    "WORKERS",
-    "advance",
-    "advance_first",
-    "apply_blocks",
-    "apply_matrix",
-    "cached",
-    "conditional",
-    "diffuse_on_lines",
-    "diffuse_on_surface",
-    "diffusive_flux_on_lines",
-    "diffusive_flux_on_surface",
-    "distance",
-    "divergence",
-    "divergence_of_sides",
-    "divergence_on_rings",
-    "dot",
-    "empty",
-    "erf",
-    "erfc",
-    "exponential_sums",
-    "fill_corners",
-    "flux_at_faces",
-    "fold_rings",
-    "gradient_to_vectors",
-    "irfft",
-    "launch",
-    "legendre_analysis",
-    "legendre_synthesis",
-    "limit_outgoing_flux",
-    "local_components",
-    "locate_on_sphere",
-    "masses_above",
-    "outflow_rates",
-    "outflow_rates_on_rings",
-    "outgoing_flux_on_curve",
-    "outgoing_flux_on_rings",
-    "outgoing_flux_on_surface",
-    "outgoing_flux_through_faces",
-    "persistent_basins",
-    "project_to_tangent",
-    "reconstruct_density",
-    "reconstruct_on_curve",
-    "reconstruct_on_rings",
-    "reconstruct_on_surface",
-    "redo_sums",
-    "remap_on_curve",
-    "remap_on_sphere",
-    "rfft",
-    "scale_softmax",
-    "solve_tridiagonal",
-    "stretch_factors",
-    "sums_at",
-    "to_device",
-    "to_host",
-    "true_indices",
-    "unfold_rings",
-    "values_at_faces",
-    "work_array",
-    "zeros",
-    "zonal_sets",
-]

@@ -1,6 +1,7 @@
 """Arrays on the backend's device, and the transforms of regular arrays: here NumPy's and SciPy's."""
 
 import os
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,6 +18,7 @@ BLAS_WORK = 10_000  # products up to which BLAS does a sum in one thread, in a t
 PAIRS_ONLY = False  # whether sums over points anywhere go by pairs: here transforms and patches save most of them
 
 
+xp: Any = np  # the namespace of array functions
 NAN_MEMORY = bool(os.environ.get("SOLVERS_NAN_MEMORY"))  # a test mode: what reads fresh memory shows
 
 

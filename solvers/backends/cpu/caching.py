@@ -91,7 +91,7 @@ def _folder_of_versions() -> Path:
 
 def _hash_of_sources() -> str:
     found = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         found.update(file.read_bytes() + b"\0")
     return found.hexdigest()[:16]
 

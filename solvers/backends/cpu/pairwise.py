@@ -8,7 +8,6 @@ from .launching import index, inline
 from .product import add_rows
 
 PAIR_SOURCES, PAIR_BYTES = 96, 256  # a tile of exponents is then half of a core's fastest cache
-PAIR_ROWS = 1
 _TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
 _PARTS = 4  # of the sums of bins, a power of two: one need not wait for the one before
 
@@ -19,6 +18,11 @@ def true_indices(mask):
     """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
     places = np.flatnonzero(mask)
     return places, len(places)
+
+
+def may_have_true(mask):
+    """Return whether any of a mask (n,) is true; a device returns True, to go on without waiting for the mask."""
+    return bool(mask.any())
 
 
 def conditional(condition, one, other):

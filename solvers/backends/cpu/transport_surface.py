@@ -5,7 +5,6 @@ import numpy as np
 from .launching import inline, kernel, scratch, share
 from .transport import blending_weight, smoothness_indicator
 
-MAX_SIDES = 16  # of a cell, which the work arrays of the kernels, scratch(16), have room for
 ROUNDING = 1e-9  # weight of a neighbor behind that stands for 0: it has no say in how much is pulled
 
 

@@ -1,10 +1,9 @@
 """Kernels over cells that differ from the CPU's: a product that needs its old values, sums at places, basins."""
 
-import numpy as np
 from numba import cuda
 
 from .. import cpu
-from .arrays import empty, to_device, zeros
+from .arrays import empty, xp, zeros
 from .launching import run, shape_of, translated
 
 
@@ -45,8 +44,8 @@ def sums_at(places, amounts, count):
     """
     if not len(places):
         return zeros(count, amounts.dtype)
-    order = np.argsort(places, kind="stable")
-    start = np.searchsorted(places[order], to_device(np.arange(count + 1, dtype=places.dtype)))
+    order = xp.argsort(places, kind="stable")
+    start = xp.searchsorted(places[order], xp.arange(count + 1, dtype=places.dtype))
     sums = empty(count, amounts.dtype)
     run(_add_runs, shape_of(count), order, start, amounts, sums)
     return sums

@@ -12,11 +12,11 @@ from math import exp, inf
 import numpy as np
 from numba import cuda
 
-from .arrays import SIMULATED, empty
+from .arrays import SIMULATED, empty, xp
 from .launching import THREADS, device_function, run
 
 PAIR_SOURCES = 16  # exponents that a thread holds in registers
-PAIR_ROWS = 4  # rows of the sums that are added up at a time; the first ones stay in registers
+_ROWS = 4  # rows of the sums that are added up at a time; the first ones stay in registers
 PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 a thread of a block for each target
 _DEPTH = 16  # components of the sources that are at hand at a time
 _SHARES = 32 if SIMULATED else 1 << 17  # threads for targets that are chosen, each with all sources or a part of them
@@ -28,12 +28,12 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
     tile, lane, lanes = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     depth, rows = targets.shape[1], vectors.shape[1]
     shared = cuda.shared.array((_DEPTH, PAIR_SOURCES), targets.dtype)  # sources side by side: read several at a time
-    factors = cuda.shared.array((PAIR_ROWS, PAIR_SOURCES), targets.dtype)
+    factors = cuda.shared.array((_ROWS, PAIR_SOURCES), targets.dtype)
     exponents = cuda.local.array(PAIR_SOURCES, targets.dtype)
-    totals = cuda.local.array(PAIR_ROWS, targets.dtype)
-    for row in range(PAIR_ROWS):
+    totals = cuda.local.array(_ROWS, targets.dtype)
+    for row in range(_ROWS):
         totals[row] = 0.0
-    for row in range(PAIR_ROWS, rows):
+    for row in range(_ROWS, rows):
         sums[tile, row, lane] = 0.0
     scale = log_scale[tile, lane]
     shrink = exp(scale - scale)  # 1 in the targets' format
@@ -65,22 +65,23 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
             shrink = exp(before - scale)
         for j in range(PAIR_SOURCES):
             exponents[j] = exp(exponents[j] - scale)
-        for start in range(0, rows, PAIR_ROWS):
+        for start in range(0, rows, _ROWS):
             cuda.syncthreads()
-            for place in range(lane, PAIR_ROWS * PAIR_SOURCES, lanes):
+            for place in range(lane, _ROWS * PAIR_SOURCES, lanes):
                 row, j = place // PAIR_SOURCES, place % PAIR_SOURCES
-                factors[row, j] = vectors[group, start + row, j]
+                factors[row, j] = vectors[group, start + row, j] if start + row < rows else 0.0
             cuda.syncthreads()
-            for row in range(PAIR_ROWS):
+            for row in range(_ROWS):
                 part = factors[row, 0] * exponents[0]
                 for j in range(1, PAIR_SOURCES):
                     part += factors[row, j] * exponents[j]
                 if start == 0:
                     totals[row] = totals[row] * shrink + part
-                else:
+                elif start + row < rows:
                     sums[tile, start + row, lane] = sums[tile, start + row, lane] * shrink + part
-    for row in range(PAIR_ROWS):
-        sums[tile, row, lane] = totals[row]
+    for row in range(_ROWS):
+        if row < rows:
+            sums[tile, row, lane] = totals[row]
     log_scale[tile, lane] = scale
 
 
@@ -89,7 +90,7 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
     targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
     sources    (groups · PAIR_SOURCES, depth) y
-    vectors    (groups, rows, PAIR_SOURCES), rows a multiple of PAIR_ROWS
+    vectors    (groups, rows, PAIR_SOURCES)
     running    whether s_i is to be raised to the largest ⟨b_i, y_j⟩; else it stays
     causal     whether target i sees sources j ≤ i only
     log_scale  (tiles, lanes) s
@@ -100,16 +101,21 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
 def true_indices(mask):
     """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
-    among = np.cumsum(mask, dtype=np.int32)  # how many are chosen up to here
-    index = np.cumsum(np.ones_like(among), dtype=np.int32) - 1
-    places = np.empty_like(among)
-    places[np.where(mask, among - 1, len(mask) - 1 + among - index)] = index  # the others from the end on
+    among = xp.cumsum(mask, dtype=np.int32)  # how many are chosen up to here
+    index = xp.cumsum(xp.ones_like(among), dtype=np.int32) - 1
+    places = xp.empty_like(among)
+    places[xp.where(mask, among - 1, len(mask) - 1 + among - index)] = index  # the others from the end on
     return places, mask.sum(keepdims=True)
+
+
+def may_have_true(mask):
+    """Return True, whatever the mask (n,): the host does not wait for it."""
+    return True
 
 
 def conditional(condition, one, other):
     """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
-    return tuple(np.where(condition, here, there) for here, there in zip(one(), other(), strict=True))
+    return tuple(xp.where(condition, here, there) for here, there in zip(one(), other(), strict=True))
 
 
 @device_function

@@ -73,13 +73,14 @@ class IntervalDriftDiffusion:
 
     def _gain(self, values: Floats) -> Floats:
         """(cells) mass that each cell gains per time: by the ratio p/p̄, of which p̄ has none, to the last bit."""
+        xp = self.mesh.backend.xp
         ratio = values / self._steady
-        flux = np.where(
+        flux = xp.where(
             self._within,
-            self._from_right * self._steady[1:] * np.diff(ratio),
+            self._from_right * self._steady[1:] * xp.diff(ratio),
             self._from_right * values[1:] - self._from_left * values[:-1],
         )
-        outflow: Floats = np.append(flux, 0.0) - np.append(0.0, flux)
+        outflow: Floats = xp.append(flux, 0.0) - xp.append(0.0, flux)
         return outflow
 
     def _euler(self, dt: float, values: Floats) -> Floats:
@@ -92,14 +93,15 @@ class IntervalDriftDiffusion:
 
     def _add_limited(self, correction: Floats, values: Floats) -> None:
         """values += correction as fluxes between neighbors, each kept to the share that its sender can afford."""
+        xp = self.mesh.backend.xp
         flux = -_running_sums(correction * self.mesh.volumes)[:-1]  # to the right, through inner faces
         right, left = np.maximum(flux, 0.0), np.maximum(-flux, 0.0)
-        sent = np.append(right, 0.0) + np.append(0.0, left)
+        sent = xp.append(right, 0.0) + xp.append(0.0, left)
         cell_masses = values * self.mesh.volumes
         short = sent > cell_masses
-        share = np.where(short, cell_masses, 1.0) / np.where(short, sent, 1.0)
+        share = xp.where(short, cell_masses, 1.0) / xp.where(short, sent, 1.0)
         flux = right * share[:-1] - left * share[1:]
-        change = np.append(0.0, flux) - np.append(flux, 0.0)
+        change = xp.append(0.0, flux) - xp.append(flux, 0.0)
         values[:] = np.maximum(values + change / self.mesh.volumes, 0.0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class DormandPrince:
             self._interpolate(np.array(missing))
         x = self._columns((times - self.time[rows]) / self._taken[rows])
         before = taken(self.values, rows)
-        values = np.zeros_like(before)
+        values: Floats = self._backend.xp.zeros_like(before)
         for k, coefficient in enumerate(self._polynomial[::-1]):
             values = (values + taken(coefficient, rows)) * (x if k % 2 == 0 else 1 - x)
         values = before + values
@@ -148,7 +149,7 @@ class DormandPrince:
         allowed = self._relative * (self._ratio + np.maximum(np.abs(before), np.abs(self._after)))
         fifth, third = (_means((_combined(row, rates) / allowed) ** 2) for row in self._errors)
         both = np.maximum(fifth + 0.01 * third, np.finfo(before.dtype).tiny)
-        error = np.where(_all_finite(self._after), fifth / np.sqrt(both), np.nan)
+        error = self._backend.xp.where(_all_finite(self._after), fifth / np.sqrt(both), np.nan)
         return np.abs(self._taken) * self._backend.to_host(error)
 
     def _interpolate(self, rows: Indices) -> None:
@@ -200,13 +201,14 @@ def _means(values: Floats) -> Floats:
 
 def _all_finite(values: Floats) -> Mask:
     """Return whether all numbers of a system (rows,) are finite."""
-    finite: Mask = np.all(np.isfinite(values).reshape(len(values), -1), axis=1)
+    rows: Any = np.isfinite(values).reshape(len(values), -1)
+    finite: Mask = rows.all(axis=1)
     return finite
 
 
 def _combined(weights: Floats, rates: Floats) -> Floats:
     """Return Σ_s weights_s rates_s, always in the same order for each number."""
-    total: Floats = np.einsum("s,s...->...", weights, rates)
+    total: Floats = backend_for(rates).xp.einsum("s,s...->...", weights, rates)
     return total
 
 

@@ -36,7 +36,8 @@ class HarmonicMoments:
     def __call__(self, *fields: Floats) -> list[Floats]:
         mesh = self._mesh
         rows = [row for field in fields for row in field.reshape(-1, mesh.cells)]
-        found = mesh.backend.to_host(np.stack([self._harmonics.of_density(row)[1:] for row in rows], axis=1))
+        moments = [self._harmonics.of_density(row)[1:] for row in rows]
+        found = mesh.backend.to_host(mesh.backend.xp.stack(moments, axis=1))
         count = len(rows) // len(fields)
         return [found[:, first : first + count] for first in range(0, len(rows), count)]
 
@@ -50,10 +51,10 @@ class CosineMoments:
     def __init__(self, mesh: Mesh) -> None:
         theta = mesh.centers[:, 0]
         self._backend = mesh.backend
-        self._waves = np.stack([np.cos(k * theta) * mesh.volumes for k in range(1, DEGREES + 1)])
+        self._waves = mesh.backend.xp.stack([np.cos(k * theta) * mesh.volumes for k in range(1, DEGREES + 1)])
 
     def __call__(self, *fields: Floats) -> list[Floats]:
-        return list(self._backend.to_host(np.stack([self._waves @ field for field in fields])))
+        return list(self._backend.to_host(self._backend.xp.stack([self._waves @ field for field in fields])))
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
         return _two_norms(moments[:1], moments[1:])
@@ -74,8 +75,9 @@ class PolynomialMoments:
         self._radii, self._widths = radii, widths
 
     def __call__(self, *fields: Floats) -> list[Floats]:
-        rows = np.stack([field.reshape(len(self._radii), -1) for field in fields])
-        found = self._backend.to_host(np.concatenate([rows @ self._points, rows @ self._squares], axis=2))
+        xp = self._backend.xp
+        rows = xp.stack([field.reshape(len(self._radii), -1) for field in fields])
+        found = self._backend.to_host(xp.concatenate([rows @ self._points, rows @ self._squares], axis=2))
         first, second = found[:, :, : self._d], found[:, :, self._d :]
         weights = self._radii * self._widths
         return [np.concatenate([weights @ a, (self._radii * weights) @ b]) for a, b in zip(first, second, strict=True)]

@@ -188,8 +188,9 @@ class DensityRows:
     def _lay_out(self) -> None:
         """Make the equations and the memory for the systems of now, prepared for their next steps."""
         values, self._densities = self.values, self._densities_of(self.numbers)
-        self._work = tuple(np.empty_like(values) for _ in range(2 if self._densities.splits else 3))
-        self._before = np.empty_like(values) if self._densities.splits else self._work[0]
+        empty_like = backend_for(values).xp.empty_like
+        self._work = tuple(empty_like(values) for _ in range(2 if self._densities.splits else 3))
+        self._before = empty_like(values) if self._densities.splits else self._work[0]
         self.stable = self._cfl * self._on_host(self._densities.prepare(self.time, values, True))[0]
         self._start = self._densities.measured(self.time, values, self._work[1])
 

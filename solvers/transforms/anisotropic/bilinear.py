@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends import backend_for, cpu
+from ...backends import backend_for
 from ...mesh.mesh import Floats, Mesh
 from ..exponential import exponential_degree
 from ..gauss_grid import GaussGrid
@@ -77,7 +77,7 @@ class Bilinear:
         backend, nodes = backend_for(masses), self._sources.nodes
         occupied, count = backend.true_indices(masses != 0)
         few, first = count <= nodes, occupied[:nodes]
-        by = lost_sums if empty == "exact" and backend is cpu else gathered_sums
+        by = lost_sums if empty == "exact" and not backend.PAIRS_ONLY else gathered_sums
 
         def cells() -> tuple[Floats, Floats]:
             return self._centers[first], masses[first]
@@ -104,14 +104,14 @@ class Bilinear:
         """Put right what is lost of the sums, where it is needed; nothing is where the sums are ``valid``."""
         backend = backend_for(masses)
         lost = self._is_lost(sums[1], masses.sum()) & np.logical_not(valid)
-        if backend is cpu and not lost.any():
+        if not backend.may_have_true(lost):
             return
         needed = lost
         if self._mesh is not None and empty != "exact":
             needed = lost & (active > _MIN_DENSITY * active.sum() / self._mesh.volume * self._mesh.volumes)
         if empty == "nan":
             spoil(sums, lost & ~needed)
-        if backend is not cpu or needed.any():
+        if backend.may_have_true(needed):
             by = lost_sums if empty == "exact" else gathered_sums
             occupied, count = backend.true_indices(masses != 0)
             backend.redo_sums(needed, occupied, count, self._towards, self._centers, masses, sums, by)
@@ -131,7 +131,8 @@ class Bilinear:
     def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
         """At cells (k,), of masses (m,) of any sign at points (m, d)."""
         towards = self._towards(cells)
-        return exponential_sums(towards, points, weights, log_scale=np.linalg.norm(towards, axis=1))
+        norm = backend_for(towards).xp.linalg.norm
+        return exponential_sums(towards, points, weights, log_scale=norm(towards, axis=1))
 
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
         """The same at all cells, by a grid of targets but for those near a zero of b."""
@@ -175,7 +176,7 @@ class _Targets:
         max_degree = int(np.ceil(_OVERSAMPLING * degree))
         self._smoothing = _SMOOTHNESS * float(np.linalg.norm(matrix, 2)) / max_degree
         backend = backend_for(lengths)
-        self.near = np.flatnonzero(self.scale(lengths) - lengths > max_loss)
+        self.near = backend.xp.flatnonzero(self.scale(lengths) - lengths > max_loss)
         self._cells, self._on_cells = len(lengths), _transform(mesh, max_degree)
         self.axes = None
         if isinstance(mesh, Mesh) and PrincipalAxes.bytes(degree, max_degree) <= _MAX_BYTES:
@@ -200,8 +201,10 @@ class _Targets:
     def sets(self, points: Floats, weights: Floats) -> Complexes:
         """(4, T + 1, T + 1) harmonics of Z e^{−s} and N e^{−s} of masses (m,) at points (m, 3)."""
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
-        values = np.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
-        return np.stack([self._on_grid.analysis(column.copy()) for column in values.T])
+        xp = self.grid.backend.xp
+        values = xp.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
+        harmonics: Complexes = xp.stack([self._on_grid.analysis(column.copy()) for column in values.T])
+        return harmonics
 
     def on_cells(self, sets: Complexes) -> tuple[Floats, Floats]:
         """(cells,) and (cells, 3) of harmonics (4, T + 1, T + 1)."""
@@ -225,7 +228,7 @@ class _CircleSources:
         """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
         assert self._transform is not None  # with so few cells they are all summed
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
-        return self.points, self._backend.irfft(np.append(spectrum, 0.0), self.nodes)
+        return self.points, self._backend.irfft(self._backend.xp.append(spectrum, 0.0), self.nodes)
 
 
 class _SphereSources:

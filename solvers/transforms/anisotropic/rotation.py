@@ -117,7 +117,8 @@ def times_coordinates(coefficients: Complexes) -> Complexes:
     backend, size = backend_for(coefficients), len(coefficients) - 1
     z, up, down = _coordinate_factors(size, backend)
     same, nothing = coefficients[:, :size], backend.zeros((1, size + 1), complex)
-    below, above = np.concatenate([nothing, coefficients[: size - 1]]), coefficients[1:]  # of l − 1 and of l + 1
+    concatenate = backend.xp.concatenate
+    below, above = concatenate([nothing, coefficients[: size - 1]]), coefficients[1:]  # of l − 1 and of l + 1
     result: Complexes = backend.empty((4, size, size), complex)
     result[0] = same[:size]
     result[3] = z[0] * above[:, :size] + z[1] * below[:, :size]
@@ -129,7 +130,9 @@ def times_coordinates(coefficients: Complexes) -> Complexes:
 
 def _lower(coefficients: Complexes) -> Complexes:
     """Those of m − 1 in the place of m; of −1 with the sign of Condon and Shortley, by which the factors hold there."""
-    return np.concatenate([-coefficients[:, 1:2].conj(), coefficients[:, :-2]], axis=1)
+    xp = backend_for(coefficients).xp
+    lower: Complexes = xp.concatenate([-coefficients[:, 1:2].conj(), coefficients[:, :-2]], axis=1)
+    return lower
 
 
 @lru_cache(maxsize=16)

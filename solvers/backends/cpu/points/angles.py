@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from ..caching import compiled
-from ..launching import inline, kernel, share
+from ..launching import inline, kernel, launch, share
 
 BATCH = 64  # points that are worked on together
 TURN = np.tan(np.pi / 8)  # arctan q = π/4 + arctan((q − 1)/(q + 1)) is used above, so that arguments are within ±TURN
@@ -69,6 +69,14 @@ def angles_of_points(worker, workers, points, series, shift, angles):
         _arctan2(across, z, size, series, reduced, turned, found)
         for p in range(size):
             angles[0, begin + p] = found[p] + shift
+
+
+def polar_angles(points, shift):
+    """Return φ (1, n) of points (n, 2); polar angle θ and azimuth φ (2, n) of points (n, 3); plus ``shift``."""
+    angles = np.empty((points.shape[1] - 1, len(points)))
+    contiguous = np.ascontiguousarray(points, dtype=float)
+    launch(angles_of_points, len(points), contiguous, arctan_series(), shift, angles)
+    return angles
 
 
 @kernel

@@ -1,17 +1,17 @@
 """Kernels of transforms between nonuniform points and a periodic grid: sorting, spreading and interpolation.
 
-A point touches LANES² nodes of the grid, the first of which is its cell; points are sorted by cell.
+A point touches WINDOW_NODES² nodes of the grid, the first of which is its cell; points are sorted by cell.
 """
 
 import numpy as np
 
+from ...sizes import WINDOW_NODES
 from ..caching import compiled
 from ..exponential import CONTRACT
 from ..launching import index, inline, kernel, share
 from ..product import add_rows
 
-LANES = 16  # nodes along an axis that a window takes in memory: the widest, or with zeros at both ends
-HALF = LANES // 2
+HALF = WINDOW_NODES // 2
 BATCH = 64  # points whose windows are evaluated together
 
 _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
@@ -21,13 +21,13 @@ _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 def _place(angle, nodes):
     """First node that the window of a point covers, on a periodic axis of so many, and the point's offset.
 
-    With x = α N/2π, the window covers nodes l … l + LANES − 1, l = ⌈x − LANES/2⌉; the offset is 2(l − x) + LANES − 1,
-    between −1 and 1.
+    With x = α N/2π and W = WINDOW_NODES, the window covers nodes l … l + W − 1, l = ⌈x − W/2⌉; the offset is
+    2(l − x) + W − 1, between −1 and 1.
     """
     x = angle * (nodes / (2.0 * np.pi))
     x -= nodes * np.floor(x / nodes)
-    node = np.ceil(x - 0.5 * LANES)
-    return int(node) % nodes, 2.0 * (node - x) + (LANES - 1)
+    node = np.ceil(x - 0.5 * WINDOW_NODES)
+    return int(node) % nodes, 2.0 * (node - x) + (WINDOW_NODES - 1)
 
 
 @kernel
@@ -73,7 +73,8 @@ def sort_points(worker, workers, angles, shape, cells, starts, order, sorted_cel
 
 @inline
 def _windows(offsets, first, count, polynomials, powers, parts, values):
-    """Windows of ``count`` points from ``first``: values[p, j] = E_j + t O_j, values[p, LANES − 1 − j] = E_j − t O_j.
+    """Windows of ``count`` points from ``first``: values[p, j] = E_j + t O_j, and E_j − t O_j of the node
+    opposite to node j.
 
     The window is even, and so half of its nodes are enough: E and O, the columns of ``polynomials``, are its even and
     odd part in the offset t, polynomials in t².
@@ -87,7 +88,7 @@ def _windows(offsets, first, count, polynomials, powers, parts, values):
         add_rows(powers, polynomials, 0, polynomials.shape[1], parts)
         for j in range(HALF):
             even, odd = parts[j], t * parts[HALF + j]
-            values[p, j], values[p, LANES - 1 - j] = even + odd, even - odd
+            values[p, j], values[p, WINDOW_NODES - 1 - j] = even + odd, even - odd
 
 
 @inline
@@ -106,9 +107,9 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
 
     bands    (parts, 5) first row and column, number of rows and columns, and where the part begins in the buffer
     """
-    powers, parts = np.empty(len(polynomials)), np.empty(LANES)
-    down, along = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES))
-    lanes = polynomials.shape[1]  # LANES; loops of a length that is no constant are left to vector instructions
+    powers, parts = np.empty(len(polynomials)), np.empty(WINDOW_NODES)
+    down, along = np.zeros((BATCH, WINDOW_NODES)), np.zeros((BATCH, WINDOW_NODES))
+    lanes = polynomials.shape[1]  # WINDOW_NODES; loops of a length that is no constant are left to vector instructions
     deep = lanes if len(offsets) == 2 else 1
     for piece in range(worker, len(bands), workers):
         first_row, first_column, rows, width, start = bands[piece]
@@ -147,10 +148,10 @@ def add_bands(worker, workers, bands, buffer, grid):
 
 @_kernel
 def interpolate(worker, workers, polynomials, order, cells, offsets, grids, values):
-    """values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + LANES)."""
-    powers, parts = np.empty(len(polynomials)), np.empty(LANES)
-    down, along, sums = np.zeros((BATCH, LANES)), np.zeros((BATCH, LANES)), np.empty(LANES)
-    lanes = polynomials.shape[1]  # LANES, as above
+    """values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + WINDOW_NODES)."""
+    powers, parts = np.empty(len(polynomials)), np.empty(WINDOW_NODES)
+    down, along, sums = np.zeros((BATCH, WINDOW_NODES)), np.zeros((BATCH, WINDOW_NODES)), np.empty(WINDOW_NODES)
+    lanes = polynomials.shape[1]  # WINDOW_NODES, as above
     columns, deep = grids.shape[2] - lanes, lanes if len(offsets) == 2 else 1
     first_batch, last_batch = share(worker, workers, (len(cells) + BATCH - 1) // BATCH)
     for first in range(first_batch * BATCH, min(last_batch * BATCH, len(cells)), BATCH):

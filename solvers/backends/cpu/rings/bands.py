@@ -4,7 +4,7 @@ A band is some rings, of a thousand cells or more. Each kernel of the modules `t
 ring behind the one before it, as it needs what that has found on the rings on either side. Bands that lie side by side
 are a part, for a worker; what is left to do on both sides of the first ring of the next part is for :func:`join_bands`.
 The numbers are those of the same kernels, one after the other. Fluxes are kept for the faces of a band and of a ring
-before it, in memory of each part's own that is used again and again: see :func:`places_of_fluxes`.
+before it, in memory of each part's own that is used again and again: see :func:`plan_bands`.
 
 bands   (bands + 1,) the first ring of each, and the number of rings
 parts   (parts + 1,) the first ring of each, and the number of rings
@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..caching import compiled
-from ..launching import inline
+from ..launching import inline, workers_for
 from .divergence import outflow_rates_on_rings
 from .sides import COUNT, FLUX_NORTH, FLUX_SOUTH, FLUX_WITHIN, NORTH_FACES, SOUTH_FACES, START
 from .transport import outgoing_flux_on_rings, reconstruct_on_rings
@@ -28,7 +28,14 @@ MIN_BANDS = 4  # bands of a part, and so rings, of which two at either end are l
 calling = compiled()
 
 
-def bands_of(counts: np.ndarray) -> np.ndarray:
+def plan_bands(ring_cells, rows):
+    """Return ``bands``, ``parts``, ``rows`` with places in the memory of each part, and how many places there are."""
+    bands = _bands_of(ring_cells)
+    parts = _parts_of(bands, workers_for(int(ring_cells.sum())))
+    return bands, parts, *_places_of_fluxes(rows, bands, parts)
+
+
+def _bands_of(counts: np.ndarray) -> np.ndarray:
     """``bands`` of rings of so many cells."""
     edges, cells = [0], 0
     for ring, count in enumerate(counts, 1):
@@ -39,14 +46,14 @@ def bands_of(counts: np.ndarray) -> np.ndarray:
     return np.asarray([*edges[: max(len(edges) - 1, 1)], len(counts)], dtype=np.int64)
 
 
-def parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
+def _parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
     """``parts`` for so many workers: fewer where there are not MIN_BANDS bands for each."""
     count = len(bands) - 1
     parts = max(min(workers, count // MIN_BANDS), 1)
     return np.asarray(bands[count * np.arange(parts + 1) // parts])
 
 
-def places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
+def _places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
     """A copy of ``rows`` with places in the memory of each part, and how many there are.
 
     The faces north of a part's first ring, within and south of it keep theirs, for :func:`join_bands`. Behind them

@@ -10,6 +10,7 @@ kind           the row of its cells in the tables
 rows           (27, n) work space, for runs of n cells at most
 """
 
+from ...sizes import MAX_RING_SIDES
 from ..launching import index, inline
 from ..transport import blending_weight, smoothness_indicator
 from .sides import (
@@ -26,8 +27,7 @@ from .sides import (
     side_of,
 )
 
-SIDES = 5  # of a cell at most
-OWN = SIDES  # the row of the cells themselves, behind those at their sides
+OWN = MAX_RING_SIDES  # the row of the cells themselves, behind those at their sides
 
 
 @helper
@@ -130,7 +130,7 @@ def reconstruct_run(
     x, y, p, q, through, bend = 6, 12, 18, 19, 20, 21
     d, t, least, sides = offsets[kind], tangents[kind], occupied[0], 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     j, end = first - row[START], row[START] + row[COUNT]
-    for k in range(SIDES + 1):
+    for k in range(MAX_RING_SIDES + 1):
         _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
         _gather(density, neighbor, count, step, end, turn, rows, k)
         _gather(east, neighbor, count, step, end, turn, rows, x + k)
@@ -171,7 +171,7 @@ def upwind(own, other, value):
 @helper
 def _behind(o, k, begin):
     """The first neighbor from number ``begin`` on that is in part opposite to neighbor k, or OWN."""
-    for m in range(begin, SIDES):
+    for m in range(begin, MAX_RING_SIDES):
         if o[k, m] > 0.0:
             return m
     return OWN
@@ -194,13 +194,13 @@ def outgoing_flux_of_run(
     d, f, h, o, least = offsets[kind], reach[kind], spans[kind], opposite[kind], occupied[0]
     sides, area = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r]
     j, end = first - row[START], row[START] + row[COUNT]
-    for k in range(SIDES + 1):
+    for k in range(MAX_RING_SIDES + 1):
         _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
         _gather(density, neighbor, count, step, end, turn, rows, k)
         _gather(smooth, neighbor, count, step, end, turn, rows, resolved + k)
     _gather(east, first, count, row[KINDS], end, 0, rows, x)
     _gather(north, first, count, row[KINDS], end, 0, rows, y)
-    for k in range(SIDES + 1):
+    for k in range(MAX_RING_SIDES + 1):
         for cell in range(count):
             v = index(cell)
             rows[to + k, v], rows[lump + k, v] = 0.0, 0.0 * (rows[x, v] + rows[y, v])  # a NaN is passed on

@@ -36,6 +36,16 @@ def width_of(points):
     return (points + NARROW - 1) // NARROW * NARROW
 
 
+def wave_table(count, points, degree):
+    """Return cos mφ_j and sin mφ_j of the first points of a ring of ``count`` cells, (2, orders, width) as one row."""
+    orders = (degree + 8) // 8 * 8
+    steps = np.outer(np.arange(orders), 2 * np.arange(points) + 1) % (2 * count)  # of π/count, within one turn
+    angle = steps * (np.pi / count)
+    waves = np.zeros((2, orders, width_of.py_func(points)))
+    waves[:, :, :points] = np.cos(angle), np.sin(angle)
+    return waves.reshape(-1)
+
+
 @inline
 def _fold(values, level, weight, other, start, mirrored, count, points, even, odd):
     """Even cosine, odd cosine, even sine and odd sine parts (4, points) of the sum and difference of mirrored rings.
