@@ -1,4 +1,4 @@
-"""The benchmarks run, on tiny sizes, and measure what they say. No time is asserted."""
+"""Tests of the benchmarks: tiny sizes run and measure the stated quantities. No time is asserted."""
 
 import importlib
 import json
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def from_the_root(monkeypatch):
-    """The benchmarks are not installed: they are found where the project lies."""
+    """Make the benchmarks importable: they are not installed and lie in the project's root."""
     monkeypatch.syspath_prepend(ROOT)
     monkeypatch.setattr(importlib.import_module("benchmarks.measure"), "REPEATS", 2)
 
@@ -58,7 +58,7 @@ def test_dense_sum_would_show_a_wrong_velocity(monkeypatch):
     problem = load("problem").sphere_problem(16, 9.0)
     exact = problem.attention.output
     monkeypatch.setattr(problem.attention, "output", lambda *given, **options: 1.001 * exact(*given, **options))
-    assert cost._brute_force(problem)[1] == pytest.approx(1e-3, rel=0.1)  # the largest of the chosen cells
+    assert cost._brute_force(problem)[1] == pytest.approx(1e-3, rel=0.1)  # the largest error over the chosen cells
 
 
 def test_general_attention_figures():
@@ -76,12 +76,14 @@ def test_flux_and_scaling_figures():
     assert both > 0
     assert alone > 0
     growth = by_name(cost.scaling((16, 32, 64)))
-    assert len(growth) == 4  # velocity, and both together, for two β; 32 rings have no fourfold here
+    assert (
+        len(growth) == 4
+    )  # velocity, and both together, for two β; 32 rings have no mesh of a quarter of the cells here
     assert all(0.1 < figure.value < 1000 for figure in growth.values())
 
 
 def test_steps_figures(monkeypatch):
-    """So small that threads cost more than they save."""
+    """Threads cost more than they save at these sizes."""
     steps = load("steps")
     monkeypatch.setattr("solvers.backends.cpu.launching.SHARE", 1)
     monkeypatch.setattr(steps, "IN_A_ROW", 5000)  # two steps
@@ -91,11 +93,11 @@ def test_steps_figures(monkeypatch):
     assert value_of(figures, "cores over one") > 0
     assert len([figure for figure in figures if "exponent" in figure.name]) == 1
     for noise in ("without noise", "with noise"):
-        assert value_of(figures, noise) < 1e-2  # beside 50 steps, which err too
+        assert value_of(figures, noise) < 1e-2  # relative to 50 steps, which have errors too
 
 
 def test_step_over_its_kernels(monkeypatch):
-    """A step whose kernels take a second each, and all else 5 s, takes 1 + 5/kernels of what they do."""
+    """A step whose kernels take a second each, and all else 5 s, takes 1 + 5/kernels times its kernels."""
     steps, now, launched = load("steps"), [0.0], count()
     launch, step = steps.cpu.launch, DensityIntegrator.step
 
@@ -114,7 +116,7 @@ def test_step_over_its_kernels(monkeypatch):
     found = steps._over_kernels(small(steps, ""), 4).value
     kernels = round(5 / (found - 1))
     assert found == pytest.approx(1 + 5 / kernels)
-    assert 8 * kernels <= next(launched) < 9 * kernels  # two rounds of four steps, and what was set up before
+    assert 8 * kernels <= next(launched) < 9 * kernels  # two rounds of four steps, and the setup before them
 
 
 def small(steps, name):
@@ -125,7 +127,7 @@ def small(steps, name):
 
 
 def test_flux_is_that_of_a_step():
-    """What is timed moves mass and keeps it."""
+    """The timed flux moves mass and conserves the total."""
     problem = load("problem").sphere_problem(16, 9.0)
     advection, rate = problem.flux()
     advection.rate(0.5 * advection.prepare(0.0, problem.density), rate)
@@ -134,10 +136,10 @@ def test_flux_is_that_of_a_step():
 
 
 def test_memory_figures():
-    """83 000 more cells take at least half of what is kept between steps, and no more than a few times that."""
+    """83 000 more cells take between half and five times the memory kept between steps."""
     figures = load("memory").memory((64, 256))
     held = sum(figure.value for figure in figures[1:])
-    assert 8 <= value_of(figures, "of which mesh") < 10  # volumes alone
+    assert 8 <= value_of(figures, "of which mesh") < 10  # only volumes
     assert 0.5 * held < figures[0].value < 5 * held
 
 
@@ -157,12 +159,12 @@ def test_writing_figures():
     share, size, both = (figure.value for figure in figures)
     assert 0 < share < 100
     assert 1e-3 < size < 1e3
-    assert both < 100  # what is added to a run of milliseconds may be less than what the machine does beside it
+    assert both < 100  # the cost added to a run of milliseconds may be less than the machine's other load
     assert writing.RunFile.write_snapshot is before
 
 
 def test_sample_figures():
-    """The loop beside which `mf.simulate` is timed makes its steps."""
+    """The reference loop beside which `mf.simulate` is timed makes its steps."""
     import meanfield as mf
     from meanfield.running import run_in_memory
 
@@ -186,13 +188,13 @@ def test_writing_within_writing_is_counted_once(monkeypatch):
         def inner(self):
             pass
 
-    clock = count()  # a second from each look to the next: at the start of both calls and at the end of one
+    clock = count()  # each call of the clock adds a second: calls at the start of both functions and at the end of one
     monkeypatch.setattr(writing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(writing, "WRITING", [(Nested, ("outer", "inner"))])
     spent = [0.0]
     with writing._timing(spent, writing.WRITING):
         Nested().outer()
-    assert spent == [2.0]  # counted twice it would be more
+    assert spent == [2.0]  # counting twice would give more
 
 
 def test_failing_command_is_not_timed(monkeypatch):
@@ -203,7 +205,7 @@ def test_failing_command_is_not_timed(monkeypatch):
 
 
 def test_sweep_figures(monkeypatch):
-    """Euler's steps are those of two tokens with β = 0, tan(δ/2) ~ e^{−t}, and come near what the sweep finds."""
+    """Euler's steps are those of two tokens with β = 0, tan(δ/2) ~ e^{−t}, and approximate the sweep's results."""
     sweep, here = load("sweep"), Path.cwd()
 
     def in_process(command, folder):
@@ -231,7 +233,8 @@ def test_euler_steps_in_torch_are_those_in_numpy():
 
 
 def test_figures_of_the_notebook_case(monkeypatch):
-    """Convolutions agree; the plain program loses 9 dx²/2dt of the rate 18.6 to its diffusion, as theory says."""
+    """Convolutions agree; the plain program loses 9 dx²/2dt of the rate 18.6 to numerical diffusion, as theory
+    predicts."""
     notebook, here = load("notebook"), Path.cwd()
 
     def in_process(command, folder):
@@ -270,7 +273,7 @@ def test_accuracy_figures():
     by_name(figures)
     assert value_of(figures, "relative error against the direct sum", "sphere", "β = 9") < 1e-12
     assert value_of(figures, "uniform density", "circle") < 1e-12
-    for manifold in ("circle", "sphere"):  # coarse meshes: a tenth and less, not the limits of fine ones
+    for manifold in ("circle", "sphere"):  # coarse meshes: errors up to a tenth, not the limits of fine meshes
         assert 0 < value_of(figures, "growth rates", manifold) < 0.05
         assert 0 < value_of(figures, "two point masses", manifold) < 0.1
         assert value_of(figures, "order", manifold) > 1.4
@@ -310,7 +313,7 @@ def test_main_writes_json_and_page(monkeypatch, tmp_path, capsys):
     assert text.startswith(f"before\n{table.BEGIN}\n")
     assert text.endswith(f"{table.END}\nafter\n")
     assert r"| start-up: \|help\| | 0.0371 s | ≤ 0.3 |" in text
-    assert "velocity, 1 cells" not in text  # the page shows the largest mesh only
+    assert "velocity, 1 cells" not in text  # the page shows only the largest mesh
     assert "old" not in text
     assert "velocity, 1 cells" in capsys.readouterr().out
 
@@ -342,7 +345,7 @@ def test_token_figures():
     figures = load("tokens").tokens(5000, 50)
     errors = [figure.value for figure in figures if "error against direct" in figure.name]
     assert len(errors) == 4
-    assert max(errors) < 1e-10  # of the transforms' tolerance
+    assert max(errors) < 1e-10  # tolerance of the transforms
     by_name(figures)
 
 
@@ -371,7 +374,7 @@ def test_gpu_is_not_timed_in_the_simulator(capsys):
 
 @pytest.mark.gpu
 def test_gpu_figures(monkeypatch):
-    """In the simulator only what is measured is looked at; no child that measures the CPU is started."""
+    """The measured quantities are checked in the simulator, without the child process that measures the CPU."""
     gpu = load("gpu")
     times = {f"{what}, 4, float64": 1.0 for what in ("velocity", "flux", "SSPRK3 step")}
     times |= {gpu._tokens_name(16, number): 1.0 for number in gpu.NUMBERS}
@@ -385,12 +388,12 @@ def test_gpu_figures(monkeypatch):
     assert value_of(figures.values(), "copy on the GPU") > 0
     assert len([name for name in figures if "product" in name]) == 2
     assert ("memory on a GPU, 24 cells, β = 1, float64" in figures) == (not SIMULATED)
-    assert ("GPU" in gpu.machine()) == (not SIMULATED)  # of a simulated one no figures are kept
+    assert ("GPU" in gpu.machine()) == (not SIMULATED)  # figures of a simulated GPU are not kept
 
 
 def test_gpu_is_compared_with_two_cores():
     found = load("gpu")._on_cpu((4,), 20)
-    assert len(found) == 2 * (1 + 3)  # formats of the attention, and of what is measured on a mesh
+    assert len(found) == 2 * (1 + 3)  # formats of the attention, and of three quantities on a mesh
     assert min(found.values()) > 0
 
 
@@ -418,7 +421,7 @@ def test_gpu_rows_that_fail_say_so(monkeypatch):
 
 
 def test_gpu_keeps_what_the_cpu_found_in_time(monkeypatch):
-    """Time is over once the child has said something, however long Python takes to start."""
+    """The timeout expires once the child has printed something, however long Python takes to start."""
     gpu = load("gpu")
     communicate = gpu.subprocess.Popen.communicate
 
@@ -434,7 +437,7 @@ def test_gpu_keeps_what_the_cpu_found_in_time(monkeypatch):
 
 
 def test_peers_that_are_absent_are_left_out(monkeypatch):
-    """solve's own errors are of second order: of 32² cells, 200 cells of a front, and the wells by 60."""
+    """The errors of solve are of second order: 32² cells, 200 cells of a front, and wells with 60 cells."""
     for name in ("pde", "fipy"):
         monkeypatch.setitem(sys.modules, name, None)
     peers = load("peers")
@@ -449,7 +452,7 @@ def test_peers_that_are_absent_are_left_out(monkeypatch):
 
 
 def test_remaining_time_of_steady_cases():
-    """Steps of one length each: what is shown is right but for the clock, of which nothing is asserted."""
+    """The steps have constant length: the shown time is right up to the clock, of which nothing is asserted."""
     figures = list(load("remaining").remaining(["growth_circle", "drift_line"]))
     assert value_of(figures, "10%", "that show it") <= 1  # three layers show nothing, nor do a few slow first steps
     assert 0 <= value_of(figures, "10%", "share") <= 1
@@ -459,7 +462,7 @@ def test_table_over_commits(tmp_path):
     table, path = load("table"), tmp_path / "history.md"
     results = json.loads((ROOT / "benchmarks/results/cpu.json").read_text("utf-8"))
     names = {figure["name"] for figure in results["figures"]}
-    assert names >= set(table.KEPT.values())  # a figure that is renamed would become a dash
+    assert names >= set(table.KEPT.values())  # a renamed figure would become a dash
     table.add_to_history(path, results, "abc")
     table.add_to_history(path, results | {"figures": []}, "def")
     head, _, first, second = path.read_text("utf-8").splitlines()

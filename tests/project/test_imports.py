@@ -1,4 +1,5 @@
-"""Rooms import in one direction, no domain is compared by name outside its room, and importing is light."""
+"""Import rules: rooms import in one direction, domains are not compared by name outside their room, imports are
+light."""
 
 import ast
 import re
@@ -36,7 +37,7 @@ NEW_DOMAINS = sorted(
 )
 LAST = ROOMS.index("meanfield.domains.trained") + 1
 ROOMS[LAST:LAST] = NEW_DOMAINS  # may import the domains above
-RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/*, which hold data of a case only
+RECORDS = ("domain", "section", "table", "unbounded")  # files of domains/* that hold only data of a case
 MAX_FILES = 20
 HEAVY = ("numba", "scipy", "h5py", "matplotlib", "ot", "distributed", "cupy", "torch", "transformers", "xarray")
 
@@ -47,7 +48,7 @@ def module_of(path):
 
 
 def room_of(module):
-    """The innermost room that holds a module; records of domains, and their pictures, are each a room."""
+    """Return the innermost room that holds a module; records of domains, and pictures of domains, form a room each."""
     if module.startswith("meanfield.domains.") and module.split(".")[-1] in RECORDS:
         return "meanfield.domains"
     if module.startswith("meanfield.domains.") and module.endswith(".pictures"):
@@ -56,7 +57,7 @@ def room_of(module):
 
 
 def imported(path):
-    """Modules that a file imports when it runs: all but those under ``if TYPE_CHECKING``."""
+    """Return the modules that a file imports when it runs: all except those under ``if TYPE_CHECKING``."""
     found, package = set(), module_of(path).split(".")
     package = package if path.name == "__init__.py" else package[:-1]
 
@@ -117,7 +118,7 @@ def test_only_backends_know_the_module_of_a_device(path):
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_numba_is_used_by_its_public_interface(path):
-    """No internals, which may be gone with the next release, and no code written for LLVM."""
+    """Internals, which may change with the next release, and code written for LLVM are not used."""
     assert not {name for name in imported(path) if f"{name}.".startswith(("numba.core.", "llvmlite."))}
 
 
@@ -134,7 +135,7 @@ def test_a_folder_is_a_room_that_says_what_lives_there():
 
 
 def names_of_domains(node):
-    """The names of domains among the constants of an expression."""
+    """Return the names of domains among the constants of an expression."""
     return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and part.value in DOMAINS}
 
 
@@ -177,7 +178,7 @@ def test_importing_loads_nothing_heavy(package):
 
 
 def test_a_run_loads_nothing_that_few_runs_use():
-    """SciPy's optimize, with what it brings, once took a third of a small run's time."""
+    """SciPy's optimize, with its own imports, once took a third of a small run's time."""
     loaded = f"import sys, meanfield.running; print([name for name in {SELDOM} if name in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
@@ -185,10 +186,10 @@ def test_a_run_loads_nothing_that_few_runs_use():
 
 @pytest.mark.parametrize("case", ["growth_circle", "uniform", "tokens_pair"])
 def test_a_small_run_loads_no_part_of_scipy(tmp_path, case):
-    """Importing its fft or special takes 0.15 s, a sixth of a small run; Numba itself loads its linalg."""
+    """Importing scipy.fft or scipy.special takes 0.15 s, a sixth of a small run; Numba itself loads scipy.linalg."""
     changes = ["time.end=0.1", *(["domain.resolution=8"] if case == "uniform" else [])]
     run = ["run", case, "--quiet", "--overwrite", "-o", str(tmp_path / "run.h5"), "--set", *changes]
     code = f"import sys; from meanfield.cli.parser import main; main({run}); print({PARTS_OF_SCIPY})"
-    for _ in range(2):  # the first may have to compile, for which Numba loads all that it knows
+    for _ in range(2):  # the first run may have to compile, for which Numba loads more modules
         shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.split("\n")[-2] == "[]"

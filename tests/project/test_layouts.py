@@ -1,4 +1,4 @@
-"""Layouts from which the packages run: shipped cases and sweeps are found in a source folder that is not installed."""
+"""Layouts from which the packages run: a source folder that is not installed contains the shipped cases and sweeps."""
 
 import os
 import subprocess

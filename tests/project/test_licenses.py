@@ -1,4 +1,4 @@
-"""Licenses of what an installation of the core brings along, and traces of GPL code in its compiled libraries.
+"""Licenses of the packages that an installation of the core requires, and traces of GPL code in compiled libraries.
 
 Extras (gpu, sweep, transformer, test) are the user's choice and are not read. docs/licenses.md states the rules.
 """
@@ -12,9 +12,9 @@ from packaging.requirements import Requirement
 
 DOCS = Path(__file__).parents[2] / "docs" / "licenses.md"
 COMPILED = re.compile(r"\.(so(\.[\d.]+)?|a|dylib|dll|pyd)$")
-TEXT_LENGTH = 100  # a longer field is the text of a license, which may speak of others
+TEXT_LENGTH = 100  # a longer field is the text of a license, which may mention other licenses
 
-# Bytes that remain in a library whose symbols are stripped: names in tables and in messages, of GPL or LGPL code
+# Bytes that remain in a library whose symbols are stripped: names in tables and in messages of GPL or LGPL code.
 TRACES = {
     "FFTW (GPL)": rb"fftw[fl]?_(codelet|wisdom|plan_)",
     "GSL (GPL)": rb"gsl_(error_handler|set_error_handler|vector_alloc|integration_)",
@@ -29,7 +29,7 @@ TRACES = {
 
 
 def core(name: str = "meanfield-transformers", found: dict[str, Distribution] | None = None) -> dict[str, Distribution]:
-    """The distribution and all that it requires here without extras, by name."""
+    """Return the distribution and all of its requirements without extras, by name."""
     found = {} if found is None else found
     key = re.sub(r"[-_.]+", "-", name).lower()
     if key not in found:
@@ -42,7 +42,7 @@ def core(name: str = "meanfield-transformers", found: dict[str, Distribution] | 
 
 
 def stated(package: Distribution) -> list[str]:
-    """Licenses by a distribution's own metadata: the expression, or the field and the classifiers."""
+    """Return the licenses in a distribution's own metadata: the expression, or the field and the classifiers."""
     expression = package.metadata["License-Expression"]
     if expression:
         return [expression]
@@ -52,7 +52,7 @@ def stated(package: Distribution) -> list[str]:
 
 
 def is_refused(license: str) -> bool:
-    """Whether every alternative is GPL, AGPL or LGPL; the exception of GCC's runtime libraries frees its users."""
+    """Return whether every alternative is GPL, AGPL or LGPL without the exception for GCC's runtime libraries."""
     without = re.sub(r"\bGPL-\S+?[ -]with[ -]gcc-exception\S*", "", license, flags=re.IGNORECASE)
     copyleft = re.compile(r"[AL]?GPL|(Affero|Lesser|General) Public License", re.IGNORECASE)
     return all(copyleft.search(alternative) for alternative in re.split(r"\bOR\b", without))
@@ -63,19 +63,19 @@ def traces(data: bytes) -> list[str]:
 
 
 def compiled(package: Distribution) -> list[Path]:
-    """Libraries that a distribution has installed, static ones too."""
+    """Return the libraries, also static ones, that a distribution has installed."""
     files = [Path(str(package.locate_file(file))) for file in package.files or [] if COMPILED.search(file.name)]
     return [path for path in files if path.is_file()]
 
 
 def bundled(package: Distribution) -> set[str]:
-    """Names of the shared libraries of others, which wheels keep in a folder of their own: libz of libz-1a2b.so.1."""
+    """Return names of third-party shared libraries, which wheels keep in a separate folder: libz of libz-1a2b.so.1."""
     apart = [path for path in compiled(package) if path.parent.name.endswith((".libs", ".dylibs"))]
     return {re.split(r"[-.]", path.name)[0] for path in apart}
 
 
 def license_lines(package: Distribution) -> list[str]:
-    """What the license files of a wheel say of the parts in it, "License: …"."""
+    """Return the lines "License: …" in a wheel's license files, which name the licenses of its parts."""
     texts = [file for file in package.files or [] if ".dist-info" in str(file) and "LICEN" in str(file).upper()]
     paths = [Path(str(package.locate_file(file))) for file in texts]
     lines = [line for path in paths if path.is_file() for line in path.read_text(errors="replace").splitlines()]
@@ -83,7 +83,7 @@ def license_lines(package: Distribution) -> list[str]:
 
 
 PACKAGES = core()
-LIBQUADMATH = "LGPL-2.1-or-later"  # a shared library of its own, which whoever wants may replace
+LIBQUADMATH = "LGPL-2.1-or-later"  # a separate shared library, which users may replace
 
 
 def test_the_core_requires_what_the_project_lists():
@@ -108,7 +108,7 @@ def test_libraries_hold_no_gpl_code(name):
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_bundled_libraries_are_listed(name):
-    """A library that docs/licenses.md does not know has to be looked at first."""
+    """A library that docs/licenses.md does not list has to be examined first."""
     listed = set(re.findall(r"^\| `(\w+)`", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert bundled(PACKAGES[name]) <= listed, f"{name}: not in docs/licenses.md"
 

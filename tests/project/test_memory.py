@@ -1,6 +1,6 @@
-"""Memory of a run on the sphere by its arrays, in bytes a cell: 10⁷ cells fit in 4 GB, on a device and on the CPU.
+"""Memory of a run on the sphere in bytes per cell: 10⁷ cells fit in 4 GB, on a device and on the CPU.
 
-A device's arrays are counted as stand-ins while kernels do nothing: what they take does not hang on what is in them.
+A device's arrays are counted as stand-ins while kernels do nothing: the sizes do not depend on the values.
 """
 
 import sys
@@ -22,25 +22,25 @@ from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
-CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; as many are asked of the CPU
-RINGS = 512  # enough for degrees times rings, and degrees squared, to be few beside the cells
-# CUDA's own memory and the work areas of transforms are no arrays of ours: 0.6 GB for them, with noise 0.4 GB.
-# Noise (little, for few stages, whose number takes no memory) asks for the sides of cells and their conductances.
+CELLS = 1e7  # in 4 GB of a device, which is 400 bytes each; the same limit holds for the CPU
+RINGS = 512  # with so many rings, degrees × rings and degrees² are small beside the number of cells
+# CUDA's own memory and the work areas of transforms are not counted: 0.6 GB for both, with noise 0.4 GB. Noise needs
+# the sides of cells and their conductances; it is small, for few stages, whose number takes no memory.
 LITTLE_NOISE, PLAIN = 1e-6, (Head(),)
 SHEAR = np.eye(3) + 0.1 * np.eye(3, k=-1)
-# Tables of each ring take 6 bytes a cell of so few rings, and less than one of 10⁷ cells.
+# Tables of each ring take 6 bytes a cell for so few rings, and less than one for 10⁷ cells.
 ON_A_DEVICE, ON_THE_CPU = ((0.0, 134.0), (LITTLE_NOISE, 194.0)), ((0.0, 120.0), (LITTLE_NOISE, 182.0))
 only_simulated = pytest.mark.skipif(not SIMULATED, reason="counts the simulator's arrays")
 
 
 def step(mesh, density, noise, heads=PLAIN):
-    """One step at β = 50, with softmax."""
+    """Advance one step at β = 50, with softmax."""
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, 50.0, heads=heads)), noise)
     evolve(State(0.0, density), equation, STEPPERS["ssprk3"], 1e9, after_step=lambda state: True, rtol=None)
 
 
 def density_on(mesh):
-    """On the cells of another mesh, as a step asks for no centers."""
+    """Return a density for the cells of a mesh, computed on another mesh, since a step needs no centers."""
     mesh = sphere(len(mesh.ring_cells))
     density = np.exp(mesh.centers[:, 0])
     density /= density @ mesh.volumes
@@ -48,7 +48,7 @@ def density_on(mesh):
 
 
 class Counted:
-    """Bytes of the memory that stand-ins hold, now and at most; what several see counts once."""
+    """Bytes of memory held by stand-ins, current and maximal; shared memory counts once."""
 
     def __init__(self):
         self.held, self.most = {}, 0
@@ -64,7 +64,7 @@ class Counted:
 
 @pytest.fixture
 def counted(monkeypatch):
-    """What stand-ins take; kernels do nothing, and arrays that they would fill hold ones."""
+    """Count the memory of stand-ins; kernels do nothing, and arrays that kernels would fill hold ones."""
     count = Counted()
     make = StandIn.__init__
 
@@ -83,7 +83,7 @@ def counted(monkeypatch):
 
 @pytest.fixture
 def mesh(monkeypatch):
-    """A sphere of which as large a share is transformed together as of 10⁷ cells."""
+    """Return a sphere with the same share of cells in one transform as for 10⁷ cells."""
     made = sphere(RINGS)
     monkeypatch.setattr(gpu, "TRANSFORM_CELLS", int(gpu.TRANSFORM_CELLS * made.cells / CELLS))
     return made
@@ -100,7 +100,7 @@ def test_ten_million_cells_fit_on_a_device(counted, mesh, noise, most):
 @only_simulated
 @pytest.mark.parametrize(("count", "most"), [(1, 203.0), (2, 238.0), (4, 266.0)])
 def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most):
-    """Each head has small grids of its own, up to 15 bytes a cell of so few and less than one of 10⁷ cells."""
+    """Every head has small grids, up to 15 bytes a cell for so few cells, and less than one for 10⁷ cells."""
     heads = [Head(query=np.eye(3) + turn * np.eye(3, k=1), value=SHEAR, weight=turn) for turn in (0.3, 0.2, 0.5, 0.1)]
     step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, heads[:count])
     bytes_a_cell = counted.most / mesh.cells
@@ -109,7 +109,8 @@ def test_so_they_do_with_any_number_of_general_heads(counted, mesh, count, most)
 
 @only_simulated
 def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
-    """Three heads with a matrix V only: the sum so far, (cells, 3), and V's product, beside what one holds."""
+    """Three heads with a matrix V only hold the partial sum (cells, 3) and V's product in addition to one head's
+    arrays."""
     step(mesh.on(gpu), gpu.to_device(density_on(mesh)), 0.0, [Head(value=SHEAR, weight=0.3)] * 3)
     bytes_a_cell = counted.most / mesh.cells
     assert bytes_a_cell < 195.0, f"{bytes_a_cell:.1f} bytes a cell"
@@ -119,14 +120,14 @@ def test_heads_with_the_transform_of_one_hold_one_velocity_more(counted, mesh):
 def test_step_of_the_benchmark_holds_what_that_of_a_run_does(counted, mesh, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2])  # benchmarks are not installed
     import_module("benchmarks.gpu")._step(mesh, gpu)
-    bytes_a_cell = counted.most / mesh.cells - 8.0  # the density to begin with
+    bytes_a_cell = counted.most / mesh.cells - 8.0  # the initial density
     assert bytes_a_cell < ON_A_DEVICE[0][1], f"{bytes_a_cell:.1f} bytes a cell"
 
 
 @pytest.mark.parametrize(("noise", "most"), ON_THE_CPU)
 def test_cpu_takes_little_more(noise, most):
-    few = sphere(128)  # whose kernels are those of many cells
-    step(few, density_on(few), noise)  # kernels and modules take memory when they are first needed
+    few = sphere(128)  # uses the same kernels as many cells
+    step(few, density_on(few), noise)  # kernels and modules take memory at first use
     tracemalloc.start()
     try:
         mesh = sphere(RINGS)

@@ -1,4 +1,4 @@
-"""Names on the package index: what the texts recommend to install is this project."""
+"""Names on the package index: the texts recommend the installation of this project."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ DISTRIBUTION = "meanfield-transformers"  # "meanfield" on the index is an unrela
 
 
 def texts():
-    """Every text of this project, but for this one."""
+    """Return the path of every text of this project except this file."""
     folders = ("meanfield", "solvers", "cases", "sweeps", "docs", "benchmarks", "tests", ".ci")
     inside = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     kinds = (".py", ".md", ".toml", ".js", ".html", "")
@@ -22,7 +22,7 @@ def test_the_distribution_has_its_own_name():
 
 
 def test_no_text_recommends_the_unrelated_project():
-    """Neither as ``pip install meanfield`` nor with an extra, ``meanfield[...]``."""
+    """Neither ``pip install meanfield`` nor an extra ``meanfield[...]`` appears."""
     wrong = re.compile(r"pip install (-\S+ )*['\"]?meanfield(?!-transformers)|(?<![\w.-])meanfield\[[a-z]")
     lines = [(path, line) for path in texts() for line in path.read_text("utf-8").splitlines()]
     assert len(lines) > 10_000
@@ -38,9 +38,9 @@ def test_every_extra_that_a_text_names_is_there():
 
 
 def test_solvers_knows_nothing_of_this_package():
-    """Its labels, messages and docstrings speak of points and densities."""
+    """The labels, messages and docstrings of solvers speak of points and densities."""
     paths = [path for path in texts() if ROOT / "solvers" in path.parents]
     lines = [(path, line) for path in paths for line in path.read_text("utf-8").splitlines()]
     assert len(lines) > 4000
-    words = re.compile(r"[Tt]oken(?!_hex|ize|Error)|meanfield|Transformer")  # but for names of Python's own library
+    words = re.compile(r"[Tt]oken(?!_hex|ize|Error)|meanfield|Transformer")  # except names in Python's standard library
     assert not [f"{path}: {line}" for path, line in lines if words.search(line)]

@@ -1,4 +1,4 @@
-"""A tool that is missing skips a test, and fails it where all tests must run."""
+"""Missing tools: a test is skipped, and fails where all tests must run."""
 
 import pytest
 from support.needs import need, need_module

@@ -1,4 +1,4 @@
-"""Every public object is pickled and copied: what arrives gives the bits of what was sent."""
+"""Pickling and copying of every public object: the copy gives bitwise the same results as the original."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import meanfield as mf
 import solvers as s
 from tests.support.public_objects import EQUATIONS, MESHES, Wind, bump, data, face_flux, half_square, stream
 
-Example = tuple[Callable[[], Any], Callable[[Any], Any]]  # an object, and what it gives
+Example = tuple[Callable[[], Any], Callable[[Any], Any]]  # a constructor, and a probe of the object
 CIRCLE, INTERVAL = MESHES["circle"], MESHES["interval"]
 POINTS = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.6, 0.0, 0.8]])
 COPIES: dict[str, Callable[[Any], Any]] = {
@@ -29,7 +29,7 @@ WITHOUT_OBJECTS = {"Integrator": "a protocol", "RunFile": "an open file", "Resul
 
 
 def rate(term: Any) -> np.ndarray:
-    """The rate of a term at a state."""
+    """Return the rate of a term at a state."""
     state, found = bump(term.mesh), np.zeros(term.mesh.cells)
     stable = term.prepare(0.3, state)
     term.rate(0.01, found)
@@ -52,7 +52,7 @@ def fields(mesh: s.Mesh) -> list[Any]:
 
 
 def plainly(value: Any) -> Any:
-    """What a value shows of itself, of boundary conditions at a time."""
+    """Return a comparable form of a value: boundary data at a time, otherwise the repr."""
     return value.g(0.3, POINTS) if callable(getattr(value, "g", None)) else repr(value)
 
 
@@ -177,7 +177,7 @@ def _public() -> list[tuple[Any, str]]:
 @pytest.mark.parametrize("how", COPIES)
 @pytest.mark.parametrize(("package", "name"), _public(), ids=lambda value: getattr(value, "__name__", value))
 def test_every_public_object_survives(package: Any, name: str, how: str) -> None:
-    """Of each class an example, which a new one needs here; functions and tables as they are."""
+    """Every class has an example, which a new class needs here; functions and tables are taken directly."""
     public = getattr(package, name)
     if not inspect.isclass(public):
         copied = COPIES[how](public)
@@ -189,7 +189,7 @@ def test_every_public_object_survives(package: Any, name: str, how: str) -> None
     value = make()
     expected = probe(COPIES[how](value))
     assert_same(probe(value), expected)
-    assert_same(probe(COPIES[how](value)), expected)  # with all that was found meanwhile
+    assert_same(probe(COPIES[how](value)), expected)  # with all results cached meanwhile
 
 
 @pytest.mark.parametrize("how", COPIES)
@@ -206,7 +206,7 @@ def test_every_mesh_survives(name: str, how: str) -> None:
 def test_every_equation_survives(name: str) -> None:
     equation, state, method = EQUATIONS[name]()
     found = solved(equation, state, method)
-    equation.prepare(0.2, state)  # so that its terms have been used
+    equation.prepare(0.2, state)  # so that the terms have been used
     for copied in COPIES.values():
         assert_same(solved(copied(equation), state, method).u, found.u)
         assert_same(copied(found).u, found.u)
@@ -232,7 +232,7 @@ def test_solutions_come_from_other_processes() -> None:
 
 
 def test_functions_without_a_name_are_sent_by_cloudpickle() -> None:
-    """Which joblib and Dask use: pickle knows functions by their names alone."""
+    """joblib and Dask use cloudpickle: pickle finds functions only by name."""
     cloudpickle, mesh = pytest.importorskip("cloudpickle"), CIRCLE()
     equation = s.Equation(mesh, [s.Advection(mesh, Wind(mesh)), lambda t, u: u - u**3])
     found = s.solve(equation, bump(mesh), (0.0, 0.01))

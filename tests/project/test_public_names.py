@@ -1,4 +1,4 @@
-"""What users write is in the reference: public names of both packages, typed and described, keys, commands, options."""
+"""Completeness of the reference: public names of both packages, typed and described, keys, commands, options."""
 
 import ast
 import importlib.util
@@ -22,26 +22,26 @@ PACKAGES = pytest.mark.parametrize("package", NAMED, ids=lambda package: package
 
 
 def typed(package):
-    """Names that type checkers see: those that are imported where TYPE_CHECKING holds."""
+    """Return the names that type checkers see: those imported under TYPE_CHECKING."""
     body = ast.parse(Path(package.__file__).read_text("utf-8")).body
     blocks = [node for node in body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     return {name.asname or name.name for block in blocks for node in block.body for name in node.names}
 
 
 def reference(page="python"):
-    """A page of the reference, as the site is built with it: python, keys, commands or cases."""
+    """Return a page of the reference, as built for the site: python, keys, commands or cases."""
     spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "reference" / "pages.py")
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)
     return getattr(pages, page)()
 
 
-PROTOCOLS = Term, StiffTerm, Schedule  # describe their methods once, for all classes that have them
+PROTOCOLS = Term, StiffTerm, Schedule  # their docstrings describe the methods once, for all classes that have them
 DESCRIBED = {name for protocol in PROTOCOLS for name, method in vars(protocol).items() if inspect.getdoc(method)}
 
 
 def undescribed(name, member):
-    """Names of a class or function and of its public methods that lack a docstring; a dataclass makes itself one."""
+    """Return names of a class or function and of its public methods without a docstring; dataclasses generate one."""
     own = [(name, member)] if inspect.isclass(member) or inspect.isfunction(member) else []
     methods = vars(member).items() if inspect.isclass(member) else ()
     own += [
@@ -72,23 +72,23 @@ def test_every_public_class_and_function_is_described(package):
 
 
 def sections_of(page):
-    """Texts of a page's sections by the name that heads each."""
+    """Return the texts of a page's sections by the name in their heading."""
     return dict(re.findall(r"^## `([^`]+)`\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
 
 
 def keys_of(table, name=""):
-    """Dotted names of the keys of a case, those in lists of tables without their number."""
+    """Yield the dotted names of the keys of a case; keys in lists of tables have no index."""
     for key, value in table.items():
         rows = value if isinstance(value, list) else [value]
         tables = [row for row in rows if isinstance(row, dict)]
-        if not tables or name:  # of a section, which is no key itself
+        if not tables or name:  # a section is not a key
             yield f"{name}.{key}".lstrip(".")
         for row in tables:
             yield from keys_of(row, f"{name}.{key}{'[]' if isinstance(value, list) else ''}".lstrip("."))
 
 
 def test_every_key_of_the_schema_is_in_the_reference():
-    """Of every section that a case can have: the names of the properties of its definition."""
+    """The names are the properties of the definition of every section that a case can have."""
     page, definitions = reference("keys"), schema()["$defs"]
     names = set(re.findall(r"^\| `([^`]+)`", page, re.MULTILINE))
     last = {name.split(".")[-1] for name in names}
@@ -108,7 +108,7 @@ def test_every_key_of_the_shipped_cases_is_in_the_reference(path):
 
 
 def help_of(capsys, *words):
-    """Names of commands and options in the help that a command prints."""
+    """Return the names of commands and options in the help that a command prints."""
     with pytest.raises(SystemExit):
         main([*words, "--help"])
     text = capsys.readouterr().out
@@ -118,7 +118,7 @@ def help_of(capsys, *words):
 
 def test_every_command_and_option_is_in_the_reference(capsys):
     sections, waiting = sections_of(reference("commands")), [()]
-    for words in waiting:  # which grows by the commands of each
+    for words in waiting:  # the list grows by the commands of each command
         commands, options = help_of(capsys, *words)
         text = sections[" ".join(("meanfield", *words))]
         assert [option for option in options if option not in text] == []

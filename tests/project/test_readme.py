@@ -1,4 +1,4 @@
-"""What README and the pages in docs show works: commands, code and cases are run, long ones on a coarse mesh."""
+"""Commands, code and cases in README and in docs: all run, long ones on a coarse mesh."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from support.needs import need_module
 
 ROOT = Path(__file__).parents[2]
 RUN = ("start", "tutorial", "files", "cases", "python", "tokens", "pde", "transformer")
-PAGES = {  # those whose commands and code are run, in this order and in one folder
+PAGES = {  # pages whose commands and code are run, in this order and in one folder
     name: (ROOT / name).read_text(encoding="utf-8")
     for name in (
         "README.md",
@@ -22,7 +22,7 @@ PAGES = {  # those whose commands and code are run, in this order and in one fol
 }
 README = PAGES["README.md"]
 EVERY_PAGE = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-SMALL = ["domain.resolution=16", "time.end=5"]  # what `run` is given in addition: the runs shown take a minute
+SMALL = ["domain.resolution=16", "time.end=5"]  # additional overrides of `run`: the runs on the pages take a minute
 SMALLER = {
     "small.h5": [],
     "first.h5": [],
@@ -39,14 +39,14 @@ def blocks(page, language):
 
 
 def commands(page):
-    """Every single command of a page's shell blocks."""
+    """Return every single command of a page's shell blocks."""
     return [part.strip() for block in blocks(page, "bash") for line in block.splitlines() for part in line.split("&&")]
 
 
 INSTALL = ".venv/bin/pip install -e"
 SETUP = (
     "python3 -m venv .venv",
-    ".venv/bin/pip install --no-compile -e .",  # bytecode of what is never imported takes 140 MB
+    ".venv/bin/pip install --no-compile -e .",  # bytecode of modules that are never imported takes 140 MB
     f"{INSTALL} '.[test]'",
     ".venv/bin/python -m pytest -n 2",
 )
@@ -60,7 +60,7 @@ def run(arguments, folder):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """A folder where the pages' cases were saved, and the results of their commands, in the pages' order."""
+    """Return the folder with the pages' cases, and the results of their commands, run in the pages' order."""
     folder = tmp_path_factory.mktemp("readme")
     for page in PAGES:
         names = re.findall(r"[Ss]ave this as `(.*?\.toml)`", PAGES[page])
@@ -76,7 +76,7 @@ def ran(tmp_path_factory):
 
 
 def test_shell_commands_are_known():
-    """The README's that are not run here are the set-up and the tests, which .ci/run runs."""
+    """The README's commands that are not run here are the setup and the tests, which .ci/run runs."""
     others = [command for command in commands("README.md") if command not in MEANFIELD]
     assert others == [*SETUP, ".venv/bin/pip install -e '.[transformer]'"]
 
@@ -100,7 +100,7 @@ def test_python(ran, code):
         need_module("torch")
     result = run([sys.executable, "-c", code], ran[0])
     assert result.returncode == 0, result.stderr
-    assert result.stdout  # a result, which the code has compared with what is exact
+    assert result.stdout  # a result, which the code has compared with an exact value
 
 
 def test_python_that_reads_prints_the_mass(ran):
@@ -145,7 +145,7 @@ def test_measured_figures_are_those_of_the_results(monkeypatch):
 
 
 def links_of(page):
-    """Targets of links and figures, formulas and code blocks aside, which have brackets too."""
+    """Return the targets of links and figures, without formulas and code blocks, which have brackets too."""
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
     return [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")]

@@ -1,4 +1,4 @@
-"""The recorder of all behaviour: what differs is found, and what belongs to one execution is not kept."""
+"""The recorder of all behavior: differences are found, and facts of one execution are not kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def record(recording: ModuleType, folder: Path, last: float, wall_time: float, gray: int, out: str) -> Path:
-    """A record of one session, with a file of each kind."""
+    """Write a record of one session, with a file of each kind."""
     place = folder / "case"
     place.mkdir(parents=True)
     with h5py.File(place / "one.h5", "w") as file:
@@ -40,7 +40,7 @@ def record(recording: ModuleType, folder: Path, last: float, wall_time: float, g
 
 
 def test_differences_are_found(recording: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One unit in the last place, one gray value, one word; times that commands took are no difference."""
+    """A unit in the last place, a gray value and a word are differences; the times of commands do not count."""
     one = record(recording, tmp_path / "one", 3.0, 1.25, 200, "state finished")
     same = record(recording, tmp_path / "same", 3.0, 77.5, 200, "state finished")
     assert recording.compare(one, same, []) == 0

@@ -1,4 +1,4 @@
-"""A user's own solvers.py or numpy.py in the working folder. The alias meanfield.solvers."""
+"""A user's own solvers.py or numpy.py in the working folder, and the alias meanfield.solvers."""
 
 import ast
 import os
@@ -31,7 +31,7 @@ def test_the_module_run_by_name_imports_nothing_from_the_working_folder(tmp_path
 
 
 def test_the_command_imports_the_solvers_beside_its_package(tmp_path):
-    """The command looks into the working folder where PYTHONPATH says so."""
+    """The command also searches the working folder if PYTHONPATH names that folder."""
     (tmp_path / "solvers.py").write_text(DECOY)
     command = str(Path(sys.executable).with_name("meanfield"))
     done = run(tmp_path, command, "check", "uniform", PYTHONPATH=str(tmp_path))
@@ -39,7 +39,7 @@ def test_the_command_imports_the_solvers_beside_its_package(tmp_path):
 
 
 def test_a_folder_that_an_uninstallation_has_left_behind_does_no_harm(tmp_path):
-    """Compiled code in ``solvers/**/__pycache__`` makes a package without a module, which Python would import."""
+    """Compiled code in ``solvers/**/__pycache__`` forms a package without a module, which Python would import."""
     (tmp_path / "solvers" / "backends" / "__pycache__").mkdir(parents=True)
     code = "import meanfield, solvers; print(solvers.sphere(4).cells > 0)"
     done = run(tmp_path, sys.executable, "-c", code, PYTHONPATH=str(tmp_path))
@@ -68,7 +68,7 @@ def test_the_alias_has_the_names_of_solvers():
 
 
 def test_solvers_imports_relative_to_itself():
-    """No module of the package names it absolutely, so that it can live under another name."""
+    """No module of the package imports it by an absolute name, so that the package can have another name."""
     for path in Path(solvers.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -1,4 +1,4 @@
-"""What the pages of long runs show works too: each command is run by its own words, on coarse cases and few points."""
+"""Snippets on the pages of long runs: each command is run verbatim, on coarse cases and few points."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("sweeps", "experiments", "studies", "reliability", "performance")
 INSTALL = "pip install 'meanfield-transformers[transformer]'"
 BRIEF = "training.epochs=1 network.layers=1 network.dimension=8 network.heads=1 network.width=8 data.most=60"
-FEWER = {  # by a word of the command: what is given in addition
+FEWER = {  # additional arguments by a word of the command
     "ladder_circle": "--set domain.resolution=64 time.end=20",
     "tokens_ladder": "--set domain.count=3 time.end=20",
     "representation_field": "--set domain.count=32 time.end=1",
@@ -27,9 +27,9 @@ FEWER = {  # by a word of the command: what is given in addition
     "experiment": f"--set {BRIEF} --seeds 1 --jobs 1 --quiet",
     "sweep": "--jobs 1 --quiet",
     "tests.reliability": "--count 1",
-    "benchmarks": "--help",  # all of them take minutes; each is run by tests/project/test_benchmarks.py
+    "benchmarks": "--help",  # all benchmarks take minutes; tests/project/test_benchmarks.py runs each
 }
-COARSE = (  # what a sweep file has, and what it has instead here
+COARSE = (  # pattern in a sweep file, and its replacement here
     (r'(^|"domain\.)(resolution"?) = \d+', r"\1\2 = 32"),
     (r'(^|"time\.)(end"?) = [\d.]+', r"\1\2 = 0.5"),
     (r"^degrees = \d+", "degrees = 8"),
@@ -46,7 +46,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def lines(page: str) -> Iterator[str]:
-    """Lines of a page's shell blocks, without comments."""
+    """Yield the lines of a page's shell blocks, without comments."""
     for block in blocks(page, "bash"):
         yield from (line.partition("  #")[0].strip() for line in block.splitlines() if line != INSTALL)
 
@@ -55,7 +55,7 @@ LINES = [pytest.param(line, id=f"{page}: {line}") for page in PAGES for line in 
 
 
 def coarse(text: str) -> str:
-    """A sweep file with few points, each of a coarse case."""
+    """Return a sweep file with few points, each of a coarse case."""
     for pattern, instead in COARSE:
         text = re.sub(pattern, instead, text, flags=re.MULTILINE)
     return text
@@ -63,7 +63,7 @@ def coarse(text: str) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the commands run: with the sweep file that docs/sweeps.md shows, and coarse shipped sweeps."""
+    """Return the commands' working folder, with the sweep file of docs/sweeps.md, and coarse shipped sweeps."""
     texts = {path.stem: coarse(path.read_text("utf-8")) for path in (ROOT / "sweeps").glob("*.toml")}
     monkeypatch.setattr(sweep_case, "shipped_texts", lambda kind: texts)
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
@@ -73,7 +73,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(command: str) -> None:
-    """Run a command in the working folder; with fewer points, epochs or cells where the page's take minutes."""
+    """Run a command in the working folder, with fewer points, epochs or cells where the page's command takes
+    minutes."""
     words = shlex.split(command.replace("$SLURM_ARRAY_TASK_ID", "1"))
     words += next((shlex.split(more) for word, more in FEWER.items() if word in words), [])
     if words[0] == "meanfield":
@@ -93,7 +94,8 @@ def test_command(line: str, folder: Path) -> None:
 
 
 def test_sweep_on_a_cluster(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The page's own words; in place of the batch system's cluster one worker in this process, and few small points."""
+    """The page's code runs with one worker in this process instead of the batch system's cluster, and few small
+    points."""
     distributed = need_module("distributed")
 
     class Cluster(distributed.LocalCluster):  # type: ignore[misc, name-defined]
@@ -102,7 +104,7 @@ def test_sweep_on_a_cluster(folder: Path, monkeypatch: pytest.MonkeyPatch, capsy
             super().__init__(n_workers=1, processes=False, threads_per_worker=1, dashboard_address=None)
 
         def scale(self, n: int = 0, jobs: int | None = None) -> Any:
-            return super().scale(n) if jobs is None else None  # of a batch system; its one worker is there
+            return super().scale(n) if jobs is None else None  # for a batch system; its one worker exists
 
     monkeypatch.setitem(sys.modules, "dask_jobqueue", types.SimpleNamespace(SLURMCluster=Cluster))
     small = 'mf.load_case("tokens_high_dimension", ["domain.count=3", "domain.dimension=4", "time.end=0.1"])'
@@ -119,7 +121,7 @@ def test_configuration_of_dask_is_yaml() -> None:
 
 
 def test_every_snippet_is_run_by_a_test() -> None:
-    """Pages with code or commands are those of this file, of test_readme.py and of tests/solvers/test_examples.py."""
+    """Pages with code or commands are covered by this file, test_readme.py or tests/solvers/test_examples.py."""
     readme = (ROOT / "tests/project/test_readme.py").read_text("utf-8")
     listed = re.search(r"^RUN = \((.*?)\)", readme, re.MULTILINE)
     assert listed is not None

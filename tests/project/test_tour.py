@@ -1,4 +1,4 @@
-"""The notebook docs/tour.ipynb runs, cell by cell, and what its last expressions are can be shown."""
+"""The notebook docs/tour.ipynb: each cell runs, and its last expression can be shown."""
 
 import ast
 import json
@@ -11,7 +11,7 @@ CELLS = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
 
 
 def executed(code, names):
-    """What the last expression of a cell is, which a notebook shows; None without one."""
+    """Return the value of the last expression of a cell, which a notebook shows, or None without one."""
     *body, last = ast.parse(code).body
     shown = isinstance(last, ast.Expr)
     exec(compile(ast.Module(body if shown else [*body, last], []), str(NOTEBOOK), "exec"), names)
@@ -30,7 +30,7 @@ def test_every_cell_runs_and_shows_what_it_says(tmp_path, monkeypatch, capfd):
     assert names["longer"].time[-1] == 12.0
     assert (names["found"].status == "done").all()
     assert names["left"].diagnostics["mass"][-1] < 0.9
-    assert 0 < names["compared"].columns["w1"][0] < 0.3  # 400 tokens at random: some times 1/√400
+    assert 0 < names["compared"].columns["w1"][0] < 0.3  # 400 random tokens: a small multiple of 1/√400
     assert shown[-1]._repr_png_().startswith(b"\x89PNG")
 
 

@@ -1,7 +1,7 @@
-"""The package on a system without POSIX: modules and names that Windows lacks are hidden from its own code.
+"""The package on a system without POSIX: modules and names that Windows lacks are hidden from the package's code.
 
-Python and other packages see the system as it is, for they have other code on Windows. Each process installs the hook
-at its start, workers of a sweep too.
+Python and other packages see the system unchanged, since they have other code on Windows. Each process, also a
+worker of a sweep, installs the hook at its start.
 """
 
 from __future__ import annotations
@@ -99,5 +99,5 @@ def test_a_case_and_a_sweep_without_posix(tmp_path: Path) -> None:
     assert "and their checksums are right" in done.stdout
     assert read(tmp_path / "run.h5").times[-1] == 0.2
     assert statuses(tmp_path / "six.h5") == ["done"] * 6
-    assert len(set((tmp_path / "processes").read_text().split())) == 3  # with the workers
-    assert sorted(path.name for path in tmp_path.glob("*.h5*")) == ["run.h5", "six.h5"]  # no lock
+    assert len(set((tmp_path / "processes").read_text().split())) == 3  # including the workers
+    assert sorted(path.name for path in tmp_path.glob("*.h5*")) == ["run.h5", "six.h5"]  # no lock file

@@ -1,4 +1,4 @@
-"""Files of the working folder that have the names of modules or of settings: no command runs them."""
+"""Files of the working folder named like modules or settings: no command runs them."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ LIBRARIES = (
     "platformdirs", "filelock", "ot", "xarray", "h5netcdf", "PIL", "cupy", "torch", "distributed", "yaml",
     "sitecustomize",
 )  # fmt: skip
-# Python's own -m imports these from the working folder before it comes to any line of the package.
+# Python's own -m imports these from the working folder before any line of the package runs.
 BEFORE_US = subprocess.run(
     [sys.executable, "-P", "-c", "import runpy, sys; print(*sys.modules)"], capture_output=True, text=True, check=True
 ).stdout.split()
@@ -29,7 +29,7 @@ SWEEP = '[keys]\n"attention.beta" = [2.0, 4.0]\n'
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The working folder, with files that write their name into the file ``ran``."""
+    """Return the working folder, with files that append their name to the file ``ran``."""
     folder, ran = tmp_path / "work", tmp_path / "ran"
     folder.mkdir()
     for name in NAMES:
@@ -57,7 +57,8 @@ def test_commands_import_nothing_from_the_working_folder(folder):
 
 
 def test_the_settings_of_the_working_folder_choose_no_program(folder):
-    """Matplotlib reads them before those of the user; what it is given instead is not the program there."""
+    """Matplotlib reads the folder's settings before the user's; the command passed instead is not the folder's
+    program."""
     code = (
         "import sys; from meanfield.cli.surroundings import ignore_settings_of_folder as ignore; ignore();"
         "from matplotlib import rcParams; print(rcParams['animation.ffmpeg_path'])"
@@ -77,7 +78,7 @@ def test_processes_of_experiments_import_nothing_from_the_working_folder(folder)
 
 
 def test_an_application_that_is_no_python_starts_itself_nowhere(folder, monkeypatch):
-    """Of a frozen application ``sys.executable`` is the application."""
+    """``sys.executable`` of a frozen application is the application."""
     monkeypatch.setattr(sys, "executable", str(folder / "program"))
     assert list(Workers(2).map(abs, [-1, 2])) == [1, 2]
     work = Work([0, 1], lambda number: load(folder / "case.toml"))

@@ -1,4 +1,4 @@
-"""Adaptive integration of u̇ = rate(t, u) by the loop in time."""
+"""Adaptive integration of u̇ = rate(t, u) with the package's time loop."""
 
 from solvers.timestepping.adaptive import AdaptiveIntegrator
 from solvers.timestepping.integrate import fixed, integrate

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages: opened once, with an eye on its network, its console and its pixels."""
+"""A headless Chromium for tests of pages: opened once, with logs of its network, console and pixels."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--force-color-profile=srgb",  # colours come out as the page has them
+    "--force-color-profile=srgb",  # colors are those of the page
 )
-END, HOME, ARROW_LEFT, ARROW_RIGHT, SPACE = "\ue010", "\ue011", "\ue012", "\ue014", " "  # as WebDriver spells them
+END, HOME, ARROW_LEFT, ARROW_RIGHT, SPACE = "\ue010", "\ue011", "\ue012", "\ue014", " "  # WebDriver's codes of the keys
 PATIENCE = 60  # seconds: a page is drawn in less than one, but machines are shared
 
 
@@ -64,7 +64,7 @@ class Browser:
         return self.find(selector).text
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
-        """left, top, width, height in pixels of the window."""
+        """Return left, top, width and height of an element in pixels of the window."""
         return tuple(
             self.run(
                 "const b = document.querySelector(arguments[0]).getBoundingClientRect();"
@@ -74,18 +74,18 @@ class Browser:
         )
 
     def drag(self, selector: str, start: tuple[float, float], by: tuple[int, int] = (0, 0)) -> None:
-        """Press at ``start`` from the element's left top, move by pixels, and let go."""
+        """Press at ``start`` from the element's left top, move by pixels, and release."""
         from selenium.webdriver.common.action_chains import ActionChains
 
         self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", selector)
         element, (_, _, width, height) = self.find(selector), self.box(selector)
-        # Chromium counts from the middle of the element, rounded down.
+        # Chromium measures offsets from the middle of the element, rounded down.
         offset = round(start[0] - width // 2), round(start[1] - height // 2)
         action = ActionChains(self.driver, duration=50).move_to_element_with_offset(element, *offset).click_and_hold()
         action.move_by_offset(*by).release().perform()
 
     def pixels(self) -> np.ndarray:
-        """(height, width, 3) of the window as it is now."""
+        """Return the pixels (height, width, 3) of the window."""
         with Image.open(io.BytesIO(self.driver.get_screenshot_as_png())) as image:
             return np.array(image.convert("RGB"))
 
@@ -93,7 +93,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """Addresses that the page has asked for, its own apart."""
+        """Return the addresses that the page has requested, without the address of the page itself."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
         assert any(url.startswith("file:") for url in sent), "the log of requests is empty"
@@ -102,7 +102,7 @@ class Browser:
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
-    """A browser whose profile is the empty ``folder``. Skips, or fails, where there is none."""
+    """Yield a browser whose profile is the empty ``folder``. Skip the test, or fail, without Chromium."""
     program, driver_program = need("chromium"), need("chromedriver")
     need_module("selenium")
     from selenium import webdriver

@@ -1,4 +1,4 @@
-"""A Dask scheduler and workers in processes of their own, for tests that kill them."""
+"""A Dask scheduler and its workers as separate processes, for tests that kill them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time as clock
 from pathlib import Path
 
 ONE = ("--nthreads", "1", "--no-dashboard")
-PATIENCE = 60.0  # seconds for a scheduler or worker to start; a second on an idle machine
+PATIENCE = 60.0  # seconds for a scheduler or a worker to start; an idle machine takes one
 
 
 class Cluster:
-    """A scheduler and workers as users start them, `dask scheduler` and `dask worker`, in processes of their own."""
+    """A scheduler and workers in separate processes, started by `dask scheduler` and `dask worker` as users do."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
         self.folder, self.workers = folder, list[subprocess.Popen[bytes]]()
@@ -29,7 +29,7 @@ class Cluster:
             self.add_worker()
 
     def add_worker(self) -> None:
-        """One more worker, without a nanny that would start another when it is killed."""
+        """Add a worker without a nanny, which would start another worker after a kill."""
         options = ("--no-nanny", "--local-directory", str(self.folder))
         self.workers.append(self._start("worker", self.address, "--host", "127.0.0.1", *ONE, *options))
 

@@ -1,4 +1,4 @@
-"""The device of the tests: a GPU where there is one with CuPy, else, or if asked for, Numba's simulator of one."""
+"""The device of the tests: a GPU if CuPy finds one, otherwise, or on request, Numba's simulator."""
 
 import os
 from importlib import import_module
@@ -7,18 +7,18 @@ from support.simulator import simulate
 
 
 def _installed_cupy():
-    """CuPy itself, None where it is not installed or cannot be imported."""
+    """Return the module CuPy, or None if CuPy is not installed or cannot be imported."""
     try:
         return import_module("cupy")
-    except Exception:  # CuPy's own kinds of errors
+    except Exception:  # CuPy raises error classes of its own
         return None
 
 
 def _is_there():
-    """Whether CuPy finds a GPU; there may be no driver."""
+    """Return whether CuPy finds a GPU; a missing driver counts as no GPU."""
     try:
         return CUPY is not None and CUPY.cuda.runtime.getDeviceCount() > 0
-    except Exception:  # CuPy's own kinds of errors
+    except Exception:  # CuPy raises error classes of its own
         return False
 
 

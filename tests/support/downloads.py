@@ -1,4 +1,4 @@
-"""Data sets as scikit-learn keeps them after a download: small files of the true formats, which its loaders read."""
+"""Data sets in scikit-learn's download cache: small files of the true formats, readable by scikit-learn's loaders."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-NUMBER, FILE = 554, "https://www.openml.org/data/v1/download/52667"  # of MNIST at openml.org
+NUMBER, FILE = 554, "https://www.openml.org/data/v1/download/52667"  # MNIST at openml.org
 
 
 def keep_mnist(home: Path, images: np.ndarray, digits: np.ndarray) -> None:
-    """ARFF with 784 pixels and a class, and what openml.org says about it."""
+    """Write MNIST into the cache: ARFF with 784 pixels and a class, and openml.org's description of that file."""
     pixels = [f"pixel{k + 1}" for k in range(images.shape[1])]
     head = ["@RELATION mnist_784", *(f"@ATTRIBUTE {name} REAL" for name in pixels)]
     rows = [",".join(map(str, [*image, digit])) for image, digit in zip(images, digits, strict=True)]
@@ -35,8 +35,8 @@ def keep_mnist(home: Path, images: np.ndarray, digits: np.ndarray) -> None:
 
 
 def keep_newsgroups(home: Path, texts: list[str], groups: np.ndarray) -> None:
-    """A compressed pickle of both halves."""
-    from sklearn.utils import Bunch  # comes with the extra `transformer`, which not every environment has
+    """Write the compressed pickle of both halves of the newsgroups into the cache."""
+    from sklearn.utils import Bunch  # part of the extra `transformer`, which some environments lack
 
     names = [f"group.{k}" for k in range(20)]
     halves = {

@@ -1,6 +1,6 @@
-"""Exact solutions and rates that the numerics are tested against, each from a formula with its source.
+"""Exact solutions and rates, references of the numerical tests, each a formula with its source.
 
-They are computed otherwise than in the package where that is possible: by quadrature, dense sums, in closed form.
+The formulas use other methods than the package where possible: quadrature, dense sums, closed forms.
 """
 
 import numpy as np
@@ -9,10 +9,10 @@ from scipy import integrate, optimize, special
 
 
 def growth_rate(dimension, beta, degree, normalization="softmax", noise=0.0, value=1.0):
-    """λ_l of the uniform density, with Funk–Hecke's c_l as an integral: c_l = ∫ e^{βz} P_l(z) dν(z).
+    """Return the growth rate λ_l of the uniform density, with Funk–Hecke's c_l = ∫ e^{βz} P_l(z) dν(z).
 
-    ν is the law of ⟨x, e⟩ for x uniform on S^{d−1}, P_l the Gegenbauer polynomial with P_l(1) = 1 (Dai and Xu,
-    Approximation Theory and Harmonic Analysis on Spheres, theorem 1.2.9). Rates: l(l+d−2)(v c_l/(β c_0) − κ) for
+    ν is the distribution of ⟨x, e⟩ for x uniform on S^{d−1}, P_l the Gegenbauer polynomial with P_l(1) = 1 (Dai and
+    Xu, Approximation Theory and Harmonic Analysis on Spheres, theorem 1.2.9). Rates: l(l+d−2)(v c_l/(β c_0) − κ) for
     softmax, l(l+d−2)(v c_l/β − κ) unnormalized (Geshkovski and others, 2312.10794). β ≠ 0, d = 2 or 3.
     """
     if dimension == 2:
@@ -27,19 +27,20 @@ def growth_rate(dimension, beta, degree, normalization="softmax", noise=0.0, val
 
 
 def velocity(mesh, beta, density, normalization="softmax", value=1.0):
-    """Dense sums over cells, a share of the uniform density's in closed form: velocity (cells, d) and Z (cells).
+    """Return velocity (cells, d) and Z (cells,) by dense sums over cells, with a uniform share in closed form.
 
-    Both with e^{β⟨x,y⟩ − |β|}; the uniform part of Z is Γ(d/2)(2/β)^ν I_ν(β) e^{−|β|}, that of the numerator is
-    normal to the manifold. |X| is bounded by |value| where Z is lost to rounding, as the softmax bounds it.
+    Both have the factor e^{β⟨x,y⟩ − |β|}. The uniform part of Z is Γ(d/2)(2/β)^ν I_ν(β) e^{−|β|}; the uniform part
+    of the numerator is normal to the manifold. |X| is bounded by |value| where Z is lost to rounding, as the softmax
+    bounds |X|.
     """
     x, dimension = mesh.centers, mesh.centers.shape[1]
     distance = 0.5 * np.abs(density - 1.0 / mesh.volume) @ mesh.volumes
-    share = max(0.0, 1.0 - 4.0 * distance**2)  # see meanfield.model.kernel_sums.ZonalSums
+    share = max(0.0, 1.0 - 4.0 * distance**2)  # the same share as in meanfield.model.kernel_sums.ZonalSums
     masses = (density - share / mesh.volume) * mesh.volumes
     size = abs(beta)
     mean = special.ive(0, size) if dimension == 2 else (-np.expm1(-2 * size) / (2 * size) if size else 1.0)
     normalizer, numerator = np.empty(mesh.cells), np.empty_like(x)
-    for rows in np.array_split(np.arange(mesh.cells), max(1, mesh.cells // 500)):  # 500 rows at a time in memory
+    for rows in np.array_split(np.arange(mesh.cells), max(1, mesh.cells // 500)):  # blocks of 500 rows bound the memory
         kernel = np.exp(beta * (x[rows] @ x.T) - size) * masses
         normalizer[rows] = kernel.sum(axis=1) + share * mean
         numerator[rows] = kernel @ x
@@ -51,10 +52,10 @@ def velocity(mesh, beta, density, normalization="softmax", value=1.0):
 
 
 def pair_time(beta, masses=(0.5, 0.5), normalization="softmax", angle=2.0, cosine=0.5):
-    """Time in which two point masses, ``angle`` apart, reach ``cosine``: ∫ dφ/φ̇, with e = e^{β(cos φ − 1)},
+    """Return the time in which two point masses, ``angle`` apart, reach ``cosine``: ∫ dφ/φ̇, with e = e^{β(cos φ − 1)}.
 
-    softmax φ̇ = −sin φ [m₂e/(m₁ + m₂e) + m₁e/(m₂ + m₁e)], unnormalized φ̇ = −e^{β cos φ} sin φ: two tokens of
-    2312.10794 with masses.
+    Softmax: φ̇ = −sin φ [m₂e/(m₁ + m₂e) + m₁e/(m₂ + m₁e)]; unnormalized: φ̇ = −e^{β cos φ} sin φ. This is the case
+    of two tokens of 2312.10794, with masses.
     """
     m, n = np.asarray(masses) / np.sum(masses)
 
@@ -67,7 +68,7 @@ def pair_time(beta, masses=(0.5, 0.5), normalization="softmax", angle=2.0, cosin
 
 
 def pair_time_equal(beta, angle=2.0, cosine=0.5):
-    """:func:`pair_time` for equal masses and softmax in closed form, by the exponential integral Ei."""
+    """Return :func:`pair_time` for equal masses and softmax in closed form, by the exponential integral Ei."""
 
     def clock(s):
         tails = -special.expi(beta * (1 - s)) + np.exp(2 * beta) * special.expi(-beta * (1 + s))
@@ -77,7 +78,8 @@ def pair_time_equal(beta, angle=2.0, cosine=0.5):
 
 
 def moebius_parameter(dimension, start, time):
-    """Parameter s(t) of the exact flow at β = 0 from s(0) = start: the density stays a pushed uniform one.
+    """Return the parameter s(t) of the exact flow at β = 0 from s(0) = start, under which a pushed uniform density
+    stays one.
 
     ṡ = ⟨z⟩: on S¹ r = tanh(s/2) with ṙ = r(1 − r²)/2, so that r²/(1 − r²) grows as eᵗ; on S² ṡ = coth s − s/sinh² s
     (ORACLES, from the Möbius group's action; Watanabe and Strogatz 1994 on the circle).
@@ -90,29 +92,30 @@ def moebius_parameter(dimension, start, time):
 
 
 def mean_cosine(parameter):
-    """⟨z⟩ of the uniform density on S² pushed by s along an axis: coth s − s/sinh² s."""
+    """Return ⟨z⟩ of the uniform density on S² pushed by s along an axis: coth s − s/sinh² s."""
     return 1 / np.tanh(parameter) - parameter / np.sinh(parameter) ** 2
 
 
 def resultant(dimension, concentration):
-    """⟨z⟩ of a von Mises–Fisher density e^{c z}: I_{d/2}(c)/I_{d/2−1}(c)."""
+    """Return ⟨z⟩ of a von Mises–Fisher density e^{c z}: I_{d/2}(c)/I_{d/2−1}(c)."""
     return special.ive(dimension / 2, concentration) / special.ive(dimension / 2 - 1, concentration)
 
 
 def stationary_resultant(dimension, noise):
-    """R > 0 of the stationary density e^{R⟨x,e⟩/κ} at β = 0: R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), for κ < 1/d."""
+    """Return R > 0 of the stationary density e^{R⟨x,e⟩/κ} at β = 0: R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), for κ < 1/d."""
     return optimize.brentq(lambda r: resultant(dimension, r / noise) - r, 0.01, 1.0)
 
 
 def harmonic(degree, order, theta, phi):
-    """Orthonormal Y_lm = P̄_lm(cos θ) e^{imφ}, m ≥ 0, without the Condon–Shortley sign, from SciPy's P_lm."""
+    """Return the orthonormal Y_lm = P̄_lm(cos θ) e^{imφ}, m ≥ 0, without the Condon–Shortley sign, from SciPy's
+    P_lm."""
     log_size = np.log((2 * degree + 1) / (4 * np.pi)) + special.gammaln(degree - order + 1)
     size = np.exp((log_size - special.gammaln(degree + order + 1)) / 2)
     return (-1) ** order * size * special.lpmv(order, degree, np.cos(theta)) * np.exp(1j * order * phi)
 
 
 def harmonic_sine_derivative(degree, order, theta, phi):
-    """sin θ ∂Y_lm/∂θ by sin θ dP/dθ = l cos θ P_lm − (l + m) P_{l−1,m} (DLMF 14.10.5)."""
+    """Return sin θ ∂Y_lm/∂θ by sin θ dP/dθ = l cos θ P_lm − (l + m) P_{l−1,m} (DLMF 14.10.5)."""
     value = degree * np.cos(theta) * harmonic(degree, order, theta, phi)
     if order == degree:
         return value
@@ -121,6 +124,6 @@ def harmonic_sine_derivative(degree, order, theta, phi):
 
 
 def orders(errors, sizes):
-    """Observed orders of convergence between successive sizes (cells across)."""
+    """Return the observed orders of convergence between successive sizes (cells across)."""
     errors, sizes = np.asarray(errors, dtype=float), np.asarray(sizes, dtype=float)
     return np.log(errors[:-1] / errors[1:]) / np.log(sizes[1:] / sizes[:-1])

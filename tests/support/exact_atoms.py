@@ -1,4 +1,4 @@
-"""Exact laws of atoms to any number of digits: drift e^{−cβ} is lost in double precision unless one takes care."""
+"""Exact dynamics of atoms to any number of digits: a drift e^{−cβ} is lost in plain double precision."""
 
 from itertools import pairwise
 
@@ -11,14 +11,16 @@ mp.mp.dps = 30
 
 
 def flow(law, atoms, times):
-    """(time, atoms, mergers since the time before) of the package at each of ``times`` but the first, the start."""
+    """Yield (time, atoms, mergers since the previous time) by the package at each of ``times`` after the first, the
+    start."""
     for start, end in pairwise(times):
         atoms, mergers = advance(law, atoms, start, end)
         yield end, atoms, mergers
 
 
 def pair_time_equal(beta, angle=2, cosine=0.5):
-    """Time in which two equal atoms reach ``cosine`` under softmax, by Ei: see ORACLES and exact.pair_time_equal."""
+    """Return the time in which two equal atoms reach ``cosine`` under softmax, by Ei: see ORACLES,
+    exact.pair_time_equal."""
 
     def clock(s):
         tails = -mp.ei(beta * (1 - s)) + mp.exp(2 * beta) * mp.ei(-beta * (1 + s))
@@ -28,7 +30,7 @@ def pair_time_equal(beta, angle=2, cosine=0.5):
 
 
 def pair_time(beta, masses, angle=2, cosine=0.5):
-    """∫dφ/φ̇ with φ̇ = −sin φ [m₂e/(m₁ + m₂e) + m₁e/(m₂ + m₁e)], e = e^{β(cos φ − 1)}: two atoms with masses."""
+    """Return ∫dφ/φ̇ for two atoms: φ̇ = −sin φ [m₂e/(m₁ + m₂e) + m₁e/(m₂ + m₁e)], e = e^{β(cos φ − 1)}."""
     m, n = (mp.mpf(mass) for mass in masses)
 
     def per_angle(phi):
@@ -39,9 +41,10 @@ def pair_time(beta, masses, angle=2, cosine=0.5):
 
 
 def velocities(beta, positions, masses, normalization="softmax"):
-    """P_i Σ_j m_j x_j e^{β(⟨x_i,x_j⟩ − 1)}/Z_i, term by term, from double positions taken as exact and normalized.
+    """Return P_i Σ_j m_j x_j e^{β(⟨x_i,x_j⟩ − 1)}/Z_i, term by term, from double positions taken as exact and
+    normalized.
 
-    With 250 digits: e^{−400} counts beside 1.
+    The sums have 250 digits, so that e^{−400} is not lost beside 1.
     """
     with mp.workdps(250):
         return _velocities(beta, positions, masses, normalization)
@@ -62,7 +65,7 @@ def _velocities(beta, positions, masses, normalization):
 
 
 def relative_errors(found, exact):
-    """|found − exact|/|exact| of each velocity (k,)."""
+    """Return |found − exact|/|exact| of each velocity (k,)."""
     errors = []
     for one, other in zip(found, exact, strict=True):
         errors.append(float(mp.norm(mp.matrix([mp.mpf(float(c)) for c in one]) - other) / mp.norm(other)))

@@ -1,4 +1,4 @@
-"""Tokens as particles through time, integrated to any accuracy: the reference of runs."""
+"""Trajectories of tokens as particles, integrated to any accuracy: the reference of runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from solvers.mesh.mesh import Floats
 def flow(
     law: ParticleVelocity, directions: Floats, radii: Floats, times: Floats, tolerance: float = 1e-10
 ) -> tuple[Floats, Floats]:
-    """Directions (times, n, d) and radii (times, n) at increasing ``times``, from θ (n, d) and r (n,) at the first.
-    Without layer norm x = rθ; else θ may have any length, and only its direction counts.
+    """Return directions (times, n, d) and radii (times, n) at increasing ``times``, from θ (n, d) and r (n,) at the
+    first.
 
-    Dormand and Prince's eighth-order Runge–Kutta method; ``tolerance`` is the error of a step, absolute and relative.
-    Raises ArithmeticError where the step size underflows (blow-up?).
+    Without layer norm x = rθ. With layer norm θ may have any length, and only the direction of θ matters.
+
+    The method is Dormand and Prince's eighth-order Runge–Kutta method; ``tolerance`` is the absolute and relative
+    error of a step. Raises ArithmeticError where the step size underflows (blow-up?).
     """
     from scipy.integrate import solve_ivp
 
@@ -35,7 +37,7 @@ def flow(
 
 
 def _rate_of_positions(law: ParticleVelocity, n: int, d: int) -> Callable[[float, Floats], Floats]:
-    """ẋ = A + F − γx: the same law as by θ and r, also where a token passes the origin."""
+    """Return the rate ẋ = A + F − γx: the dynamics of θ and r, valid also where a token passes the origin."""
 
     def rate(time: float, state: Floats) -> Floats:
         positions = state.reshape(n, d)
@@ -45,7 +47,7 @@ def _rate_of_positions(law: ParticleVelocity, n: int, d: int) -> Callable[[float
 
 
 def _rate_of_directions(law: ParticleVelocity, n: int, d: int) -> Callable[[float, Floats], Floats]:
-    """Rate of (n, d + 1) numbers: a vector along θ, whose length is without effect and stays, and r."""
+    """Return the rate of n × (d + 1) numbers: r, and a vector along θ, whose length is constant and has no effect."""
 
     def rate(time: float, state: Floats) -> Floats:
         vectors, radii = state.reshape(n, d + 1)[:, :d], state.reshape(n, d + 1)[:, d]

@@ -1,11 +1,11 @@
-"""Exact laws of tokens as particles, each from a formula with its source: ordinary equations of a few numbers."""
+"""Exact dynamics of tokens as particles: ordinary differential equations of a few numbers, each with its source."""
 
 import numpy as np
 from scipy import integrate, special
 
 
 def pair_time_unnormalized(beta, angle=2.0, cosine=0.5):
-    """Time in which two tokens, ``angle`` apart, reach ``cosine`` by ρ̇ = e^{βρ}(1 − ρ²), ρ their cosine.
+    """Return the time in which two tokens, ``angle`` apart, reach ``cosine`` by ρ̇ = e^{βρ}(1 − ρ²), ρ = ⟨x₁, x₂⟩.
 
     ∫dρ e^{−βρ}/(1 − ρ²) = ½[−e^{−β}Ei(β(1 − ρ)) + e^{β}Ei(−β(1 + ρ))].
     """
@@ -18,9 +18,9 @@ def pair_time_unnormalized(beta, angle=2.0, cosine=0.5):
 
 
 def equiangular_rate(count, beta, cosine, normalization="softmax"):
-    """ġ of n tokens with cosine g each: softmax 2e^{βg}(1−g)((n−1)g+1)/(e^β+(n−1)e^{βg}), unnormalized with n below.
+    """Return ġ of n tokens with all cosines g: 2e^{βg}(1−g)((n−1)g+1)/(e^β+(n−1)e^{βg}), denominator n if unnormalized.
 
-    Geshkovski and others (2312.10794), theorem 6.8 and the like: by symmetry the tokens stay equiangular.
+    Geshkovski and others (2312.10794), theorem 6.8 and its analogs: by symmetry the tokens stay equiangular.
     """
     others = np.exp(beta * cosine)
     size = np.exp(beta) + (count - 1) * others if normalization == "softmax" else count
@@ -28,7 +28,7 @@ def equiangular_rate(count, beta, cosine, normalization="softmax"):
 
 
 def equiangular_output(count, beta, cosine):
-    """⟨θ_i, A_i⟩ and |A_i| for softmax, from A_i = (e^β x_i + e^{βg} Σ_{j≠i} x_j)/(e^β + (n−1) e^{βg})."""
+    """Return ⟨θ_i, A_i⟩ and |A_i| for softmax, from A_i = (e^β x_i + e^{βg} Σ_{j≠i} x_j)/(e^β + (n−1) e^{βg})."""
     own, others = np.exp(beta), np.exp(beta * cosine)
     size = own + (count - 1) * others
     along = own + (count - 1) * others * cosine
@@ -38,9 +38,10 @@ def equiangular_output(count, beta, cosine):
 
 
 def equiangular_gap(scheme, count, beta, times, switch=1.0):
-    """1 − g at times from orthonormal tokens at radius 1 for a layer norm: ġ = (that of post)/s, ṙ by table 1.
+    """Return 1 − g at times from orthonormal tokens at radius 1 for a layer norm: ġ = ġ_post/s, ṙ by table 1.
 
-    Karagodin and others (2510.22026). The gap itself is integrated, so that it is right to a relative 1e-10.
+    Karagodin and others (2510.22026). The gap 1 − g is itself the integrated variable, for a relative error of
+    1e-10.
     """
 
     def rate(time, state):

@@ -1,4 +1,4 @@
-"""The layers of a PDE network as a case of particles in a sequence, which `meanfield run` solves."""
+"""Layers of a PDE network as a case of particles in a sequence, which `meanfield run` solves."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from solvers.mesh.mesh import Floats
 
 
 def field_case(network: TokenNetwork, states: Floats, folder: Path, first: int = 0, layers: int | None = None) -> Case:
-    """The case of ``layers`` layers (all) from the ``first`` on, and of states u (n, d) before it.
+    """Return the case of ``layers`` layers (default: all) from layer ``first`` on, started from the states u (n, d).
 
-    Writes states.npy and matrices.npz into ``folder``, by whose names the case has them. A case has one F and one set
-    of coefficients: of layers that differ in them, one at a time is a case. Raises ValueError for others together.
+    Writes states.npy and matrices.npz into ``folder``, to which the case refers. A case has one F and one set of
+    coefficients: layers that differ in them need one case each. Raises ValueError for such layers together.
     """
     own = [layer for layer in network.body.layers if isinstance(layer, FieldLayer)][first:]
     chosen = own[: len(own) if layers is None else layers]
@@ -35,13 +35,13 @@ def field_case(network: TokenNetwork, states: Floats, folder: Path, first: int =
 
 
 def _constants(layer: FieldLayer) -> tuple[Any, ...]:
-    """What is the same in all layers of a case."""
+    """Return the feed-forward network and the coefficients, which all layers of a case must share."""
     inner = id(layer.matrices.inner) if layer.network.feed_forward else None
     return inner, *(float(layer.coefficient(name).detach()) for name in COEFFICIENTS)
 
 
 def _attention(layers: Sequence[FieldLayer]) -> dict[str, Floats]:
-    """Factors (layers, heads, ...) of Q, K and V, and the weight α of each head."""
+    """Return the factors (layers, heads, ...) of Q, K and V, and the weight α of each head."""
     stacked = {
         name: np.stack([_array(getattr(layer.matrices, name)) for layer in layers])
         for name in ("query", "key", "value", "output")

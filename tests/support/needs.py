@@ -1,7 +1,7 @@
-"""Tools that some tests need and not every machine has: without one the test is skipped, or fails where all must run.
+"""Tools that some tests need and some machines lack: without one the test is skipped, or fails where all must run.
 
-With MEANFIELD_TEST_ALL set, as `.ci/run` does, a missing tool is a failure: a test that is skipped everywhere
-shows nothing.
+With MEANFIELD_TEST_ALL set, as `.ci/run` does, a missing tool is a failure: a test that is skipped everywhere shows
+nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import pytest
 
 
 def need(tool: str) -> str:
-    """Path of a program such as "ffmpeg" or "chromium"; without it the test that asks is skipped, or fails."""
+    """Return the path of a program such as "ffmpeg" or "chromium". Skip the calling test, or fail, without the
+    program."""
     path = shutil.which(tool)
     return path if path is not None else missing(f"{tool} is not on the PATH")
 
 
 def need_module(name: str) -> ModuleType:
-    """A Python module such as "vtkmodules.vtkIOHDF"; without it the test that asks is skipped, or fails."""
+    """Return a Python module such as "vtkmodules.vtkIOHDF". Skip the calling test, or fail, without the module."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Sections of a small case, clusters with a little noise on a circle of 64 cells, shared by tests of runs."""
+"""Sections of a small case shared by tests of runs: clusters with a little noise on a circle of 64 cells."""
 
 SECTIONS = """
 [domain]

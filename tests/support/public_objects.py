@@ -1,4 +1,4 @@
-"""Small meshes and equations of every kind, made of functions of this module, so that all of them can be pickled."""
+"""Small meshes and equations of every kind, made from functions of this module, so that all can be pickled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvers.terms.product import ProductAdvection
 from solvers.timestepping.equation import limit_positivity
 
 Array = np.ndarray
-Problem = tuple[s.Equation, Array, str]  # an equation, a state, a method
+Problem = tuple[s.Equation, Array, str]  # equation, state, method
 POINTS = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.4, 0.6]])
 CORNERS = np.array([[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
 
@@ -45,13 +45,13 @@ MESHES: dict[str, Callable[[], s.Mesh]] = {
 
 
 def bump(mesh: s.Mesh) -> Array:
-    """A density ≥ 0 that is smooth and nowhere symmetric."""
+    """Return a positive density that is smooth and has no symmetry."""
     x = mesh.centers
     return np.exp(np.sin(2.0 * x[:, 0] + 0.3)) * (1.2 + np.cos(x[:, -1] - 0.4)) / 4.0
 
 
 class Wind:
-    """A velocity that depends on the time and on the mass at the points before it, tangent to a curve or a surface."""
+    """A velocity that depends on time and on the first three cell values, tangent to a curve or a surface."""
 
     def __init__(self, mesh: s.Mesh, strength: float = 1.0) -> None:
         x, d = mesh.centers, mesh.ambient_dimension
@@ -95,7 +95,7 @@ def moving_well(time: float, u: Array) -> Array:
 
 
 class OwnTerm:
-    """A user's term, with the two methods that a term needs."""
+    """A user's term, with the two required methods."""
 
     def prepare(self, time: float, values: Array) -> float:
         self.found = np.sin(time) * (np.roll(values, 1) - values)

@@ -1,4 +1,4 @@
-"""Digests of the files of a recorded session, and the size of what differs between two of them.
+"""Digests of the files of a recorded session, and the size of the differences between two sessions.
 
 A key is PATH of a figure, page or table; PATH:DATASET, PATH:GROUP@ATTRIBUTE of an HDF5 file; texts.json:COMMAND.
 """
@@ -16,13 +16,23 @@ import h5py
 import numpy as np
 from PIL import Image, ImageSequence
 
-EXECUTION = {"start", "wall_time", "versions", "git_commit", "command", "history", "writers"}  # not of the result
-CHECKPOINT = "checkpoint"  # group of the checkpoint's bytes, with wall times, in a run file; "digest" depends on all
-LINKS = {"REFERENCE_LIST", "DIMENSION_LIST"}  # references within the file, whose numbers are addresses
+EXECUTION = {
+    "start",
+    "wall_time",
+    "versions",
+    "git_commit",
+    "command",
+    "history",
+    "writers",
+}  # facts of the execution, not of the result
+CHECKPOINT = (
+    "checkpoint"  # group of the checkpoint's bytes, with wall times, in a run file; "digest" depends on all bytes
+)
+LINKS = {"REFERENCE_LIST", "DIMENSION_LIST"}  # references within the file, whose values are addresses
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each item of each file in a folder. Checkpoints hold wall times; what resumes from them shows them."""
+    """Return the SHA-256 of each item of each file in a folder, without checkpoints, which hold wall times."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and ".checkpoint-" not in path.name]
     return {
         str(path.relative_to(folder)) + key: hashlib.sha256(content).hexdigest()
@@ -45,7 +55,7 @@ def _items(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def hdf5_items(path: Path) -> dict[str, Any]:
-    """Datasets by their names and attributes by GROUP@NAME, without what belongs to one execution."""
+    """Return datasets by name and attributes by GROUP@NAME, without those of one execution."""
     items: dict[str, Any] = {}
 
     def visit(name: str, node: h5py.Group | h5py.Dataset) -> None:
@@ -64,13 +74,13 @@ def hdf5_items(path: Path) -> dict[str, Any]:
 
 
 def _without_execution(segments: str) -> str:
-    """The parts of a resumed run, a line of JSON each, by which cases and times only."""
+    """Return the segments of a resumed run, one line of JSON each, reduced to cases and times."""
     parts = [json.loads(line) for line in segments.splitlines()]
     return "\n".join(json.dumps({key: value for key, value in x.items() if key not in EXECUTION}) for x in parts)
 
 
 def pixels(path: Path) -> np.ndarray:
-    """(frames, height, width, 4) of a picture or a movie."""
+    """Return the pixels (frames, height, width, 4) of a picture or a movie."""
     with Image.open(path) as image:
         return np.array([np.asarray(frame.convert("RGBA")) for frame in ImageSequence.Iterator(image)])
 
@@ -82,7 +92,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def differences(a: Path, b: Path, key: str) -> str:
-    """What differs between the folders ``a`` and ``b`` at a key, in words."""
+    """Return a description of the difference between the folders ``a`` and ``b`` at a key."""
     name, _, item = key.partition(":")
     one, other = a / name, b / name
     if name.endswith("texts.json"):

@@ -1,4 +1,4 @@
-"""Sessions that are recorded: shipped cases, variants of them, and sweeps, shortened, each with its commands."""
+"""Recorded sessions: shortened shipped cases, variants of the cases, and sweeps, each with its commands."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any
 import h5py
 
 ROOT = Path(__file__).parents[2]
-LIMITS = {"radii": 16, "count": 48, "labels": 4}  # of keys of [domain]
-RESOLUTION, RESOLUTIONS = 48, {"sphere": 12, "free_radius_sphere": 8}  # the latter have its square as cells
+LIMITS = {"radii": 16, "count": 48, "labels": 4}  # upper limits of keys of [domain]
+RESOLUTION, RESOLUTIONS = 48, {"sphere": 12, "free_radius_sphere": 8}  # manifolds named here have resolution² cells
 DEGREES, TOLERANCE = 5, 1e-8
 END, END_HANDED_OVER, LAYERS, SNAPSHOTS, SAMPLES = 10.0, 1e4, 4, 3, 8
 
-# Choices that no shipped case makes: the case and what is changed in it. A refusal is recorded as well.
+# Options that no shipped case uses: the case and the overrides. A refusal is recorded as well.
 VARIANTS = {
     "adaptive_circle": ("growth_circle", 'time.method="adaptive"'),
     "adaptive_tokens": ("tokens_pair", 'time.method="adaptive" time.tolerance=1e-4'),
@@ -51,10 +51,10 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class Session:
-    """Commands in a folder of their own.
+    """Commands that share a folder.
 
-    files   written before, by name
-    lines   gives the command lines, one after another; it may look at what the ones before have written
+    files   written before the commands, by name
+    lines   yields the command lines, one after another; may read the files that earlier commands have written
     """
 
     name: str
@@ -63,7 +63,7 @@ class Session:
 
 
 def sessions(movies: bool) -> list[Session]:
-    """All of them; the names are unique."""
+    """Return all sessions, whose names are unique."""
     cases = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(ROOT.glob("cases/*.toml"))}
     chosen = {name: (name, "") for name in cases} | VARIANTS
     first = {case["domain"]["manifold"]: name for name, case in reversed(cases.items())}
@@ -81,7 +81,7 @@ def sessions(movies: bool) -> list[Session]:
 
 
 def shortened(case: dict[str, Any]) -> str:
-    """Overrides that make a case cost about a second."""
+    """Return overrides with which a case takes about a second."""
     domain, initial, time, output = (case.get(name, {}) for name in ("domain", "initial", "time", "output"))
     most = LIMITS | {"resolution": RESOLUTIONS.get(domain["manifold"], RESOLUTION)}
     found = {f"domain.{key}": min(domain[key], limit) for key, limit in most.items() if key in domain}
@@ -106,7 +106,7 @@ def _case(case: str, changes: str, figures: str, movies: bool) -> Iterator[str]:
     yield f"run {case} -o one.h5 --set {_quoted(changes)}"
     if not Path("one.h5").exists():
         return
-    yield f"run {case} -o one.h5 --quiet --set {_quoted(changes)}"  # refused, for it is there
+    yield f"run {case} -o one.h5 --quiet --set {_quoted(changes)}"  # refused, since the file exists
     yield f"run {case} -o two.h5 --quiet --set {_quoted(half)}"
     yield f"resume two.h5 --until {_end(Path('one.h5'))!r}"
     yield from _looking(figures)
@@ -120,7 +120,7 @@ def _looking(figures: str) -> Iterator[str]:
     for file in ("one.h5", "two.h5"):
         yield f"info {file}"
         yield f"info {file} --json"
-    if figures:  # most of the time
+    if figures:  # some sessions draw no figures
         yield "plot one.h5"
     if figures == "all":
         yield "mergers one.h5 -o mergers.png"
@@ -143,7 +143,7 @@ def _end(path: Path) -> float:
 
 
 def _sweep(path: Path, cases: dict[str, Any]) -> Session:
-    """A sweep with two values of each key, whose run files are kept."""
+    """Return a session of a sweep with two values of each key, whose run files are kept."""
     import tomli_w
 
     table = tomllib.loads(path.read_text("utf-8"))
@@ -156,14 +156,14 @@ def _sweep(path: Path, cases: dict[str, Any]) -> Session:
 
 def _sweeping() -> Iterator[str]:
     yield "sweep short.toml -o index.h5 --jobs 1 --quiet"
-    yield "sweep short.toml -o index.h5 --jobs 1"  # all is there
+    yield "sweep short.toml -o index.h5 --jobs 1"  # no point is left to solve
     yield "info index.h5"
     yield "info index.h5 --json"
     yield "plot index.h5"
 
 
 def _tables(changes: str, varied: dict[str, Any]) -> dict[str, Any]:
-    """Overrides as a table of [set], without the keys that vary."""
+    """Return overrides as a table of [set], without the keys that vary."""
     pairs = (change.split("=") for change in changes.split())
     return {key: tomllib.loads(f"x = {value}")["x"] for key, value in pairs if key not in varied}
 
@@ -175,11 +175,11 @@ def _two(values: Any) -> Any:
 
 
 def _describing() -> Iterator[str]:
-    """Commands that need no run. Raises SystemExit where a command is there that is recorded nowhere."""
+    """Yield the commands that need no run. Raises SystemExit if a command is recorded nowhere."""
     names = re.findall(r"^    ([a-z]+)\b(?=  |\n {10,})", _help(), flags=re.MULTILINE)
     recorded = {"run", "resume", "info", "plot", "mergers", "compare", "sweep", "movie", "view", "export", "check"}
     recorded |= {"cases", "schema", "stability", "transformer", "keys", "new", "convergence", "branch"}
-    recorded |= {"selftest", "watch"}  # by their help alone: they have tests of their own
+    recorded |= {"selftest", "watch"}  # only their help: these commands have tests of their own
     if set(names) != recorded:
         raise SystemExit(f"commands {set(names) ^ recorded}: say in recorded_sessions.py how they are recorded")
     yield "--help"

@@ -1,12 +1,12 @@
-"""Recorder of all behaviour that the command line shows, for changes that must change nothing.
+"""Recorder of all behavior that the command line shows, for changes that must change nothing.
 
     python tests/support/recording.py record FOLDER [--only NAME ...] [--movies] [--jobs 2]
     python tests/support/recording.py compare A B [--only NAME ...]
 
-``record`` runs every shipped case and sweep, shortened, and variants of them, with every command, each in a folder of
-its own, and keeps all files that are written, all text that is printed, and digests of both. ``compare`` lists each
-dataset, attribute, figure and text that differs, by how much, and exits with 1 if there is any.
-The package is reached by its console script alone, so that its modules may move.
+``record`` runs every shipped case and sweep, shortened, and variants of them, with every command, each in a separate
+folder. All written files, all printed text, and digests of both are kept. ``compare`` lists each dataset, attribute,
+figure and text that differs, and the size of the difference. The exit status is 1 if there is any.
+The package is called through its console script alone, so that modules may move.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from unittest import mock
 from recorded_differences import differences, digests
 from recorded_sessions import Session, sessions
 
-# BLAS sums in another order with another number of threads.
+# The order of BLAS sums depends on the number of threads.
 ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "COLUMNS": "120"}
 MANIFEST, TEXTS = "manifest.json", "texts.json"
 TIMINGS = (  # pattern, replacement
-    (r"^(compiling|t = \S+ of|versions |# memory ).*\n", ""),  # versions of parts; memory is rounded from estimates
+    (r"^(compiling|t = \S+ of|versions |# memory ).*\n", ""),  # versions of parts; memory is a rounded estimate
     (r'^ *"(wall_times?|versions|file_size|git_commit|start|started|command|writer)":( \[[^]]*\],?| .*)\n', ""),
     (r"\b\d+(\.\d+)?(e[-+]?\d+)? s\b", "N s"),
-    (r"\b\d+(\.\d+)? [kMG]?B\b", "N B"),  # HDF5 packs groups of attributes by their length, that of the command too
+    (r"\b\d+(\.\d+)? [kMG]?B\b", "N B"),  # HDF5 packs groups of attributes by length, which includes the command
 )
 
 
 @cache
 def console_script() -> Callable[[], int]:
-    """What the installed command ``meanfield`` calls."""
+    """Return the entry point of the installed command ``meanfield``."""
     (script,) = entry_points(group="console_scripts", name="meanfield")
     command: Callable[[], int] = script.load()
     return command
 
 
 def call(line: str) -> dict[str, Any]:
-    """Run one command in this process, in the current folder: its status and what it prints."""
+    """Run one command in this process, in the current folder, and return its status and its output."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["meanfield", *shlex.split(line)]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch.object(sys, "argv", argv):
@@ -61,21 +61,21 @@ def call(line: str) -> dict[str, Any]:
             status = console_script()()
         except SystemExit as end:  # --help and --version
             status = end.code if isinstance(end.code, int) else 1
-        except Exception:  # a traceback is behaviour, too: its last line is kept
+        except Exception:  # a traceback is behavior, too: its last line is kept
             status = 1
             err.write(traceback.format_exc().splitlines()[-1])
     return {"status": status, "out": without_timings(out.getvalue()), "err": without_timings(err.getvalue())}
 
 
 def without_timings(text: str) -> str:
-    """The text without what differs from one execution to the next."""
+    """Return the text without the parts that differ from one execution to the next."""
     for pattern, replacement in TIMINGS:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     return text
 
 
 def record_session(session: Session, folder: Path) -> tuple[str, dict[str, str], float]:
-    """Run the commands of a session in a new folder; returns its name, its digests, and seconds of CPU."""
+    """Run the commands of a session in a new folder, and return its name, its digests, and its CPU seconds."""
     began, place = time.process_time(), folder / session.name
     place.mkdir(parents=True)
     for name, content in session.files.items():
@@ -91,7 +91,7 @@ def record_session(session: Session, folder: Path) -> tuple[str, dict[str, str],
 
 
 def record(folder: Path, only: list[str], movies: bool, jobs: int) -> int:
-    """Record all sessions in a new folder; returns the exit status."""
+    """Record all sessions in a new folder, and return the exit status."""
     chosen = [session for session in sessions(movies) if not only or session.name in only]
     if missing := set(only) - {session.name for session in chosen}:
         sys.exit(f"--only: no session {', '.join(sorted(missing))}")
@@ -113,7 +113,8 @@ def _recorded(chosen: list[Session], folder: Path, jobs: int) -> Iterator[tuple[
 
 
 def compare(a: Path, b: Path, only: list[str]) -> int:
-    """Print what differs between two records, or the sessions ``only`` of them; returns 1 if anything does."""
+    """Print the differences between two records, or between the sessions ``only`` of them; return 1 if there are
+    any."""
     first, second = (_manifest(folder, only) for folder in (a, b))
     found = 0
     for key in sorted(first.keys() | second.keys()):

@@ -1,4 +1,4 @@
-"""Runs made up to be drawn: three blobs that grow and sharpen, and what else a figure has to cope with."""
+"""Synthetic run data for figures: three blobs that grow and sharpen, and the data of other domains."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ LINEAR, LOG = np.linspace(0, 10, 41), np.concatenate([[0], np.geomspace(1e-3, 10
 
 
 def blobs(mesh: Mesh, concentration: float, amount: float) -> np.ndarray:
-    """(cells,) three von Mises–Fisher blobs of the given share of the mass, the rest uniform."""
+    """Return the density (cells,) of three von Mises–Fisher blobs that hold a share ``amount`` of the mass, the rest
+    uniform."""
     bumps = np.exp(concentration * (mesh.centers @ BLOBS[mesh.manifold].T - 1))
     bumps /= mesh.volumes @ bumps
     return (1 - amount) / mesh.volume + amount * bumps @ MASSES
 
 
 def run_data(mesh: Mesh, times: np.ndarray, **changes: object) -> RunData:
-    """Three blobs that grow and sharpen until half the time, with every diagnostic made up but plausible."""
+    """Return a run of three blobs that grow and sharpen until half the time, with synthetic but plausible
+    diagnostics."""
     progress = np.minimum(2 * np.arange(len(times)) / max(len(times) - 1, 1), 1)
 
     def density(k: int) -> np.ndarray:
@@ -64,7 +66,7 @@ def run_data(mesh: Mesh, times: np.ndarray, **changes: object) -> RunData:
 
 
 def counted(mesh: Mesh, density: Callable[[int], np.ndarray]) -> Callable[[int], Counted]:
-    """The clusters of each snapshot of a density on circle or sphere."""
+    """Return a function that counts the clusters of each snapshot of a density on the circle or the sphere."""
 
     def count(k: int) -> Counted:
         found = find_clusters(mesh, density(k))
@@ -74,7 +76,7 @@ def counted(mesh: Mesh, density: Callable[[int], np.ndarray]) -> Callable[[int],
 
 
 def crowd(mesh: Mesh) -> np.ndarray:
-    """(cells,) forty point masses at random places."""
+    """Return a density (cells,) of forty point masses in random cells."""
     rng = np.random.default_rng(2)
     density = np.zeros(mesh.cells)
     density[rng.choice(mesh.cells, 40)] = rng.random(40)
@@ -86,7 +88,8 @@ def without(data: RunData, *names: str) -> RunData:
 
 
 def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
-    """A run in one dimension other than the circle, or with a free radius: made up as ``run_data`` does."""
+    """Return synthetic data of a run in one dimension other than the circle, or with a free radius, as ``run_data``
+    does."""
     data = MANIFOLDS[manifold](times)
     recorded = {name: values for name, values in data.diagnostics.items() if name != "power"}
     progress = np.arange(len(times)) / max(len(times) - 1, 1)
@@ -100,7 +103,7 @@ def law(manifold: str, times: np.ndarray, **changes: object) -> RunData:
 
 
 def _axisymmetric(times: np.ndarray) -> RunData:
-    """From the uniform distribution to the pole, in 64 dimensions."""
+    """Return a run from the uniform distribution to the pole, in 64 dimensions."""
     from solvers.mesh.interval import edges_of, polar
     from solvers.transforms.polar import uniform_distribution
 
@@ -117,7 +120,7 @@ def _axisymmetric(times: np.ndarray) -> RunData:
 
 
 def _line(times: np.ndarray) -> RunData:
-    """A Gaussian that spreads over four decades."""
+    """Return a run of a Gaussian that spreads over four decades."""
     from meanfield.domains.line.equation import initial_gaussian
     from solvers.mesh.interval import edges_of, line
 
@@ -130,7 +133,8 @@ def _line(times: np.ndarray) -> RunData:
 
 
 def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> np.ndarray:
-    """(count, d) tokens at random that shrink towards three places as ``progress`` goes from 0 to 1; r = e^growth."""
+    """Return random tokens (count, d) that shrink towards three points as ``progress`` goes from 0 to 1; r =
+    e^growth."""
     start = np.random.default_rng(3).standard_normal((count, dimension))
     places = np.eye(dimension)[np.arange(count) % min(3, dimension)]
     moved = (1 - progress) * start / np.linalg.norm(start, axis=1)[:, None] + progress * places
@@ -140,7 +144,7 @@ def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> n
 def particles(
     dimension: int, count: int, times: np.ndarray = LINEAR, radius: bool = False, **changes: object
 ) -> RunData:
-    """A run of particles: tokens that gather at three places, two in the plane; with what is recorded of particles."""
+    """Return a run of tokens that gather at three points, or two in the plane, with the diagnostics of particles."""
     parts = np.arange(len(times)) / max(len(times) - 1, 1)
     weights = np.arange(1.0, count + 1) / (count * (count + 1) / 2)
 
@@ -190,7 +194,7 @@ def particles(
 
 def _free_radius(directions: Mesh) -> Callable[[np.ndarray], RunData]:
     def made(times: np.ndarray) -> RunData:
-        """The three blobs, at radii that grow by two decades."""
+        """Return the run of the three blobs, at radii that grow by two decades."""
         edges, data = np.geomspace(0.01, 1000, 61), run_data(directions, times)
         middle = np.log(edges[1:] * edges[:-1]) / 2
 

@@ -1,4 +1,4 @@
-"""Runs of the shipped cases, and functions that measure what their comments promise."""
+"""Runs of the shipped cases, and measurements of the statements in their comments."""
 
 import numpy as np
 from support.status import DONE, run
@@ -9,9 +9,9 @@ from solvers.io.run_file import read
 
 
 def finished(name, folder, *changes):
-    """(case, run file) of a shipped case, with ``changes`` like "attention.beta=4", run to its end.
+    """Run a shipped case, with ``changes`` like "attention.beta=4", to its end, and return (case, run file).
 
-    What holds of all of them is asserted: it gets there, nothing is negative, and mass is kept to rounding.
+    Properties of all cases are asserted: the end is reached, no density is negative, and mass is kept to rounding.
     """
     case = load(name, changes)
     path = folder / f"{name}.h5"
@@ -24,7 +24,8 @@ def finished(name, folder, *changes):
 
 
 def assert_stated(name, *phrases):
-    """The comment of a shipped case has each phrase, made by a test from computed numbers; line breaks do not count."""
+    """Assert that the comment of a shipped case has each phrase, built from computed numbers; line breaks do not
+    count."""
     comment = shipped_texts("cases")[name].split("title =")[0]
     words = " ".join(comment.replace("\n#", "\n").split())
     for phrase in phrases:
@@ -32,15 +33,15 @@ def assert_stated(name, *phrases):
 
 
 def crossing(times, values, level):
-    """First time at which increasing values pass a level, by linear interpolation."""
+    """Return the first time at which increasing values pass a level, by linear interpolation."""
     k = int(np.flatnonzero(values >= level)[0])
     return float(np.interp(level, values[k - 1 : k + 1], times[k - 1 : k + 1]))
 
 
 def pair_angles(file):
-    """(snapshots,) angle of two equal atoms that lie as mirror images above and below the first axis of a circle.
+    """Return the angles (snapshots,) of two equal atoms that are mirror images about the first axis of a circle.
 
-    From the mean direction of what is above: a lump some cells wide has its atom's place, not its shape.
+    The angle is that of the mean direction of the upper half: an atom spread over some cells keeps its mean.
     """
     above = file.cell_centers[:, 1] > 0
     masses = np.array([file.density(k) for k in range(file.snapshots)]) * file.cell_areas * above

@@ -1,8 +1,8 @@
-"""A simulated GPU: Numba's simulator runs the kernels, and modules in CuPy's place make arrays of :mod:`stand_in`.
+"""A simulated GPU: Numba's simulator runs the kernels, and replacements of CuPy make arrays of :mod:`stand_in`.
 
-In Numba's simulator each thread is a thread of Python; here only where a kernel has threads wait for each other. Others
-are run one after the other, the last of a block first: what depends on their order shows, and starting a thread takes
-longer than most of them have to do.
+In Numba's simulator each GPU thread is a Python thread; here only in kernels with barriers. In all other kernels the
+threads run one after the other, the last of a block first: results that depend on the order differ, and starting a
+Python thread takes longer than the work of most threads.
 """
 
 import sys
@@ -22,7 +22,7 @@ _one_by_one = Lock()
 
 
 def simulate():
-    """Have the backend for GPUs run without one, in this process. Called before that backend is imported."""
+    """Make the GPU backend run without a GPU in this process. Must precede the import of that backend."""
     numba.config.ENABLE_CUDASIM = 1  # read when numba.cuda is imported
     plans = SimpleNamespace(set_size=lambda size: None)
     fft, linalg = ModuleType("fft"), ModuleType("linalg")
@@ -47,7 +47,7 @@ def _install(name, **members):
 
 
 def _empty(shape, dtype=np.float64):
-    """An array that is not filled: NaN, so that what reads it shows."""
+    """Return an array filled with NaN, so that a read of unset values shows."""
     return StandIn(np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype))
 
 
@@ -68,7 +68,7 @@ def _irfft(spectrum, count, norm, overwrite_x):
 
 
 def _on_arrays_of_numba(configure):
-    """A kernel's ``kernel[grid]``, such that stand-ins among the arguments are the simulator's own arrays in it."""
+    """Wrap a kernel's ``kernel[grid]``, so that stand-ins among the arguments become the simulator's own arrays."""
 
     def configured(kernel, shape):
         launch = configure(kernel, shape)
@@ -78,13 +78,14 @@ def _on_arrays_of_numba(configure):
 
 
 def _one_after_the_other(threaded, indices):
-    """A block's run of its threads: in this thread, the last of them first, unless they wait for each other."""
+    """Return a block's loop over its threads: in this Python thread, from the last to the first, unless there are
+    barriers."""
 
     def run(block, number, *arguments):
         if _waits(block._f):
             threaded(block, number, *arguments)
             return
-        this = threading.current_thread()  # which the simulator asks for indices
+        this = threading.current_thread()  # the simulator asks this object for indices
         this.blockIdx = indices(*number)
         for thread in reversed(list(np.ndindex(*block._block_dim))):
             this.threadIdx = indices(*thread)
@@ -95,7 +96,7 @@ def _one_after_the_other(threaded, indices):
 
 @cache
 def _waits(function):
-    """Whether a function, or one that it calls by a global name, has threads wait for each other."""
+    """Return whether a function, or one that it calls by a global name, has a thread barrier."""
     called = [function.__globals__.get(name) for name in function.__code__.co_names]
     return "syncthreads" in function.__code__.co_names or any(
         _waits(other) for other in called if isinstance(other, FunctionType) and other is not function
@@ -103,16 +104,16 @@ def _waits(function):
 
 
 def _seen(argument):
-    """The simulator's array on the same memory."""
+    """Return the simulator's array on the same memory."""
     array = import_module("numba.cuda.simulator.cudadrv.devicearray").FakeCUDAArray
     return array(argument.held) if isinstance(argument, StandIn) else argument
 
 
 def _shared_array(shared, shape, dtype):
-    """Memory that a block's threads share: one array for each line of a kernel that asks for one.
+    """Return memory shared by a block's threads: one array for each line of a kernel that asks for one.
 
-    The simulator itself makes the array for the first thread that asks for it, and looks and makes in two steps: where
-    another thread comes between, two threads hold two arrays, and what one writes the other does not see.
+    The simulator itself makes the array for the first thread that asks, in two steps, a look-up and an allocation:
+    with another thread between the two steps, two threads hold two arrays, and neither sees what the other writes.
     """
     asked = sys._getframe(1)
     line = asked.f_code.co_filename, asked.f_lineno

@@ -1,4 +1,4 @@
-"""Stand-in for CuPy's arrays in the simulator: a NumPy array that does not let itself be copied unseen.
+"""Stand-in for CuPy's arrays in the simulator: a NumPy array that refuses implicit copies to the host.
 
 As with CuPy, operators, ufuncs and the functions of :func:`on_device` give arrays on the device, also of one number.
 Arrays of the host are refused among their arguments, and so are ``np.asarray`` and what else CuPy does not take (the
@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 
 class StandIn(NDArrayOperatorsMixin):
-    """An array on the simulated device; ``transfers`` counts the copies of any of them to the host, ``waits`` sizes."""
+    """An array on the simulated device; ``transfers`` counts the copies of all arrays to the host, ``waits`` sizes."""
 
     __slots__ = ("held",)  # CuPy's arrays take no other attribute, and no flag can be set
 
@@ -29,7 +29,7 @@ class StandIn(NDArrayOperatorsMixin):
         self.held = array
 
     def get(self) -> np.ndarray:
-        """A copy on the host."""
+        """Return a copy on the host."""
         StandIn.transfers += 1
         return self.held.copy()
 
@@ -44,7 +44,7 @@ class StandIn(NDArrayOperatorsMixin):
         held, name = _inside(arguments), ufunc.__name__
         known = name in SPECIAL or (name not in ABSENT and getattr(np, name, None) is ufunc)
         _refuse(not known, f"ufunc {name}")
-        _refuse(method != "__call__", f"{name}.{method}")  # it has some of them for some ufuncs
+        _refuse(method != "__call__", f"{name}.{method}")  # CuPy has some methods of some ufuncs
         _refuse(not options.keys() <= UFUNC_OPTIONS, f"{name} with {', '.join(options)}")
         _refuse(not all(isinstance(one, (StandIn, *NUMBERS)) for one in arguments), "other than arrays and numbers")
         return _outside(ufunc(*held, **_inside(options)))
@@ -53,11 +53,11 @@ class StandIn(NDArrayOperatorsMixin):
         raise TypeError(f"NumPy's {function.__name__} of an array on the device: expected that of the backend's xp")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # NumPy's own ways to an array's memory
+        if name.startswith("__"):  # NumPy's own protocols for an array's memory
             raise AttributeError(name)
         if name in SHAPES:
             return getattr(self.held, name)
-        if name == "flags":  # of CuPy: no word of what may be written
+        if name == "flags":  # CuPy's flags do not include writeable
             flags = self.held.flags
             return SimpleNamespace(
                 **{part: flags[part.upper()] for part in ("c_contiguous", "f_contiguous", "owndata")}
@@ -114,7 +114,7 @@ def on_device(namespace: Any, name: str) -> Any:
 
 
 def _check_call(name: str, arguments: Any, options: dict[str, Any]) -> None:
-    """Refuse what CuPy's function or method of this name does not take; count where it waits for a size."""
+    """Refuse a call that CuPy's function or method of this name does not take; count a wait for a size."""
     _refuse(name in ABSENT, f"function {name}")
     untaken = options.keys() & UNTAKEN.get(name, set())
     _refuse(bool(untaken), f"{name} with {', '.join(sorted(untaken))}")
@@ -125,7 +125,7 @@ def _check_call(name: str, arguments: Any, options: dict[str, Any]) -> None:
 
 
 def _has_mask(index: Any) -> bool:
-    """Whether an index chooses by truth values."""
+    """Return whether an index selects by truth values."""
     return any(getattr(one, "dtype", None) == np.bool_ for one in (index if isinstance(index, tuple) else (index,)))
 
 
@@ -135,7 +135,7 @@ def _refuse(wrong: bool, what: str) -> None:
 
 
 def _inside(value: Any) -> Any:
-    """What a stand-in holds, within tuples, lists and dictionaries too; an array of the host is refused."""
+    """Return the array in a stand-in, also within tuples, lists and dictionaries; refuse a host array."""
     if isinstance(value, StandIn):
         return value.held
     if isinstance(value, np.ndarray):
@@ -146,23 +146,23 @@ def _inside(value: Any) -> Any:
 
 
 def _outside(value: Any) -> Any:
-    """Arrays and numbers of NumPy as stand-ins."""
+    """Return NumPy's arrays and numbers as stand-ins."""
     if isinstance(value, (np.ndarray, np.generic)):
         return StandIn(np.asarray(value))
     return type(value)(map(_outside, value)) if isinstance(value, (tuple, list)) else value
 
 
-FORMATS = "?bBhHiIlLqQefdFD"  # characters of the dtypes that a device has
+FORMATS = "?bBhHiIlLqQefdFD"  # characters of the dtypes that a device supports
 NUMBERS = (bool, int, float, complex, np.generic)
 SHAPES = {"shape", "dtype", "ndim", "size", "itemsize", "nbytes", "strides"}
 PARTS = {"T", "real", "imag"}
-SIZED = {"flatnonzero", "nonzero", "argwhere", "unique", "compress", "extract"}  # of a size that depends on the values
+SIZED = {"flatnonzero", "nonzero", "argwhere", "unique", "compress", "extract"}  # the size depends on the values
 
-# What CuPy 14 lacks of what array code may be tempted by, by its names and signatures.
+# Functions that CuPy 14 lacks and array code might use, by names and signatures.
 ABSENT = {"block", "insert", "geomspace", "unstack", "spacing", "vecdot", "matvec", "vecmat", "vector_norm",
           "matrix_norm", "multi_dot", "svdvals", "setflags"}  # fmt: skip
-UNSEEN = {"item", "tolist", "tobytes"}  # they copy to the host: that is what :meth:`StandIn.get` is for
-SPECIAL = {"erf", "erfc"}  # of SciPy, of cupyx.scipy.special
+UNSEEN = {"item", "tolist", "tobytes"}  # copies to the host, for which :meth:`StandIn.get` exists
+SPECIAL = {"erf", "erfc"}  # from SciPy and cupyx.scipy.special
 UFUNC_OPTIONS = {"out", "dtype", "casting"}
 _CHOSEN = {"where", "initial"}
 UNTAKEN = dict.fromkeys(("all", "any", "max", "min", "mean", "sum", "prod", "std", "var"), _CHOSEN)

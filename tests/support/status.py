@@ -1,4 +1,4 @@
-"""`run` and `resume` as the shell sees them: their exit status, and what ended them on stderr."""
+"""`run` and `resume` as in the shell: their exit status, with the reason of an early end on stderr."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What tests of sweeps share: small sweep files, a solver without workers, and sweeps in processes of their own."""
+"""Shared parts of tests of sweeps: small sweep files, a solver without workers, and sweeps in separate processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ title = "Six"
 "attention.beta" = [2.0, 4.0, 9.0]
 "initial.seed" = {seeds = 2}
 """
-SLOW = '[set]\n"time.end" = 10.0\n"time.cfl" = 0.04\n'  # a good part of a second for each point
+SLOW = '[set]\n"time.end" = 10.0\n"time.cfl" = 0.04\n'  # each point takes a good part of a second
 
 
 def write(path: Path, *parts: str) -> Path:
@@ -46,12 +46,12 @@ def write(path: Path, *parts: str) -> Path:
 
 
 def in_this_process(jobs: int) -> Solver:
-    """A solver without workers, which take seconds to start."""
+    """Return a solver without workers, which take seconds to start."""
     return lambda work: local_pool.in_this_process(work, work.tasks())
 
 
 def contents(path: Path) -> dict[str, Any]:
-    """Every dataset in an index but the wall times, as bytes or texts."""
+    """Return every dataset in an index except the wall times, as bytes or texts."""
     found: dict[str, Any] = {}
 
     def visit(name: str, node: Any) -> None:
@@ -87,20 +87,20 @@ if __name__ == "__main__":
 
 
 def start(*arguments: object) -> subprocess.Popen[str]:
-    """`meanfield sweep` in a process of its own, which waits after each point, so that it cannot end too soon."""
+    """Start `meanfield sweep` in a separate process, which waits after each point and so cannot end too soon."""
     command, pipe = [sys.executable, "-c", STARTED, *map(str, arguments)], subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def let_go_on(process: subprocess.Popen[str], points: int) -> None:
-    """For so many points."""
+    """Let the process continue for ``points`` points."""
     assert process.stdin is not None
     process.stdin.write("\n" * points)
     process.stdin.flush()
 
 
 def wait_for_points(process: subprocess.Popen[str], count: int) -> None:
-    """Until so many more points have been put into the index, or into files beside it."""
+    """Wait until ``count`` more points have been written into the index, or into files beside it."""
     assert process.stdout is not None
     for _ in range(count):
         assert process.stdout.readline(), process.stderr and process.stderr.read()

@@ -1,4 +1,4 @@
-"""Transformers of a few random weights in a folder, with a tokenizer of a few words: no network is asked."""
+"""Transformers of a few random weights in a folder, with a tokenizer of a few words; no network access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.needs import need_module
 
 torch = need_module("torch")
 transformers = need_module("transformers")
-transformers.utils.logging.disable_progress_bar()  # of saving a model: it would stand in what a test captures
+transformers.utils.logging.disable_progress_bar()  # a progress bar would appear in a test's captured text
 tokenizers = need_module("tokenizers")
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
@@ -45,7 +45,7 @@ KINDS = {
 
 
 def saved(folder: Path, kind: str, *, plain: bool = False, **more: object) -> Path:
-    """A model of a kind, with weights that make attention uneven; ``plain``: attention and layer norm are all of it."""
+    """Save a model of a kind, with weights that make attention uneven; ``plain``: attention and layer norm only."""
     torch.manual_seed(1)
     config = KINDS[kind](**more)
     network = transformers.AutoModel.from_config(config)
@@ -63,11 +63,11 @@ def saved(folder: Path, kind: str, *, plain: bool = False, **more: object) -> Pa
 
 
 def _plain(name: str, weight: object) -> None:
-    """No biases, no network; gains of one; states before the first layer of mean zero, and of one length."""
+    """Remove biases and the network, set gains to one, and center and normalize the states before the first layer."""
     if weight.ndim == 1:
         weight.fill_(float(name.endswith("weight") and "ln_1" not in name))
         if name.endswith("ln_1.weight"):
-            weight.uniform_(0.5, 1.5)  # the case has the gains of layer norm before attention
+            weight.uniform_(0.5, 1.5)  # the case has the gains of the layer norm before attention
     network = ("output.dense.weight", "ffn_output.weight", "ffn.lin2", "mlp.c_proj")
     if "attention" not in name and any(part in name for part in network):
         weight.zero_()
@@ -81,7 +81,7 @@ def _plain(name: str, weight: object) -> None:
 
 
 def add_tokenizer(folder: Path, words: list[str] = WORDS) -> None:
-    """A word is a token."""
+    """Write a tokenizer for which a word is a token."""
     model = tokenizers.models.WordLevel({word: k for k, word in enumerate([*words, "[UNK]"])}, unk_token="[UNK]")
     tokenizer = tokenizers.Tokenizer(model)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -91,7 +91,7 @@ def add_tokenizer(folder: Path, words: list[str] = WORDS) -> None:
 
 
 def hidden(folder: Path, text: str = TEXT) -> object:
-    """(layers + 1, n, d) the states that the library itself finds, in float64."""
+    """Return the states (layers + 1, n, d) that the library itself computes, in float64."""
     ids = torch.tensor([[WORDS.index(word) for word in text.split()]])
     network = transformers.AutoModel.from_pretrained(folder).double().eval()
     with torch.no_grad():

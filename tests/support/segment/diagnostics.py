@@ -19,12 +19,12 @@ class Sample:
 
 
 def mean(sample: Sample) -> float:
-    """∫xρ."""
+    """Return ∫xρ."""
     return float(sample.masses @ sample.mesh.centers[:, 0])
 
 
 def sides(sample: Sample) -> Floats:
-    """(2) masses left and right of 0."""
+    """Return the masses (2,) left and right of 0."""
     right = sample.mesh.centers[:, 0] > 0
     return np.array([sample.masses[~right].sum(), sample.masses[right].sum()])
 

@@ -10,7 +10,7 @@ STAGE = PROFILE
 
 
 def place(run_data: RunData) -> Coordinate:
-    """The place x, between walls."""
+    """Return the coordinate x, between two walls."""
     edges = run_data.edges
     assert edges is not None
     walls = [(float(edges[0]), "left wall"), (float(edges[-1]), "right wall")]

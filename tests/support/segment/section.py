@@ -1,4 +1,4 @@
-"""Section [domain] of a segment between two walls, and a kind of initial density of its own."""
+"""Section [domain] of a segment between two walls, and an additional kind of initial density."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from meanfield.sections.section import Key, Positive, Problems
 
 
 class Step(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="step"):
-    """One density left of ``at``, and ``factor`` times it to the right."""
+    """A density constant on each side of ``at``, ``factor`` times larger on the right."""
 
     at: float = 0.0
     factor: Positive = 2.0
@@ -29,7 +29,7 @@ class Step(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="step")
 
 
 class Segment(Domain, frozen=True, kw_only=True, tag="segment"):
-    """From −``half`` to ``half`` in ``resolution`` equal cells."""
+    """A segment from −``half`` to ``half`` in ``resolution`` equal cells."""
 
     typical: ClassVar = {"resolution": 64, "half": 1.0}
     phenomena: ClassVar = ("blow_up",)

@@ -1,4 +1,4 @@
-"""Problems on a segment, from which no token escapes."""
+"""Problems on a segment, which no token leaves."""
 
 from __future__ import annotations
 
