@@ -110,7 +110,7 @@ def test_only_backends_compile(path):
 
 @pytest.mark.parametrize("path", [*FILES, *EXAMPLES], ids=str)
 def test_only_backends_know_the_module_of_a_device(path):
-    """Other files ask for the backend of an array, of a device or of the host."""
+    """Files elsewhere request the backend of an array, of a device or of the host."""
     if SOLVERS / "backends" not in path.parents:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"backends\.(cpu|gpu)\b|backends import .*\b(cpu|gpu)\b", text)

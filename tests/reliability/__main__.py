@@ -1,4 +1,5 @@
-"""``python -m tests.reliability fuzz|damage|faults [--count N] [--seed S]``: a harness at length; prints failures."""
+"""Command ``python -m tests.reliability fuzz|damage|faults [--count N] [--seed S]``: runs a harness and prints
+failures."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ import time
 from importlib import import_module
 from pathlib import Path
 
-HARNESSES = {"fuzz": 100_000, "damage": 10_000, "faults": 1000}  # and how many, unless it is said
-SHOWN = 20  # kinds of failure
+HARNESSES = {"fuzz": 100_000, "damage": 10_000, "faults": 1000}  # default counts
+SHOWN = 20  # maximum number of printed kinds of failure
 
 
 def main() -> int:

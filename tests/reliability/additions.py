@@ -28,7 +28,7 @@ def add_by_user(path: Path, chance: random.Random) -> None:
 
 
 def names_in(data: bytes) -> set[str]:
-    """Names of all attributes, groups, datasets and links in a file; none in a file of another format."""
+    """Return the names of all attributes, groups, datasets and links in a file; none for a file of another format."""
     found: set[str] = set()
 
     def visit(name: str, link: object) -> None:

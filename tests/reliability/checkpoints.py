@@ -1,4 +1,4 @@
-"""Checkpoints with a right hash whose content is changed: scalars, arrays and their archive."""
+"""Checkpoints with a right hash and changed content: scalars, arrays and their archive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES = (-1, 0, 1, 2**63, 10**30, -0.5, 1e300, 5e-324, float("nan"), float("inf
 
 
 def change_checkpoint(path: Path, chance: random.Random) -> None:
-    """Change what a checkpoint says, in a file or beside one, under a right hash."""
+    """Change the content of a checkpoint, in a file or beside one, and give it a right hash."""
     if path.suffix != ".h5":
         path.write_bytes(changed(path.read_bytes(), chance))
         return
@@ -31,32 +31,32 @@ def change_checkpoint(path: Path, chance: random.Random) -> None:
 
 
 def changed(data: bytes, chance: random.Random) -> bytes:
-    """The bytes of a checkpoint with another content."""
+    """Return the bytes of a checkpoint with another content."""
     entries = entries_of(data)
     if "array.values" not in entries and chance.random() < 0.3:
         entries["array.values"] = np.full(32, 1 / (2 * np.pi))
     changes = [chance.choice(CHANGES) for _ in range(chance.choice([1, 1, 2]))]
-    for change in sorted(changes, key=lambda change: change is _json):  # what is no JSON comes last
+    for change in sorted(changes, key=lambda change: change is _json):  # invalid JSON comes last
         change(entries, chance)
     archive = archive_of(entries)
     return hashed(archive if chance.random() < 0.9 else archive[: chance.randrange(500)])
 
 
 def entries_of(data: bytes) -> Entries:
-    """The arrays of a checkpoint, and its scalars as JSON."""
+    """Return the arrays of a checkpoint, and its scalars as JSON."""
     with np.load(io.BytesIO(data[HEAD:])) as archive:
         return {name: archive[name] for name in archive.files}
 
 
 def archive_of(entries: Entries) -> bytes:
-    """The archive of a checkpoint."""
+    """Return the archive of a checkpoint."""
     archive = io.BytesIO()
     np.savez(archive, **entries)
     return archive.getvalue()
 
 
 def hashed(archive: bytes) -> bytes:
-    """The bytes of a checkpoint."""
+    """Return the bytes of a checkpoint."""
     return MAGIC + hashlib.sha256(archive).digest() + archive
 
 

@@ -1,12 +1,11 @@
 """Damaged files of every kind through every command that reads them: bit flips, truncation, changes of structure.
 
-Checkpoints are changed under a right hash, too. What a user adds to a sound file is no damage: commands end as without
-the addition, and it stays.
+Checkpoints are changed under a right hash, too. A user's addition to a sound file is not damage: commands end as
+without the addition, and the addition stays.
 
-A command may refuse a file in one line, or not notice; it leaves no traceback and no file, changes none, and gives
-nothing of another file: where a file's structure is changed, what is printed and written is the same with other values
-in the files that it is linked to. The figure of merit is the number of file × command pairs in which something else
-happened.
+A command may refuse a file in one line, or may not notice. A command leaves no traceback and no file, changes no
+file, and shows no content of another file: with a changed structure, the printed and written data must not depend on
+the values in linked files. The figure of merit is the number of file × command pairs that break one of these rules.
 """
 
 from __future__ import annotations
@@ -33,14 +32,15 @@ from .checkpoints import change_checkpoint
 from .commands import contents, outcome_of
 from .files import BESIDE, COMMANDS, POINT, make_files
 
-MAX_SECONDS = 300  # of a command, all of which take less than one on these files
+MAX_SECONDS = 300  # limit of a command; all take less than one second on these files
 SECRETS = tuple(word * 200 for word in (b"the bytes of somebody else's file ", b"others that nobody else is to get "))
-FACTORS = (1.25, 1.5)  # of the values in the file that a damaged one is linked to
-COSTLY, COSTLY_PART = ("plot", "compare", "movie", "transformer"), 0.2  # commands that take most time, and how often
+FACTORS = (1.25, 1.5)  # factors of the values in the file to which a damaged file is linked
+# Slowest commands, and the share of them that is run.
+COSTLY, COSTLY_PART = ("plot", "compare", "movie", "transformer"), 0.2
 
 
 def scaled(path: Path, factor: float) -> bytes:
-    """The bytes of an HDF5 file, with all numbers of its datasets times a factor."""
+    """Return the bytes of an HDF5 file, with all numbers of its datasets multiplied by a factor."""
     other = path.with_name("scaled.h5")
     shutil.copy(path, other)
 
@@ -77,7 +77,7 @@ def overwrite_block(path: Path, chance: random.Random) -> None:
 
 
 def change_structure(path: Path, chance: random.Random) -> None:
-    """Remove, retype, reshape or relink one thing of an HDF5 file, or one attribute."""
+    """Remove, retype, reshape or relink one object of an HDF5 file, or one attribute."""
     with h5py.File(path, "r+", locking=False) as file:
         names: list[str] = []
         file.visit(names.append)
@@ -139,16 +139,16 @@ HAVE_CHECKPOINTS = ("cells.h5", "particles.h5", "killed_cells.h5", "killed_parti
 
 
 def may_have(name: str, kind: str) -> bool:
-    """Whether files of this name can have a kind of damage."""
+    """Return whether files of this name can have a kind of damage."""
     is_hdf5 = name.endswith(".h5")
     among = {"structure": is_hdf5 or name == POINT, "addition": is_hdf5, "checkpoint": name in HAVE_CHECKPOINTS}
     return among.get(kind, True)
 
 
 def damaged(folder: Path, work: Path, count: int, seed: int, each: int = 99) -> Iterator[tuple[str, Path, str]]:
-    """So many triples (kind of damage, the file, command), each file made anew in ``work`` from ``folder``.
+    """Yield ``count`` triples (kind of damage, file, command), with each file made anew in ``work`` from ``folder``.
 
-    each   commands of a file at most
+    each   maximum number of commands per file
     """
     chance, pairs = random.Random(seed), 0
     while pairs < count:
@@ -169,22 +169,22 @@ def damaged(folder: Path, work: Path, count: int, seed: int, each: int = 99) -> 
 
 
 def _put_others(work: Path, path: Path, number: int) -> None:
-    """The files that a damaged one may be linked to, beside it, with the one or the other values."""
+    """Write the files to which a damaged one may be linked, beside it, with one of two sets of values."""
     sound = work.parent / "sound" / path.relative_to(work)
     (path.parent / "other.h5").write_bytes(scaled(sound, FACTORS[number]))
     (path.parent / "secret").write_bytes(SECRETS[number])
 
 
 def failures(folder: Path, count: int, seed: int = 0, each: int = 99) -> Counter[str]:
-    """Run so many pairs; returns what went wrong, by how often. ``folder`` is empty, and the working folder."""
+    """Run ``count`` pairs, and return the failures by frequency. ``folder`` is empty, and the working folder."""
     (folder / "sound").mkdir()
     make_files(folder / "sound")
     found: Counter[str] = Counter()
-    at_once = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # no long waits for a scheduler that is absent
+    at_once = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # short waits for a scheduler that is absent
     with (
         mock.patch("meanfield.sweeping.driver.with_processes", sweeping.in_this_process),  # workers take seconds
         mock.patch.dict("os.environ", at_once),
-        mock.patch("meanfield.runtime.progress.LOG_EVERY", MAX_SECONDS),  # what is printed depends on the file alone
+        mock.patch("meanfield.runtime.progress.LOG_EVERY", MAX_SECONDS),  # the printed text depends on the file alone
     ):
         _try_all(folder, count, seed, each, found)
     return found
@@ -192,7 +192,7 @@ def failures(folder: Path, count: int, seed: int = 0, each: int = 99) -> Counter
 
 def _try_all(folder: Path, count: int, seed: int, each: int, found: Counter[str]) -> None:
     for kind, path, command in damaged(folder / "sound", folder / "work", count, seed, each):
-        faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)  # in HDF5 no signal is seen; the files stay
+        faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)  # HDF5 blocks signals; the files stay
         typed = command.format(path.name)
         if wrong := _wrong(folder / "work", path, typed, kind):
             found[f"{kind} of {path.parent.name}/{path.name}, {typed}: {wrong}"] += 1
@@ -215,7 +215,7 @@ def _wrong(work: Path, path: Path, command: str, kind: str) -> str | None:
 
 
 def _not_left_alone(work: Path, path: Path, command: str, before: dict[str, bytes], seen: list[object]) -> str | None:
-    """What a command has done with an addition: lost it, or ended otherwise than without it."""
+    """Return the harm that a command does to an addition: its loss, or another end than without the addition."""
     name, sound = str(path.relative_to(work)), work.parent / "sound"
     added = names_in(before[name]) - names_in((sound / name).read_bytes())
     lost = added - names_in(path.read_bytes())
@@ -227,13 +227,13 @@ def _not_left_alone(work: Path, path: Path, command: str, before: dict[str, byte
 
 
 def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> tuple[str | None, list[object]]:
-    """What went wrong, and all that has come of it: texts, files, values of an index that a sweep has gone on with."""
+    """Return the fault and all results: texts, files, and values of an index that a sweep has continued."""
     with contextlib.chdir(work):
         wrong, printed = outcome_of(command.split())
     after = contents(work)
     new = {name: _plain(data) for name, data in after.items() if name not in before and ".checkpoint-" not in name}
-    seen: list[object] = [printed, new]  # without checkpoints, which have the wall time
-    if command.startswith("sweep"):  # which writes the index, and merges and removes files of points
+    seen: list[object] = [printed, new]  # without checkpoints, which hold the wall time
+    if command.startswith("sweep"):  # a sweep writes the index, and merges and removes files of points
         index = work / command.split()[-2]
         own = {name for name in before if name == index.name or name.split("/")[0] == f"{index.stem}.points"}
         if after.get(index.name) != before.get(index.name):
@@ -250,28 +250,28 @@ def _outcome(work: Path, path: Path, command: str, before: dict[str, bytes]) -> 
 
 
 def _continued(command: str) -> str:
-    """The name of the file that a command writes."""
+    """Return the name of the file that a command writes."""
     words = command.split()
     return words[words.index("-o") + 1] if "-o" in words else words[2 if words[0] == "transformer" else 1]
 
 
 def _plain(data: bytes) -> object:
-    """The bytes of a file, of HDF5 the datasets: it has the times of its groups."""
+    """Return the bytes of a file, or the datasets of an HDF5 file, whose bytes include the times of its groups."""
     if not data.startswith(b"\x89HDF"):
         return data
     found: dict[str, object] = {}
 
     def visit(name: str, node: object) -> None:
-        timed = name == LOCATION  # a checkpoint has the wall time
+        timed = name == LOCATION  # a checkpoint holds the wall time
         found[name] = (node.dtype, node[()].tolist()) if isinstance(node, h5py.Dataset) and not timed else None
 
     with h5py.File(io.BytesIO(data)) as file:
         file.visititems(visit)
-    return repr(found)  # in which NaN is NaN
+    return repr(found)  # in repr NaN equals NaN
 
 
 def _written(path: Path) -> str:
-    """What a run file holds as readers see it."""
+    """Return the content of a run file as readers see it."""
     try:
         run = read(path)
         return repr((run.times, [run.snapshot(k).tolist() for k in range(run.snapshots)], run.diagnostics))

@@ -1,9 +1,9 @@
-"""Faults of the machine in the midst of runs of every kind: the run that continues afterwards is the undisturbed one.
+"""Faults of the machine during runs of every kind: the continued run equals the undisturbed one.
 
-A child process runs a case while it is killed, ended, stopped for a while, or runs out of disk or memory, at a random
-moment, some times over; what it leaves must be readable, and resumed to the end equal to the last bit. One in 25
-is a sweep, one of whose processes dies, :mod:`tests.reliability.sweeps`. The figure of merit is the number of
-runs that differ, or cannot be read or resumed.
+A child process runs a case while it is killed, ended, stopped for a while, or runs out of disk or memory, at random
+times, one or more times. The remaining files must be readable, and the run, resumed to its end, bitwise equal. One
+in 25 is a sweep with a dying process, :mod:`tests.reliability.sweeps`. The figure of merit is the number of runs
+that differ, or cannot be read or resumed.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ KINDS: dict[str, tuple[str, list[str]]] = {  # shipped cases, shortened to some 
     "layers": ("representation_drift", ["domain.count=64", "time.layers=60", *OFTEN]),
     "handover": ("merging_far_circle", ["domain.resolution=48", *OFTEN]),
 }
-SWEEPS = 0.04  # of all runs: each takes as long as many others
-MAX_FAULTS = 4  # of one run, before it may end
+SWEEPS = 0.04  # share of all runs: each sweep takes as long as many other runs
+MAX_FAULTS = 4  # maximum number of faults of one run before it may end
 WAITING = 120.0  # seconds for a child on a busy machine
 SWEEP = "sweep"
 NOTES = b"a file of somebody else\n"
@@ -60,10 +60,10 @@ MEGABYTE = 2**20
 
 
 def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
-    """Disturb so many runs; returns what went wrong, by how often. ``folder`` is empty."""
+    """Disturb ``count`` runs, and return the failures by frequency. ``folder`` is empty."""
     chance, found = random.Random(seed), Counter[str]()
     undisturbed: dict[str, tuple[Path, float]] = {}
-    launching.WORKERS = 1  # a child has no threads of its parent
+    launching.WORKERS = 1  # a forked child has no threads of its parent
     for number in range(count):
         name = chance.choice(sorted(KINDS)) if chance.random() > SWEEPS else SWEEP
         if name not in undisturbed:
@@ -78,7 +78,7 @@ def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
 
 
 def _undisturbed(name: str, folder: Path) -> tuple[Path, float]:
-    """The whole run and how long it takes; children of this process then have all kernels compiled."""
+    """Return the whole run and its duration; afterwards the children of this process have all kernels compiled."""
     path = folder / f"{name}.h5"
     for _ in range(2):
         path.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def _undisturbed(name: str, folder: Path) -> tuple[Path, float]:
 
 
 def _disturbed(name: str, whole: Path, duration: float, work: Path, chance: random.Random) -> list[str]:
-    """A run with some faults, resumed to its end; what is wrong with it."""
+    """Run a case with some faults, resume it to its end, and return the differences."""
     path, mine = work / "run.h5", work / "run.h5.notes"
     mine.write_bytes(NOTES)
     faults = []
@@ -123,7 +123,7 @@ def _differences(whole: Path, path: Path) -> list[str]:
 
 
 def _child(work: Callable[[], int]) -> int:
-    """A process that does some work and ends with its status; 1, silently, for an error."""
+    """Start a process that does some work and exits with the returned status; 1, silently, for an error."""
     process = os.fork()
     if process:
         return process
@@ -142,7 +142,7 @@ def _child(work: Callable[[], int]) -> int:
 
 
 def _ended(process: int) -> int:
-    """Exit status of a child, or minus its signal; one that does not end is killed, with status 99."""
+    """Return the exit status of a child, or minus its signal; kill a child that does not end, with status 99."""
     deadline = time.monotonic() + WAITING
     while time.monotonic() < deadline:
         done, status = os.waitpid(process, os.WNOHANG)
@@ -160,7 +160,7 @@ def _signalled(*numbers: int, pause: float = 0.0) -> Callable[..., None]:
         time.sleep(chance.uniform(0.0, 1.2 * duration))
         for number in numbers:
             if os.waitpid(process, os.WNOHANG)[0]:
-                return  # it had ended
+                return  # the process had ended
             os.kill(process, number)
             time.sleep(chance.uniform(0.0, pause))
         _ended(process)
@@ -174,7 +174,7 @@ def _limited(kind: int, least: int, most: Callable[[int], int]) -> Callable[...,
 
         def limited() -> int:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            sys.dont_write_bytecode = True  # what is cut short would stay, and fail others
+            sys.dont_write_bytecode = True  # truncated bytecode would stay and break other processes
             used = 0 if kind == resource.RLIMIT_FSIZE else _address_space()
             resource.setrlimit(kind, (used + room, resource.getrlimit(kind)[1]))
             return work()

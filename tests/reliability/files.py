@@ -1,4 +1,4 @@
-"""Sound files of each kind, and the commands that read them."""
+"""Sound files of each kind, and the commands that read the files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support import sweeping
 from tests.support.status import run
 
 POINT = "sharded.points"  # a file in this folder
-BESIDE = "beside.h5.checkpoint-1"  # the latest of a killed run
+BESIDE = "beside.h5.checkpoint-1"  # the latest checkpoint of a killed run
 CELLS = """
 title = "damaged"
 [domain]
@@ -101,13 +101,13 @@ PARTICLES_READ = ("info {0}", "info {0} --verify", "export {0} --to csv", "merge
 RECORDED_READ = ("info {0}", "info {0} --json", "info {0} --verify", "plot {0} -o figure.png",
                  "view {0} -o page.html", "movie {0} -o movie.gif --quiet")  # fmt: skip
 GO_ON = "resume {0} --until 0.3 --quiet"
-COMMANDS: dict[str, tuple[str, ...]] = {  # of each kind of file; {0} is the damaged one
+COMMANDS: dict[str, tuple[str, ...]] = {  # commands by kind of file; {0} is the damaged file
     "cells.h5": (*CELLS_READ, GO_ON),
     "particles.h5": (*PARTICLES_READ, GO_ON),
     "killed_cells.h5": (*CELLS_READ, GO_ON),  # their writers have left no digest
     "killed_particles.h5": (*PARTICLES_READ, GO_ON),
     "index.h5": INDEX,
-    "stopped.h5": INDEX,  # one point waits
+    "stopped.h5": INDEX,  # one point is left to solve
     BESIDE: ("info beside.h5", "info beside.h5 --verify", "resume beside.h5 --until 0.3 --quiet",
              "run case.toml -o beside.h5 --overwrite --quiet"),
     "recorded.h5": RECORDED_READ,
@@ -127,7 +127,7 @@ if find_spec("torch") is not None:
 
 
 def make_files(folder: Path) -> None:
-    """One sound file of each kind."""
+    """Write one sound file of each kind."""
     run(parse(CELLS), folder / "cells.h5", quiet=True)
     shutil.copy(folder / "cells.h5", folder / "sound.h5")
     run(parse(PARTICLES), folder / "particles.h5", quiet=True)
@@ -144,7 +144,7 @@ def make_files(folder: Path) -> None:
 
 
 def mark_as_killed(path: Path) -> None:
-    """A copy of a run, killed_NAME, whose writer has left no digest."""
+    """Write a copy of a run, killed_NAME, whose writer has left no digest."""
     killed = path.with_name(f"killed_{path.name}")
     shutil.copy(path, killed)
     with h5py.File(killed, "r+", locking=False) as file:
@@ -153,7 +153,7 @@ def mark_as_killed(path: Path) -> None:
 
 
 def make_killed_run(path: Path, killed: Path) -> None:
-    """A run that was killed: two checkpoints beside its file, none in it."""
+    """Write the files of a killed run: two checkpoints beside its file, none in it."""
     shutil.copy(killed, path)
     contents = Checkpoints(path).read()
     assert contents is not None
@@ -164,14 +164,14 @@ def make_killed_run(path: Path, killed: Path) -> None:
 
 
 def make_record(path: Path) -> None:
-    """A recorded solution of a diffusion equation."""
+    """Record a solution of a diffusion equation."""
     mesh = circle(16)
     with record(path, mesh, every=0.25, diagnostics={"largest": np.max}) as watch:
         solve(Equation([Diffusion(mesh, 0.1)]), 1.0 + np.cos(mesh.centers[:, 0]), (0.0, 1.0), callbacks=[watch])
 
 
 def make_arrays(folder: Path) -> None:
-    """Arrays that cases read, and these cases."""
+    """Write arrays that cases read, and these cases."""
     random = np.random.default_rng(0)
     np.save(folder / "tokens.npy", random.standard_normal((8, 2)))
     np.savez(folder / "matrices.npz", value=np.eye(2)[None])
@@ -191,7 +191,7 @@ def make_arrays(folder: Path) -> None:
 
 
 def make_training(folder: Path) -> None:
-    """A training file, and a file of training that has one epoch to go."""
+    """Write a training file, and a file of a training run with one epoch left."""
     from meanfield.transformer.networks.data import task_of
     from meanfield.transformer.networks.saved import write_training
     from meanfield.transformer.networks.section import TrainingCase, to_toml
@@ -203,7 +203,7 @@ def make_training(folder: Path) -> None:
 
 
 def make_indexes(folder: Path) -> None:
-    """Indexes of a sweep: whole, stopped, and in shards."""
+    """Write indexes of a sweep: whole, stopped, and in shards."""
     file = folder / "sweep.toml"
     file.write_text(SWEEP)
     sweep(file, folder / "index.h5", jobs=1, quiet=True)

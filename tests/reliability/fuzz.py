@@ -1,7 +1,7 @@
-"""Malformed cases through load, check and set-up: mutants of the shipped cases, by keys and values of the schema.
+"""Malformed cases through load, check and setup: mutants of the shipped cases, by keys and values of the schema.
 
-Each is a case, or is refused by one line; anything else is a failure. The figure of merit is their number among the
-mutants. A case that is large is checked and not set up.
+Each mutant is a valid case, or is refused in one line; anything else is a failure. The figure of merit is the number
+of failures among the mutants. A large case is checked and not set up.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from meanfield.shipped import shipped_texts
 from meanfield.simulation import set_up
 from solvers.io.run_file import FileError
 
-LARGEST = 600  # cells, or coordinates of tokens, of a case that is set up
+LARGEST = 600  # maximum number of cells, or of coordinates of tokens, of a case that is set up
 VALUES: tuple[Any, ...] = (
     0, 1, -1, 2, 3, 7, 64, 10**6, 2**31, 2**63 - 1, -(2**63), 0.0, -0.0, 0.5, 1.0, -1.5, 1e-9, 1e-300, 5e-324, 1e12,
     1e100, 1e154, 1.7e308, -1e308, float("nan"), float("inf"), True, False, "", "uniform", "softmax", "none", "β",
@@ -36,7 +36,7 @@ Table = dict[str, Any]
 
 
 def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
-    """Make and try so many mutants; returns what went wrong, by how often. Nothing is written to ``folder``."""
+    """Make and try ``count`` mutants, and return the failures by frequency. Nothing is written to ``folder``."""
     chance, found = random.Random(seed), Counter[str]()
     tables = [read(text) for _, text in sorted(shipped_texts("cases").items())]
     words = _words(schema())
@@ -47,7 +47,7 @@ def failures(folder: Path, count: int, seed: int = 0) -> Counter[str]:
 
 
 def failure_of(text: str) -> str | None:
-    """What is wrong with how a case is read, checked and set up; None where it is one, or is refused in a line."""
+    """Return the failure of reading, checking and setting up a case, or None for a valid case or a one-line refusal."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
@@ -81,7 +81,7 @@ def read(text: str) -> Table:
 
 
 def _words(part: Any) -> list[str]:
-    """Names of all keys in a schema, and the words that their values may be."""
+    """Return the names of all keys in a schema, and the words that are possible values."""
     found: set[str] = set()
     if isinstance(part, dict):
         found |= set(part.get("properties", {})) | {word for word in part.get("enum", ()) if isinstance(word, str)}
@@ -94,7 +94,7 @@ def _words(part: Any) -> list[str]:
 
 
 def _mutant(tables: list[Table], words: list[str], chance: random.Random) -> str:
-    """The text of a mutant: some changes of a table, and now and then of the letters."""
+    """Return the text of a mutant: some changes of a table, and sometimes of characters."""
     table = copy.deepcopy(chance.choice(tables))
     for _ in range(chance.choice([1, 1, 2, 3, 6])):
         chance.choice(MUTATIONS)(table, tables, words, chance)
@@ -127,14 +127,14 @@ def _drop(table: Table, tables: list[Table], words: list[str], chance: random.Ra
 
 
 def _swap(table: Table, tables: list[Table], words: list[str], chance: random.Random) -> None:
-    """A section of another case."""
+    """Replace a section by that of another case."""
     other = chance.choice(tables)
     name = chance.choice(sorted(other))
     table[name] = copy.deepcopy(other[name])
 
 
 def _scale(table: Table, tables: list[Table], words: list[str], chance: random.Random) -> None:
-    """A number that is there, times a power of ten."""
+    """Multiply an existing number by a power of ten."""
     section = _section(table, chance)
     numbers = [key for key, value in section.items() if isinstance(value, float)]
     if numbers:

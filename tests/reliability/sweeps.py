@@ -1,7 +1,7 @@
-"""Faults of sweeps: a pool's worker, the sweep itself, a Dask worker or the Dask scheduler dies at a random moment.
+"""Faults of sweeps: a pool's worker, the sweep itself, a Dask worker or the Dask scheduler dies at a random time.
 
-The same command then continues, and the index is that of the undisturbed sweep but for wall times. Where a worker alone
-has died the sweep itself comes to this end, and where the scheduler has it ends with a line.
+The same command then continues, and the index equals that of the undisturbed sweep up to wall times. If only a
+worker has died the sweep itself reaches this end; without a scheduler it ends with an error message.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from pathlib import Path
 from tests.support.dask_cluster import Cluster
 from tests.support.sweeping import CASE, SIX, contents
 
-LONGER = '[set]\n"time.end" = 10.0\n"time.cfl" = 0.2\n'  # some tenths of a second for each point
+LONGER = '[set]\n"time.end" = 10.0\n"time.cfl" = 0.2\n'  # each point takes some tenths of a second
 WAITING = 240.0  # seconds for a sweep on a busy machine
 NOTES = b"a file of somebody else\n"
 FINISHED, REFUSED, INTERRUPTED = 0, 2, 130
 
 
 def undisturbed(folder: Path) -> tuple[Path, float]:
-    """The index of a whole sweep, and how long it takes."""
+    """Return the index of a whole sweep, and the sweep's duration."""
     file, index = folder / "sweep.toml", folder / "sweep.h5"
     file.write_text("".join((SIX, LONGER, CASE)))
-    for _ in range(2):  # the first compiles
+    for _ in range(2):  # the first run compiles
         index.unlink(missing_ok=True)
         began = time.monotonic()
         status, error = _ended(_started(file, index))
@@ -39,7 +39,7 @@ def undisturbed(folder: Path) -> tuple[Path, float]:
 
 
 def disturbed(whole: Path, duration: float, work: Path, chance: random.Random) -> list[str]:
-    """A sweep with one fault, gone on with to its end; what is wrong with it."""
+    """Run a sweep with one fault, continue it to its end, and return the differences."""
     file, index, mine = whole.with_suffix(".toml"), work / "sweep.h5", work / "sweep.points" / "notes.h5"
     mine.parent.mkdir()
     mine.write_bytes(NOTES)
@@ -59,12 +59,12 @@ def disturbed(whole: Path, duration: float, work: Path, chance: random.Random) -
 
 def _started(file: Path, index: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "meanfield", "sweep", str(file), "-o", str(index), "--quiet", "--jobs", "2"]
-    at_once = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # no long waits for what has died
+    at_once = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # short waits for dead processes
     return subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=at_once)
 
 
 def _ended(sweep: subprocess.Popen[str]) -> tuple[int, str]:
-    """Exit status of a sweep and what it has printed; one that does not end is killed."""
+    """Return the exit status of a sweep and its printed text; kill a sweep that does not end."""
     try:
         error = sweep.communicate(timeout=WAITING)[1]
     except subprocess.TimeoutExpired:
@@ -74,7 +74,7 @@ def _ended(sweep: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def _judged(sweep: subprocess.Popen[str], *expected: int) -> str:
-    """What is wrong with how a sweep has ended."""
+    """Return the fault in the end of a sweep, or an empty text."""
     status, error = _ended(sweep)
     return "" if status in expected and "Traceback" not in error else f"status {status}: {error[-200:]}"
 
@@ -90,7 +90,7 @@ def _signalled(number: int, *expected: int) -> Callable[..., str]:
 
 
 def _worker(file: Path, index: Path, duration: float, chance: random.Random) -> str:
-    """One of the pool's, at once when there is one, if there is none yet."""
+    """Kill one of the pool's workers, as soon as there is one."""
     sweep = _started(file, index)
     time.sleep(chance.uniform(0.0, 1.2 * duration))
     while sweep.poll() is None and not (workers := _workers_of(sweep.pid)):
@@ -103,7 +103,7 @@ def _worker(file: Path, index: Path, duration: float, chance: random.Random) -> 
 
 def _workers_of(process: int) -> list[int]:
     found = []
-    with suppress(FileNotFoundError):  # it has ended
+    with suppress(FileNotFoundError):  # the process has ended
         for child in Path(f"/proc/{process}/task/{process}/children").read_text().split():
             with suppress(FileNotFoundError):
                 if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text():

@@ -1,4 +1,4 @@
-"""A quick selection of damaged files, by a fixed seed; the long one is ``python -m tests.reliability damage``."""
+"""Damaged files: a quick selection with a fixed seed; the long one is ``python -m tests.reliability damage``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A quick selection of faults, by a fixed seed; the long one is ``python -m tests.reliability faults``."""
+"""Faults: a quick selection with a fixed seed; the long one is ``python -m tests.reliability faults``."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def test_disturbed_runs_are_the_undisturbed_ones() -> None:
-    """In a process of its own, for it forks."""
+    """A separate process runs the harness, since the harness forks."""
     command = [sys.executable, "-m", "tests.reliability", "faults", "--count", "4", "--seed", "1"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A quick selection of malformed cases, by a fixed seed; the long one is ``python -m tests.reliability fuzz``."""
+"""Malformed cases: a quick selection with a fixed seed; the long one is ``python -m tests.reliability fuzz``."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The error of a step of DOP853 as SciPy's coefficients give it, and what the control makes of it."""
+"""Error of a step of DOP853 by SciPy's coefficients, and the step control."""
 
 import numpy as np
 import pytest
@@ -16,12 +16,13 @@ START = np.array([0.5, 1.0, 0.0, 1.0])
 
 
 def rate(time, u):
-    """Bernoulli's equation, an oscillator of frequency 3, and one of frequency 20 in time."""
+    """Return the rate of Bernoulli's equation, of an oscillator of frequency 3, and of one of frequency 20 in time."""
     return np.array([u[0] ** 2 * np.cos(time) - u[0], -3 * u[2], 3 * u[1], np.cos(20 * time) * u[3]])
 
 
 def scipy_error(dt, tolerance):
-    """|h| |e₅|²/√(n (|e₅|² + 0.01 |e₃|²)) of a step from 0 (Hairer, Nørsett and Wanner, II.10), over the tolerance."""
+    """Return |h| |e₅|²/√(n (|e₅|² + 0.01 |e₃|²)) of a step from 0 (Hairer, Nørsett and Wanner, II.10), over the
+    tolerance."""
     stages = np.zeros((13, len(START)))
     for k in range(12):
         stages[k] = rate(DOP853.C[k] * dt, START + dt * DOP853.A[k, :k] @ stages[:k])
@@ -43,7 +44,7 @@ def test_the_error_of_a_step_is_scipy_s(dt):
 
 
 def rows_of(rate, start, tolerance, limit=None):
-    """One row, from a rate f(t, u)."""
+    """Return a DormandPrince integrator of one row, from a rate f(t, u)."""
     tolerances = np.array([tolerance])
     return DormandPrince(
         lambda which, times, values: rate(times[0], values[0])[None], start[None], tolerances, tolerances
@@ -51,17 +52,17 @@ def rows_of(rate, start, tolerance, limit=None):
 
 
 def one_system(rate, start, until, tolerance):
-    """Systems that are one, from a rate f(t, u), with a look at the end."""
+    """Return systems with a single member, from a rate f(t, u), observed at the end."""
     return Systems(rows_of(rate, start, tolerance), [until], [Listed((until,))])
 
 
 def undefined_for_a_while(time, u):
-    """u̇ = 0, which is NaN at 0.5 to 1: a step of 1 from 0 is refused, and one of 0.1 has no error."""
+    """Return u̇ = 0, but NaN from 0.5 to 1: a step of 1 from 0 is refused, and one of 0.1 has no error."""
     return np.full_like(u, np.nan if 0.5 < time <= 1.0 else 0.0)
 
 
 def test_no_step_grows_after_one_that_was_refused():
-    """Without an error a step is followed by one ten times as long, but for the one after a refusal."""
+    """A step without an error is followed by one ten times as long, except after a refusal."""
     integrator, state = AdaptiveIntegrator(undefined_for_a_while, 1e-6), State(0.0, np.ones(1), dt=1.0)
     integrator.begin(state)
     integrator.step(state, 100.0)
@@ -71,7 +72,7 @@ def test_no_step_grows_after_one_that_was_refused():
 
 
 def test_a_blow_up_is_followed_until_steps_are_the_spacing_of_the_time():
-    """u = 1/(1 − t): steps are about a fifth of what is left, ten spacings of 1e-16 at the end."""
+    """u = 1/(1 − t): steps are about a fifth of the remaining time, ten spacings of 1e-16 at the end."""
     integrator, state = AdaptiveIntegrator(lambda time, u: u * u, 1e-9), State(0.0, np.ones(1))
     with pytest.raises(Exploding, match="step size underflow"):
         run_of(integrator, state, 2.0)
@@ -79,7 +80,7 @@ def test_a_blow_up_is_followed_until_steps_are_the_spacing_of_the_time():
 
 
 def run_of(integrator, state, end):
-    """Attempted steps and accepted ones."""
+    """Return the numbers of attempted and of accepted steps."""
     integrator.begin(state)
     attempts, attempt = [], integrator._row.attempt
 
@@ -95,7 +96,7 @@ def run_of(integrator, state, end):
 
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10])
 def test_few_steps_are_refused_and_as_many_taken_as_by_scipy(tolerance):
-    """The same control: a change by 0.9 of what the error asks for, at most 10."""
+    """Both controls are the same: a factor of 0.9 times the ideal one, at most 10."""
     solver, counted = DOP853(rate, 0.0, START, 10.0, rtol=tolerance, atol=tolerance), 0
     while solver.status == "running":
         solver.step()
@@ -107,7 +108,7 @@ def test_few_steps_are_refused_and_as_many_taken_as_by_scipy(tolerance):
 
 @pytest.mark.parametrize("tolerance", [1e-5, 1e-8])
 def test_systems_are_stepped_as_one_is(tolerance):
-    """As many attempts, and the same states to the tolerance."""
+    """The number of attempts is the same, and the states agree to the tolerance."""
     calls, alone = [], []
 
     def counted(time, u):
@@ -127,11 +128,11 @@ def test_systems_are_stepped_as_one_is(tolerance):
     while state.time < 10.0:
         integrator.step(state, 10.0)
     np.testing.assert_allclose(seen[-1][2], state.values, rtol=1e-9)
-    assert len(calls) == pytest.approx(len(alone), rel=0.1)  # rates of a step that is refused are evaluated again
+    assert len(calls) == pytest.approx(len(alone), rel=0.1)  # rates of a refused step are evaluated again
 
 
 def test_the_limit_holds_at_looks_within_a_step_too():
-    """A rotation, put back to the unit circle; steps of a rough tolerance leave it by 1e-3 between."""
+    """A rotation is projected to the unit circle; steps of a rough tolerance leave the circle by 1e-3 between."""
     looks = []
     turn, to_circle = lambda t, u: np.array([-u[1], u[0]]), lambda u: np.divide(u, np.hypot(*u), u)
     limited = AdaptiveIntegrator(turn, 1e-3, to_circle)

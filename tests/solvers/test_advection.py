@@ -1,4 +1,4 @@
-"""Transport: mass and positivity in any state, lumps that move at their own velocity, else second order."""
+"""Transport: mass and positivity in any state, point masses at their own velocity, second order for smooth data."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def tangent_part(mesh, vectors):
 
 
 def random_velocity(mesh, seed=0):
-    """A rough velocity: every cell its own direction and speed."""
+    """Return a rough velocity: each cell has its own direction and speed."""
     return tangent_part(mesh, np.random.default_rng(seed).standard_normal(mesh.centers.shape))
 
 
@@ -50,7 +50,7 @@ def rate_of(term, density, dt=0.0):
 
 
 def rotation(mesh):
-    """A rigid rotation once in 2π, about a tilted axis on the sphere: a velocity for every cell."""
+    """Return the velocity of a rigid rotation once in 2π, about a tilted axis on the sphere, in every cell."""
     if mesh.dimension == 1:
         return np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
     return np.cross([0.36, 0.48, 0.8], mesh.centers)
@@ -70,7 +70,8 @@ def test_rate_keeps_the_mass(mesh, scheme):
 @pytest.mark.parametrize("scheme", SCHEMES, ids=str)
 @pytest.mark.parametrize("fraction", [1.0, 10.0, 1e4])
 def test_a_step_keeps_density_nonnegative(mesh, scheme, fraction):
-    """At the stable time step, and far beyond it by the draining limiter; rounding may leave a last bit."""
+    """The limits are the stable time step, and, with the draining limiter, far larger ones; rounding may leave a
+    last bit."""
     velocity = random_velocity(mesh)
     for density in rough_densities(mesh):
         term = Advection(mesh, lambda t, u: velocity, nonnegative=True, **scheme)
@@ -83,7 +84,7 @@ def test_a_step_keeps_density_nonnegative(mesh, scheme, fraction):
 
 @by_manifold
 def test_a_lump_moves_at_its_own_velocity(mesh):
-    """d/dt of the center of mass of one full cell is X of that cell, whatever its neighbors' velocities."""
+    """The center of mass of one full cell moves with X of that cell, whatever the velocities of the neighbors."""
     velocity, worst = random_velocity(mesh), 0.0
     term = Advection(mesh, lambda t, u: velocity, nonnegative=True)
     for cell in np.random.default_rng(2).permutation(mesh.cells)[:300]:
@@ -93,12 +94,12 @@ def test_a_lump_moves_at_its_own_velocity(mesh):
         pull = (rate * mesh.volumes) @ mesh.centers
         pull -= (pull @ mesh.centers[cell]) * mesh.centers[cell]
         worst = max(worst, np.linalg.norm(pull - velocity[cell]) / np.linalg.norm(velocity[cell]))
-    assert worst < 1e-3, f"first moment off by {worst:.1e}"  # chords for arcs: h²/6
+    assert worst < 1e-3, f"first moment off by {worst:.1e}"  # chords instead of arcs: h²/6
 
 
 @by_manifold
 def test_points_anywhere_move_at_the_velocity(mesh):
-    """The same for point masses shared between cells, under a smooth velocity."""
+    """Point masses shared between cells move with a smooth velocity, too."""
     dimension = mesh.centers.shape[1]
     target = np.linspace(1.0, -0.5, dimension)
     velocity = tangent_part(mesh, np.broadcast_to(target, mesh.centers.shape))
@@ -110,7 +111,7 @@ def test_points_anywhere_move_at_the_velocity(mesh):
         pull -= (pull @ point) * point
         expected = target - (target @ point) * point
         worst = max(worst, np.linalg.norm(pull - expected) / np.linalg.norm(target))
-    assert worst < 3e-3, f"first moment off by {worst:.1e}"  # the velocity is averaged over the cells shared: h²
+    assert worst < 3e-3, f"first moment off by {worst:.1e}"  # the velocity is averaged over the sharing cells: h²
 
 
 @pytest.mark.parametrize("mesh", [circle(256), sphere(128)], ids=lambda mesh: mesh.manifold)
@@ -128,12 +129,12 @@ def test_a_tracer_falls_onto_a_cluster(mesh):
         mean = (state.values * mesh.volumes) @ mesh.centers
         found = mean @ axis / np.linalg.norm(mean)
         worst = max(worst, abs(found - np.tanh(time + np.arctanh(z))))
-    assert worst < 0.01, f"z off by {worst:.1e}"  # a lump is some cells wide, which falls faster at its front
+    assert worst < 0.01, f"z off by {worst:.1e}"  # a point mass is some cells wide, and its front moves faster
 
 
 @pytest.mark.parametrize(("build", "sizes", "reach"), [(circle, (64, 128, 256), 1.9), (sphere, (32, 64, 128), 1.8)])
 def test_rotation_is_second_order(build, sizes, reach):
-    """A resolved bump carried a radian around: transport without deformation. L¹ error."""
+    """A resolved bump transported by a radian without deformation has an L¹ error of second order."""
     errors = []
     for size in sizes:
         mesh = build(size)
@@ -164,7 +165,7 @@ def test_nothing_limits_the_time_step_where_nothing_moves(mesh):
 
 @by_manifold
 def test_growth_about_uniform_needs_nothing_from_the_caller(mesh):
-    """X = K Pₓ∫yu and noise κ: degree 1 grows at (d − 1)(K/d − κ), though nothing flows that would limit a step."""
+    """X = K Pₓ∫yu and noise κ: degree 1 grows at (d − 1)(K/d − κ), though no flow limits the step."""
     d, coupling, noise = mesh.centers.shape[1], 2.0, 0.1
     x = mesh.centers
 
@@ -187,13 +188,13 @@ def test_cells_without_mass_do_not_rule_the_time_step(mesh):
     density = np.where(np.arange(mesh.cells) < mesh.cells // 2, 1e-12, 1.0)
     density[: mesh.cells // 2 + 5] = 1e-12
     stable = Advection(mesh, lambda t, u: velocity, (0.0, 0.0), nonnegative=True).prepare(0.0, density)
-    assert stable > 0.1 * mesh.width, f"{stable:.1e}"  # a cell's width over the speed 1 of the occupied ones
+    assert stable > 0.1 * mesh.width, f"{stable:.1e}"  # the width of a cell over the speed 1 of the occupied cells
 
 
 @by_manifold
 @pytest.mark.parametrize("thin", [0.5, 1e-3, 1e-7])
 def test_thin_cells_rule_the_time_step(mesh, thin):
-    """From a hundred-millionth of the mean density on: a thousand times faster they bound it by as much less."""
+    """Cells above 1e-8 of the mean density bound the step: a thousandfold speed shortens the step as much."""
     slow, fast = rotation(mesh), rotation(mesh)
     fast[: mesh.cells // 2] *= 1e3
     density = np.where(np.arange(mesh.cells) < mesh.cells // 2, thin, 1.0)
@@ -206,7 +207,7 @@ def test_thin_cells_rule_the_time_step(mesh, thin):
 
 @pytest.mark.parametrize("mesh", [circle(64), sphere(16)], ids=lambda mesh: mesh.manifold)
 def test_the_unit_of_mass_does_not_matter(mesh):
-    """Rates and time steps of a thousandth of a density, or of a thousand, are those of the density."""
+    """Scaling a density by 2⁻⁴⁰ or 2⁴⁰ scales its rates and leaves its time steps unchanged."""
     density = initial_perturbed(mesh, 1.0, 4, 0)
     velocity = random_velocity(mesh)
     found = []

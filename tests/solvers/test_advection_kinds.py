@@ -1,4 +1,4 @@
-"""Advection through boundaries and of several fields, on every mesh: exact answers and orders."""
+"""Advection through boundaries and of several fields, on every mesh: exact solutions and orders."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from solvers.terms.advection import Advection
 
 
 def advanced(term, values, end, cfl=0.5):
-    """SSPRK3 by hand, at cfl."""
+    """Advance by SSPRK3 at a fixed cfl, written out."""
     u, t = values.copy(), 0.0
 
     def euler(time, state, dt):
@@ -38,7 +38,7 @@ def bump(x):
 
 @pytest.mark.parametrize("limiter", ["none", "koren", "mc", "vanleer"])
 def test_a_wave_comes_in_and_goes_out(limiter):
-    """u(x − t) through both ends of [0, 1]: given at the left, free at the right; second order in L¹."""
+    """u(x − t) passes both ends of [0, 1], given at the left, free at the right, at second order in L¹."""
     sizes, errors = (40, 80, 160), []
     for size in sizes:
         mesh = interval(0.0, 1.0, size)
@@ -46,7 +46,7 @@ def test_a_wave_comes_in_and_goes_out(limiter):
         term = Advection(mesh, lambda t, u: np.ones((size, 1)), limiter=limiter, boundaries=ends)  # noqa: B023
         x = mesh.centers[:, 0]
         errors.append(np.abs(advanced(term, bump(x), 0.5) - bump(x - 0.5)) @ mesh.volumes)
-    assert exact.orders(errors, sizes)[-1] > 1.75, errors  # 2 but for the limiter at the extremum
+    assert exact.orders(errors, sizes)[-1] > 1.75, errors  # 2 except for the limiter at the extremum
 
 
 FLOWS = {
@@ -57,7 +57,7 @@ FLOWS = {
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_an_oblique_wave_crosses_a_region(name):
-    """Into the left and the bottom, out of the others; L¹ of second order."""
+    """A wave enters at the left and the bottom and leaves through the other sides, at second order in L¹."""
     sizes, errors = (12, 24, 48)[: 3 if name == "box" else 2], []
     wave = lambda x, t: np.sin(3 * (x[:, 0] - t) + 2 * (x[:, 1] - 0.5 * t))  # noqa: E731
     for size in sizes:
@@ -101,7 +101,7 @@ def test_advection_is_second_order_on_every_mesh(name):
 
 
 def test_zones_of_a_sphere_move_as_on_it():
-    """θ̇ = −sin θ, of ρ = 1: the density then is ((1 − tanh² t)/(1 − z tanh t)²)^{(d−1)/2} of z = cos θ."""
+    """θ̇ = −sin θ moves ρ = 1 to ((1 − tanh² t)/(1 − z tanh t)²)^{(d−1)/2} with z = cos θ."""
     sizes, errors = (64, 128), []
     for size in sizes:
         mesh = MESHES["axisymmetric"](size)[0]  # of S⁴
@@ -158,7 +158,7 @@ def test_wrong_boundaries_are_refused():
     "mesh", [sphere(16), icosphere(2), circle(24), torus((12, 12))], ids=lambda mesh: mesh.manifold
 )
 def test_a_velocity_out_of_the_surface_is_refused(mesh):
-    """A rotation in the first two coordinates is tangent; with a part along x itself it is not."""
+    """A rotation in the first two coordinates is tangent; with an added part along x it is not."""
     x = mesh.centers
     turn = np.zeros_like(x)
     turn[:, 0], turn[:, 1] = -x[:, 1], x[:, 0]
@@ -168,7 +168,8 @@ def test_a_velocity_out_of_the_surface_is_refused(mesh):
 
 
 def globe(count, rows):
-    """Triangles on the unit sphere between meridians, ``count`` of which meet at each pole; rows of the latitudes."""
+    """Return triangles on the unit sphere between meridians, ``count`` of which meet at each pole, and rows of
+    latitudes."""
     theta, phi = np.pi / rows * np.arange(1, rows), 2 * np.pi / count * np.arange(count)
     sine, cosine = np.sin(theta)[:, None], np.broadcast_to(np.cos(theta)[:, None], (rows - 1, count))
     rings = np.stack([sine * np.cos(phi), sine * np.sin(phi), cosine], axis=-1).reshape(-1, 3)
@@ -185,7 +186,7 @@ def globe(count, rows):
 
 @pytest.mark.parametrize("northern", [False, True])
 def test_cells_of_many_sides_and_hemispheres_are_not_for_kernels_of_unresolved_cells(northern):
-    """40 triangles meet at a pole, more than those kernels have room for; at a boundary they have no neighbor."""
+    """40 triangles meet at a pole, more than those kernels have room for; at a boundary a side has no neighbor."""
     points, corners = globe(12 if northern else 40, 8)
     if northern:
         corners = corners[(points[corners][:, :, 2] > -1e-9).all(axis=1)]

@@ -1,4 +1,4 @@
-"""Angles of points by vector instructions, against NumPy's functions and exact places."""
+"""Angles of points by vector instructions: agreement with NumPy's functions and exact positions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def expected(points):
 @pytest.mark.parametrize("length", [1.0, 1e-290, 1e290])
 def test_angles_are_those_of_numpy_to_rounding(d, length):
     points = np.random.default_rng(0).standard_normal((100_003, d))
-    points[::3] = np.round(points[::3]) + 0.0  # on axes and diagonals too; without −0, where arctan2 is −π
+    points[::3] = np.round(points[::3]) + 0.0  # also on axes and diagonals; without −0, where arctan2 is −π
     points[::5, 0] *= 1e-12  # close to a pole or an axis
     points = points[np.abs(points).max(axis=1) > 0]
     near = expected(points)

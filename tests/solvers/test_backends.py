@@ -1,4 +1,4 @@
-"""Both backends satisfy the protocol Backend: every name, kernels with the same arguments."""
+"""Both backends satisfy the protocol Backend: every name, and kernels with the same arguments."""
 
 from inspect import isfunction, ismodule, signature
 
@@ -37,7 +37,7 @@ def test_a_backend_has_the_names_of_the_protocol_and_no_others(backend):
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS | KERNELS))
 def test_backends_take_the_same_arguments(name):
-    """A function those of the protocol, a kernel worker and workers first."""
+    """A function has the arguments of the protocol, a kernel begins with worker and workers."""
     one, other = (arguments(getattr(backend, name)) for backend in (cpu, gpu))
     assert one == other
     if name in FUNCTIONS:

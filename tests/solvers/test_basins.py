@@ -1,4 +1,4 @@
-"""Basins of peaks against superlevel sets that are gone over cell by cell."""
+"""Basins of peaks, compared with superlevel sets found cell by cell."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def test_highest_first_and_equal_ones_by_their_numbers(name: str) -> None:
 
 
 def grid(rows: int, columns: int) -> tuple[Integers, Integers]:
-    """Each point of a rectangle beside the four around it: where those of point i start, and all."""
+    """Return the four neighbors of each point of a rectangle: the start of the neighbors of point i, and all
+    neighbors."""
     number = np.arange(rows * columns).reshape(rows, columns)
     pairs = np.concatenate([np.stack([number[1:], number[:-1]], -1).reshape(-1, 2), _along(number)])
     ends, others = np.concatenate([pairs, pairs[:, ::-1]]).T
@@ -62,7 +63,7 @@ GRAPHS = {"circle": _of(circle(60)), "sphere": _of(sphere(10)), "grid": grid(15,
 
 
 def peaks_by_levels(level: Floats, contrast: float, start: Integers, neighbors: Integers) -> set[int]:
-    """Peaks that remain, by islands that grow by one cell after the other, from the highest to the lowest."""
+    """Return the remaining peaks, from islands that grow by one cell at a time, from the highest to the lowest."""
     peak_of: dict[int, int] = {}
 
     def root(i: int) -> int:
@@ -84,7 +85,7 @@ def peaks_by_levels(level: Floats, contrast: float, start: Integers, neighbors: 
 
 
 def uphill(i: int, level: Floats, start: Integers, neighbors: Integers) -> int:
-    """The peak that a cell leads to by its highest neighbors."""
+    """Return the peak reached from a cell through its highest neighbors."""
     while True:
         around = [i, *neighbors[start[i] : start[i + 1]].tolist()]
         highest = min(around, key=lambda j: (-level[j], j))

@@ -1,4 +1,4 @@
-"""Sums with the kernel e^{⟨x,By⟩} against dense sums over all pairs of cells."""
+"""Sums with the kernel e^{⟨x,By⟩}, compared with dense sums over all pairs of cells."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SPHERE, CIRCLE = sphere(40), circle(512)
 
 
 def matrix_of(kind, d, size):
-    """A random matrix of spectral norm ``size``."""
+    """Return a random matrix of spectral norm ``size``."""
     matrix = np.random.default_rng(5).standard_normal((d, d))
     u, values, v = np.linalg.svd(matrix)
     if kind == "rank one":
@@ -36,7 +36,7 @@ def density_of(kind, mesh):
 
 
 def dense(mesh, matrix, masses):
-    """Z and the mean of y, the logarithm of the scale of Z, by brute force."""
+    """Return the logarithm of the scale of Z, Z, and the mean of y, by dense sums."""
     held = masses > 0
     exponent = mesh.centers @ matrix @ mesh.centers[held].T
     highest = exponent.max(axis=1)
@@ -56,14 +56,14 @@ def test_means_are_those_of_dense_sums(mesh, density, kind, size):
     scale, sums, vectors = Bilinear(mesh, matrix).apply(masses)
     held = masses > 0
     off = np.linalg.norm(vectors[held] / sums[held, None] - mean[held], axis=1)
-    assert masses[held] @ off <= 1e-11  # ten times better than what is asked of the velocity
+    assert masses[held] @ off <= 1e-11  # ten times smaller than the tolerance of the velocity
     off = np.abs(sums[held] * np.exp(scale - highest)[held] / normalizer[held] - 1)
     assert masses[held] @ off <= 1e-10
 
 
 @pytest.mark.parametrize(("kind", "rings", "size"), [("ginibre", 96, 20.0), ("rank one", 140, 50.0)])
 def test_grids_on_both_sides_where_cells_are_many(kind, rings, size):
-    """On a mesh that has more cells than the grid of targets, the grids of sources and targets are both used."""
+    """A mesh with more cells than the grid of targets uses both the grid of sources and that of targets."""
     mesh = sphere(rings)
     matrix = matrix_of(kind, 3, size)
     operator = Bilinear(mesh, matrix)

@@ -1,4 +1,4 @@
-"""Compiled kernels: the folder that keeps them, several processes that compile at once, and no folder at all."""
+"""Compiled kernels: their folder, several processes that compile at once, and a missing folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from solvers.backends.cpu.caching import compiled, kernel_folder
 
 @pytest.fixture
 def folder_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path | None]:
-    """The folder with these variables, as another process finds it."""
+    """Return a function that finds the folder under given variables, as a new process does."""
 
     def found(**variables: str) -> Path | None:
         for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
@@ -38,7 +38,7 @@ def folder_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path | None]:
 
 
 def test_every_kernel_is_kept_there_and_no_other_function() -> None:
-    """Functions of a user's keep their ways."""
+    """Functions of a user keep their own settings."""
     modules = [module for module in vars(cpu).values() if isinstance(module, ModuleType)]
     kernels = [value for module in modules for value in vars(module).values() if hasattr(value, "py_func")]
     folder = kernel_folder()
@@ -52,7 +52,7 @@ def test_every_kernel_is_kept_there_and_no_other_function() -> None:
 
 
 def test_the_folder(folder_of: Callable[..., Path | None], tmp_path: Path) -> None:
-    """That of NUMBA_CACHE_DIR, else of the user's caches; never one beside the sources."""
+    """The folder lies in NUMBA_CACHE_DIR, otherwise in the user's cache; never beside the sources."""
     chosen = folder_of(NUMBA_CACHE_DIR=str(tmp_path / "chosen"))
     assert chosen is not None
     assert chosen.parent == tmp_path / "chosen"
@@ -67,7 +67,7 @@ def test_the_folder(folder_of: Callable[..., Path | None], tmp_path: Path) -> No
 def test_the_folder_is_another_where_any_source_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder_of: Callable[..., Path | None]
 ) -> None:
-    """One function may be inlined in another file's; the same files written again are no change."""
+    """A function may be inlined in another file's function; rewriting the same files is no change."""
     sources = tmp_path / "cpu"
     shutil.copytree(Path(cpu.__file__).parent, sources)
     monkeypatch.setattr(caching, "__file__", str(sources / "caching.py"))
@@ -85,7 +85,7 @@ def test_the_folder_is_another_where_any_source_changes(
         {"NUMBA_CACHE_DIR": "/dev/null"},  # a file
         {"NUMBA_CACHE_DIR": "/dev/null/inside"},
         {"HOME": "/dev/null"},
-        {"HOME": "/proc/nobody"},  # nothing can be made there
+        {"HOME": "/proc/nobody"},  # nothing can be created here
     ],
     ids=str,
 )
@@ -104,7 +104,7 @@ def test_where_nothing_can_be_written_there_is_no_folder_and_a_line_says_so(
 def test_a_user_whom_the_system_does_not_know_has_no_folder(
     folder_of: Callable[..., Path | None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Platformdirs raises an error; older ones return "~", which would be a folder in the working folder."""
+    """Platformdirs raises an error; older versions return "~", which would be a folder in the working folder."""
     monkeypatch.chdir(tmp_path)
 
     def without_home(name: str) -> Path:
@@ -126,7 +126,7 @@ print(x, type(cells.advance).__name__)
 
 
 def test_kernels_run_from_memory_and_where_a_user_has_switched_his_own_off() -> None:
-    """NUMBA_DISABLE_JIT is for functions that a user debugs: kernels cannot be run by Python."""
+    """NUMBA_DISABLE_JIT is for functions that a user debugs: Python cannot run kernels."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": "/dev/null", "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-c", IN_MEMORY]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -140,7 +140,7 @@ def function_to_compile(x: float) -> float:
 
 
 class Compiler:
-    """A dispatcher whose compilation is ``step``, or raises what that raises."""
+    """A dispatcher whose compilation is ``step``, with its exceptions."""
 
     py_func = staticmethod(function_to_compile)
 
@@ -152,7 +152,8 @@ class Compiler:
 
 
 def test_one_process_compiles_a_function_and_the_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two that add a signature at once would choose the same file; locks are an opened file's, as of two processes."""
+    """Two processes that add a signature at once would choose the same file; locks belong to an open file, as of two
+    processes."""
     monkeypatch.setattr(caching, "_compiling", nullcontext())
     done = list[str]()
 
@@ -188,7 +189,7 @@ def test_a_disk_without_locks_needs_none(tmp_path: Path) -> None:
 def test_code_that_cannot_be_written_or_read_is_compiled(
     tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A disk may become full, and a crash may cut a file of code."""
+    """A disk may become full, and a crash may truncate a file of code."""
     line, errors = function_to_compile.__code__.co_firstlineno, [error]
     index = tmp_path / f"test_caching.function_to_compile-{line}.py3.nbi"
     index.touch()

@@ -1,4 +1,4 @@
-"""Input of terms: what does not fit is refused in one line, before a kernel reads past an array's end."""
+"""Input of terms: wrong input is refused in one line, before a kernel reads past an array's end."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The coefficients of the method of order 8 are those that SciPy has."""
+"""Coefficients of the method of order 8, equal to SciPy's."""
 
 import numpy as np
 from scipy.integrate import DOP853

@@ -1,4 +1,4 @@
-"""Conservation laws: shocks at their speed and without overshoot, second order where the field is smooth."""
+"""Conservation laws: shocks at their speed and without overshoot, second order for smooth fields."""
 
 import numpy as np
 import pytest
@@ -36,12 +36,12 @@ def angles(mesh):
 
 
 def sine_wave(angle, time):
-    """u of Burgers' equation from 1 + sin x: v = sin y, y + t sin y = x − t, with the shock at x = t + π."""
+    """Return u of Burgers' equation from 1 + sin x: v = sin y, y + t sin y = x − t, with the shock at x = t + π."""
     place = (angle - time + np.pi) % (2 * np.pi) - np.pi
 
     def value(s):
         y = np.linspace(0.0, np.pi, 2001)
-        first = int(np.argmax(y + time * np.sin(y) >= s))  # the characteristic from nearest to the shock's far side
+        first = int(np.argmax(y + time * np.sin(y) >= s))  # the characteristic nearest to the shock's far side
         if first == 0:
             return 0.0
         return np.sin(brentq(lambda y: y + time * np.sin(y) - s, y[first - 1], y[first]))
@@ -73,12 +73,14 @@ def test_a_burgers_shock_is_first_order_and_does_not_overshoot(limiter):
     sizes = (32, 64, 128, 256)
     errors, overshoots = errors_of_burgers(limiter, 3.0, sizes)
     observed = np.log(errors[0] / errors[-1]) / np.log(sizes[-1] / sizes[0])
-    assert observed > 0.9, f"order {observed:.2f}, errors {errors}"  # over all: where the shock is in a cell jumps
+    # Over all sizes: the position of the shock within a cell jumps.
+    assert observed > 0.9, f"order {observed:.2f}, errors {errors}"
     assert max(overshoots) < 1e-13, f"{overshoots}"
 
 
 def test_a_shock_does_not_shorten_the_steps_of_solve():
-    """Steps at t = 4, with a shock, as at cfl alone, and an error of time far below that of space."""
+    """The steps to t = 4, with a shock, are those of the cfl alone, and the temporal error is far below the spatial
+    one."""
     mesh = circle(200)
     u0, exact_wave = 1.0 + np.sin(angles(mesh)), sine_wave(angles(mesh), 4.0)
     found = solve(burgers(mesh), u0, (0.0, 4.0))
@@ -92,14 +94,14 @@ def test_a_shock_does_not_shorten_the_steps_of_solve():
 
 
 def test_beside_a_reaction_a_front_counts_as_an_error():
-    """A reaction may err most where the front is: steps are shorter than for the law alone, and follow rtol."""
+    """A reaction may have its largest error at the front: steps are shorter than for the law alone, and follow rtol."""
     mesh = circle(64)
     u0, law = np.where(angles(mesh) < 3, 1.0, 0.0), burgers(mesh).terms[0]
     reaction = Source(lambda t, u: 40.0 * u * (1 - u) * (u - 0.5))
     both, alone = Equation([law, reaction]), Equation([law])
     found, fine = (solve(both, u0, (0.0, 0.5), rtol=rtol) for rtol in (1e-4, 1e-7))
     assert found.steps > 1.5 * solve(alone, u0, (0.0, 0.5)).steps
-    assert np.abs(found.u[-1] - fine.u[-1]).max() < 1e-3  # 1e-4 of each step's change, which sums up to the range
+    assert np.abs(found.u[-1] - fine.u[-1]).max() < 1e-3  # 1e-4 of each step's change, which adds up to the range
 
 
 def test_cells_at_jumps_are_those_near_a_shock_and_none_of_a_smooth_field():
@@ -117,14 +119,14 @@ def test_jumps_are_larger_than_those_of_a_smooth_field_on_few_cells_and_a_tenth_
     few, many = circle(16), circle(10_000)
     assert not burgers(few).terms[0].at_jumps(np.sin(angles(few))).any()
     law, cells = burgers(many).terms[0], np.arange(10_000)
-    for steps, is_jump in ((9, True), (11, False)):  # up in so many equal steps, and slowly down
+    for steps, is_jump in ((9, True), (11, False)):  # up in ``steps`` equal steps, and slowly down
         ramp = np.minimum(np.clip(cells - 100, 0, steps) / steps, (9_999 - cells) / 5_000)
         assert law.at_jumps(ramp).any() == is_jump
 
 
 @pytest.mark.parametrize("speed", [2.0, -0.5])
 def test_the_longest_step_takes_a_wave_through_a_cell(speed):
-    """V/(½ Σ A a) is a width over the speed on a curve, and its half on a square in both directions."""
+    """V/(½ Σ A a) is the width over the speed on a curve, and half of that on a square in both directions."""
     line = interval(0.0, 1.0, 10, periodic=True)
     law = ConservationLaw(line, lambda u, x: speed * u, lambda u, x: np.full_like(u, speed))
     assert law.prepare(0.0, np.linspace(0, 1, 10)) == pytest.approx(0.1 / abs(speed))
@@ -134,7 +136,7 @@ def test_the_longest_step_takes_a_wave_through_a_cell(speed):
 
 
 def test_steps_of_solve_are_half_of_the_stable_one_whatever_the_tolerance():
-    """Speed 1 to t = 1 over cells of 2π/64: limiters are monotone up to cfl ½, 21 steps."""
+    """Speed 1 to t = 1 over cells of 2π/64: limiters are monotone up to cfl ½, which gives 21 steps."""
     mesh = circle(64)
     found = solve(burgers(mesh), np.where(angles(mesh) < 3, 1.0, 0.5), (0.0, 1.0), rtol=0.5, atol=10.0)
     assert found.steps >= 1.0 / (0.5 * 2 * np.pi / 64)
@@ -159,7 +161,7 @@ def test_no_step_of_burgers_adds_to_the_variation(limiter):
 @MONOTONE
 @pytest.mark.parametrize(("left", "right"), [(0.1, 0.7), (0.3, 0.9), (0.0, 1.0)])
 def test_a_traffic_jam_moves_at_the_speed_of_rankine_and_hugoniot(left, right, limiter):
-    """f = ρ(1 − ρ): a jam grows at 1 − ρ₋ − ρ₊; by the mass, which is exact until a wave reaches an end."""
+    """f = ρ(1 − ρ): a jam grows at 1 − ρ₋ − ρ₊, measured by the mass, which is exact until a wave reaches an end."""
     mesh = from_edges(np.linspace(-1.0, 1.0, 201), "road")
     x = mesh.centers[:, 0]
     state = State(0.0, np.where(x < 0, left, right))
@@ -173,7 +175,7 @@ def test_a_traffic_jam_moves_at_the_speed_of_rankine_and_hugoniot(left, right, l
 
 
 def test_a_queue_that_starts_to_move_is_a_rarefaction():
-    """ρ₋ = 1, ρ₊ = 0: ρ = ½ (1 − x/t), the entropy solution. L¹ error of first order, from its corners."""
+    """ρ₋ = 1, ρ₊ = 0: ρ = ½ (1 − x/t), the entropy solution, with an L¹ error of first order from its corners."""
     sizes, errors = (100, 200, 400), []
     for size in sizes:
         mesh = from_edges(np.linspace(-1.0, 1.0, size + 1), "road")
@@ -194,7 +196,7 @@ def test_closed_walls_keep_the_mass():
 
 
 def test_burgers_along_both_angles_of_a_torus_is_second_order():
-    """u_t + (u²/2)_a + (u²/2)_b = 0 from a function of a + b: Burgers' equation of twice the time."""
+    """u_t + (u²/2)_a + (u²/2)_b = 0 from a function of a + b is Burgers' equation of twice the time."""
     sizes, errors = (32, 64, 128), []
     for size in sizes:
         mesh = product(circle(size), circle(size))
@@ -216,7 +218,7 @@ def test_burgers_along_both_angles_of_a_torus_is_second_order():
 
 
 def test_a_constant_stays_and_mass_is_kept_on_the_sphere():
-    """A law about an axis on the sphere: f = u²/2 e × x; mass to rounding, values within their bounds."""
+    """A law about an axis on the sphere, f = u²/2 e × x, keeps mass to rounding and values within their bounds."""
     mesh = sphere(32)
     axis = np.array([0.36, 0.48, 0.8])
     law = ConservationLaw(mesh, lambda u, x: 0.5 * (u * u)[:, None] * np.cross(axis, x), lambda u, x: u)
@@ -224,7 +226,7 @@ def test_a_constant_stays_and_mass_is_kept_on_the_sphere():
     before = state.values @ mesh.volumes
     evolve(state, Equation([law]), STEP, 1.0)
     assert state.values @ mesh.volumes == pytest.approx(before, rel=1e-13)
-    assert state.values.min() > -0.02  # f(u, x)·n of a constant is zero over a cell's faces but for h²
+    assert state.values.min() > -0.02  # f(u, x)·n of a constant sums to zero over a cell's faces up to h²
     assert state.values.max() < 1.02
 
 
@@ -244,7 +246,7 @@ def test_input_that_does_not_fit_is_refused(arguments, kind, message):
 
 
 def test_weno_takes_numbers_in_float32():
-    """A jump beside constants, whose smoothness indicators are 0."""
+    """Constants beside a jump have smoothness indicators 0."""
     mesh = interval(0.0, 1.0, 64, periodic=True)
     law = ConservationLaw(mesh, lambda u, x: u**2 / 2, lambda u, x: u, reconstruction="weno5")
     jump = (mesh.centers[:, 0] < 0.5).astype(float)

@@ -1,4 +1,4 @@
-"""Control of step lengths: its formula, its limits, rows and numbers alike, and the oscillation that it damps."""
+"""Control of step lengths: formula, limits, agreement of rows and scalars, and damping of oscillations."""
 
 import numpy as np
 import pytest
@@ -14,11 +14,11 @@ def test_a_change_is_limited(order, error, factor):
 
 @pytest.mark.parametrize("order", [2, 5])
 def test_a_change_is_that_of_the_error_and_of_the_one_before(order):
-    """s^0.7 / s'^0.4, s = 0.9 error^(−1/order); s itself where there is none before."""
+    """The factor is s^0.7 / s'^0.4, s = 0.9 error^(−1/order), and s itself without a previous error."""
     now, before = (0.9 * error ** (-1 / order) for error in (0.4, 0.7))
     assert StepController(order).factor(0.4) == pytest.approx(now, rel=1e-15)
     assert StepController(order).factor(0.4, 0.7) == pytest.approx(now**0.7 / before**0.4, rel=1e-15)
-    assert StepController(order).factor(0.4, 0.0) == pytest.approx(now, rel=1e-15)  # which asked for any step
+    assert StepController(order).factor(0.4, 0.0) == pytest.approx(now, rel=1e-15)  # a zero error allows any step
     assert StepController(order).factor(0.0, 0.0) == 10.0
 
 
@@ -37,14 +37,14 @@ def test_no_step_grows_after_one_that_was_refused_and_one_that_was_cut_shortens_
     control = StepController(2)
     assert control.next(1.0, 0.0, refused=True) == (1.0, pytest.approx(np.nan, nan_ok=True))
     assert control.next(1.0, 0.9, Proposal(3.0)).step == 3.0
-    assert np.isnan(control.next(1.0, 0.9, Proposal(3.0)).error)  # says nothing about a step of 3
+    assert np.isnan(control.next(1.0, 0.9, Proposal(3.0)).error)  # gives no information about a step of 3
     assert control.next(1.0, 1e-2, Proposal(3.0)).step == pytest.approx(9.0)
 
 
 def test_steps_at_the_limit_of_stability_settle():
-    """u' = −100 (u − cos t) by Heun's method, with an error by Euler's: steps of 2/100 are the longest stable ones.
+    """u' = −100 (u − cos t) by Heun's method, with an error by Euler's, settles at the longest stable steps of 2/100.
 
-    By integral control alone steps swing about that length four times as much.
+    Integral control alone makes steps oscillate about that length four times as much.
     """
 
     def spread(with_memory):

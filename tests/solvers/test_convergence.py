@@ -9,13 +9,13 @@ from solvers.mesh.product import box
 
 
 def trapezoid(n):
-    """∫₀¹ eˣ dx by n intervals: the error is (e − 1)/(12 n²)."""
+    """Return ∫₀¹ eˣ dx by n intervals, with the error (e − 1)/(12 n²)."""
     x = np.linspace(0.0, 1.0, n + 1)
     return np.trapezoid(np.exp(x), x)
 
 
 def perturbed(n):
-    """Averages of sin x over the cells of a box, off by 3 cos x/n²."""
+    """Return averages of sin x over the cells of a box, with an error of 3 cos x/n²."""
     mesh = box((n, n // 2), (2 * np.pi, 1.0), periodic=True)
     x, h = mesh.centers[:, 0], 2 * np.pi / n
     return mesh, np.sin(x) * np.sinc(h / (2 * np.pi)) + 3 * np.cos(x) * np.sinc(h / (2 * np.pi)) / n**2

@@ -18,12 +18,12 @@ START = np.array([1.0, 0.0])
 
 
 def circling(time, values):
-    """ẋ = −y, ẏ = x + 2t: a rate that depends on time."""
+    """Return ẋ = −y, ẏ = x + 2t, a rate that depends on time."""
     return np.array([-values[1], values[0] + 2 * time])
 
 
 def exact(time):
-    """ẍ = −x − 2t, so x = a cos t + b sin t − 2t, and y = −ẋ."""
+    """Return x = a cos t + b sin t − 2t, the solution of ẍ = −x − 2t, and y = −ẋ."""
     a, b = START[0], 2.0 - START[1]
     return np.array([a * np.cos(time) + b * np.sin(time) - 2 * time, a * np.sin(time) - b * np.cos(time) + 2])
 

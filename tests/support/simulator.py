@@ -60,7 +60,7 @@ def _asarray(array):
 
 
 def _irfft(spectrum, count, norm, overwrite_x):
-    """The inverse transform; the spectrum is spent where it may be."""
+    """Return the inverse transform; with ``overwrite_x`` the spectrum is set to NaN."""
     values = on_device(np.fft, "irfft")(spectrum, count, norm=norm)
     if overwrite_x:
         spectrum[...] = np.nan

@@ -1,4 +1,4 @@
-"""Arrays in files of others: read exactly, or refused in one line without filling the memory."""
+"""Arrays in foreign files: read exactly, or refused in one line without filling the memory."""
 
 import io
 from pathlib import Path
@@ -77,7 +77,7 @@ def test_devices_are_not_read(tmp_path: Path) -> None:
 
 
 def test_what_is_no_archive_is_not_said_to_hold_objects(tmp_path: Path) -> None:
-    """NumPy's own message says how to load what is unsafe."""
+    """NumPy's own message explains unsafe loading."""
     (tmp_path / "a.npz").write_bytes(b"PKzz, no archive")
     with pytest.raises(ValueError, match=r"^no archive of NumPy's$"):
         read_arrays(tmp_path / "a.npz", ["value"])

@@ -1,4 +1,4 @@
-"""Checkpoints give back exactly what was written, and the older one when the newer is torn."""
+"""Checkpoints: the written state is restored exactly, and the older one if the newer is torn."""
 
 import random
 import subprocess
@@ -13,7 +13,7 @@ from solvers.io.checkpoint import Checkpoints
 ARRAYS = {
     "density": np.random.default_rng(0).random(1000) * 10.0 ** np.arange(-500, 500).clip(-300, 300),
     "counts": np.arange(3),
-    "file": np.array([-0.0, 5e-324, 1.7976931348623157e308]),  # a name that numpy's writer takes itself
+    "file": np.array([-0.0, 5e-324, 1.7976931348623157e308]),  # this name is an argument of NumPy's writer
 }
 WRITER = Writer("a")
 SCALARS = {"t": 0.1 + 0.2, "dt": 5e-324, "state": 2**127 + 1, "bit_generator": "PCG64", "big": 1e308}
@@ -40,7 +40,8 @@ def test_exact_round_trip(checkpoints):
 
 def test_two_in_rotation(checkpoints):
     for k in range(5):
-        Checkpoints(checkpoints.path, [WRITER]).write(ARRAYS, {"k": k})  # as after a resume: the order is in the files
+        # As after a resume: the files determine the order.
+        Checkpoints(checkpoints.path, [WRITER]).write(ARRAYS, {"k": k})
         assert checkpoints.read()[1] == {"k": k}
     assert names(checkpoints) == ["run.h5.checkpoint-0", "run.h5.checkpoint-1"]
     checkpoints.remove()
@@ -57,7 +58,7 @@ def test_torn_checkpoint_is_skipped(checkpoints, damage):
     newer = max(checkpoints.path.parent.iterdir())
     newer.write_bytes(damage(newer.read_bytes()))
     assert checkpoints.read()[1] == {"k": 1}
-    checkpoints.write(ARRAYS, {"k": 3})  # takes the place of the torn one
+    checkpoints.write(ARRAYS, {"k": 3})  # replaces the torn one
     newer.with_name("run.h5.checkpoint-0").unlink()
     assert checkpoints.read()[1] == {"k": 3}
 
@@ -101,7 +102,7 @@ except FileError as error:
 
 
 def test_killed_while_writing(checkpoints):
-    """At random moments of a process that does nothing else: the latest one is whole."""
+    """The latest checkpoint is whole after a kill at a random time of a process that only writes checkpoints."""
     moments = random.Random(0)
     code = """
 import sys, itertools

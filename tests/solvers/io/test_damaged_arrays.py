@@ -1,4 +1,4 @@
-"""Arrays in damaged files are refused by ValueError, whatever NumPy raises of their headers."""
+"""Arrays in damaged files: refused by ValueError, whatever NumPy raises for their headers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Files of others beside a run's: none is written, removed or followed."""
+"""Foreign files beside a run's files: none is written, removed or followed."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ BESIDE = ("run.h5.lock", "run.h5.checkpoint-0", "run.h5.checkpoint-1")
 
 
 def everything(folder: Path) -> dict[str, bytes | str]:
-    """Content of each file in a folder, and of each link where it leads to."""
+    """Return the content of each file in a folder, and the target of each link."""
     return {p.name: os.readlink(p) if p.is_symlink() else p.read_bytes() for p in folder.iterdir() if not p.is_dir()}
 
 
@@ -37,7 +37,7 @@ def test_what_has_the_name_of_a_file_of_ours_stays(name: str, kind: str, tmp_pat
     }
     make[kind]()
     if kind == "fifo":
-        descriptor = os.open(target, os.O_RDWR)  # else reading all of the folder would wait for a writer
+        descriptor = os.open(target, os.O_RDWR)  # otherwise reading the folder would wait for a writer
     before = {} if kind == "fifo" else everything(tmp_path)
     assert holder(tmp_path / "run.h5") is None
     with pytest.raises(FileError, match=rf"{name}: is no .*, and stays as it is"):
@@ -63,7 +63,7 @@ def test_temporary_files_have_names_of_their_own(name: str, tmp_path: Path) -> N
 
 
 def test_an_output_that_is_a_link(tmp_path: Path) -> None:
-    """Without overwriting it is taken, wherever it leads to; with, the link is replaced and not what it leads to."""
+    """A link counts as an existing file, wherever it leads; overwriting replaces the link, not its target."""
     path, victim = tmp_path / "run.h5", tmp_path / "victim"
     path.symlink_to("victim")
     with pytest.raises(FileError, match="exists already"):
@@ -114,7 +114,7 @@ def refuse_links(*names: object, **options: object) -> None:
 
 
 def test_a_pipe_is_neither_replaced_nor_read(tmp_path: Path) -> None:
-    """Nor is a device; a command that opened a pipe would wait until somebody writes into it."""
+    """A device is not replaced either; a command that opened a pipe would wait for a writer."""
     pipe, link = tmp_path / "run.h5", tmp_path / "link.h5"
     os.mkfifo(pipe)
     link.symlink_to(pipe)

@@ -1,4 +1,4 @@
-"""Checkpoints of another run beside a file are refused, and stay; what a user adds to a file is left alone."""
+"""Checkpoints of another run beside a file are refused, and stay; a user's additions to a file are left alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALARS = {"snapshots": 1, "samples": 1}
 
 
 def killed(path: Path, values: float, *, rows: int = 1) -> Path:
-    """A file as a killed writer leaves it, with a checkpoint beside."""
+    """Write the file of a killed writer, with a checkpoint beside it."""
     file = RunFile.create(path, MESH, [Column("mass")])
     _write(file, values, rows)
     return path
@@ -51,10 +51,10 @@ USES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("use", USES)
 def test_a_checkpoint_of_another_run_is_refused_and_stays(use: str, tmp_path: Path) -> None:
-    """As where a file is restored, or copied, over a killed one's name."""
+    """This happens when a file is restored or copied over the name of a killed run."""
     path, other = killed(tmp_path / "a.h5", 1.0), killed(tmp_path / "b.h5", 2.0)
     copy(other, path)
-    before = beside(path), read(path).times  # which mends the file of a killed writer
+    before = beside(path), read(path).times  # read repairs the file of a killed writer
     with pytest.raises(FileError, match=r"a\.h5\.checkpoint-0: is a checkpoint of another run than "):
         USES[use](path)
     assert (beside(path), read(path).times) == before
@@ -73,7 +73,7 @@ def test_a_new_file_does_not_replace_checkpoints_of_one_that_was_moved(tmp_path:
 def test_a_restored_file_does_not_take_the_checkpoint_of_its_continuation(tmp_path: Path) -> None:
     path = killed(tmp_path / "a.h5", 1.0)
     copy(path, tmp_path / "backup.h5")
-    _write(RunFile.append(path), 2.0, 1, start=1)  # from where another key was changed, say
+    _write(RunFile.append(path), 2.0, 1, start=1)  # a continuation, for example with another key
     arrays, _ = Checkpoints(path).read()
     assert arrays["values"][0] == 2.0
     copy(tmp_path / "backup.h5", path)
@@ -142,7 +142,7 @@ def _attributes(file: h5py.File) -> None:
         owner.attrs["empty"] = h5py.Empty("f")
         owner.attrs["reference"] = file["time"].ref
         owner.attrs["table"] = np.zeros(2, dtype=[("a", "i4"), ("b", "f8")])
-        for name in ("segments", "fields", "hand_over_time", "layers_of"):  # known names, which this file has not
+        for name in ("segments", "fields", "hand_over_time", "layers_of"):  # known names, which this file lacks
             owner.attrs[name] = "of mine"
 
 

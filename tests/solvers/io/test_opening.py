@@ -1,4 +1,4 @@
-"""Heaps of texts that damage has given no end: refused at once, where HDF5 would walk through them for ever."""
+"""Heaps of texts made endless by damage: refused at once, where HDF5 would loop forever."""
 
 import struct
 
@@ -24,7 +24,7 @@ def texts(tmp_path_factory):
 
 
 def sizes(data):
-    """Places of the sizes of all objects in all heaps."""
+    """Yield the positions and indexes of the sizes of all objects in all heaps."""
     start = data.find(b"GCOL")
     while start >= 0:
         place, end = start + HEADER.size, start + HEADER.unpack_from(data, start)[2]
@@ -44,7 +44,7 @@ def test_sound_files_pass(texts, tmp_path):
 
 
 def test_both_ends_of_a_long_file_are_searched(texts, tmp_path, monkeypatch):
-    """What is gone on with writes its texts at the end."""
+    """A continued file has its texts at the end."""
     monkeypatch.setattr(opening, "MAX_SEARCHED", 1 << 16)
     data = texts.read_bytes()
     start = data.find(b"GCOL")
@@ -68,7 +68,7 @@ def test_sizes_that_lead_nowhere_are_refused(texts, wrong, tmp_path):
     broken, refused = tmp_path / "broken.h5", 0
     for place, index in found[::40]:
         broken.write_bytes(data[:place] + struct.pack("<Q", wrong) + data[place + 8 :])
-        if wrong == 0 and index:  # an empty text: HDF5 comes to the end, somewhere else
+        if wrong == 0 and index:  # an empty text: HDF5 continues elsewhere, and ends
             continue
         with pytest.raises(FileError, match="damaged: the heap of texts at byte"):
             require_sound_heaps(broken)
@@ -83,7 +83,7 @@ def test_commands_refuse_a_run_file_with_an_endless_heap(tmp_path, capsys):
     assert main(["run", "uniform", "-o", str(path), "--quiet", "--set", "time.end=0.1"]) == 0
     data = path.read_bytes()
     free = [place for place, index in sizes(data) if index == 0]
-    assert free  # the room that is left in a heap
+    assert free  # the free space in a heap
     path.write_bytes(data[: free[0]] + bytes(8) + data[free[0] + 8 :])
     capsys.readouterr()
     for command in ("info", "info --verify", "mergers", "compare", "resume", "plot"):

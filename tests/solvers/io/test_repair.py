@@ -20,7 +20,7 @@ def test_a_file_laid_out_in_memory_has_the_checksum_of_its_superblock(data: byte
 
 
 def test_flags_cleared_without_their_checksum_are_mended(data: bytes, tmp_path: Path) -> None:
-    """As HDF5 before 2.0 does when it gives a file's bytes: nothing opens them."""
+    """HDF5 before 2.0 does this when it returns a file's bytes, and no library opens the result."""
     wrong = data[: SUPERBLOCK.size - 4] + struct.pack("<I", 0) + data[SUPERBLOCK.size :]
     (tmp_path / "wrong.h5").write_bytes(wrong)
     with pytest.raises(OSError, match="checksum"):
@@ -32,7 +32,7 @@ def test_flags_cleared_without_their_checksum_are_mended(data: bytes, tmp_path: 
 
 
 def marked(data: bytes, flags: int, end: int) -> bytes:
-    """The bytes of a file with these consistency flags and this end-of-file mark."""
+    """Return the bytes of a file with these consistency flags and this end-of-file mark."""
     superblock = list(SUPERBLOCK.unpack_from(data))
     superblock[4], superblock[7] = flags, end
     return with_checksum(SUPERBLOCK.pack(*superblock) + data[SUPERBLOCK.size :])
@@ -40,7 +40,7 @@ def marked(data: bytes, flags: int, end: int) -> bytes:
 
 @pytest.mark.parametrize("shift", [-100, 0, 4000])
 def test_a_killed_writer_s_file_ends_behind_all_that_it_had_allocated(data: bytes, shift: int, tmp_path: Path) -> None:
-    """The file and its mark end at the later of both; no byte that was written is lost."""
+    """The file and its mark end at the later of both ends; no written byte is lost."""
     path, end = tmp_path / "killed.h5", len(data) + shift
     path.write_bytes(marked(data, 5, end))
     assert is_open_for_writing(path)

@@ -1,4 +1,4 @@
-"""The run file survives whatever happens to its writer, and opens in other people's tools."""
+"""The run file survives any end of its writer, and opens in other tools."""
 
 import os
 import random
@@ -40,7 +40,7 @@ def sample(k):
 
 
 def write(file, start, stop):
-    """Snapshot k at time k/10, after two samples."""
+    """Write snapshot k at time k/10, after two samples."""
     for k in range(start, stop):
         file.write_sample(k / 10, sample(2 * k))
         file.write_sample(k / 10 + 0.05, sample(2 * k + 1))
@@ -48,19 +48,19 @@ def write(file, start, stop):
 
 
 def check(run, snapshots=None):
-    """Every committed snapshot and sample is what was written."""
+    """Assert that every committed snapshot and sample equals the written one."""
     assert snapshots is None or run.snapshots == snapshots
     np.testing.assert_array_equal(run.times, np.arange(run.snapshots) / 10)
     for k in range(run.snapshots):
         np.testing.assert_array_equal(run.density(k), density(k))
-    assert len(run.sample_times) >= 2 * run.snapshots  # a snapshot commits the samples before it
+    assert len(run.sample_times) >= 2 * run.snapshots  # a snapshot commits the earlier samples
     assert {len(values) for values in run.diagnostics.values()} == {len(run.sample_times)}
     for k in range(len(run.sample_times)):
         for name, value in sample(k).items():
             np.testing.assert_array_equal(run.diagnostics[name][k], value)
 
 
-PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[2])]  # of this file and of tests/support
+PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[2])]  # folder of this file and of tests/support
 
 
 def child(code, *arguments, **options):
@@ -81,7 +81,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def writer(path):
-    """A child that writes snapshots without end; it has written some."""
+    """Start a child that writes snapshots without end, and wait until it has written some."""
     code = """
 file = RunFile.create(sys.argv[1], MESH, COLUMNS, {'case': 'x'})
 for k in range(10**9):
@@ -113,11 +113,11 @@ def test_finished_file(path):
     np.testing.assert_array_equal(run.density(-1), density(6))
     with pytest.raises(IndexError):
         run.density(7)
-    assert [p.name for p in path.parent.iterdir()] == ["run.h5"]  # no lock or temporary file stays
+    assert [p.name for p in path.parent.iterdir()] == ["run.h5"]  # no lock or temporary file is left
 
 
 def test_events_have_times_of_their_own(path):
-    """Several may have one time; a file is cut back to a number of them, and holds none that is not written whole."""
+    """Several events may have one time; a file is truncated to a number of events, and holds only complete ones."""
     columns = [*COLUMNS, Column("mass", table="events"), Column("center", (("d", 2),), table="events")]
     with RunFile.create(path, MESH, columns) as file:
         write(file, 0, 2)
@@ -155,7 +155,7 @@ def test_a_file_without_a_table_of_events_keeps_none(path):
 
 @pytest.mark.parametrize("failures", [1, 2, 1000])
 def test_what_is_damaged_while_it_is_written_is_read_again(path, monkeypatch, failures):
-    """Its parts may be of different times for a moment; without a writer, or if it lasts, it is damage."""
+    """Parts of the file may be of different times for a moment; without a writer, or permanently, this is damage."""
     from solvers.io import reading
 
     left, faults = [failures], reading.faults
@@ -215,7 +215,7 @@ def test_xarray(path):
 
 @pytest.mark.parametrize("attempt", range(3))
 def test_killed_at_random_moments(path, attempt):
-    """Five kills in a row, or more until it holds something, of a growing file: sound and appendable after each."""
+    """A growing file is sound and appendable after each of five kills, or more until it holds data."""
     moments = random.Random(attempt)
     code = """
 file = RunFile.append(sys.argv[1]) if int(sys.argv[2]) else RunFile.create(sys.argv[1], MESH, COLUMNS)
@@ -243,14 +243,14 @@ write(file, file.snapshots, 10**9)
     with RunFile.append(path, snapshots=before // 2, samples=before // 2 * 2) as file:
         write(file, before // 2, before // 2 + 3)
     check(read(path), before // 2 + 3)
-    import xarray  # here, not above, for the children import this module
+    import xarray  # not at the top, since the children import this module
 
     with xarray.open_dataset(path, engine="h5netcdf") as data:
         assert data.sizes["time"] == before // 2 + 3
 
 
 def test_killed_while_opening(path):
-    """A writer killed before or just after it may write leaves the file as it was."""
+    """A writer killed before or just after opening leaves the file as it was."""
     with RunFile.create(path, MESH, COLUMNS) as file:
         write(file, 0, 3)
     for plain in (True, False):
@@ -264,7 +264,7 @@ def test_killed_while_opening(path):
 
 
 def test_half_written_snapshot_does_not_exist(path):
-    """Killed between the density and its time: read without it, and cut off by append."""
+    """A snapshot without its time, after a kill between the two, is ignored by read and removed by append."""
     code = """
 file = RunFile.create(sys.argv[1], MESH, COLUMNS)
 write(file, 0, 3)
@@ -283,7 +283,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_killed_between_a_density_and_its_time(path):
-    """The time is what commits a snapshot, so it must be the last to reach the file."""
+    """The time commits a snapshot, so it must be the last to reach the file."""
     code = """
 import solvers.io.series
 from solvers.io import run_file
@@ -312,7 +312,7 @@ def test_killed_file_that_must_not_be_written(path, monkeypatch):
 
 
 def test_end_of_file_mark_is_raised(path):
-    """The mark may lag behind what a killed writer had written; HDF5 refuses to read beyond it."""
+    """The mark may lag behind the data of a killed writer, and HDF5 refuses to read beyond the mark."""
     code = "file = RunFile.create(sys.argv[1], MESH, COLUMNS); write(file, 0, 30); os.kill(os.getpid(), 9)"
     assert child(code, path).wait() == -signal.SIGKILL
     with open(path, "r+b") as file:
@@ -329,7 +329,7 @@ def test_end_of_file_mark_is_raised(path):
 
 
 def test_interrupt_in_the_middle_of_a_snapshot(path, monkeypatch):
-    """Ctrl-C after the density and before its time: closing cuts the half off."""
+    """Closing removes the incomplete snapshot of Ctrl-C between a density and its time."""
 
     def interrupt(dataset, *arguments):
         append(dataset, *arguments)
@@ -376,7 +376,7 @@ def test_reading_while_writing(path, writer):
         check(run)
         counts.append(run.snapshots)
         assert run.writer.startswith(f"process {writer.pid} on ")
-    assert is_open_for_writing(path)  # reading did not mend what was not broken
+    assert is_open_for_writing(path)  # reading repaired nothing
 
 
 def test_reading_while_writers_come_and_go(path):
@@ -389,7 +389,7 @@ def test_reading_while_writers_come_and_go(path):
 
 
 def test_a_writer_that_comes_and_goes_while_a_file_is_opened(path, monkeypatch):
-    """It comes after the look whether there is one, and has gone by the look whether there was one."""
+    """The writer starts after the reader's first check for a writer, and ends before the second check."""
     with RunFile.create(path, MESH, COLUMNS) as file:
         write(file, 0, 3)
     run, closed = read(path), path.read_bytes()
@@ -403,7 +403,7 @@ def test_a_writer_that_comes_and_goes_while_a_file_is_opened(path, monkeypatch):
 
 
 def test_a_file_that_nobody_writes_is_tried_five_times(path, monkeypatch):
-    """A writer may come and go within a try, hardly within five; two seconds are for a file that is being written."""
+    """A writer may come and go within one try, hardly within five; two seconds are for a file with a writer."""
     RunFile.create(path, MESH, COLUMNS).close()
     tries = []
 
@@ -418,7 +418,7 @@ def test_a_file_that_nobody_writes_is_tried_five_times(path, monkeypatch):
 
 
 def test_a_reader_that_probes_the_lock_is_no_writer(path):
-    """A writer waits for it; a reader that has been stopped meanwhile is not waited for."""
+    """A writer waits for a probing reader, but not for a reader that has been stopped meanwhile."""
     path.with_name("run.h5.lock").write_text("process 1 on nowhere")
     with open(path.with_name("run.h5.lock"), "rb") as reader, ThreadPoolExecutor(1) as pool:
         assert lock_descriptor(reader.fileno(), blocking=False)
@@ -468,9 +468,9 @@ def test_overwrite(path):
 @pytest.mark.parametrize("room", [70_000, 100_000, 130_001])
 @pytest.mark.parametrize("later", ["space again", "the same", "no byte at all"])
 def test_failing_write(path, room, later):
-    """A full disk, played by a limit on file sizes: one line, and a file valid up to the last snapshot.
+    """A full disk, simulated by a limit on file sizes, gives one line and a file valid up to the last snapshot.
 
-    How the run ended is written in place, for which there is room as long as the disk takes a byte.
+    The reason of the end is written in place, for which there is room as long as the disk takes a byte.
     """
     code = """
 import resource
@@ -513,7 +513,7 @@ except FileError as error:
 
 
 def test_long_rows_that_hold_little_are_small_in_the_file(path):
-    """Centers of 32 clusters in 4096 dimensions, two of which there are: 64 kB of 1 MB."""
+    """Centers of 32 clusters in 4096 dimensions, only two of which exist, take 64 kB instead of 1 MB."""
     centers = np.full((32, 4096), np.nan)
     centers[:2] = np.random.default_rng(0).standard_normal((2, 4096))
     column = Column("center", (("cluster", 32), ("d", 4096)))
@@ -556,11 +556,11 @@ def test_interrupts_and_errors_are_recorded(path):
     run = read(path)
     assert run.attributes["stop_reason"] == "failed"
     assert run.attributes["message"] == "ZeroDivisionError: a reason"
-    assert len(run.sample_times) == 1  # what waited was written
+    assert len(run.sample_times) == 1  # the buffered sample was written
 
 
 def test_snapshots_may_wait_in_memory(path, monkeypatch):
-    """Those after the first, in copies, until the next flush, and few enough; the file has them in order."""
+    """Snapshots after the first wait as copies until the next flush, in limited number; the file has all in order."""
     monkeypatch.setattr(run_file, "FLUSH_EVERY", 1e9)
     monkeypatch.setattr(run_file, "MAX_WAITING", 4 * 8 * MESH.cells)
     with RunFile.create(path, MESH, COLUMNS) as file:
@@ -572,7 +572,7 @@ def test_snapshots_may_wait_in_memory(path, monkeypatch):
             file.write_sample(k / 10 + 0.05, sample(2 * k + 1))
             counts.append(read(path).snapshots)
             assert file.snapshots == k + 1
-        assert counts == [1, 1, 1, 1, 5, 5]  # four are as much as may wait
+        assert counts == [1, 1, 1, 1, 5, 5]  # the buffer holds at most four
         file.flush_if_due()
         assert read(path).snapshots == 5
         monkeypatch.setattr(run_file, "FLUSH_EVERY", -1.0)
@@ -653,28 +653,28 @@ def test_files_that_cannot_be_read(path):
 
 
 def test_a_lock_that_nobody_holds(path):
-    """What a killed writer leaves does not stop the next one."""
+    """The lock file of a killed writer does not stop the next one."""
     path.with_name("run.h5.lock").write_text("process 1 on nowhere")
     RunFile.create(path, MESH).close()
     assert read(path).writer is None
 
 
 def test_lookup3():
-    """Bob Jenkins' own values."""
+    """The reference values are Bob Jenkins' own."""
     assert lookup3(b"") == 0xDEADBEEF
     assert lookup3(b"Four score and seven years ago") == 0x17770551
 
 
 def test_writing_is_cheap(path):
-    """1000 snapshots at 128 rings are at most 250 MB, and cost no more than 10 % of a run of 30 s each 100.
+    """1000 snapshots at 128 rings take at most 250 MB, and at most 10 % of a run of 30 s per 100 snapshots.
 
-    The densities are smooth, as in a run that begins, and rough, as no run is: noise does not compress.
+    Smooth densities are those of the start of a run; rough ones do not occur in runs: noise does not compress.
     """
     mesh = sphere(128)
     x, noise = mesh.centers, np.random.default_rng(0)
     smooth = [np.exp(9 * (x @ np.roll([0.6, 0.0, 0.8], k) - 1)) * (1 + 0.1 * x[:, 0]) for k in range(3)]
     fields = [*smooth, noise.random(mesh.cells)]
-    count = 100  # of 1000: each is a chunk of its own, whose size does not depend on how many there are
+    count = 100  # of 1000: each snapshot is one chunk, whose size does not depend on their number
     with RunFile.create(path, mesh, COLUMNS) as file:
         empty = path.stat().st_size
         start = time.process_time()
@@ -686,7 +686,7 @@ def test_writing_is_cheap(path):
 
 
 def test_what_a_density_and_points_are_called(tmp_path):
-    """By default the surface of a circle; or as the caller says, for a mesh and for points."""
+    """The default is the surface of a circle; the caller may name the measure of a mesh and of points."""
     with RunFile.create(tmp_path / "plain.h5", circle(8)):
         pass
     with RunFile.create(tmp_path / "own.h5", circle(8), measure=Measure("m", "heat of the wire")):

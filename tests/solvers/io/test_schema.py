@@ -1,4 +1,4 @@
-"""The schema and the checksums of a run file: what is damaged is named, what is sound is read, nobody's bytes leak."""
+"""The schema and the checksums of a run file: damage is named, sound data are read, no foreign bytes are shown."""
 
 import random
 import zlib
@@ -19,7 +19,7 @@ MESH = circle(32)
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "run.h5"
-    random_numbers = np.random.default_rng(0)  # so that each snapshot takes much of the file
+    random_numbers = np.random.default_rng(0)  # so that each snapshot takes a large part of the file
     with RunFile.create(path, MESH, [Column("mass")], {"case": "title = 'x'"}) as file:
         for k in range(5):
             file.write_sample(k, {"mass": float(k)})
@@ -83,7 +83,7 @@ CONTRADICTIONS = {
 
 @pytest.mark.parametrize("change", CONTRADICTIONS)
 def test_datasets_that_contradict_each_other_are_named(change: str, path: Path) -> None:
-    """Without a digest, which the file of a killed run has not: it would see most of them."""
+    """The file of a killed run has no digest, which would detect most contradictions."""
     make, message = CONTRADICTIONS[change]
     with h5py.File(path, "r+", locking=False) as file:
         file.attrs["digest"] = ""
@@ -93,7 +93,7 @@ def test_datasets_that_contradict_each_other_are_named(change: str, path: Path) 
 
 
 def test_times_end_before_the_first_that_is_missing(path: Path) -> None:
-    """What a killed writer has left behind it, in whatever order blocks came to the disk, was never committed."""
+    """Data of a killed writer beyond the first missing time was never committed, whatever blocks reached the disk."""
     with h5py.File(path, "r+", locking=False) as file:
         file.attrs["digest"] = ""
         file["time"][2] = file["time"][4] = file["diagnostics/time"][3] = np.nan
@@ -104,9 +104,9 @@ def test_times_end_before_the_first_that_is_missing(path: Path) -> None:
 
 
 def test_rows_that_are_only_in_the_memory_of_the_writer_are_no_damage(path: Path) -> None:
-    """A reader may see the new length of a dataset before its rows are on disk; committed are those with a time."""
+    """A reader may see the new length of a dataset before its rows are on disk; rows with a time are committed."""
     with h5py.File(path, "r+", locking=False) as file:
-        file.attrs["digest"] = ""  # a run that continues has none
+        file.attrs["digest"] = ""  # a continuing run has no digest
         file["diagnostics/mass"].resize((10**5,))
     assert path.stat().st_size < 8 * 10**5
     np.testing.assert_array_equal(read(path).diagnostics["mass"], np.arange(5.0))
@@ -150,13 +150,13 @@ def test_texts_and_diagnostics_have_a_digest(path: Path) -> None:
             read(path)
         path.write_bytes(whole)
     with RunFile.append(path) as file:
-        assert read(path).attributes["digest"] == ""  # it changes
+        assert read(path).attributes["digest"] == ""  # the file changes
         file.write_sample(5.0, {"mass": 5.0})
     assert len(read(path).sample_times) == 6
 
 
 def test_every_flipped_bit_of_a_closed_file_is_seen_or_harmless(path: Path) -> None:
-    """Whatever one flipped bit does, what is read are the values that were written, or an error."""
+    """A single flipped bit leads either to the written values or to an error."""
     chance, whole, run = random.Random(0), path.read_bytes(), read(path)
     values = [run.density(k) for k in range(5)]
     seen = 0
@@ -219,7 +219,7 @@ def test_times_beyond_what_the_bytes_can_hold_are_refused_unread(path: Path) -> 
 
 
 def test_times_compressed_twice_are_refused_unread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred kilobytes hold 2·10⁸ zeros, 1.6 GB, where deflate acts on what deflate has made."""
+    """A hundred kilobytes hold 2·10⁸ zeros, 1.6 GB, when deflate is applied twice."""
     rows = 10**6
     chunk = zlib.compress(zlib.compress(bytes(8 * rows), 9), 9)
     with h5py.File(path, "r+") as file:
