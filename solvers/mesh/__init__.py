@@ -1,1 +1,1 @@
-"""Meshes: cells, the faces between them and their geometry, on curves, surfaces, intervals and stacks of these."""
+"""Meshes of curves, surfaces, intervals and stacks of these: cells, faces between cells, and their geometry."""

@@ -1,4 +1,4 @@
-"""Checks of the numbers that make a mesh."""
+"""Checks of the numbers that define a mesh."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-MAX_FACES = (2**31 - 1) // 2  # whose two sides each have a number of 32 bits
+MAX_FACES = (2**31 - 1) // 2  # each face has two sides, and sides are numbered by 32-bit integers
 
 
 def check_count(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
-    """Raise TypeError unless ``value`` is a whole number, ValueError unless it is in this range."""
+    """Raise TypeError unless ``value`` is a whole number, ValueError unless minimum ≤ value ≤ maximum."""
     expected = f"expected a whole number >= {minimum}" if maximum is None else f"expected {minimum} to {maximum}"
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} = {value!r}: {expected}")
@@ -20,13 +20,13 @@ def check_count(name: str, value: Any, minimum: int, maximum: int | None = None)
 
 
 def check_sides(name: str, value: Any, faces: int) -> None:
-    """Raise ValueError for a mesh of more faces than have sides that 32 bits can number, before any array is made."""
+    """Raise ValueError for a mesh whose sides exceed 32-bit numbers, before any array is allocated."""
     if faces > MAX_FACES:
         raise ValueError(f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, whose sides 32 bits number")
 
 
 def check_product(name: str, cells: Any) -> None:
-    """Raise as check_sides for numbers of cells along axes, whose product has as many faces at least."""
+    """Raise ValueError as :func:`check_sides` does for a product of axes, which has at least one face per cell."""
     if all(isinstance(count, (int, np.integer)) for count in cells):
         check_sides(name, cells, math.prod(map(int, cells)))
 

@@ -1,4 +1,4 @@
-"""Zones of the unit sphere between angles from an axis: fields that depend on that angle alone."""
+"""Zones of the unit sphere between angles from an axis, for fields that depend on that angle alone."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from .arguments import check_count, check_sides
 from .interval import from_edges
 from .mesh import Floats, Mesh
 
-MAX_DIMENSION = 343  # Γ(d/2) of a larger d is beyond a number of 64 bits
-NODES = 16  # of Gauss's rule in a cell: exact to rounding where sin^{d−2} changes by less than e^{10}
+MAX_DIMENSION = 343  # Γ(d/2) of a larger d overflows double precision
+NODES = 16  # Gauss points in a cell: exact to rounding where sin^{d−2} changes by a factor below e^{10}
 
 
 def axisymmetric(d: int, cells: int) -> Mesh:
-    """S^{d−1} for fields of the angle θ ∈ [0, π] from an axis: zones of equal width in θ, with their own areas.
+    """Return the mesh of S^{d−1} for fields of the angle θ ∈ [0, π] from an axis: zones of equal width in θ.
 
     A face has the area |S^{d−2}| sin^{d−2} θ, so that −div and Δ = sin^{2−d} θ ∂_θ (sin^{d−2} θ ∂_θ) are the sphere's.
-    Centers (cells, 1) are the mean θ of a zone, by area. Velocities are (cells, 1), along θ; no mass passes a pole.
-    Raises ValueError for d < 2 or d > 343, fewer than 3 cells, or so few that sin^{d−2} θ is not resolved.
+    Centers (cells, 1) are the area-weighted mean θ of each zone. Velocities are (cells, 1), along θ; no mass passes a
+    pole.
+    Raises ValueError for d < 2 or d > 343, fewer than 3 cells, or too few cells to resolve sin^{d−2} θ.
     """
     check_count("d", d, 2, MAX_DIMENSION)
     check_count("cells", cells, 3)
@@ -50,7 +51,7 @@ def axisymmetric(d: int, cells: int) -> Mesh:
 
 
 def _zones(edges: Floats, d: int) -> tuple[Floats, Floats]:
-    """Areas (cells,) and mean angles (cells,)."""
+    """Return the areas (cells,) and the area-weighted mean angles (cells,) of the zones."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = np.diff(edges)[:, None] / 2
     theta = edges[:-1, None] + half * (1 + nodes)
@@ -62,5 +63,5 @@ def _zones(edges: Floats, d: int) -> tuple[Floats, Floats]:
 
 
 def _sphere_area(d: int) -> float:
-    """|S^{d−1}|; 2 for two points."""
+    """Return the area |S^{d−1}| of the unit sphere in R^d; 2 for the two points of S⁰."""
     return float(2 * np.pi ** (d / 2) / gamma(d / 2))

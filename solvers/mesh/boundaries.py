@@ -1,7 +1,7 @@
 """Conditions on the boundary of a mesh, part by part: ``boundaries={"left": Value(1.0), "right": Outflow()}``.
 
-A part that is not named is a wall. Data g are a number, an array over the part's faces, or a function g(t, x) of the
-time and the faces' centers (faces, d); of several fields they may have one row for each.
+A part without a condition is a wall. Data g are a number, an array over the part's faces, or a function g(t, x) of
+the time and the face centers (faces, d). For several fields, data may have one row per field.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ Data = float | Floats | Callable[[float, Floats], Any]
 
 @dataclass(frozen=True)
 class Wall:
-    """Nothing passes through the part: the flux is 0."""
+    """Impermeable part of the boundary: the flux is 0."""
 
 
 @dataclass(frozen=True)
 class Periodic:
-    """The part joins the one across: stated, as the mesh is made with ``periodic=True``."""
+    """Part joined to the opposite one. The mesh must be made with ``periodic=True``."""
 
 
 @dataclass(frozen=True)
 class Outflow:
-    """∂ₙu = 0: outside, the field continues as it is at the face, and what moves passes."""
+    """Zero-gradient condition ∂ₙu = 0: the field is extended constantly outside, and advected mass leaves."""
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """u = g at the boundary; for what moves: u = g outside, which comes in where the flow does."""
+    """Dirichlet condition u = g. For advection, u = g holds outside and enters where the velocity points inward."""
 
     g: Data
 
@@ -46,7 +46,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Flux:
-    """Inward flux g of the term, per area and time: for diffusion D ∂ₙu = g."""
+    """Inward flux g of the term, per area and time: D ∂ₙu = g for diffusion."""
 
     g: Data
 
@@ -56,7 +56,7 @@ class Flux:
 
 @dataclass(frozen=True, eq=False)
 class Robin:
-    """a u + b ∂ₙu = g, n outward, with numbers a, b ≥ 0, not both 0."""
+    """Robin condition a u + b ∂ₙu = g with the outward normal n and numbers a, b ≥ 0, not both 0."""
 
     a: float
     b: float
@@ -69,7 +69,7 @@ class Robin:
 
 
 def _check_data(condition: Value | Flux | Robin) -> None:
-    """Raise TypeError for a g that is no number, array, or function of time and place."""
+    """Raise TypeError for data g that are neither a number, an array, nor a function of time and position."""
     g, name = condition.g, f"g of {type(condition).__name__}"
     if callable(g):
         check_call(name, g, "t, x")
@@ -85,14 +85,14 @@ Boundaries = Mapping[str, Condition]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The faces of a boundary with one condition; arrays on the mesh's device.
+    """Faces of a boundary that share one condition; arrays on the mesh's device.
 
-    faces, cells   (n,) indices of the faces, and of their cells
-    sides          (n,) the side of each face that is the cell's
-    points         (n, d) centers of the faces, on the host
-    normals        (n, d) outward
+    faces, cells   (n,) indices of the faces and of the adjacent cells
+    sides          (n,) side of each face that belongs to the adjacent cell
+    points         (n, d) face centers, on the host
+    normals        (n, d) outward unit normals
     areas          (n,)
-    distances      (n,) from a cell's center to the face, along the normal
+    distances      (n,) distance from the cell center to the face along the normal
     """
 
     tag: str
@@ -106,14 +106,17 @@ class Part:
     distances: Floats
 
     def data(self, time: float, fields: int = 0) -> Floats:
-        """g (n,), or (fields, n) for fields > 0. Raises ValueError for another shape, or numbers not finite."""
+        """Return the data g at a time: (n,), or (fields, n) for fields > 0.
+
+        Raises ValueError for data of another shape, or that are not finite.
+        """
         g = self.condition.g  # type: ignore[union-attr]
         found = g(time, self.points) if callable(g) else g
         check_unmasked(f"boundaries[{self.tag!r}]", found)
         given = np.asarray(found, dtype=self.areas.dtype)
         faces = len(self.areas)
         if fields and given.shape == (fields,):
-            given = given[:, None]  # one number for each field
+            given = given[:, None]  # one number per field
         shape = (fields, faces) if fields else (faces,)
         if given.shape not in ((), (faces,), shape, (fields, 1)):
             expected = f"a number, ({faces},)" + (f", ({fields},) or ({fields}, {faces})" if fields else "")
@@ -125,7 +128,7 @@ class Part:
 
 
 def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
-    """As :func:`boundary_parts`, and the walls, named or not."""
+    """Return the parts of :func:`boundary_parts`, followed by the walls, including parts without a condition."""
     parts = boundary_parts(mesh, boundaries, allowed)
     open_ = {part.tag for part in parts}
     walls = [tag for tag, faces in mesh.boundary_faces.items() if len(faces) and tag not in open_]
@@ -133,7 +136,10 @@ def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple
 
 
 def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
-    """The parts that are no walls. Raises ValueError for unknown parts, TypeError for what is no such condition."""
+    """Return the parts that are not walls.
+
+    Raises ValueError for an unknown part, TypeError for a condition that is not allowed.
+    """
     parts = []
     if boundaries is not None and not isinstance(boundaries, Mapping):
         raise TypeError(f"boundaries = {boundaries!r}: expected a dict, as {{'left': Value(0.0)}}")
@@ -146,7 +152,11 @@ def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[typ
             raise TypeError(f"boundaries[{tag!r}] = {condition!r}: expected one of {names}")
         faces = mesh.boundary_faces[tag]
         if isinstance(condition, Periodic) != (len(faces) == 0):
-            expected = "Periodic(), as the mesh is" if len(faces) == 0 else "another; a mesh is made with periodic=True"
+            expected = (
+                "Periodic(), as the mesh is periodic there"
+                if len(faces) == 0
+                else "another condition; make the mesh with periodic=True"
+            )
             raise ValueError(f"boundaries[{tag!r}] = {condition!r}: expected {expected}")
         if not isinstance(condition, (Wall, Periodic)):
             parts.append(_part(mesh, tag, condition, faces))
@@ -162,10 +172,9 @@ def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
     normals = host.face_normals[faces] * np.where(sides & 1, -1.0, 1.0)[:, None]
     areas, points = host.face_areas[faces], host.face_centers[faces]
     away = (mesh.shortest(points - host.centers[cells]) * normals).sum(axis=1)
-    min_distance = host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)  # where a center lies on the boundary,
-    min_distance *= np.minimum(
-        0.1, min_distance / np.ptp(host.centers, axis=0).max()
-    )  # a distance that keeps the second order
+    # A center may lie on the boundary: this lower bound of the distance, O(h²), preserves second order.
+    min_distance = host.volumes[cells] / np.maximum(areas, np.finfo(float).tiny)
+    min_distance *= np.minimum(0.1, min_distance / np.ptp(host.centers, axis=0).max())
     to_device, number = mesh.backend.to_device, mesh.volumes.dtype
     normals, areas, away = (to_device(each.astype(number)) for each in (normals, areas, np.maximum(away, min_distance)))
     faces, cells, sides = (to_device(each) for each in (faces, cells, sides))

@@ -12,20 +12,21 @@ import numpy as np
 
 from .mesh import Mesh
 
-TILE = 1 << 16  # faces that are checked at a time
+TILE = 1 << 16  # faces checked at a time
 
 
 def check_unmasked(name: str, array: Any) -> None:
-    """Raise ValueError for a masked array that hides numbers, which computations would use all the same."""
+    """Raise ValueError for a masked array with hidden numbers, since computations would use these numbers."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         hidden = int(np.asarray(array.mask).sum())
         raise ValueError(f"{name}: {hidden} of {array.size} masked: expected numbers, such as those of filled(…)")
 
 
 def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
-    """Raise TypeError unless ``array`` is one of floating-point numbers, ValueError unless it has this shape.
+    """Raise TypeError unless ``array`` holds floating-point numbers, ValueError unless its shape is ``shape``.
 
-    rows   what the mesh has shape[0] of, for the message
+    Masked numbers raise ValueError.
+    rows   name of the entities that shape[0] counts, for the message
     """
     if not hasattr(array, "dtype") or not hasattr(array, "shape"):
         raise TypeError(f"{name} = {type(array).__name__}: expected an array {shape} of floating-point numbers")
@@ -37,7 +38,11 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cell
 
 
 def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
-    """As :func:`check_array` for (cells,) or (fields, cells); with ``fields`` > 0 for so many fields only."""
+    """Raise as :func:`check_array` does unless ``array`` is (cells,) or (fields, cells).
+
+    With ``fields`` > 0 only (fields, cells) with that number of fields is accepted. Raises ValueError for several
+    fields that are not contiguous.
+    """
     if getattr(array, "ndim", 0) == 2 or fields:
         count = fields or (len(array) if hasattr(array, "__len__") else 1)
         check_array(name, array, (count, mesh.cells), "fields")
@@ -48,7 +53,7 @@ def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
 
 
 def check_finite(name: str, array: Any) -> None:
-    """Raise ValueError for NaN or ∞, with the first place of it, and for masked numbers."""
+    """Raise ValueError for NaN or ∞, naming the first such entry, and for masked numbers."""
     check_unmasked(name, array)
     finite = np.isfinite(array)
     if not finite.all():
@@ -73,7 +78,7 @@ def check_number(name: str, value: Any) -> None:
 
 
 def check_call(name: str, function: Any, arguments: str = "") -> None:
-    """Raise TypeError for what cannot be called, with ``arguments`` such as "t, u" if they are named."""
+    """Raise TypeError unless ``function`` is callable, with ``arguments`` such as "t, u" if these are given."""
     if not callable(function):
         raise TypeError(
             f"{name} = {type(function).__name__}: expected a function" + f" of ({arguments})" * bool(arguments)
@@ -84,24 +89,27 @@ def check_call(name: str, function: Any, arguments: str = "") -> None:
 
 
 def takes(function: Any, count: int) -> bool:
-    """Whether a function can be called with so many arguments; True where that cannot be known."""
+    """Return whether a function accepts ``count`` positional arguments; True if the signature is unknown."""
     try:
         signature(function).bind(*range(count))
     except TypeError:
         return False
-    except ValueError:  # of a function in C
+    except ValueError:  # a function in C has no signature
         return True
     return True
 
 
 def check_unchanged(name: str, values: Any, before: Any) -> None:
-    """Raise ValueError where a user's function has changed the field that it was given."""
+    """Raise ValueError where a user's function has modified the field passed to it."""
     if values is not before and not (values == before).all():
         raise ValueError(f"{name} changes the field u that it is given: expected a new array")
 
 
 def check_mesh(mesh: Any) -> None:
-    """Raise TypeError for what is no mesh, ValueError for one whose arrays contradict each other: one pass a mesh."""
+    """Raise TypeError for an object that is not a mesh, ValueError for a mesh whose arrays contradict each other.
+
+    Each mesh is checked once.
+    """
     if not isinstance(mesh, Mesh):
         raise TypeError(f"mesh = {type(mesh).__name__}: expected a Mesh")
     if mesh in _CHECKED or mesh.is_by_formula:
@@ -137,9 +145,9 @@ def check_mesh(mesh: Any) -> None:
 
 
 def _check_normals(mesh: Mesh) -> None:
-    """Raise ValueError for normals that are longer than 1, or lead from a face's second cell to its first.
+    """Raise ValueError for normals that are longer than 1 or point from a face's second cell to its first.
 
-    Of a wall, into its cell. Tile by tile, as each takes hundreds of bytes a face.
+    At a wall, a normal must not point into the wall's cell. Faces are checked in tiles to limit the memory.
     """
     own_side = np.zeros(2 * mesh.faces, dtype=bool)
     own_side[mesh.cell_sides] = True
@@ -150,8 +158,8 @@ def _check_normals(mesh: Mesh) -> None:
         ends = np.where(is_wall[:, None], mesh.face_centers[part], mesh.centers[second])
         along = (mesh.shortest(ends - mesh.centers[first]) * normals).sum(axis=1)
         along *= np.where(is_wall & ~own_side[0::2][part], -1.0, 1.0)
-        lower_bound = np.where(is_wall, -1e-5 * mesh.width, 0.0)  # centers of cells may lie on the boundary
-        lengths = np.linalg.norm(normals, axis=1)  # below 1 where they are means over a bent face
+        lower_bound = np.where(is_wall, -1e-5 * mesh.width, 0.0)  # a cell center may lie on the boundary
+        lengths = np.linalg.norm(normals, axis=1)  # below 1 for the mean normal of a curved face
         wrong = np.flatnonzero(~(lengths < 1 + 1e-5) | ~(along > lower_bound))
         if len(wrong):
             k = wrong[0]
@@ -162,7 +170,7 @@ def _check_normals(mesh: Mesh) -> None:
 
 
 def is_same(one: Mesh, other: Mesh) -> bool:
-    """Whether two meshes have the same cells at the same places."""
+    """Return whether two meshes have the same cells, with centers and volumes equal to a relative tolerance of 1e-5."""
     if one is other:
         return True
     if one.cells != other.cells or one.ambient_dimension != other.ambient_dimension:
@@ -173,14 +181,15 @@ def is_same(one: Mesh, other: Mesh) -> bool:
     return all(np.allclose(a, b, rtol=1e-5, atol=1e-5 * one.width) for a, b in zip(*pairs, strict=True))
 
 
-_CHECKED: WeakSet[Mesh] = WeakSet()  # that terms are made of again and again, as for each set of matrices
+_CHECKED: WeakSet[Mesh] = WeakSet()  # terms are often constructed repeatedly on one mesh
 
 
 def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
-    """Warn where a plain function's X at a cell depends on u at that cell: more than on all others' together.
+    """Warn where the velocity of a plain function at a cell depends mostly on the field in that same cell.
 
-    The largest |u| is changed by a thousandth. X of a convolution changes with it in many cells, by what one cell of
-    the mesh weighs; a velocity such as 1 − u changes in that cell.
+    The test increases the largest |u| by a thousandth. A convolution then changes in many cells, each by little; a
+    pointwise velocity such as 1 − u changes in that cell only. The warning is issued where that cell has more than half
+    of the total change.
     """
     if not isinstance(velocity, FunctionType):
         return
@@ -189,7 +198,7 @@ def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
     changed[cell] += 1e-3 * np.abs(values[cell]) + 1e-6
     one = velocity(time, values)
     if not hasattr(one, "shape") or one.shape[:1] != values.shape:
-        return  # it is refused where it is used
+        return  # the term that uses this velocity raises an error for its shape
     one, other = one.copy(), velocity(time, changed)
     change = np.abs(other - one).reshape(len(values), -1).sum(axis=1)
     if change[cell] > 0.5 * change.sum():

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from .mesh import Floats, Mesh
 
 AXES = ("x", "y", "z")
-ANGLES = {"circle": "angle"}  # of a curve in the plane
+ANGLES = {"circle": "angle"}  # manifold → name of its angular coordinate
 
 
 class Layout(NamedTuple):
-    """Dimensions of a field, in the order of the cells, and coordinates: name → (dimensions, values).
+    """Dimensions of a field in the order of the cells, and coordinates: name → (dimensions, values).
 
-    shape   of the dimensions
+    shape   number of cells along each dimension
     """
 
     dimensions: tuple[str, ...]
@@ -26,9 +26,11 @@ class Layout(NamedTuple):
 
 
 def layout(mesh: Mesh) -> Layout:
-    """x, y, z of an interval or a box; the angle of a circle (radians, from −π); else cells, with their centers.
+    """Return the coordinates of a mesh's cells for figures and datasets.
 
-    Cells of a surface in R³ have longitude and latitude too (degrees), as seen from the origin.
+    An interval or a box has x, y, z; a circle has the angle (radians, from −π). Other meshes have the dimension "cell"
+    with the coordinates of the centers. Cells of a surface in R³ also have longitude and latitude (degrees), as seen
+    from the origin.
     """
     centers = mesh.centers
     if mesh.manifold in ANGLES:
@@ -51,14 +53,14 @@ def layout(mesh: Mesh) -> Layout:
 
 
 def unit_vectors(vectors: ArrayLike) -> Floats:
-    """x/|x| of vectors x (..., d), in double precision; a vector 0 has no direction, and stays 0."""
+    """Return x/|x| of vectors x (..., d) in double precision; a zero vector stays 0."""
     x = np.asarray(vectors, dtype=float)
     lengths = np.linalg.norm(x, axis=-1, keepdims=True)
     return np.asarray(x / np.where(lengths > 0, lengths, 1.0))
 
 
 def along_east_and_north(mesh: Mesh, vectors: Floats) -> Floats:
-    """(2, cells) components along east and north of vectors (cells, 3) at the cell centers of a sphere of rings."""
+    """Return the east and north components (2, cells) of vectors (cells, 3) at the centers of a sphere of rings."""
     x, y, z = mesh.centers.T
     radius = np.hypot(x, y)
     east = (x * vectors[:, 1] - y * vectors[:, 0]) / radius

@@ -1,11 +1,11 @@
-"""The dual of a mesh: the simplices that join the centers of neighboring cells.
+"""Dual of a mesh: the simplices that join the centers of neighboring cells.
 
-Every point lies in one of them, so that it has weights w ≥ 0 over 2 cells on a curve and 3 on a surface with
+Every point lies in a simplex and therefore has weights w ≥ 0 over 2 cells on a curve and 3 on a surface with
 
     Σ w = 1 ,   Σ w x_cell = x        (on the circle and the sphere: parallel to x)
 
-By these weights fields are interpolated, exactly where they are linear, and point masses deposited with their mass and
-first moment. :meth:`Dual.gather` undoes a deposit: unresolved masses become the atoms that they came from.
+These weights interpolate fields, exactly where the fields are linear. They also deposit point masses with their mass
+and first moment. :meth:`Dual.gather` inverts a deposit: deposited masses become the original atoms again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from .mesh import Floats, Integers, Mesh
 
-TIE = 1e-9  # relative weight of a simplex with an empty corner, for what finds no better one
+TIE = 1e-9  # relative weight of a simplex with an empty corner, for cells without a full one
 
 
 class Dual:
-    """Simplices (n, dimension + 1) of cells of a circle, a sphere, or an interval (centers (cells, 1))."""
+    """Simplices (n, dimension + 1) of the cells of a circle, a sphere, or an interval (centers (cells, 1))."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -32,35 +32,35 @@ class Dual:
 
     @property
     def _xp(self) -> Any:
-        """NumPy or CuPy."""
+        """Return the array namespace of the mesh's backend: NumPy or CuPy."""
         return self.mesh.backend.xp
 
     def locate(self, points: Floats) -> tuple[Integers, Floats]:
-        """Cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
+        """Return cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
 
-        Between a wall and the center of its cell the cell has all the weight.
+        Between a wall and the center of the adjacent cell, that cell has all the weight.
         """
         if self.mesh.dimension == 2:
             return self._locate_on_sphere(points)
         return self._locate_on_circle(points) if self.closed else self._locate_on_interval(points)
 
     def interpolate(self, values: Floats, points: Floats) -> Floats:
-        """Values (cells, components) at points (n, d): continuous, second order."""
+        """Return values (n, components) at points (n, d) from cell values (cells, components), second order."""
         cells, weights = self.locate(points)
         result: Floats = self._xp.einsum("nk,nkc->nc", weights, values[cells])
         return result
 
     def deposit(self, points: Floats, masses: Floats) -> Floats:
-        """Masses (cells) of point masses (n,) at points (n, d), with their mass and first moment."""
+        """Return the masses (cells,) of point masses (n,) at points (n, d), with the same mass and first moment."""
         cells, weights = self.locate(points)
         return self._sums_at(cells, weights * masses[:, None])
 
     def gather(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Points (n, d) and masses (n,) of atoms that :meth:`deposit` turns into ``masses`` (cells) again.
+        """Return points (n, d) and masses (n,) of atoms that :meth:`deposit` maps to ``masses`` (cells,) again.
 
-        Every simplex holds an atom at the center of mass of its corners' shares. A cell shares out its mass in
-        proportion to the product of the masses in the other corners, so that a deposited point mass, which fills one
-        simplex, becomes one atom again, at its place.
+        Every simplex holds an atom at the center of mass of its corners' shares. A cell divides its mass among
+        simplices in proportion to the product of the masses in the other corners. A deposited point mass, which
+        occupies one simplex, therefore becomes one atom again, at the original position.
         """
         corner_masses = masses[self.simplices]
         occupied = corner_masses.sum(axis=1) > 0
@@ -72,39 +72,41 @@ class Dual:
         else:
             after, before = self._xp.roll(fractions, -1, axis=1), self._xp.roll(fractions, 1, axis=1)
             others = after * before + TIE * (after + before) + TIE * TIE
-        shares = fractions * (others / self._sums_at(simplices, others)[simplices])  # of the total: none underflows
+        # Shares are relative to the simplex's total, so that none underflows.
+        shares = fractions * (others / self._sums_at(simplices, others)[simplices])
         parts = shares / shares.sum(axis=1, keepdims=True)
         sums = self._xp.einsum("nk,nkd->nd", parts, self.mesh.centers[simplices])
         return self.project(sums), total * shares.sum(axis=1)
 
     def compactness(self, masses: Floats) -> Floats:
-        """How compact ``masses`` (cells) are: mass of a simplex over that around the heaviest of its corners' cells.
+        """Return the compactness (cells,) of ``masses`` (cells,).
 
-        For each cell that of its best simplex; 1 for a deposited point mass, 2/3 on a curve and about 3/7 on a surface
-        where the masses are equal.
+        The compactness of a simplex is its mass over the largest mass around one of its corners; a cell has the largest
+        value of its simplices. It is 1 for a deposited point mass. For equal masses it is 2/3 on a curve and about 3/7
+        on a surface.
         """
         corner_masses = masses[self.simplices]
         sums = corner_masses.sum(axis=1)
-        others = (sums[:, None] - corner_masses) / self.mesh.dimension  # neighbors share so many simplices
+        others = (sums[:, None] - corner_masses) / self.mesh.dimension  # two neighbors share ``dimension`` simplices
         around = masses + self._sums_at(self.simplices, others)
         ratio = sums / np.maximum(around[self.simplices].max(axis=1), np.finfo(float).tiny)
         best: Floats = ratio[self._at_cells].max(axis=1)
         return best
 
     def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
-        """(cells) sums of amounts (n, k) at cells (n, k)."""
+        """Return the sums (cells,) of amounts (n, k) at cells (n, k)."""
         sums: Floats = self.mesh.backend.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
         return sums
 
     def project(self, points: Floats) -> Floats:
-        """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
+        """Return points (n, d) projected to the circle or the sphere; on an interval they are unchanged."""
         if not self.closed:
             return points
         projected: Floats = points / np.sqrt(self._xp.einsum("nd,nd->n", points, points))[:, None]
         return projected
 
     def _pair(self, first: Floats, second: Floats) -> Floats:
-        """Return (n, 2) of two columns (n,)."""
+        """Return two columns (n,) as one array (n, 2)."""
         pair: Floats = self._xp.stack([first, second], axis=1)
         return pair
 
@@ -116,7 +118,7 @@ class Dual:
         return self._pair(first, first + 1).astype(np.int32), self._pair(1 - right, right)
 
     def _locate_on_circle(self, points: Floats) -> tuple[Integers, Floats]:
-        """Weights by chords: w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a)."""
+        """Return cells and weights (n, 2) of points by chords: w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a)."""
         mesh = self.mesh
         width = 2 * np.pi / mesh.cells
         position = np.arctan2(points[:, 1], points[:, 0]) / width - 0.5
@@ -138,11 +140,11 @@ class Dual:
 
     @cached_property
     def _across(self) -> Integers:
-        """(n, 3) the triangle across from each corner."""
+        """Return the triangle across from each corner (n, 3)."""
         simplices = self.mesh.backend.to_host(self.simplices)
         ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
         key = ends.min(axis=-1).astype(np.int64) * self.mesh.cells + ends.max(axis=-1)
-        pairs = np.argsort(key.reshape(-1), kind="stable").reshape(-1, 2)  # each edge has two sides
+        pairs = np.argsort(key.reshape(-1), kind="stable").reshape(-1, 2)  # each edge belongs to two triangles
         across = np.empty(key.size, dtype=np.int32)
         across[pairs[:, 0]], across[pairs[:, 1]] = pairs[:, 1] // 3, pairs[:, 0] // 3
         placed: Integers = self.mesh.backend.to_device(across.reshape(-1, 3))
@@ -150,7 +152,7 @@ class Dual:
 
     @cached_property
     def _home(self) -> Integers:
-        """(cells) a triangle at each cell."""
+        """Return one triangle at each cell (cells,), at which the search for a point begins."""
         home = np.empty(self.mesh.cells, dtype=np.int32)
         home[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
         placed: Integers = self.mesh.backend.to_device(home)
@@ -158,7 +160,7 @@ class Dual:
 
     @cached_property
     def _at_cells(self) -> Integers:
-        """(cells, most) the simplices at each cell, the last one again and again where there are fewer."""
+        """Return the simplices at each cell (cells, maximum), the last one repeated where there are fewer."""
         simplices = self.mesh.backend.to_host(self.simplices)
         order = np.argsort(simplices.reshape(-1), kind="stable") // simplices.shape[1]
         counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)
@@ -169,22 +171,23 @@ class Dual:
 
 
 def _segments(mesh: Mesh) -> Integers:
-    """Every face that is no wall joins two cells."""
+    """Return the pairs of cells (n, 2) that a face joins; a wall joins none."""
     pairs: Integers = mesh.face_cells[mesh.face_cells[:, 0] != mesh.face_cells[:, 1]]
     return pairs
 
 
 def _triangles(mesh: Mesh) -> Integers:
-    """Delaunay triangles of a sphere's cell centers, counterclockwise: strips between rings, a fan at each pole.
+    """Return the Delaunay triangles (n, 3) of a sphere's cell centers, counterclockwise.
 
-    Four centers that face each other across two rings lie on a circle, so either diagonal would do.
+    They form strips between rings and a fan at each pole. Four centers that face each other across two rings lie on a
+    circle, so either diagonal is valid.
     """
     counts, start = mesh.ring_cells.astype(np.int64), mesh.ring_start
     found: list[NDArray[np.int64]] = []
     for r in range(len(counts) - 1):
         north, south, count = counts[r], counts[r + 1], min(counts[r], counts[r + 1])
         j = np.arange(count)
-        # the pair of cells, or the fine ones east of it, up to the next pair
+        # First and last cell of each group of cells that face each other across the circle between the rings.
         first_n, last_n = j * (north // count), j * (north // count) + north // count - 1
         first_s, last_s = j * (south // count), j * (south // count) + south // count - 1
         n, n_last, n_next = (start[r] + index % north for index in (first_n, last_n, last_n + 1))

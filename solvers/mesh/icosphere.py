@@ -1,4 +1,4 @@
-"""A sphere without poles: hexagons, and twelve pentagons, around the points of a subdivided icosahedron."""
+"""Sphere without poles: hexagons and twelve pentagons around the points of a subdivided icosahedron."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .mesh import Floats, Mesh
 from .polygons import Table, edges_of_triangles, oriented, sides_around
 
 MAX_LEVEL = 9  # 2.6 million cells
-LLOYD_STEPS = 30  # that move points towards the centroids of their cells
+LLOYD_STEPS = 30  # iterations that move points towards the centroids of their cells
 
 
 def icosphere(level: int) -> Mesh:
-    """S² in 10·4^level + 2 cells: the Voronoi cells of an icosahedron's points, halved ``level`` times.
+    """Return the mesh of S² with 10·4^level + 2 cells: Voronoi cells of an icosahedron subdivided ``level`` times.
 
-    Twelve are pentagons, the others hexagons. Faces are arcs of great circles, halfway between two centers and across
-    to the line between them, so that two-point fluxes are consistent. Steps of Lloyd's (Du, Faber and Gunzburger 1999)
-    move centers towards centroids. No cell is small, as rings are next to a pole.
+    Twelve cells are pentagons, all others hexagons. A face is an arc of the great circle halfway between two centers
+    and orthogonal to the line between them, so that two-point fluxes are consistent. Lloyd iterations (Du, Faber and
+    Gunzburger 1999) move centers towards centroids. No cell is small, unlike the cells of rings next to a pole.
     Good values: 4 (2562 cells), 5 (10242). Raises ValueError for a level below 1 or above 9.
     """
     check_count("level", level, 1, MAX_LEVEL)
@@ -30,7 +30,7 @@ def icosphere(level: int) -> Mesh:
     for _ in range(LLOYD_STEPS):
         points = unit_vectors(_polygon_sums(points, triangles)[1])
     corners = _circumcenters(points, triangles)
-    first, second = _corners_of_edges(len(edges), of_corner)
+    first, second = _triangles_of_edges(len(edges), of_corner)
     normals, across = points[edges[:, 1]] - points[edges[:, 0]], corners[second] - corners[first]
     chords = np.linalg.norm(across, axis=1)
     lengths = 2 * np.arcsin(chords / 2)
@@ -57,7 +57,7 @@ def icosphere(level: int) -> Mesh:
 
 
 def _subdivided(level: int) -> tuple[Floats, Table]:
-    """Points (n, 3) and triangles of an icosahedron whose edges are halved ``level`` times, counterclockwise."""
+    """Return points (n, 3) and counterclockwise triangles of an icosahedron whose edges are halved ``level`` times."""
     golden = (1 + np.sqrt(5)) / 2
     points = unit_vectors(
         np.array([np.roll([0.0, a, b * golden], k) for k in range(3) for a in (-1, 1) for b in (-1, 1)])
@@ -73,7 +73,7 @@ def _subdivided(level: int) -> tuple[Floats, Table]:
     triangles = np.array([t for t in found if t[0] == min(t) and np.linalg.det(points[list(t)]) > 0.1])
     for _ in range(level):
         edges, of_corner = edges_of_triangles(triangles)
-        middle = len(points) + of_corner  # of the edge across from each corner
+        middle = len(points) + of_corner  # number of the midpoint of the edge across from each corner
         points = np.concatenate([points, unit_vectors(points[edges].sum(axis=1))])
         a, b, c = triangles.T
         ma, mb, mc = middle.T
@@ -83,21 +83,22 @@ def _subdivided(level: int) -> tuple[Floats, Table]:
 
 
 def _circumcenters(points: Floats, triangles: Table) -> Floats:
-    """(triangles, 3) on the sphere, at equal distances from the corners."""
+    """Return the circumcenters (triangles, 3) on the sphere, at equal distances from the corners."""
     a, b, c = points[triangles].swapaxes(0, 1)
     return unit_vectors(np.cross(b - a, c - a))
 
 
-def _corners_of_edges(count: int, of_corner: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The two triangles of each edge of a closed surface."""
+def _triangles_of_edges(count: int, of_corner: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the two triangles, (edges,) each, at each edge of a closed surface."""
     order = np.argsort(of_corner.reshape(-1), kind="stable").reshape(count, 2) // 3
     return order[:, 0], order[:, 1]
 
 
 def _polygon_sums(points: Floats, triangles: Table) -> tuple[Floats, Floats]:
-    """Areas (cells,) of the Voronoi cells, and their centroids times the area (cells, 3), from triangles in them.
+    """Return the areas (cells,) of the Voronoi cells, and area times centroid (cells, 3).
 
-    Each triangle of points has six parts, between a corner, the middle of an edge and its circumcenter.
+    Each triangle of points is split into six parts, each between a corner, the midpoint of an edge and the
+    circumcenter.
     """
     center = _circumcenters(points, triangles)
     areas, sums = np.zeros(len(points)), np.zeros(points.shape)
@@ -114,7 +115,7 @@ def _polygon_sums(points: Floats, triangles: Table) -> tuple[Floats, Floats]:
 
 
 def _triangle_area(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Solid angle of triangles on the sphere (Van Oosterom and Strackee 1983), > 0 in either order."""
+    """Return the solid angle of triangles on the sphere (Van Oosterom and Strackee 1983), > 0 in either order."""
     volume = np.abs((a * np.cross(b - a, c - a)).sum(axis=1))
     product = 1 + (a * b).sum(axis=1) + (b * c).sum(axis=1) + (c * a).sum(axis=1)
     return np.asarray(2 * np.arctan2(volume, product))

@@ -1,7 +1,7 @@
 """Meshes of an interval: cells between increasing edges, with a boundary at either end, or periodic.
 
-A wall is a face with the same cell on both sides, ``face_cells = [i, i]``: the cell is its own neighbor there, and the
-transport kernels send nothing through it.
+A wall is a face with the same cell on both sides, ``face_cells = [i, i]``. The cell is its own neighbor there, and the
+transport kernels set the flux to 0.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Stretch = Callable[[Floats], Floats]
 
 
 def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, periodic: bool = False) -> Mesh:
-    """[a, b] in ``cells`` equal cells, with the boundaries "left" and "right".
+    """Return the mesh of [a, b] with ``cells`` equal cells and the boundaries "left" and "right".
 
-    stretch   cells of other lengths: an increasing map s(ξ) of [0, 1] onto itself, x = a + (b − a) s(ξ), as
-              ``lambda s: s**2``; one that is smooth keeps terms of second order
-    periodic  whether b is a again: there are then no boundaries
+    stretch   increasing map s(ξ) of [0, 1] onto itself, for unequal cells: x = a + (b − a) s(ξ), such as
+              ``lambda s: s**2``; a smooth map preserves second order
+    periodic  whether b is identified with a; the mesh then has no boundaries
     Raises ValueError for fewer than 3 cells, or ends or a stretch that do not increase.
     """
     check_real("a", a)
@@ -47,11 +47,11 @@ def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, 
 
 
 def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool = False) -> Mesh:
-    """The cells [edges[i], edges[i + 1]] of a line; ``manifold`` is the mesh's name.
+    """Return the mesh of a line with the cells [edges[i], edges[i + 1]]; ``manifold`` is the mesh's name.
 
-    edges   (cells + 1,) finite and increasing; a mesh that changes smoothly keeps transport of second order
-    Centers (cells, 1) are the cells' midpoints, volumes their lengths. Raises ValueError for fewer than 3 cells or
-    edges that do not increase.
+    edges   (cells + 1,) finite and increasing; smoothly varying cell lengths preserve second order of transport
+    Centers (cells, 1) are the midpoints of the cells, volumes their lengths. Raises ValueError for fewer than 3 cells
+    or edges that do not increase.
     """
     check_unmasked("edges", edges)
     edge = np.asarray(edges, dtype=np.float64)
@@ -76,7 +76,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
 
 
 def _walled(edge: Floats) -> dict[str, Any]:
-    """Faces of an interval with two ends, as fields of a mesh."""
+    """Return the faces of an interval with two ends, as fields of a mesh."""
     cells = len(edge) - 1
     face, centers = np.arange(cells + 1, dtype=np.int32), 0.5 * (edge[:-1] + edge[1:])
     return {
@@ -89,7 +89,7 @@ def _walled(edge: Floats) -> dict[str, Any]:
 
 
 def _ring(edge: Floats) -> dict[str, Any]:
-    """Faces of a periodic interval, as fields of a mesh: face i is on the right of cell i."""
+    """Return the faces of a periodic interval, as fields of a mesh; face i is the right end of cell i."""
     cells, width = len(edge) - 1, np.diff(edge)
     face, none = np.arange(cells, dtype=np.int32), np.empty(0, dtype=np.int32)
     return {
@@ -103,15 +103,16 @@ def _ring(edge: Floats) -> dict[str, Any]:
 
 
 def edges_of(mesh: Mesh) -> Floats:
-    """(cells + 1,) the edges of an interval."""
+    """Return the edges (cells + 1,) of an interval."""
     return mesh.face_centers[:, 0]
 
 
 def line(cells: int, extent: float, core: float) -> Mesh:
-    """[−extent, extent] in cells of equal steps of ξ, x = core·sinh ξ: equal ones in |x| < core, logarithmic beyond.
+    """Return the mesh of [−extent, extent] with equal steps of ξ in x = core·sinh ξ.
 
-    Good values: a core of the width of the density to begin with, an extent of as many decades more as it may grow.
-    Raises ValueError unless 0 < core and 0 < extent, both finite.
+    Cells are nearly equal in |x| < core and grow in proportion to |x| beyond.
+    Good values: a core of the initial width of the density, and an extent larger by as many decades as that width may
+    grow. Raises ValueError unless 0 < core and 0 < extent, both finite.
     """
     check_count("cells", cells, 3)
     check_sides("cells", cells, cells + 1)
@@ -122,10 +123,11 @@ def line(cells: int, extent: float, core: float) -> Mesh:
 
 
 def polar(cells: int, dimension: int) -> Mesh:
-    """The polar angle θ ∈ [0, π] of S^{d−1}: θ − π/2 = c sinh ξ, ξ in equal steps, c = 2/√(d − 2).
+    """Return the mesh of the polar angle θ ∈ [0, π] of S^{d−1}: θ − π/2 = c sinh ξ, c = 2/√(d − 2), equal steps in ξ.
 
-    The uniform distribution, ∝ sin^{d−2} θ, has the width 1/√(d − 2) about the equator: cells are nearly equal there
-    and grow in proportion to their distance from it towards the poles; for d = 2 all are equal. Volumes are in radians.
+    The uniform distribution, ∝ sin^{d−2} θ, has the width 1/√(d − 2) about the equator. Cells are nearly equal there
+    and grow towards the poles in proportion to the distance from the equator. For d = 2 all cells are equal. Volumes
+    are in radians.
     Raises ValueError for dimension < 2.
     """
     check_count("cells", cells, 3)
@@ -139,7 +141,7 @@ def polar(cells: int, dimension: int) -> Mesh:
 
 
 def _stretched(cells: int, extent: float, core: float) -> Floats:
-    """Edges of [−extent, extent], symmetric to the last bit."""
+    """Return the edges of [−extent, extent], symmetric to the last bit."""
     reach = np.arcsinh(extent / core)
     half = core * np.sinh(np.linspace(-reach, reach, cells + 1))
     edges = 0.5 * (half - half[::-1])

@@ -1,4 +1,4 @@
-"""Arrays of a mesh that are given by formula: rows by their numbers, the whole when it is first asked for."""
+"""Arrays of a mesh that are given by formula: rows by index, and the whole array at first access."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from ..backends import Backend, backend_on, name_of
 from ..backends.protocol import Array
 
-TILE = 1 << 16  # rows that are made at a time
+TILE = 1 << 16  # rows evaluated at a time
 
 T = TypeVar("T", bound=Array)
 
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """An array by its rows.
+    """Array given by a formula for its rows.
 
-    shape     of the whole
-    rows      makes rows (n, …) on the host from their numbers (n,)
-    backend   of the device that the whole is on
-    number    the format of what is not an integer
+    shape     shape of the whole array
+    rows      function that returns rows (n, …) on the host for indices (n,)
+    backend   backend of the device that holds the whole array
+    number    floating-point format; integers keep theirs
     """
 
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class Lazy:
     number: type[np.floating[Any]] = np.float64
 
     def at(self, index: Array) -> Array:
-        """Rows (…, …) on the host by their numbers, of any shape."""
+        """Return rows (…, …) on the host for indices of any shape."""
         rows = self.rows(index.reshape(-1)).reshape(*index.shape, *self.shape[1:])
         return rows.astype(self.number, copy=False) if rows.dtype.kind == "f" else rows
 
@@ -42,7 +42,7 @@ class Lazy:
 
     @cached_property
     def array(self) -> Array:
-        """The whole, kept from then on."""
+        """Return the whole array, which is cached."""
         whole = np.empty(self.shape, self.at(np.arange(1)).dtype)
         for begin in range(0, len(whole), TILE):
             part = whole[begin : begin + TILE]
@@ -56,7 +56,7 @@ def _lazy_on(device: str, shape: tuple[int, ...], rows: Callable[[Array], Array]
 
 
 class ArrayField(Generic[T]):
-    """A field of a mesh that holds an array, or a :class:`Lazy` one, of which reading gives the whole."""
+    """Field of a mesh that holds an array or a :class:`Lazy` one; reading the field returns the whole array."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Lines of equal cells, in which curves, tori and boxes are ordered."""
+"""Opposite sides of cells in meshes of equal cells ordered in lines: curves, tori and boxes."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from .mesh import Floats, Integers, Mesh
 
 
 def opposite_sides(mesh: Mesh) -> Integers | None:
-    """(sides,) of each side of a cell the one across it, where all cells are equal and lie in lines; else None.
+    """Return the opposite side (sides,) of each side of a cell, or None unless all cells are equal and lie in lines.
 
-    Sides are counted within a cell, the same way in all of them: as on curves, tori and boxes.
+    Sides are counted within a cell, in the same order in all cells, as on curves, tori and boxes.
     """
     sides = 2 * mesh.dimension
     if len(mesh.cell_sides) != sides * mesh.cells or (np.diff(mesh.cell_start) != sides).any():
         return None
     table = mesh.cell_sides.reshape(mesh.cells, sides)
     neighbors = mesh.side_cells[table ^ 1]
-    each = [_ways_back(neighbors, k) for k in range(sides)]
-    if any(len(ways) != 1 for ways in each) or not _are_equal(mesh, table >> 1):
+    each = [_return_sides(neighbors, k) for k in range(sides)]
+    if any(len(found) != 1 for found in each) or not _are_equal(mesh, table >> 1):
         return None
-    return np.array([ways[0] for ways in each], dtype=np.int32)
+    return np.array([found[0] for found in each], dtype=np.int32)
 
 
-def _ways_back(neighbors: Integers, k: int) -> list[int]:
-    """The sides that lead back from the neighbors through side k of all cells, where these have any."""
+def _return_sides(neighbors: Integers, k: int) -> list[int]:
+    """Return the sides of the neighbors through side k that lead back to the original cell, for all inner faces."""
     cells, ahead = np.arange(len(neighbors)), neighbors[:, k]
     return [one for one in range(neighbors.shape[1]) if ((ahead == cells) | (neighbors[ahead, one] == cells)).all()]
 
 
 def _are_equal(mesh: Mesh, faces: Integers) -> bool:
-    """Whether volumes are the same, and conductances along each axis, but for the rounding of edges."""
+    """Return whether all volumes, and all conductances along each axis, are equal to rounding of the edges."""
     conductances: Floats = np.asarray(mesh.face_conductances())
     inner = mesh.face_cells[:, 0] != mesh.face_cells[:, 1]
     each = [mesh.volumes, *(conductances[column][inner[column]] for column in faces.T)]

@@ -1,9 +1,9 @@
-"""Meshes: a list of cells and the faces between them, in R^d.
+"""Meshes: a list of cells and the faces between cells, in R^d.
 
-A mesh holds geometry and nothing else. Cells carry averages; a face joins two cells; a *side* is one cell's view of
-a face, numbered ``2 * face + 0`` for ``face_cells[face, 0]`` and ``2 * face + 1`` for ``face_cells[face, 1]``, so that
-``side ^ 1`` is the same face seen from its other cell. ``cell_sides[cell_start[i]:cell_start[i + 1]]`` are the sides
-of cell i, on surfaces counterclockwise as seen from outside.
+A mesh holds geometry and nothing else. Cells carry averages; a face joins two cells. A *side* is a face as seen from
+one of its cells. It is numbered ``2 * face + 0`` for ``face_cells[face, 0]`` and ``2 * face + 1`` for
+``face_cells[face, 1]``, so that ``side ^ 1`` is the same face seen from the other cell. The sides of cell i are
+``cell_sides[cell_start[i]:cell_start[i + 1]]``, on surfaces counterclockwise as seen from outside.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Integers = NDArray[np.int32]
 class Mesh:
     """Cells and faces of a manifold in R^d, closed or with a boundary.
 
-    A face of the boundary has the same cell on both sides, ``face_cells = [i, i]``: one of its two sides is the cell's.
-    Centers, faces and sides may be :class:`~solvers.mesh.lazy.Lazy`: made when they are first read, and kept. So are
-    those of :func:`sphere`, whose own kernels read none of them.
+    A face of the boundary has the same cell on both sides, ``face_cells = [i, i]``; one of its two sides belongs to the
+    cell. Centers, faces and sides may be :class:`~solvers.mesh.lazy.Lazy`: evaluated at first access and cached. The
+    mesh of :func:`sphere` uses lazy arrays; the kernels for the sphere read none of them.
 
     manifold       name of the manifold
     dimension      intrinsic dimension: 1 for a curve, 2 for a surface
@@ -42,16 +42,16 @@ class Mesh:
     face_centers   (faces, d) centroids, not projected
     face_normals   (faces, d) unit normal, from the first cell to the second, averaged over the face
     face_areas     (faces,) length of each face (1 on a curve)
-    face_curvatures (faces,) geodesic curvature: the rate at which the normal turns along the face (0 on a curve)
-    face_conductances  makes (faces,) on the host: area over distance of the cell centers, for two-point diffusion
-                   fluxes; used by diffusion only
-    cell_start, cell_sides   the sides of each cell, see the module's docstring
-    ring_cells     (rings,) cells of each ring of latitude from north to south; on the circle the one ring
-    boundary_faces   tag of each part of the boundary → its faces, on the host; a part that is periodic has none
-    periods        (d,) period of each coordinate, ∞ where not periodic; () where none is
-    shape          cells along each axis of a product, row by row; () of other meshes
-    face_ends      makes (faces, 2, d) on the host: the ends of each face, counterclockwise around its first cell; used
-                   by stream functions only. None where a mesh has none
+    face_curvatures (faces,) geodesic curvature: rate of rotation of the normal along the face (0 on a curve)
+    face_conductances  function that returns (faces,) on the host: area over distance of the cell centers, for two-point
+                   diffusion fluxes; used by diffusion only
+    cell_start, cell_sides   sides of each cell, see the module's docstring
+    ring_cells     (rings,) number of cells of each ring of latitude from north to south; the circle has one ring
+    boundary_faces   tag of each part of the boundary → indices of its faces, on the host; a periodic part has none
+    periods        (d,) period of each coordinate, ∞ where not periodic; () if no coordinate is periodic
+    shape          number of cells along each axis of a product, in row-major order; () for other meshes
+    face_ends      function that returns (faces, 2, d) on the host: the ends of each face, counterclockwise around its
+                   first cell; used by stream functions only. None for meshes without it
     """
 
     manifold: str
@@ -78,7 +78,7 @@ class Mesh:
                 value.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what is found from them is found again where they arrive."""
+        """Return the fields alone: cached quantities are computed again after unpickling."""
         return {each.name: vars(self)[each.name] for each in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -86,24 +86,24 @@ class Mesh:
         self.__post_init__()
 
     def on(self, backend: Backend, number: type[np.floating] = np.float64) -> Mesh:
-        """The same mesh with its arrays on the device of a backend; the rings' numbers of cells stay on the host.
+        """Return the same mesh with its arrays on the device of a backend; ``ring_cells`` stays on the host.
 
-        number   the format of what is not an integer; what is made for the mesh has the same
+        number   floating-point format of the arrays, and of arrays computed for the mesh
         """
         if backend is self.backend and number == self.volumes.dtype:
             return self
 
-        def placed(value: Any) -> Any:
+        def to_device(value: Any) -> Any:
             if isinstance(value, Lazy):
                 return replace(value, backend=backend, number=number)
             array = self.backend.to_host(value)
             return backend.to_device(array.astype(number) if array.dtype.kind == "f" else array)
 
-        return replace(self, **{name: placed(value) for name, value in vars(self).items() if name in _PLACED})
+        return replace(self, **{name: to_device(value) for name, value in vars(self).items() if name in _ON_DEVICE})
 
     @property
     def on_host(self) -> Mesh:
-        """The same mesh with all its arrays on the host."""
+        """Return the same mesh with all arrays on the host."""
         return self.on(backend_for(self.ring_cells), self.volumes.dtype.type)
 
     def __repr__(self) -> str:
@@ -121,71 +121,71 @@ class Mesh:
 
     @property
     def ambient_dimension(self) -> int:
-        """The d of R^d."""
+        """Return the dimension d of the surrounding R^d."""
         return int(vars(self)["centers"].shape[1])
 
     @property
     def is_by_formula(self) -> bool:
-        """Whether centers, faces and sides are all given by formula, and so fit together."""
+        """Return whether centers, faces and sides are all given by formula, and are therefore consistent."""
         return all(isinstance(vars(self)[name], Lazy) for name in _BY_FORMULA)
 
     def rows(self, name: str, index: NDArray[np.integer[Any]]) -> Any:
-        """Rows (…, …) of the array of that name by their numbers, on the host; the whole is not made for them."""
+        """Return rows (…, …) of the named array on the host by index; the whole array is not evaluated."""
         value = vars(self)[name]
         return value.at(index) if isinstance(value, Lazy) else self.backend.to_host(value)[index]
 
     @cached_property
     def volume(self) -> float:
-        """Length or area of the whole manifold, exact on the circle and the sphere: 2π and 4π; else the cells' sum."""
+        """Return the total length or area: 2π on the circle, 4π on the sphere, elsewhere the sum over the cells."""
         return {"circle": 2 * np.pi, "sphere": 4 * np.pi}.get(self.manifold, float(self.volumes.sum()))
 
     @cached_property
     def width(self) -> float:
-        """A typical cell width: the square root of the mean area, on a curve the mean length."""
+        """Return a typical cell width: the mean length on a curve, the square root of the mean area on a surface."""
         return float((self.volume / self.cells) ** (1 / self.dimension))
 
     @cached_property
     def ring_start(self) -> NDArray[np.int64]:
-        """(rings + 1,) index of the first cell of each ring."""
+        """Return the index of the first cell of each ring, followed by the number of cells (rings + 1,)."""
         return np.concatenate([[0], np.cumsum(self.ring_cells, dtype=np.int64)])
 
     @cached_property
     def ring_axis(self) -> tuple[Floats, Floats]:
-        """(rings,) distance from the axis and height of the centers of each ring, on the host."""
+        """Return the distance from the axis and the height of the centers of each ring, (rings,) each, on the host."""
         x, y, z = self.rows("centers", self.ring_start[:-1]).T
         return np.hypot(x, y), z
 
     @cached_property
     def ring_edges(self) -> Floats:
-        """(rings + 1,) polar angle of the circles between rings of latitude, 0 to π; empty on the circle."""
+        """Return polar angles of the circles between rings of latitude (rings + 1,), 0 to π; empty on other meshes."""
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
     @cached_property
     def backend(self) -> Backend:
-        """The backend of the device that holds the mesh."""
+        """Return the backend of the device that holds the mesh."""
         return backend_for(self.volumes)
 
     @cached_property
     def side_cells(self) -> Integers:
-        """(2 faces) the cell that each side belongs to; ``side_cells[side ^ 1]`` is the neighbor through it."""
+        """Return the cell that each side belongs to (2 faces,); ``side_cells[side ^ 1]`` is the neighbor across."""
         return self.face_cells.reshape(-1)
 
     @cached_property
     def side_neighbors(self) -> Integers:
-        """(sides,) those of cell i from cell_start[i] to cell_start[i + 1], in the order of its sides."""
+        """Return the neighbors (sides,) of all cells: those of cell i from cell_start[i] to cell_start[i + 1]."""
         neighbors: Integers = self.side_cells[self.cell_sides ^ 1]
         return neighbors
 
     def shortest(self, offsets: Floats) -> Floats:
-        """Offsets (n, d) between points, to the nearest image where coordinates are periodic."""
+        """Return offsets (n, d) between points, to the nearest image where coordinates are periodic."""
         if not self.periods:
             return offsets
         period = np.where(np.isfinite(self.periods), self.periods, 1.0)
-        turns: Floats = np.where(np.isfinite(self.periods), np.rint(offsets / period), 0.0)
-        return offsets - turns * period
+        images: Floats = np.where(np.isfinite(self.periods), np.rint(offsets / period), 0.0)
+        return offsets - images * period
 
     def neighbors(self, cell: int) -> Integers:
-        """Indices of the cells that share a face with ``cell``, in the order of its sides."""
+        """Return the indices of the cells that share a face with ``cell``, in the order of its sides."""
         sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
         neighbors: Integers = self.side_cells[sides ^ 1]
         return neighbors
@@ -201,14 +201,14 @@ _ON_HOST = {
     "shape",
     "face_ends",
 }
-_PLACED = {each.name for each in fields(Mesh)} - _ON_HOST
+_ON_DEVICE = {each.name for each in fields(Mesh)} - _ON_HOST
 _BY_FORMULA = [name for name, value in vars(Mesh).items() if isinstance(value, ArrayField)]
 
 
 def circle(cells: int) -> Mesh:
-    """S¹ in ``cells`` equal arcs; cell i covers the angles [i, i + 1]·2π/cells.
+    """Return the mesh of S¹ with ``cells`` equal arcs; cell i covers the angles [i, i + 1]·2π/cells.
 
-    Raises ValueError for fewer than 3 cells, and for more than 32 bits can number.
+    Raises ValueError for fewer than 3 cells, and for more cells than 32-bit side numbers allow.
     """
     check_count("cells", cells, 3)
     check_sides("cells", cells, cells)
@@ -237,14 +237,15 @@ def _unit_circle(angle: Floats) -> Floats:
 
 
 def sphere(rings: int) -> Mesh:
-    """S² in ``rings`` rings of latitude of equal height, each cut into equal cells of nearly the same area.
+    """Return the mesh of S² with ``rings`` rings of latitude of equal height, each divided into equal cells.
 
-    Neighboring rings have the same number of cells or change it 2:1. Cells are numbered ring by ring from the north
-    pole, and eastward from azimuth 0. About 1.35 rings² cells; areas, centroids and face lengths are exact.
-    Raises ValueError for fewer than 4 rings, and for more than 32 bits can number the cells of.
+    All cells have nearly the same area. Neighboring rings have the same number of cells or the ratio 2:1. Cells are
+    numbered ring by ring from the north pole, and eastward from azimuth 0. The mesh has about 1.35 rings² cells; areas,
+    centroids and face lengths are exact.
+    Raises ValueError for fewer than 4 rings, and for more cells than 32-bit side numbers allow.
     """
     check_count("rings", rings, 4)
-    check_sides("rings", rings, 2 * int(rings) ** 2)  # fewer than there are: before any array is made
+    check_sides("rings", rings, 2 * int(rings) ** 2)  # a lower bound of the faces, before any array is allocated
     counts, edges = cells_of_rings(rings), np.linspace(0.0, np.pi, rings + 1)
     by_number = Rings(counts, edges)
     cells, faces = int(counts.sum()), by_number.faces

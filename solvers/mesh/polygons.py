@@ -1,4 +1,4 @@
-"""Sides and faces of cells that are polygons around the points of a triangulation: what its edges join."""
+"""Sides and faces of polygonal cells around the points of a triangulation, from the edges of its triangles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Table = NDArray[np.int64]
 
 
 def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
-    """(edges, 2) points of each edge, the lower first, and (triangles, 3) the edge across from each corner.
+    """Return the points of each edge (edges, 2), the lower first, and the edge across from each corner (triangles, 3).
 
     Raises ValueError where more than two triangles share an edge.
     """
@@ -25,7 +25,7 @@ def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
 
 
 def oriented(one: Floats, other: Floats, along: Floats) -> Floats:
-    """(n, 2, d) pairs of points (n, d), each in the order in which ``along`` (n, d) points."""
+    """Return pairs of points (n, 2, d), each ordered along the direction ``along`` (n, d)."""
     forward = ((other - one) * along).sum(axis=1) >= 0
     pairs = np.stack([one, other], axis=1)
     return np.where(forward[:, None, None], pairs, pairs[:, ::-1])
@@ -34,15 +34,15 @@ def oriented(one: Floats, other: Floats, along: Floats) -> Floats:
 def sides_around(
     face_cells: NDArray[np.integer], centers: Floats, face_centers: Floats, outward: Floats
 ) -> tuple[Integers, Integers]:
-    """``cell_start`` and ``cell_sides``, counterclockwise around each center as seen from ``outward`` (cells, 3).
+    """Return ``cell_start`` and ``cell_sides``, counterclockwise around each center seen from ``outward`` (cells, 3).
 
-    Of a face with the same cell on both sides the first side is the cell's.
+    The first side of a face with the same cell on both sides belongs to the cell.
     """
     owners = face_cells.reshape(-1)
     sides = np.flatnonzero(~((np.arange(len(owners)) % 2 == 1) & (np.repeat(face_cells[:, 0] == face_cells[:, 1], 2))))
     cells = owners[sides]
     away = face_centers[sides >> 1] - centers[cells]
-    axis = np.eye(3)[np.abs(outward).argmin(axis=1)]  # any direction that is not the normal
+    axis = np.eye(3)[np.abs(outward).argmin(axis=1)]  # any direction not parallel to the normal
     east = np.cross(outward, axis)
     angle = np.arctan2((away * np.cross(outward, east)[cells]).sum(axis=1), (away * east[cells]).sum(axis=1))
     order = np.lexsort((angle, cells))

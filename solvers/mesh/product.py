@@ -14,7 +14,7 @@ from .arguments import check_product, check_sides
 from .interval import Stretch, interval
 from .mesh import Floats, Integers, Mesh, circle
 
-TAGS = (("left", "right"), ("bottom", "top"), ("back", "front"))  # of the boundaries of a box, axis by axis
+TAGS = (("left", "right"), ("bottom", "top"), ("back", "front"))  # boundaries of a box, axis by axis
 
 
 def box(
@@ -24,12 +24,14 @@ def box(
     stretch: Sequence[Stretch | None] | None = None,
     periodic: bool | Sequence[bool] = False,
 ) -> Mesh:
-    """A box of 1 to 3 dimensions; cell (i, j, k) is (i·ny + j)·nz + k, so that a field reshapes to ``cells``.
+    """Return the mesh of a box of 1 to 3 dimensions; cell (i, j, k) has the index (i·ny + j)·nz + k.
 
-    cells     (nx, ny, nz) along each axis
-    extent    of each axis: a length from 0, or (low, high)
-    stretch   of each axis: as of :func:`~solvers.mesh.interval.interval`, None for equal cells
-    periodic  of each axis, or of all
+    A field can be reshaped to ``cells``.
+
+    cells     (nx, ny, nz) numbers of cells along each axis
+    extent    for each axis: a length from 0, or (low, high)
+    stretch   for each axis: as in :func:`~solvers.mesh.interval.interval`, None for equal cells
+    periodic  for each axis, or for all
     Boundaries: "left" and "right" across x, "bottom" and "top" across y, "back" and "front" across z.
     Raises ValueError for more than 3 axes, and as `interval` does.
     """
@@ -57,9 +59,9 @@ def box(
 
 
 def torus(cells: tuple[int, int]) -> Mesh:
-    """The flat torus |x| = |y| = 1 in R⁴, (nx, ny) cells of two circles; cell (i, j) is i·ny + j.
+    """Return the flat torus |x| = |y| = 1 in R⁴ with (nx, ny) cells of two circles; cell (i, j) has the index i·ny + j.
 
-    Of other periods: ``box((nx, ny), (Lx, Ly), periodic=True)``. Raises ValueError for fewer than 3 cells.
+    For other periods use ``box((nx, ny), (Lx, Ly), periodic=True)``. Raises ValueError for fewer than 3 cells.
     """
     if not hasattr(cells, "__len__") or len(cells) != 2:
         raise TypeError(f"cells = {cells!r}: expected two whole numbers >= 3")
@@ -68,12 +70,12 @@ def torus(cells: tuple[int, int]) -> Mesh:
 
 
 def product(first: Mesh, second: Mesh) -> Mesh:
-    """The mesh of all pairs of a cell of ``first`` and one of ``second``; cell (i, j) is i·cells + j.
+    """Return the mesh of all pairs of a cell of ``first`` and one of ``second``; cell (i, j) has index i·cells' + j.
 
-    Embedded in R^{d + d'}: circle × circle is the flat torus |x| = |y| = 1 in R⁴. A state (cells, cells') is flattened.
-    Diffusion's two-point fluxes are those of the factors. Boundaries keep their tags; those of ``second`` that
-    ``first`` has, too, are "bottom" and "top", then "back" and "front", for "left" and "right".
-    Raises ValueError for more faces than 32 bits can number the sides of.
+    The product is embedded in R^{d + d'}: circle × circle is the flat torus |x| = |y| = 1 in R⁴. A state (cells,
+    cells') is flattened. Diffusion's two-point fluxes are those of the factors. Boundaries keep their tags. Where both
+    factors have "left" and "right", those of ``second`` become "bottom" and "top", or else "back" and "front".
+    Raises ValueError for more faces than 32-bit side numbers allow.
     """
     for name, mesh in (("first", first), ("second", second)):
         if not isinstance(mesh, Mesh):
@@ -117,12 +119,12 @@ def product(first: Mesh, second: Mesh) -> Mesh:
 
 
 def _is_curve(mesh: Mesh) -> bool:
-    """Whether the mesh is a curve whose volumes are lengths."""
+    """Return whether the mesh is a curve whose volumes are lengths."""
     return mesh.dimension == 1 and bool((mesh.face_areas == 1.0).all())
 
 
 def _face_ends(first: Mesh, second: Mesh) -> Floats:
-    """(faces, 2, d + d') ends of the faces of two curves: ahead across ``first``, back across ``second``."""
+    """Return the ends of the faces (faces, 2, d + d') of two curves: ahead across ``first``, back across ``second``."""
     ours, theirs = _cell_ends(first), _cell_ends(second)
     along = [_pairs(first.face_centers, theirs[:, k]) for k in (0, 1)]
     across = [_pairs(ours[:, k], second.face_centers) for k in (1, 0)]
@@ -130,7 +132,7 @@ def _face_ends(first: Mesh, second: Mesh) -> Floats:
 
 
 def _cell_ends(curve: Mesh) -> Floats:
-    """(cells, 2, d) where each cell of a curve begins and ends, in one piece where coordinates are periodic."""
+    """Return both ends of each cell of a curve (cells, 2, d), contiguous where coordinates are periodic."""
     ends: Floats = curve.face_centers[curve.cell_sides.reshape(-1, 2) >> 1]
     if curve.periods:
         ends[:, 0] = ends[:, 1] - curve.volumes[:, None]
@@ -142,12 +144,12 @@ def _conductances(first: Mesh, second: Mesh) -> Floats:
 
 
 def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, second_faces: Floats) -> Floats:
-    """(faces,) of numbers of the factors' faces and cells."""
+    """Return the outer products (faces,) of the factors' numbers on faces and on cells."""
     return np.append(np.outer(first_faces, second_cells), np.outer(first_cells, second_faces))
 
 
 def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tuple[Integers, Integers]:
-    """``cell_start`` and ``cell_sides``; of two curves counterclockwise: ahead in both, behind in both."""
+    """Return ``cell_start`` and ``cell_sides``; for two curves counterclockwise: ahead in both, behind in both."""
     m, n = first.cells, second.cells
     ours, theirs = _padded(first)[:, None, :], _padded(second)[None, :, :]
     columns = []
@@ -164,7 +166,7 @@ def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tupl
 
 
 def _padded(mesh: Mesh) -> NDArray[np.int64]:
-    """(cells, most) the sides of each cell, −1 after its last."""
+    """Return the sides of each cell (cells, maximum), −1 after the last one."""
     counts = np.diff(mesh.cell_start)
     table = np.full((mesh.cells, counts.max()), -1, dtype=np.int64)
     table[np.arange(counts.max()) < counts[:, None]] = mesh.cell_sides
@@ -172,7 +174,7 @@ def _padded(mesh: Mesh) -> NDArray[np.int64]:
 
 
 def _boundaries(first: Mesh, second: Mesh, along: Integers, across: Integers) -> Mapping[str, Integers]:
-    """Tag → faces, of both factors."""
+    """Return the faces of each boundary tag of both factors."""
     found = {tag: along[faces].reshape(-1).astype(np.int32) for tag, faces in first.boundary_faces.items()}
     for tag, faces in second.boundary_faces.items():
         names = [pair[TAGS[0].index(tag)] for pair in TAGS] if tag in TAGS[0] else [tag]
@@ -186,5 +188,5 @@ def _periods(mesh: Mesh) -> tuple[float, ...]:
 
 
 def _pairs(first: Floats, second: Floats) -> Floats:
-    """(m·n, d + d') all pairs of a row of each."""
+    """Return all pairs (m·n, d + d') of a row of each array."""
     return np.hstack([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))])

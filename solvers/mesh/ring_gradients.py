@@ -1,4 +1,4 @@
-"""Gradients at the faces between cells of rings of latitude, of third order or better, from averages of cells."""
+"""Gradients at the faces between cells of rings of latitude, of third order or better, from cell averages."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from numpy.typing import NDArray
 
 from .rings import Counts, Floats, Integers, Rings, faces_between, starts_of
 
-MIN_RINGS = 8  # from which on the cells around a face lie in one half of the sphere
-REACH = 2.3  # of a ring's height: the distance from a face of the cells that are fitted, some 17
-FULL_WEIGHT = 1.0  # of a ring's height: cells further than that count less in the fit
-NODES = 3  # of Gauss's rule, along faces and along each side of a cell
-DEGREES = [(a, b) for a in range(4) for b in range(4 - a)]  # of the monomials of a cubic
+MIN_RINGS = 8  # smallest number of rings for which the cells around a face lie in one hemisphere
+REACH = 2.3  # radius of the stencil around a face, in ring heights: about 17 cells
+WEIGHT_LENGTH = 1.0  # decay length of the weights in the fit, in ring heights
+NODES = 3  # Gauss points along faces and along each side of a cell
+DEGREES = [(a, b) for a in range(4) for b in range(4 - a)]  # exponents of the monomials of a cubic
 
 
 def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
-    """Faces, cells and weights (entries,) of the means of n·∇u along faces, Σ weight u of a face's cells.
+    """Return faces, cells and weights (entries,): Σ weight u over the cells of a face is the mean of n·∇u there.
 
-    They are those of a cubic in the tangent plane, fitted to the averages of the cells around a face by least squares
-    with weights e^{−d²/NEAR²} at the distance d: of a smooth field fluxes are of third order at least, where rings of N
-    and 2N cells meet as elsewhere, and next to the poles (the reconstruction of Ollivier-Gooch and Van Altena 2002).
-    Faces that are images of each other when the rings around them turn have the same weights.
+    The gradient is that of a cubic in the tangent plane, fitted to the averages of the cells around a face. The
+    least-squares weights are e^{−d²/h²} at the distance d, with h = WEIGHT_LENGTH ring heights. Fluxes of a smooth
+    field are of third order at least, also where rings of N and 2N cells meet and next to the poles (the reconstruction
+    of Ollivier-Gooch and Van Altena 2002). Faces that are images of each other under rotations of the rings have the
+    same weights.
     """
     counts, face_counts = rings.counts, _face_counts(rings)
-    common = _common(counts)  # rotations that leave the rings around each group of faces as they are
-    each = face_counts // common  # faces of a group that differ
+    common = _common(counts)  # number of rotations that map the rings around each group of faces to themselves
+    each = face_counts // common  # faces of a group that are no images of each other
     group = np.repeat(np.arange(len(each)), each)
     number = np.arange(len(group)) - np.repeat(starts_of(each)[:-1], each)
     cells, real, gradients = _fitted(rings, group, number)
@@ -41,19 +42,19 @@ def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
 
 
 def _face_counts(rings: Rings) -> Counts:
-    """(groups,) faces of each: within each ring, then on each circle between two."""
+    """Return the number of faces of each group (groups,): within each ring, then on each circle between two rings."""
     return np.append(rings.counts, faces_between(rings.counts))
 
 
 def _common(counts: Counts) -> Counts:
-    """(groups,) the least number of cells of a ring near a face of each group, which divides all of them."""
+    """Return the least number of cells of a ring near a face of each group (groups,), a divisor of all such numbers."""
     reach, n = int(np.ceil(REACH)) + 1, len(counts)
     min_counts = np.array([counts[max(r - reach, 0) : r + reach + 1].min() for r in range(n)])
     return np.append(min_counts, np.minimum(min_counts[:-1], min_counts[1:]))
 
 
 def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
-    """(faces, most) cells around faces, whether they are some, and their weights in n·∇u."""
+    """Return the cells around faces (faces, maximum), a mask of valid entries, and the cells' weights in n·∇u."""
     from scipy.spatial import cKDTree
 
     height = np.pi / len(rings.counts)
@@ -70,15 +71,15 @@ def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArra
     weights = np.polynomial.legendre.leggauss(NODES)[1] / 2
     slopes = np.einsum("g,fag,pafg->fp", weights, across, _monomial_slopes(place))
 
-    trust = np.exp(-((centers[cells] - middle[:, None]) ** 2).sum(axis=2) / (FULL_WEIGHT * height) ** 2) * real
+    trust = np.exp(-((centers[cells] - middle[:, None]) ** 2).sum(axis=2) / (WEIGHT_LENGTH * height) ** 2) * real
     inverse = np.linalg.pinv(_cell_averages(rings, cells, middle, axes, height) * trust[:, :, None], rcond=1e-10)
     return cells, real, np.einsum("fp,fpk->fk", slopes, inverse * trust[:, None, :])
 
 
 def _face_points(rings: Rings, group: Counts, number: Counts) -> tuple[Floats, Floats, Floats, Floats]:
-    """Gauss's points along faces and normals there (faces, nodes, 3), their middles (faces, 3) and axes (faces, 2, 3).
+    """Return Gauss points and normals along faces (faces, nodes, 3), face centers (faces, 3), axes (faces, 2, 3).
 
-    The axes are the normal at the middle, and the direction along the face.
+    The axes are the normal at the face center and the direction along the face.
     """
     n, nodes = len(rings.counts), np.polynomial.legendre.leggauss(NODES)[0] / 2
     within = (group < n)[:, None]
@@ -96,7 +97,7 @@ def _face_points(rings: Rings, group: Counts, number: Counts) -> tuple[Floats, F
 
 
 def _cell_averages(rings: Rings, cells: Counts, middle: Floats, axes: Floats, height: float) -> Floats:
-    """(faces, most, monomials) averages of monomials over cells, by Gauss's rule in both angles."""
+    """Return averages of monomials over cells (faces, maximum, monomials), by Gauss's rule in both angles."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     start = starts_of(rings.counts)
     ring = np.searchsorted(start, cells, side="right") - 1
@@ -114,23 +115,23 @@ def _cell_averages(rings: Rings, cells: Counts, middle: Floats, axes: Floats, he
 
 
 def _in_plane(middle: Floats, axes: Floats, points: Floats) -> Floats:
-    """(faces, 2, n) coordinates along the axes of points (faces, n, 3)."""
+    """Return the coordinates (faces, 2, n) of points (faces, n, 3) along the axes."""
     return np.asarray(np.einsum("fnc,fac->fan", points - middle[:, None], axes))
 
 
 def _monomials(place: Floats) -> Floats:
-    """(monomials, faces, n) at places (faces, 2, n)."""
+    """Return the monomials (monomials, faces, n) at plane coordinates (faces, 2, n)."""
     return np.stack([place[:, 0] ** a * place[:, 1] ** b for a, b in DEGREES])
 
 
 def _monomial_slopes(place: Floats) -> Floats:
-    """(monomials, 2, faces, n) their derivatives along both axes."""
+    """Return the derivatives of the monomials (monomials, 2, faces, n) along both axes."""
     x, y = place[:, 0], place[:, 1]
     return np.stack([[a * x ** max(a - 1, 0) * y**b, b * x**a * y ** max(b - 1, 0)] for a, b in DEGREES])
 
 
 def _directions(theta: Floats, phi: Floats) -> tuple[Floats, Floats, Floats]:
-    """(…, 3) unit vectors outward, southward and eastward."""
+    """Return unit vectors (…, 3) that point outward, southward and eastward."""
     cos, sin, zero = np.cos(phi), np.sin(phi), np.zeros(np.shape(phi))
     down = np.stack([np.cos(theta) * cos, np.cos(theta) * sin, -np.sin(theta)], axis=-1)
     out = np.stack([np.sin(theta) * cos, np.sin(theta) * sin, np.cos(theta)], axis=-1)

@@ -1,8 +1,8 @@
-"""A sphere cut into rings of latitude: the cells of each ring, the faces between them, the sides that each cell has.
+"""Rings of latitude on the sphere: the cells of each ring, the faces between cells, and the sides of each cell.
 
-Cells are numbered ring by ring from the north pole, and eastward from azimuth 0. Faces within rings come first, the
-one east of cell i being face i; then those on the circles between rings, from north to south. Arrays only: the mesh
-made of them is :func:`solvers.mesh.mesh.sphere`.
+Cells are numbered ring by ring from the north pole, and eastward from azimuth 0. Faces within rings come first; face i
+is the one east of cell i. Faces on the circles between rings follow, from north to south. This module has arrays only;
+:func:`solvers.mesh.mesh.sphere` makes a mesh of these arrays.
 """
 
 from __future__ import annotations
@@ -20,47 +20,50 @@ Counts = NDArray[np.int64]
 
 
 def cells_of_rings(rings: int) -> Counts:
-    """Cells of each ring: base · 2^level, the level nearest to square cells, 2:1 at most between neighbors."""
+    """Return the number of cells of each ring: base · 2^level, nearly square, neighbors equal or 2:1."""
     top = int(np.floor(np.log2(2 * rings / 3)))
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
-    from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])  # the same angles on both sides: ties round alike
+    from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])  # equal angles in both hemispheres: equal rounding
     level = np.rint(np.log2(2 * rings * np.sin((from_pole + 0.5) * np.pi / rings) / base)).clip(0, top)
     counts: Counts = base * 2 ** np.minimum(level, from_pole).astype(np.int64)
     return counts
 
 
 def starts_of(counts: Counts) -> Counts:
-    """(n + 1,) where each of n parts of so many numbers begins, and their sum: the first cell of each ring."""
+    """Return the first index of each of n consecutive parts with given sizes, followed by the total (n + 1,)."""
     return np.concatenate([[0], np.cumsum(counts)])
 
 
 def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Floats) -> Counts:
-    """Index of the cell that holds each point; rings run from the north pole, cells east from azimuth 0."""
+    """Return the index of the cell that contains each point of polar angle ``theta`` and azimuth ``phi``.
+
+    Rings are numbered from the north pole, cells eastward from azimuth 0.
+    """
     rings = len(ring_cells)
     start = np.concatenate([[0], np.cumsum(ring_cells, dtype=np.int64)])
     ring = np.minimum((theta * (rings / np.pi)).astype(np.int64), rings - 1)
     count = ring_cells[ring]
     index_in_ring = (np.mod(phi, 2 * np.pi) * (count / (2 * np.pi))).astype(np.int64)
-    cells: Counts = start[ring] + np.minimum(index_in_ring, count - 1)  # rounding may reach the end of the ring
+    cells: Counts = start[ring] + np.minimum(index_in_ring, count - 1)  # rounding may give the index ``count``
     return cells
 
 
 def faces_between(counts: Counts) -> Counts:
-    """(rings − 1,) faces on the circle below each ring but the last: the cells of the finer ring there."""
+    """Return the number of faces (rings − 1,) on the circle below each ring but the last: cells of the finer ring."""
     return np.maximum(counts[:-1], counts[1:])
 
 
 def face_starts(counts: Counts) -> Counts:
-    """(2 rings,) the first face within each ring, then the first on each circle between rings, then their number."""
+    """Return the first face of each group and the number of faces (2 rings,): within rings, then between rings."""
     return starts_of(np.append(counts, faces_between(counts)))
 
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """Cells, faces and sides by their numbers: what a mesh has for them, (n,) or (n, …).
+    """Cells, faces and sides of a sphere by index: the mesh's arrays (n,) or (n, …) for given indices (n,).
 
-    counts   (rings,) cells of each ring
-    edges    (rings + 1,) polar angle of the circles between rings
+    counts   (rings,) number of cells of each ring
+    edges    (rings + 1,) polar angles of the circles between rings
     """
 
     counts: Counts
@@ -72,12 +75,12 @@ class Rings:
 
     @cached_property
     def colatitudes(self) -> Floats:
-        """(rings,) polar angle of the centers of each ring."""
+        """Return the polar angle (rings,) of the cell centers of each ring."""
         return _center_colatitudes(self.edges[:-1], self.edges[1:], 2 * np.pi / self.counts)
 
     @cached_property
     def areas(self) -> Floats:
-        """(rings,) area of each cell of a ring."""
+        """Return the area (rings,) of each cell of a ring."""
         north, south = self.edges[:-1], self.edges[1:]
         areas: Floats = (2 * np.pi / self.counts) * 2 * np.sin((north + south) / 2) * np.sin((south - north) / 2)
         return areas
@@ -92,11 +95,12 @@ class Rings:
 
     @cached_property
     def _groups(self) -> Floats:
-        """(8, groups) of the faces of each ring, then of each circle between rings: what all of a group share.
+        """Return the quantities (8, groups) shared by the faces of a ring, then by those of a circle between rings.
 
-        Where the first is, as a part of their width in azimuth, and that width; the distance of centers from the axis
-        and their height; the same of normals; length and curvature. Of an arc, means along it, which bends the more
-        the nearer it is to a pole.
+        Rows 0 and 1 are the position of the first face in units of a face's width in azimuth, and that width. Rows 2
+        and 3 are the centers' distance from the axis and height, rows 4 and 5 the same components of the normals, rows
+        6 and 7 length and curvature. Centers and normals of an arc are means along the arc, which is curved more near a
+        pole.
         """
         heights, middles = np.diff(self.edges), (self.edges[:-1] + self.edges[1:]) / 2
         shrunk, zero = np.sinc(heights / (2 * np.pi)), np.zeros(len(heights))
@@ -151,7 +155,7 @@ class Rings:
         return np.asarray(self._side_start[r] + (cells - self._start[r]) * sides[r], dtype=np.int32)
 
     def cell_sides(self, places: Counts) -> Integers:
-        """East, north from east to west, west, south from west to east."""
+        """Return the sides of cells: east, north from east to west, west, south from west to east."""
         north, south = self._faces_of_cells
         r = np.searchsorted(self._side_start, places, side="right") - 1
         j, k = np.divmod(places - self._side_start[r], (2 + north + south)[r])
@@ -164,7 +168,7 @@ class Rings:
 
     @cached_property
     def _faces_of_cells(self) -> tuple[Counts, Counts]:
-        """(rings,) faces of a cell towards the ring north of its own, and towards the one south of it."""
+        """Return the number of faces of a cell towards the next ring to the north and to the south, (rings,) each."""
         counts = self.counts
         return (
             np.append(0, np.maximum(counts[:-1] // counts[1:], 1)),
@@ -173,12 +177,12 @@ class Rings:
 
     @cached_property
     def _side_start(self) -> Counts:
-        """(rings + 1,) the first side of each ring's cells, in the order of ``cell_sides``."""
+        """Return the first side of each ring's cells (rings + 1,), in the order of ``cell_sides``."""
         north, south = self._faces_of_cells
         return starts_of((2 + north + south) * self.counts)
 
     def _place(self, faces: Counts) -> tuple[Counts, Counts]:
-        """Group of each face, and its number there."""
+        """Return the group of each face, and the face's number in that group."""
         group = np.searchsorted(self._face_start, faces, side="right") - 1
         return group, faces - self._face_start[group]
 
@@ -189,7 +193,7 @@ class Rings:
 
 
 def ring_face_ends(counts: Counts, edges: Floats) -> Floats:
-    """(faces, 2, 3) ends of each face: of a meridian from south to north, of an arc between rings from west to east."""
+    """Return the ends (faces, 2, 3) of each face: meridians from south to north, parallels from west to east."""
     within = [
         np.stack([_spherical(edges[r + 1], azimuth), _spherical(edges[r], azimuth)], axis=1)
         for r, count in enumerate(counts)
@@ -203,12 +207,15 @@ def ring_face_ends(counts: Counts, edges: Floats) -> Floats:
 
 
 def _azimuths(count: int, first: int) -> Floats:
-    """(count,) of the meridians between the cells of a ring, from number ``first`` on, the same for every ring."""
+    """Return the azimuths (count,) of the meridians between the cells of a ring, from number ``first`` on.
+
+    Equal meridians of different rings have bitwise equal azimuths.
+    """
     return np.asarray((np.arange(first, first + count) % count) * (2 * np.pi / count), dtype=np.float64)
 
 
 def _center_colatitudes(north: Floats, south: Floats, width: Floats) -> Floats:
-    """Polar angle of the centroid of the cells [north, south] × [0, width], projected to the sphere."""
+    """Return the polar angle of the centroid of the cells [north, south] × [0, width], projected to the sphere."""
     outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
     upward = width * np.sin(south - north) * np.sin(south + north) / 2
     return np.asarray(np.arctan2(outward, upward))
@@ -221,5 +228,5 @@ def _spherical(theta: float, phi: Floats) -> Floats:
 
 
 def _around(azimuth: Floats, distance: Floats, height: Floats) -> Floats:
-    """(n, 3) points at a distance from the axis and a height."""
+    """Return points (n, 3) at given azimuths, distances from the axis and heights."""
     return np.stack([distance * np.cos(azimuth), distance * np.sin(azimuth), height], axis=1)

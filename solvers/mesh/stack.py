@@ -1,4 +1,4 @@
-"""Many copies of a mesh side by side, which no mass passes between: one density for each label, or for each radius."""
+"""Disjoint copies of a mesh without mass exchange: one density for each label, or for each radius."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from .mesh import Floats, Integers, Mesh
 
 
 def stack(mesh: Mesh, copies: int) -> Mesh:
-    """``copies`` of ``mesh`` as one disjoint mesh; cell i of copy k is the cell k·cells + i.
+    """Return ``copies`` of ``mesh`` as one disjoint mesh; cell i of copy k has the index k·cells + i.
 
-    A state (copies, cells) flattened lives on it. Terms act on each copy as on ``mesh`` alone, but for what they ask of
-    the whole state: which cells hold enough mass to rule the time step and to be taken for resolved.
-    About 200 bytes a cell. Raises ValueError for fewer than one copy, or more sides than 32 bits can number.
+    A state on the stack is (copies, cells) flattened. Terms act on each copy as on ``mesh`` alone, except for decisions
+    that use the whole state: which cells hold enough mass to limit the time step and to count as resolved.
+    The memory is about 200 bytes per cell. Raises ValueError for fewer than one copy, or more sides than 32 bits can
+    number.
     """
     check_count("copies", copies, 1)
     if 2 * mesh.faces * copies > np.iinfo(np.int32).max:
@@ -48,6 +49,6 @@ def _conductances(mesh: Mesh, copies: int) -> Floats:
 
 
 def _shifted(indices: Integers, stride: int, copies: int) -> Integers:
-    """``indices`` of the first copy, then those of the second, each ``stride`` further, and so on."""
+    """Return the ``indices`` of all copies: those of copy k are shifted by k times ``stride``."""
     shift = backend_for(indices).to_device(stride * np.arange(copies, dtype=np.int32))
     return (indices + shift.reshape(-1, *[1] * indices.ndim)).reshape(-1, *indices.shape[1:])

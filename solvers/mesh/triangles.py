@@ -1,4 +1,4 @@
-"""Meshes of triangles, in the plane or on a surface in space: one cell around each point."""
+"""Meshes of triangles in the plane or on a surface in space: one cell around each point."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .polygons import Table, edges_of_triangles, sides_around
 
 
 def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLike] | None = None) -> Mesh:
-    """The median dual of a triangulation: a cell around each point, a third of each triangle that meets there.
+    """Return the median dual of a triangulation: the cell of a point is a third of each triangle that meets there.
 
-    points    (n, 2) of the plane, or (n, 3) of a surface
-    corners   (triangles, 3) the points of each, in either order
-    tags      name → (k, 2) pairs of points, edges of the boundary; the others are "boundary"
+    points    (n, 2) in the plane, or (n, 3) on a surface
+    corners   (triangles, 3) indices of the points of each triangle, in either order
+    tags      name → (k, 2) pairs of points, edges of the boundary; all other boundary edges have the tag "boundary"
 
-    Two-point fluxes by the cotangents of the angles across (Pinkall and Polthier 1993): those of linear finite
-    elements with lumped masses, second order; they keep u ≥ 0 where no two angles across an edge add up to more
-    than π, as in a Delaunay triangulation. Points on the boundary are the centers of their cells.
-    Raises ValueError for points that no triangle has, triangles without an area, edges that more than two share, equal
-    triangles, and triangles of the plane that overlap beside an edge or around a point.
+    Two-point fluxes use the cotangents of the opposite angles (Pinkall and Polthier 1993). They equal those of linear
+    finite elements with lumped masses and are of second order. They keep u ≥ 0 where no two angles opposite an edge add
+    up to more than π, as in a Delaunay triangulation. Points on the boundary are the centers of their cells.
+    Raises ValueError for points without a triangle, triangles without area, edges shared by more than two triangles,
+    equal triangles, and triangles of the plane that overlap beside an edge or around a point.
     """
     check_unmasked("points", points)
     check_unmasked("corners", corners)
@@ -69,9 +69,10 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
 
 
 def read_triangles(path: str | PathLike[str]) -> Mesh:
-    """The triangles of a mesh file (Gmsh, VTK, STL, … : what meshio reads), lines with a physical name as tags.
+    """Return the mesh of the triangles in a file that meshio reads (Gmsh, VTK, STL, …); named lines become tags.
 
-    Plane where all z are 0. Raises ImportError without meshio, ValueError for a file without triangles.
+    The mesh is plane where all z are 0. Raises ImportError without meshio, FileNotFoundError without the file,
+    ValueError for a file without triangles.
     """
     try:
         import meshio
@@ -129,7 +130,7 @@ def _check_overlap(space: Floats, table: Table, is_plane: bool) -> None:
 
 
 def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
-    """Raise ValueError with the triangles of two equal rows, ``size`` consecutive rows being those of a triangle."""
+    """Raise ValueError naming the triangles of two equal rows; each triangle has ``size`` consecutive rows."""
     _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(rows)))
     if len(again):
@@ -137,14 +138,14 @@ def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
 
 
 def _oriented(space: Floats, table: Table) -> Table:
-    """Triangles of the plane, counterclockwise."""
+    """Return the triangles of the plane in counterclockwise order."""
     a, b, c = space[table].swapaxes(0, 1)
     clockwise = np.cross(b - a, c - a)[:, 2] < 0
     return np.where(clockwise[:, None], table[:, ::-1], table)
 
 
 def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Floats]:
-    """Normal times area, and center, of the face of each edge: two segments from its middle to the centroids."""
+    """Return area-weighted normals and centers of the faces of all edges: two segments from midpoint to centroids."""
     count, middle = len(edges), space[table].mean(axis=1)
     normals, moments, lengths = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
     for k in range(3):
@@ -160,7 +161,7 @@ def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
 
 
 def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Any]:
-    """Of each edge that one triangle has: a half for either point, on the boundary."""
+    """Return the boundary faces of each edge that has one triangle: one half of the edge for each of its points."""
     triangle_of = np.repeat(np.arange(len(table)), 3)
     rim = np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
     order = np.argsort(of_corner.reshape(-1), kind="stable")
@@ -180,7 +181,7 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
 
 
 def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    """Tag → faces: two for each edge of the boundary, a pair of ``points``, numbered from ``first``."""
+    """Return tag → faces: two consecutive ones per boundary edge, numbered from ``first``."""
     if not len(rim):
         return {}
     key = rim[:, 0] * points + rim[:, 1]
@@ -189,7 +190,7 @@ def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) 
         pair = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
         searched = pair[:, 0] * points + pair[:, 1]
         at = order[np.searchsorted(key[order], searched).clip(0, len(rim) - 1)]
-        at = at[key[at] == searched]  # lines within the mesh are no boundary
+        at = at[key[at] == searched]  # lines inside the mesh are not on the boundary
         free[at] = False
         found[tag] = at
     if free.any():
@@ -198,7 +199,7 @@ def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) 
 
 
 def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Floats:
-    """(edges,) ½ Σ cot of the angles across."""
+    """Return ½ Σ cot of the angles opposite each edge (edges,)."""
     sums = np.zeros(count)
     for k in range(3):
         corner, one, other = (space[table[:, (k + j) % 3]] for j in range(3))
@@ -212,12 +213,12 @@ def _at_points(table: Table, vectors: Floats, count: int) -> Floats:
     return sum((_at(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))
 
 
-def _at(places: Any, vectors: Floats, count: int) -> Floats:
-    """(count, 3) sums of vectors (n, 3) at places (n,)."""
-    return np.stack([np.bincount(places, column, count) for column in vectors.T], axis=1)
+def _at(indices: Any, vectors: Floats, count: int) -> Floats:
+    """Return the sums (count, 3) of vectors (n, 3) at indices (n,)."""
+    return np.stack([np.bincount(indices, column, count) for column in vectors.T], axis=1)
 
 
 def _unit(vectors: Floats) -> tuple[Floats, Floats]:
-    """Directions and lengths."""
+    """Return the directions and lengths of vectors."""
     length = np.linalg.norm(vectors, axis=1)
     return vectors / length[:, None], length

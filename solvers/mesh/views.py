@@ -1,4 +1,4 @@
-"""Views of fields on a mesh over time: an xarray Dataset, Matplotlib axes and films, loaded when they are asked for."""
+"""Views of fields on a mesh over time: xarray Datasets, Matplotlib axes and animations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
-CURVES = 6  # of a field on a line, at equal steps in the list of times
+CURVES = 6  # curves of a field on a line, at equal steps in the list of times
 
 
 def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = None) -> Dataset:
-    """Fields (time, …) by name, with the mesh's coordinates, and the volume of each cell.
+    """Return a Dataset of fields (time, …) by name, with the mesh's coordinates and the volume of each cell.
 
     t   (n,);  u   (n, cells) or (n, fields, cells)
-    Raises ValueError where there are not as many names as fields, or one is taken.
+    Raises ValueError unless there is one name per field, each different and none already in use.
     """
     from xarray import Dataset as New
 
@@ -42,9 +42,9 @@ def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = Non
 def draw(
     t: Floats, u: Floats, mesh: Mesh, ax: Axes | None = None, time: float | None = None, field: int = 0, **style: Any
 ) -> Axes:
-    """Draw a field: on a line some times as curves, on a plane or a surface the time nearest to ``time``, or the last.
+    """Draw a field: curves at several times on a line, the time nearest to ``time`` (default: the last) on a surface.
 
-    field   number of the field; style   for Matplotlib's plot, pcolormesh or scatter
+    field   index of the field; style   options of Matplotlib's plot, pcolormesh or scatter
     """
     if ax is None:
         from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def draw(
         ax = Figure(layout="constrained").subplots()
     values = u[:, field] if u.ndim == 3 else u
     dimensions, shape, coordinates = layout(mesh)
-    _refuse_bodies(len(shape))
+    _validate_dimension(len(shape))
     axis = [coordinates[name][1] for name in dimensions if name in coordinates]
     if len(shape) == 1 and axis:
         _curves(ax, t, values, axis[0], time, style)
@@ -73,7 +73,7 @@ def draw(
 
 
 def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps: int = 10, **style: Any) -> Path:
-    """Draw a field at each time into a GIF, or a film by ffmpeg where ``path`` ends otherwise, on one scale of values.
+    """Draw a field at each time into a GIF, or a video by ffmpeg for any other suffix of ``path``, on one value range.
 
     Raises ValueError for a box of three dimensions, RuntimeError without ffmpeg where it is needed.
     """
@@ -81,7 +81,7 @@ def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps
     from matplotlib.figure import Figure
 
     axes = len(layout(mesh)[1])
-    _refuse_bodies(axes)
+    _validate_dimension(axes)
     is_gif = Path(path).suffix.lower() == ".gif"
     if not is_gif and not FFMpegWriter.isAvailable():
         raise RuntimeError(f"{path}: needs ffmpeg, which is not on the PATH; .gif works without it")
@@ -102,9 +102,9 @@ def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps
     return Path(path)
 
 
-def _refuse_bodies(axes: int) -> None:
+def _validate_dimension(axes: int) -> None:
     if axes > 2:
-        raise ValueError(f"a box of {axes} dimensions: to_xarray() gives slices to draw")
+        raise ValueError(f"a box of {axes} dimensions: to_xarray() returns slices to draw")
 
 
 def _curves(ax: Axes, t: Floats, values: Floats, x: Floats, time: float | None, style: dict[str, Any]) -> None:

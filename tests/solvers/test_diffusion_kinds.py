@@ -216,7 +216,7 @@ LINE = interval(0.0, 1.0, 8)
         (lambda: Diffusion(LINE, 1.0, boundaries={"lft": Wall()}), ValueError, "'lft'.: expected .*'left', 'right'"),
         (lambda: Diffusion(circle(8), 1.0, boundaries={"left": Wall()}), ValueError, "none, the mesh is closed"),
         (lambda: Diffusion(LINE, 1.0, boundaries={"left": 1.0}), TypeError, "expected one of Wall, Periodic, Outflow"),
-        (lambda: Diffusion(LINE, 1.0, boundaries={"left": Periodic()}), ValueError, "a mesh is made with periodic=T"),
+        (lambda: Diffusion(LINE, 1.0, boundaries={"left": Periodic()}), ValueError, "make the mesh with periodic=T"),
         (
             lambda: Diffusion(interval(0, 1, 8, periodic=True), 1.0, boundaries={"left": Outflow()}),
             ValueError, "expected Periodic.., as the mesh is",
