@@ -96,7 +96,7 @@ def run_of(integrator, state, end):
 
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10])
 def test_few_steps_are_refused_and_as_many_taken_as_by_scipy(tolerance):
-    """Both controls are the same: a factor of 0.9 times the ideal one, at most 10."""
+    """The control is SciPy's: a factor of 0.9 times the ideal one, at most 10."""
     solver, counted = DOP853(rate, 0.0, START, 10.0, rtol=tolerance, atol=tolerance), 0
     while solver.status == "running":
         solver.step()

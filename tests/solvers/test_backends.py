@@ -1,4 +1,4 @@
-"""Both backends satisfy the protocol Backend: every name, and kernels with the same arguments."""
+"""The protocol Backend in both backends: every name, and kernels with the same arguments."""
 
 from inspect import isfunction, ismodule, signature
 

@@ -29,7 +29,7 @@ def exact(time):
 
 
 def looked(times, tolerance=1e-9, until=3.0, look=None):
-    """What an observer sees at some times, how often the rate was computed, and the state at the end."""
+    """Return the states that an observer sees at some times, the number of rate evaluations, and the final state."""
     seen, calls = [], []
 
     def rate(time, values):
@@ -54,7 +54,7 @@ def test_states_within_steps_are_those_of_the_equation():
 
 
 def test_looks_cost_no_step():
-    """Four rates a step for the interpolation, however many look."""
+    """The interpolation takes four rates a step, for any number of observations."""
     few, many = (looked(np.linspace(0.0, 3.0, count)) for count in (2, 1000))
     assert many[2].steps == few[2].steps
     np.testing.assert_array_equal(many[2].values, few[2].values)
@@ -62,7 +62,7 @@ def test_looks_cost_no_step():
 
 
 def test_interpolation_is_of_order_seven():
-    """Its error over a step of length h is O(h⁸), as large as that of a method of order 7."""
+    """The error over a step of length h is O(h⁸), as large as that of a method of order 7."""
     errors = []
     for dt in (0.4, 0.2):
         integrator = AdaptiveIntegrator(circling, tolerance=1.0)
@@ -76,7 +76,7 @@ def test_interpolation_is_of_order_seven():
 
 
 def test_a_look_ends_the_loop_where_it_is():
-    """Within a step: with the state that it was shown, which later looks do not see."""
+    """The loop ends within a step, with the state shown to the observer, and without later observations."""
     times = np.linspace(0.0, 3.0, 31)
     seen, _, state = looked(times, look=lambda state: state.time >= 1.2)
     assert state.time == seen[-1][0] == times[12]
@@ -84,7 +84,7 @@ def test_a_look_ends_the_loop_where_it_is():
 
 
 def three(time, u):
-    """u' = u² cos t − u, and an oscillator of frequency 3."""
+    """Return u' = u² cos t − u, and the rate of an oscillator of frequency 3."""
     return np.array([u[0] ** 2 * np.cos(time) - u[0], -3 * u[2], 3 * u[1]])
 
 
@@ -132,12 +132,13 @@ def test_a_solution_at_few_times_is_as_accurate_between_them(method):
     if method == "dop853":  # the field at 0.7 is interpolated
         at = np.abs(few.u - exact_three(few.t)).max()
     between = np.abs(few(TIMES) - exact_three(TIMES)).max()
-    assert between < 2 * at, f"{between:.1e} between times, {at:.1e} at steps"  # a run that starts anew at 0.7
+    assert between < 2 * at, f"{between:.1e} between times, {at:.1e} at steps"  # a run that restarts at 0.7
 
 
 @pytest.mark.parametrize("method", ["ssprk3", "ark4", "implicit", "exponential"])
 def test_stiff_modes_between_steps(method):
-    """Heat from a jump: rates at steps are errors times 1/h² = 1024, which no interpolation by rates survives."""
+    """Heat from a jump: errors of rates at steps are multiplied by 1/h² = 1024, too much for an interpolation by
+    rates."""
     mesh = interval(0.0, 1.0, 32)
     equation, start = Equation(mesh, [Diffusion(mesh, 1.0)]), np.where(mesh.centers[:, 0] < 0.3, 1.0, 0.0)
     matrix = Diffusion(mesh, 1.0).jacobian(1)[0].toarray()
@@ -149,7 +150,7 @@ def test_stiff_modes_between_steps(method):
 
 @pytest.mark.parametrize("method", ["ssp3", "dop853"])
 def test_a_solution_at_an_array_of_times(method):
-    """Each row is that of its own time, in the order of the times; kept times give the kept fields."""
+    """Rows follow the given order of the times, and stored times give the stored fields."""
     found = solved(method, 1e-5)
     times = np.array([0.9, 0.25, found.t[2], 0.25, 0.0, 1.0])
     rows = found(times)

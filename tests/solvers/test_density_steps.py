@@ -1,4 +1,4 @@
-"""Steps of densities by the error of their moments: interpolation, continuation, and errors that are not of time."""
+"""Steps of densities by the error of their moments: interpolation, continuation, and errors independent of the step."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ EAST = np.stack([-np.sin(ANGLE), np.cos(ANGLE)], axis=1)
 
 
 def attract(time, density):
-    """X = P_x m of tokens that are drawn to their mean m."""
+    """Return X = P_x m of tokens that are attracted to their mean m."""
     mean = (density * MESH.volumes) @ MESH.centers
     return (EAST @ mean)[:, None] * EAST
 
@@ -40,7 +40,7 @@ def peak():
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_values_within_a_step_are_of_third_order_and_nonnegative(noise):
-    """Error of the middle of a step by dt³, against steps of a 64th."""
+    """The error at the middle of a step decreases as dt³, relative to steps of a 64th."""
     errors = []
     for dt in (0.04, 0.02):
         one, fine = State(0.0, peak()), State(0.0, peak())
@@ -88,7 +88,7 @@ def test_a_state_that_is_kept_needs_no_step_to_try():
 
 
 class Chatter(HarmonicMoments):
-    """Moments that jump, as where limiters switch: no shorter step errs less."""
+    """Moments that jump, as where limiters switch: shorter steps have no smaller error."""
 
     calls = 0
 
@@ -101,7 +101,7 @@ class Chatter(HarmonicMoments):
 
 
 def test_errors_that_are_not_of_time_end_no_run(monkeypatch):
-    """Attempts of a step are limited, and steps do not shrink for good: 10 × the work of steps by cfl alone."""
+    """Attempts of a step are limited, and steps do not shrink permanently: 10 × the work of steps by cfl alone."""
     attempts, attempt = [], DensityRows.attempt
     monkeypatch.setattr(DensityRows, "attempt", lambda *each: attempts.append(each[1]) or attempt(*each))
     state = integrate(State(0.0, peak()), fixed(integrator(moments=Chatter)), 2.0)
@@ -127,7 +127,7 @@ def test_moments_of_several_fields_come_in_one_transfer(monkeypatch, kind, mesh)
 
 
 def test_a_wind_that_rises_within_a_step_shortens_it():
-    """The wind rests at both ends of the run, and moves what no moments see."""
+    """The wind is zero at both ends of the run, and moves a density whose moments do not change."""
     wind = Advection(MESH, lambda time, density: 6 * np.sin(np.pi * time) ** 2 * EAST, nonnegative=True)
     state, cells = State(0.0, 1 + np.cos(8 * ANGLE)), 64 / (2 * np.pi)
     steps = DensityIntegrator(Equation([wind]), "ssprk3", HarmonicMoments(MESH), 0.5)
@@ -136,7 +136,7 @@ def test_a_wind_that_rises_within_a_step_shortens_it():
 
 
 def test_the_next_step_of_a_smooth_error_is_accepted_and_hardly_shorter_than_the_longest():
-    """Errors (dt/d)²: from any part of d the next step is between 0.8 d and d, or ten times as long."""
+    """Errors (dt/d)²: from any fraction of d the next step is between 0.8 d and d, or ten times as long."""
     for dt in (0.2, 0.5, 0.99):
         attempts = Attempts(CONTROL, dt)
         assert attempts.accept(dt, dt**2, np.inf)
@@ -150,7 +150,8 @@ def test_the_next_step_of_a_smooth_error_is_accepted_and_hardly_shorter_than_the
 
 
 def test_an_error_that_does_not_fall_is_of_limiters_where_it_is_small_or_the_end_as_stable():
-    """Of 30 and 29 tolerances the longer step is taken; 300 and 290 may fall later, unless the end is as stable."""
+    """The longer step is taken for errors of 30 and 29 tolerances; 300 and 290 may fall later, unless the end is as
+    stable."""
     for first, second, stable, is_last in ((30, 29, 0.1, True), (300, 290, 0.1, False), (300, 290, 1.0, True)):
         attempts = Attempts(CONTROL, 1.0)
         assert not attempts.accept(1.0, first, stable)
@@ -159,7 +160,7 @@ def test_an_error_that_does_not_fall_is_of_limiters_where_it_is_small_or_the_end
 
 
 def test_the_longest_step_that_errs_about_as_little_is_taken_and_tried_next():
-    """Errors 1000, 45 and 44: no better than at 0.1, which is taken, and is as long as the next step."""
+    """Errors 1000, 45 and 44 are no better than at 0.1, which is taken, and is the length of the next step."""
     attempts = Attempts(CONTROL, 1.0)
     for dt, error in ((1.0, 1000.0), (0.1, 45.0), (0.05, 44.0)):
         assert not attempts.accept(dt, error, np.inf)
@@ -170,12 +171,12 @@ def test_the_longest_step_that_errs_about_as_little_is_taken_and_tried_next():
 
 def test_small_moments_count_down_to_a_millionth_of_the_larger():
     start = Measured(np.zeros(2), np.zeros(2), None)
-    end = Measured(np.array([1.0, 0.0]), np.array([2.0, 2e-9]), None)  # errs by 0 and 1e-9
+    end = Measured(np.array([1.0, 0.0]), np.array([2.0, 2e-9]), None)  # errors 0 and 1e-9
     assert step_error(1.0, start, end, np.abs, 1e-3, 0.0) == pytest.approx(1.0)
 
 
 def test_what_explicit_terms_change_is_allowed_to_err_too():
-    """Moments in balance: 0.3 rtol of the explicit terms' change."""
+    """Balanced moments may have an error of 0.3 rtol of the explicit terms' change."""
     still, rates = np.zeros(2), np.array([1.0, 0.0])
     start, end = (Measured(still, part * 0.3e-3 * rates, explicit) for part, explicit in ((1, None), (1, rates)))
     assert step_error(0.1, start, end, np.abs, 1e-3, 0.0) == pytest.approx(1.0, rel=1e-5)

@@ -1,4 +1,4 @@
-"""Many densities on a circle at once: exact solutions, and that none sees another."""
+"""Many densities on a circle at once: exact solutions, and independence of each other."""
 
 import numpy as np
 
@@ -12,7 +12,8 @@ CELLS = 128
 
 
 def systems(mesh, speeds, until=1.0, broken=(), dues=(0.0, 0.37, 1.0)):
-    """Densities that turn by their own speeds; those of ``broken`` numbers have no velocity from t = 0.5 on."""
+    """Return densities that rotate at their own speeds; systems in ``broken`` have a velocity of NaN from t = 0.5
+    on."""
     angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
     tangent = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
     values = np.tile((1 + 0.5 * np.cos(angle)) / (2 * np.pi), (len(speeds), 1))
@@ -39,7 +40,7 @@ def looks_of(made):
 
 
 def test_each_turns_by_its_own_speed():
-    """The phase of the first mode is speed·t, at looks within steps too; second order in the cell."""
+    """The phase of the first mode is speed·t, also at observations within steps, to second order in the cell."""
     mesh, speeds = circle(CELLS), np.array([0.0, 0.3, 1.0, 2.5])
     found = looks_of(systems(mesh, speeds))
     first = (mesh.centers[:, 0] + 1j * mesh.centers[:, 1]) * mesh.volumes

@@ -1,4 +1,4 @@
-"""Point masses land on cells with their mass and their place."""
+"""Deposition of point masses on cells: mass and position are kept."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from solvers.remap.deposit import deposit_points
 
 
 def points_on(mesh, count=400, seed=0):
-    """Random unit vectors, with poles, equator, cell centers and face centers among them."""
+    """Return random unit vectors, and poles, equator, cell centers and face centers."""
     random = np.random.default_rng(seed)
     points = np.concatenate(
         [
@@ -39,7 +39,7 @@ def test_each_point_keeps_mass_place_and_sign(mesh):
 
 
 def test_brackets_that_are_not_chosen_do_no_harm():
-    """On three cells the weights of a bracket at a right angle to the point add up to 0, exactly here."""
+    """The weights of a bracket at a right angle to the point, on three cells, add up to exactly 0."""
     mesh, point = circle(3), np.array([0.0, 1.0])
     with np.errstate(all="raise"):
         masses = deposit_points(mesh, point[None], np.ones(1)) * mesh.volumes

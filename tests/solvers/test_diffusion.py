@@ -1,4 +1,4 @@
-"""Diffusion: rates of its modes, decay in time, mass and positivity at any step, balance with attraction."""
+"""Diffusion: rates of its modes, decay in time, mass and positivity at any step, equilibrium with attraction."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ MODES = [(2, 0), (2, 1), (2, -1), (2, 2), (2, -2), (3, 2), (4, 4)]
 
 
 def eigenvalue(mesh, degree, order):
-    """⟨u, Δu⟩/⟨u, u⟩ of one harmonic."""
+    """Return ⟨u, Δu⟩/⟨u, u⟩ of one harmonic."""
     values = initial_harmonic(mesh, degree, order, 0.1) - 1 / mesh.volume
     rate = np.empty(mesh.cells)
     Diffusion(mesh, 1.0, nonnegative=True).laplacian(values, rate)
@@ -43,19 +43,20 @@ def test_modes_on_the_sphere_are_second_order(degree, order):
 
 @pytest.mark.parametrize("rings", [4, 5, 13, 48, 97])
 def test_coordinates_of_centers_are_eigenvectors_on_the_sphere(rings):
-    """Δx = −2x in every cell, along and across the axis, by conductances > 0: noise prefers no direction."""
+    """Δx = −2x holds in every cell, in all directions, with conductances > 0: noise prefers no direction."""
     mesh = sphere(rings)
     operator = FaceOperator(mesh, 1.0)
     assert operator.conductances.min() > 0.4
     for direction in (*np.eye(3), np.array([0.36, 0.48, 0.8])):
         values, rate = mesh.centers @ direction, np.empty(mesh.cells)
         operator.apply(values, rate)
-        # rounding of rates 1/h², in cells next to the poles of their sums, 1/h⁴
+        # Rounding of rates 1/h²; of their sums, 1/h⁴, in cells next to the poles.
         np.testing.assert_allclose(rate, -2 * values, rtol=0, atol=1e-16 * rings**2 * (10 + rings**2))
 
 
 def test_the_center_of_mass_decays_in_all_directions_alike():
-    """e^{−2t} to the temporal error of 20 steps, (2 dt)³/6 each at most, of a density of all degrees beside a pole."""
+    """The decay is e^{−2t} to the temporal error of 20 steps, (2 dt)³/6 each at most, of a density of all degrees
+    near a pole."""
     mesh, t = sphere(48), 0.1
     density = initial_von_mises_fisher(mesh, [[0.3, 0.2, 0.93]], [8.0], [1.0])
     diffusion = Diffusion(mesh, 1.0, nonnegative=True)
@@ -68,7 +69,7 @@ def test_the_center_of_mass_decays_in_all_directions_alike():
 
 
 def test_heat_on_the_sphere_is_second_order_in_every_cell():
-    """Of a density with all orders of degrees 1 to 6, next to the poles and where rings of N and 2N cells meet."""
+    """The density has all orders of degrees 1 to 6, also next to the poles and where rings of N and 2N cells meet."""
     weights = np.random.default_rng(1).standard_normal((7, 13)) * 0.1
 
     def density(mesh, t):
@@ -94,7 +95,7 @@ def test_heat_on_the_sphere_is_second_order_in_every_cell():
 
 @pytest.mark.parametrize("degree", [1, 2, 4])
 def test_modes_on_the_circle_are_fourth_order(degree):
-    """The limiter acts next to extrema of a coarse mode only; a smooth one has fluxes of fourth order."""
+    """The limiter acts next to extrema of a coarse mode only; a smooth mode has fluxes of fourth order."""
     sizes = (32, 64, 128)
     errors = [abs(eigenvalue(circle(n), degree, 0) / degree**2 + 1) for n in sizes]
     observed = exact.orders(errors, sizes)
@@ -112,7 +113,8 @@ def test_modes_on_the_circle_are_fourth_order(degree):
     ids=["circle-1", "circle-3", "sphere-1", "sphere-3"],
 )
 def test_a_mode_decays_as_the_heat_kernel(mesh, degree, order, reach):
-    """e^{−κ l(l+d−2) t}, over one e-folding in 50 steps: (1/50)²/6 of time, and the eigenvalue's error."""
+    """The factor is e^{−κ l(l+d−2) t}, over one e-folding in 50 steps, to (1/50)²/6 in time and the eigenvalue's
+    error."""
     noise, steps, rate = 0.7, 50, degree * (degree + mesh.dimension - 1)
     density = initial_harmonic(mesh, degree, order, 0.1)
     departure = (density - 1 / mesh.volume) * mesh.volumes
@@ -125,7 +127,7 @@ def test_a_mode_decays_as_the_heat_kernel(mesh, degree, order, reach):
 
 
 def test_super_time_stepping_is_second_order():
-    """Against tiny steps on the same mesh, so that the error in space is left out."""
+    """The reference uses tiny steps on the same mesh, so that the error in space cancels."""
     mesh = sphere(24)
 
     def solve(steps):
@@ -137,7 +139,8 @@ def test_super_time_stepping_is_second_order():
 
     fine = solve(1024)
     errors = [np.abs(solve(steps) - fine) @ mesh.volumes for steps in (4, 32)]
-    observed = exact.orders(errors, (4, 32))  # over all of it: the number of stages, and the constant, jump between
+    # Over the whole range: the number of stages, and the constant, jump in between.
+    observed = exact.orders(errors, (4, 32))
     assert observed[0] > 1.8, f"order {observed[0]:.2f}, errors {errors}"
 
 
@@ -156,12 +159,12 @@ def test_a_dirac_spreads_without_loss_or_undershoot(mesh, steps):
     assert density @ mesh.volumes == pytest.approx(1.0, abs=1e-12)
     decay = ((density * mesh.volumes) @ mesh.centers) @ center / (center @ center)
     expected = np.exp(-mesh.dimension * 5 * dt)
-    # A lump of one cell would undershoot at first; limiting its fluxes costs some of its center of mass.
+    # A point mass in one cell would undershoot at first; limiting its fluxes costs some of its center of mass.
     assert decay == pytest.approx(expected, rel=0.02, abs=5e-3), f"{decay:.4f} for {expected:.4f}"
 
 
 def test_negative_values_become_zero_and_the_mass_is_kept():
-    """By hand: ∫u = 8 of −1, 2, 5 in volumes 1, 2, 1; clipped 9, so that the rest is scaled by 8/9."""
+    """∫u = 8 of −1, 2, 5 in volumes 1, 2, 1; the clipped integral is 9, so that the rest is scaled by 8/9."""
     mesh = from_edges([0.0, 1.0, 3.0, 4.0])
     values = np.array([-1.0, 2.0, 5.0])
     clip_to_zero(mesh, values)
@@ -175,7 +178,8 @@ def test_negative_values_become_zero_and_the_mass_is_kept():
 
 
 def test_a_limiter_that_is_not_done_leaves_no_undershoot():
-    """Without any round of the limiter all that undershoots is clipped: positivity and mass do not hang on its end."""
+    """All undershoots are clipped without any round of the limiter: positivity and mass do not depend on its
+    convergence."""
     mesh = circle(64)
     density = np.where(np.arange(64) == 5, 1 / mesh.volumes, 0.0)
     diffusion = Diffusion(mesh, 1.0, nonnegative=True, limiter_rounds=0)
@@ -185,7 +189,8 @@ def test_a_limiter_that_is_not_done_leaves_no_undershoot():
 
 
 def test_a_tensor_keeps_a_density_nonnegative_and_its_mass():
-    """Strongly anisotropic, of a point: two-point fluxes undershoot by far, and what is clipped is not gained."""
+    """Two-point fluxes of a strongly anisotropic tensor undershoot by far for a point mass, and clipping adds no
+    mass."""
     mesh = box((32, 32), (1.0, 1.0))
     density = np.where(np.arange(mesh.cells) == 500, 1 / mesh.volumes, 0.0)
     diffusion = Diffusion(mesh, np.array([[1.0, 0.95], [0.95, 1.0]]), nonnegative=True)
@@ -197,12 +202,12 @@ def test_a_tensor_keeps_a_density_nonnegative_and_its_mass():
 
 @pytest.mark.parametrize("noise", [0.02, 0.1])
 def test_noise_does_not_wipe_out_a_point_in_a_run(noise):
-    """At the time steps of a run: the center of mass decays at most as by diffusion alone, e^{−2κt}."""
+    """The center of mass decays at most as by diffusion alone, e^{−2κt}, at the time steps of a run."""
     mesh = sphere(64)
     state = State(0.0, initial_points(mesh, [[0.6, 0.0, 0.8]]))
     evolve(state, mean_field_equation(mesh, Velocity(Attention(mesh, 4.0)), noise), STEPPERS["ssprk3"], 0.05, rtol=None)
     length = np.linalg.norm((state.values * mesh.volumes) @ mesh.centers)
-    # The point is shared by three cells to begin with, some h²/4 of its center of mass.
+    # The point is shared by three cells at first, which takes some h²/4 of its center of mass.
     assert np.exp(-2 * noise * 0.05) - mesh.width**2 / 2 < length < 1, f"length {length:.5f}"
 
 
@@ -222,7 +227,7 @@ def test_uniform_stays_to_the_last_bit(mesh):
 )
 @pytest.mark.parametrize("start", [0.4, 30.0])
 def test_noise_and_attraction_settle_on_von_mises_fisher(mesh, noise, axis, until, start):
-    """β = 0: the stationary density is e^{R⟨x,e⟩/κ}, R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), from either side."""
+    """The stationary density at β = 0 is e^{R⟨x,e⟩/κ}, R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), approached from either side."""
     density = initial_von_mises_fisher(mesh, [axis], [start], [1.0])
     state = State(0.0, density)
     evolve(
@@ -235,7 +240,7 @@ def test_noise_and_attraction_settle_on_von_mises_fisher(mesh, noise, axis, unti
     drift = np.linalg.norm(mean / np.linalg.norm(mean) - axis)
     assert drift < until * mesh.width**2, (
         f"its axis turned by {drift:.1e}"
-    )  # turning costs nothing: O(h²) a unit of time
+    )  # rotation costs no energy: O(h²) per unit of time
     shape = initial_von_mises_fisher(mesh, [mean.tolist()], [expected / noise], [1.0])
     distance = np.abs(state.values - shape) @ mesh.volumes
     assert distance < 5e-3, f"L¹ distance {distance:.1e}"
@@ -249,9 +254,9 @@ def test_a_coefficient_that_is_not_nonnegative_is_refused(coefficient):
 
 @pytest.mark.parametrize(("mesh", "error"), [(circle(128), 1.5e-3), (sphere(64), 4e-3)], ids=["circle", "sphere"])
 def test_a_point_spreads_as_the_heat_kernel_whatever_else_moves(mesh, error):
-    """Nothing else limits a step, and a stage keeps half of the highest modes: one step alone was off by 0.7 to 1.1.
+    """Nothing else limits a step, and a stage keeps half of the highest modes: a single step had errors of 0.7 to 1.1.
 
-    L¹ errors are 9e-4 and 3e-3, of which the steps make some 8e-4 and the cells what is left.
+    The L¹ errors are 9e-4 and 3e-3; steps contribute some 8e-4, the cells the rest.
     """
     kappa, until, d = 0.2, 0.8, mesh.dimension + 1
     center = np.array([[0.6, 0.8], [0.36, 0.48, 0.8]][d - 2])
@@ -272,7 +277,8 @@ def test_a_flat_density_limits_no_step():
 
 
 def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
-    """Ornstein and Uhlenbeck, v = −x: variance κ(1 − e^{−2t}). In one step, as a point rests, it was 85 % more."""
+    """The variance of Ornstein and Uhlenbeck, v = −x, is κ(1 − e^{−2t}); a single step, from a resting point, gave
+    85 % more."""
     mesh = line(200, 10.0, 5.0)
     x, kappa, until = mesh.centers[:, 0], 0.3, 0.8
     start = np.zeros(mesh.cells)
@@ -283,4 +289,4 @@ def test_a_point_on_the_line_spreads_while_it_is_drawn_back():
     )
     state = evolve(State(0.0, start), equation, STEPPERS["ssprk3"], until, rtol=None)
     variance = (state.values * mesh.volumes) @ x**2
-    assert variance == pytest.approx(kappa * (1 - np.exp(-2 * until)), rel=0.01)  # 3e-3 by the cells
+    assert variance == pytest.approx(kappa * (1 - np.exp(-2 * until)), rel=0.01)  # 3e-3 from the cells

@@ -1,4 +1,4 @@
-"""Diffusion by cell, by field and by direction, with conditions on the boundary; Δφ(u): exact answers and orders."""
+"""Diffusion by cell, by field and by direction, with boundary conditions; Δφ(u): exact solutions and orders."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def rate_of(term, values, time=0.0):
 
 
 def advanced(term, values, end):
-    """By SciPy's stiff method, to a tolerance below the mesh's error."""
+    """Advance by SciPy's stiff method, to a tolerance below the mesh's error."""
     shape = values.shape
     rate = lambda t, u: rate_of(term, u.reshape(shape), t).reshape(-1)  # noqa: E731
     return solve_ivp(rate, (0, end), values.reshape(-1), "LSODA", rtol=1e-7, atol=1e-9).y[:, -1].reshape(shape)
@@ -42,7 +42,7 @@ LINEAR = {
 @pytest.mark.parametrize("stretch", [None, smooth])
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_a_linear_profile_is_steady(conditions, stretch, dimension):
-    """u = 1 + 2x in [0, 3], D = ½: its values, its flux D ∂ₙu = 1 and a u + b ∂ₙu at both ends."""
+    """u = 1 + 2x in [0, 3], D = ½, satisfies its values, its flux D ∂ₙu = 1, and a u + b ∂ₙu at both ends."""
     mesh = box((16, 5)[:dimension], (3.0, 1.0)[:dimension], stretch=(stretch, None)[:dimension])
     term = Diffusion(mesh, 0.5, boundaries=LINEAR[conditions])
     values = 1 + 2 * mesh.centers[:, 0]
@@ -53,7 +53,7 @@ def test_a_linear_profile_is_steady(conditions, stretch, dimension):
 
 
 def test_values_on_the_boundary_of_triangles_are_second_order():
-    """sin x sin y e^{−2t} in [0, π]², 0 on the boundary, where centers of cells lie."""
+    """sin x sin y e^{−2t} in [0, π]² is 0 on the boundary, where centers of cells lie."""
     sizes, errors = (8, 16, 32), []
     for size in sizes:
         mesh = triangles(*square(size))
@@ -65,7 +65,7 @@ def test_values_on_the_boundary_of_triangles_are_second_order():
 
 
 def test_a_step_with_boundaries_is_second_order_in_time():
-    """To the steady profile 1 + x from 0, against the matrix exponential (SciPy's tolerance)."""
+    """The solution from 0 approaches 1 + x; the reference is the matrix exponential (SciPy's tolerance)."""
     mesh = interval(0.0, 1.0, 16)
     term = Diffusion(mesh, 1.0, boundaries={"left": Value(1.0), "right": Value(2.0)})
     start, errors, counts = np.sin(3 * mesh.centers[:, 0]), [], (8, 16, 32)
@@ -80,7 +80,8 @@ def test_a_step_with_boundaries_is_second_order_in_time():
 
 @pytest.mark.parametrize("name", ["interval", "stretched", "box", "box 3", "triangles"])
 def test_values_on_the_boundary_that_change_in_time(name):
-    """u = e^{−t} cos x … from its values on all walls: second order; first where centers lie on the boundary."""
+    """u = e^{−t} cos x … from its values on all walls is of second order, and of first where centers lie on the
+    boundary."""
     sizes, errors = (8, 16), []
     for size in sizes:
         mesh, _, _ = MESHES[name](size)
@@ -106,7 +107,7 @@ def test_what_comes_in_is_what_the_flux_says():
 
 
 def test_layers_carry_the_same_flux():
-    """D = 1 and 4 in two halves: the profile breaks at the face between them, its flux does not; exact."""
+    """D = 1 and 4 in two halves: the slope of the profile jumps at their common face, its flux does not; exact."""
     mesh = interval(0.0, 2.0, 10)
     x = mesh.centers[:, 0]
     term = Diffusion(mesh, np.where(x < 1, 1.0, 4.0), boundaries={"left": Value(0.0), "right": Value(1.25)})
@@ -114,7 +115,7 @@ def test_layers_carry_the_same_flux():
 
 
 def test_d_in_each_cell_is_second_order():
-    """(D u′)′ of u = cos πx, D = 1 + x/2, weakly: the error of the solution of the steady problem."""
+    """(D u′)′ of u = cos πx, D = 1 + x/2: the error of the solution of the steady problem is of second order."""
     sizes, errors = (16, 32, 64), []
     for size in sizes:
         mesh = interval(0.0, 1.0, size)
@@ -130,7 +131,7 @@ TENSOR = np.array([[2.0, 0.6], [0.6, 1.0]])
 
 
 def test_a_tensor_diffuses_waves_by_their_direction():
-    """e^{−t k·D k} of cos k·x on a periodic box, and tan oblique waves: second order."""
+    """The factor of cos k·x on a periodic box is e^{−t k·D k}, also for oblique waves, to second order."""
     sizes, errors = (16, 32, 64), []
     for size in sizes:
         mesh = box((size, size), (2 * np.pi, 2 * np.pi), periodic=True)
@@ -150,7 +151,7 @@ def test_the_unit_tensor_is_a_number():
 
 
 def test_a_tensor_that_depends_on_the_cell_keeps_mass_on_the_sphere():
-    """Along meridians alone: D = θ̂θ̂ᵀ; Δ of z is then (1/sin θ) ∂(sin θ ∂ cos θ) as for the full one."""
+    """Diffusion along meridians alone, D = θ̂θ̂ᵀ, has the same Δz = (1/sin θ) ∂(sin θ ∂ cos θ) as full diffusion."""
     sizes, errors = (16, 32, 64), []
     for size in sizes:
         mesh = sphere(size)
@@ -182,13 +183,13 @@ def test_each_field_has_its_own_coefficient():
 
 
 def barenblatt(x, t):
-    """u = t^{−1/3} (C − x²/12 t^{−2/3})⁺ of ∂ₜu = Δu², whose edge is √(12 C) t^{1/3}, of mass 1."""
+    """Return u = t^{−1/3} (C − x²/12 t^{−2/3})⁺ of ∂ₜu = Δu², with edge √(12 C) t^{1/3} and mass 1."""
     edge = 9 ** (1 / 3) * t ** (1 / 3)  # mass (4/3) C √(12 C) = 1: C = edge²/12 at t = 1
     return np.maximum(edge**2 - x**2, 0.0) / (12 * t)
 
 
 def test_the_porous_medium_spreads_at_its_speed():
-    """Edge 2.0800838 t^{1/3}; first order at least in L¹."""
+    """The edge is 2.0800838 t^{1/3}, and the L¹ error at least of first order."""
     assert barenblatt(np.zeros(1), 1.0)[0] == pytest.approx(2.0800838**2 / 12, rel=1e-7)
     sizes, errors = (50, 100, 200), []
     for size in sizes:
@@ -259,7 +260,7 @@ def test_what_comes_in_without_diffusion_is_added():
 
 
 def test_a_porous_medium_has_outflow_and_data_for_each_field():
-    """What is uniform is steady for ∂ₙu = 0, and for its own value, in each field."""
+    """A uniform field is steady for ∂ₙu = 0, and for its own value, in each field."""
     mesh, phi = interval(0.0, 1.0, 16), lambda u: u**2
     assert np.abs(rate_of(NonlinearDiffusion(mesh, phi, boundaries={"left": Outflow()}), np.ones(16))).max() == 0.0
     levels = np.array([1.0, 2.0])

@@ -39,7 +39,7 @@ def test_the_gibbs_density_is_steady_and_others_keep_their_mass(name):
         assert other.min() >= 0.0
         assert other @ mesh.volumes == pytest.approx(1.0, rel=1e-13)
     departure = np.abs(other / gibbs * (gibbs @ mesh.volumes) - 1)
-    assert departure.max() < 0.05  # relaxed, but for wells that are slow to leave
+    assert departure.max() < 0.05  # relaxed, except for wells with slow escape
 
 
 def gaussian(x, mean, variance):
@@ -47,7 +47,7 @@ def gaussian(x, mean, variance):
 
 
 def test_ornstein_uhlenbeck_is_of_second_order():
-    """V = x²/2, D = 1 from N(1, ¼): N(e^{−t}, 1 + (¼ − 1)e^{−2t}) at t = 1, cells and steps refined together."""
+    """V = x²/2, D = 1 from N(1, ¼): N(e^{−t}, 1 + (¼ − 1)e^{−2t}) at t = 1, with cells and steps refined together."""
     sizes, errors = (60, 120, 240), []
     for size in sizes:
         mesh = interval(-6.0, 6.0, size)
@@ -68,17 +68,17 @@ def test_ornstein_uhlenbeck_to_the_default_tolerance_in_one_call(nonnegative):
     found = solve(Equation(mesh, [term]), gaussian(x, 1.0, 0.25), (0.0, 1.0))
     exact_density = gaussian(x, np.exp(-1), 1 - 0.75 * np.exp(-2))
     assert np.abs(found.u[-1] - exact_density) @ mesh.volumes < 1e-4  # rtol
-    assert found.steps < (60 if nonnegative else 30), found.message  # of second order, of fourth
+    assert found.steps < (60 if nonnegative else 30), found.message  # second order; fourth order
 
 
 def test_equal_cells_are_of_fourth_order():
-    """div(D∇u + u∇V) of u = e^{sin x + cos y}, V = D(cos x + sin y) on a torus, by the rates themselves."""
+    """The rate div(D∇u + u∇V) of u = e^{sin x + cos y}, V = D(cos x + sin y) on a torus converges at fourth order."""
     D, sizes, errors = 0.8, (16, 32, 64), []
     for size in sizes:
         mesh = torus((size, size))
         x, y = (np.arctan2(mesh.centers[:, k + 1], mesh.centers[:, k]) for k in (0, 2))
         u = np.exp(np.sin(x) + np.cos(y))
-        slopes = (np.cos(x) - np.sin(x), np.cos(y) - np.sin(y))  # of u e^{V/D}, over itself
+        slopes = (np.cos(x) - np.sin(x), np.cos(y) - np.sin(y))  # slopes of u e^{V/D}, divided by u e^{V/D}
         found = rate_of(DriftDiffusion(mesh, D, D * (np.cos(x) + np.sin(y))), u)
         expected = (
             D * u * (slopes[0] * np.cos(x) - np.sin(x) - np.cos(x) - slopes[1] * np.sin(y) - np.cos(y) - np.sin(y))
@@ -88,7 +88,7 @@ def test_equal_cells_are_of_fourth_order():
 
 
 def inconsistent_sphere(rings):
-    """Rings of latitude with area over distance for conductances, whatever the angle between line and face."""
+    """Return rings of latitude whose conductances are area over distance, whatever the angle between line and face."""
     mesh = sphere(rings)
     distances = np.linalg.norm(np.diff(mesh.centers[mesh.face_cells], axis=1)[:, 0], axis=1)
     return replace(mesh, face_conductances=lambda: mesh.face_areas / distances)
@@ -96,9 +96,9 @@ def inconsistent_sphere(rings):
 
 @pytest.mark.parametrize("build", [sphere, inconsistent_sphere])
 def test_rates_on_the_sphere_are_consistent(build):
-    """V = D·x, u = e^{−2x}: div(D∇u + u∇V) = D e^{−2x}(2(1 − x²) + 2x) in L¹, first order where rings meet 2:1.
+    """V = D·x, u = e^{−2x}: div(D∇u + u∇V) = D e^{−2x}(2(1 − x²) + 2x) in L¹, of first order where rings meet 2:1.
 
-    With inconsistent conductances by the gradients of cells beside each face.
+    Inconsistent conductances are corrected by the gradients of the cells beside each face.
     """
     D, sizes, errors = 0.6, (16, 32, 64), []
     for size in sizes:
@@ -125,7 +125,7 @@ def test_a_plane_with_two_potentials_is_the_product():
 
 
 def test_kramers_rate_at_100_cells():
-    """Escape over the barrier of V = x⁴/4 − x²/2, D = 0.1: the slowest rate against 1/(∫e^{V/D} ∫e^{−V/D}) sums.
+    """Escape over the barrier of V = x⁴/4 − x²/2: the slowest rate is compared with 1/(∫e^{V/D} ∫e^{−V/D}).
 
     The reference is the same eigenvalue at 3200 cells; Kramers' formula is its limit for small D (here 8 % off).
     """

@@ -1,4 +1,4 @@
-"""Steps of `solve`: their lengths by their errors, the estimates of these, and the solves within a step."""
+"""Steps of `solve`: their lengths by their errors, the error estimates, and the solves within a step."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from solvers.timestepping.state import NonFinite, State
 
 
 class Prescribed(ErrorControlled):
-    """Steps that change nothing, with these errors over what is allowed."""
+    """Steps that change nothing, with prescribed errors over the tolerance."""
 
     order = 3
 
@@ -30,7 +30,7 @@ class Prescribed(ErrorControlled):
 
 
 def lengths_of(*errors, dt=1.0, target=1e9):
-    """Lengths of as many attempts as there are errors; steps to a target far away are equal to those proposed."""
+    """Return the lengths of the attempts, one for each error; steps to a far target equal the proposed ones."""
     method, state = Prescribed(*errors), State(0.0, np.full(1, 2.0), dt=dt)
     method.begin(state)
     while method.errors:
@@ -42,7 +42,8 @@ def lengths_of(*errors, dt=1.0, target=1e9):
     ("error", "factor"), [(8.0, 0.45), (1e12, 0.1), (1.0001, 0.9), (np.inf, 0.1), (np.nan, 0.1), (1.2, 0.847)]
 )
 def test_a_refused_step_is_tried_again_and_does_not_grow(error, factor):
-    """By 0.9 error^(−1/3), at least a tenth; as long is the next, whatever the error of the second attempt."""
+    """The factor is 0.9 error^(−1/3), at least a tenth; the next step is as long, whatever the error of the second
+    attempt."""
     assert lengths_of(error, 0.0, 0.0) == pytest.approx([1.0, factor, factor], rel=1e-3)
 
 
@@ -60,7 +61,7 @@ def test_a_step_that_is_shortened_to_meet_its_target_shortens_no_other():
 
 
 def test_the_first_step_is_a_thousandth_of_the_state_over_its_rate():
-    """|u| + atol = 3, |∂ₜu| = 4."""
+    """|u| + atol = 3, and |∂ₜu| = 4."""
     assert lengths_of(0.0, dt=np.nan) == pytest.approx([7.5e-4], rel=1e-6)
 
 
@@ -70,7 +71,7 @@ def linear(*eigenvalues):
 
 @pytest.mark.parametrize("dt", [0.01, 0.1, 1.0])
 def test_super_time_stepping_takes_as_many_stages_as_are_stable_and_no_more(dt):
-    """(s² + s − 2)/2 ≥ dt |λ|, of a bound of |λ| that is a tenth larger; three at least."""
+    """The stages satisfy (s² + s − 2)/2 ≥ dt |λ| for a bound of |λ| that is a tenth larger, and are at least three."""
     method, state = SuperTimeStepping(linear(-1.0, -100.0, -500.0), 1e-4, 1e-8, 1.0), State(0.0, np.ones(3))
     method.begin(state)
     calls, full = [], method.problem.full
@@ -86,7 +87,8 @@ def test_super_time_stepping_takes_as_many_stages_as_are_stable_and_no_more(dt):
 
 
 def test_the_estimate_of_super_time_stepping_is_of_third_order_and_of_the_size_of_the_error():
-    """0.8 (u₀ − u₁) + 0.4 dt (f₀ + f₁) = λ³dt³/15 + …, RKL2 of three stages errs by about λ³dt³ (1/6 − 0.1)."""
+    """0.8 (u₀ − u₁) + 0.4 dt (f₀ + f₁) = λ³dt³/15 + …; the error of RKL2 with three stages is about λ³dt³ (1/6 −
+    0.1)."""
     found, errors = [], []
     for dt in (0.1, 0.05, 0.025):
         method, state = SuperTimeStepping(linear(-1.0), 1e-4, 1e-8, 1.0), State(0.0, np.ones(1))
@@ -106,7 +108,7 @@ def test_the_spectral_radius_is_a_bound_and_a_tenth_above():
 
 
 def test_the_estimate_of_exponential_steps_is_of_third_order_and_of_the_size_of_the_error():
-    """u̇ = −u²: J leaves over −(u₁ − u₀)², ⅓ dt of which is the error to leading order."""
+    """u̇ = −u²: the remainder beyond J is −(u₁ − u₀)², and the error ⅓ dt times the remainder to leading order."""
     for dt in (0.1, 0.05, 0.02):
         method = ExponentialRosenbrock(Equation([Source(lambda t, u: -(u**2))]), 1e-4, 1e-8, 1.0)
         values, error = method.attempt(State(0.0, np.ones(1)), dt)
@@ -116,7 +118,7 @@ def test_the_estimate_of_exponential_steps_is_of_third_order_and_of_the_size_of_
 
 @pytest.mark.parametrize("start", [0.5, 1.0, 2.0, 5.0, 10.0])
 def test_newton_s_iteration_ends_a_hundredth_of_the_allowed_error_from_the_solution(start):
-    """Y + Y³ = u₀, from the guess of an explicit step."""
+    """Y + Y³ = u₀ is solved from the guess of an explicit step."""
     problem = SemiDiscrete(Equation([Source(lambda t, u: -(u**3))]))
     exact = brentq(lambda y: y + y**3 - start, 0.0, start, xtol=1e-15)
     for allowed in (1e-2, 1e-4, 1e-6):
@@ -144,7 +146,7 @@ def test_a_solution_that_is_not_finite_is_refused():
 
 
 class WithoutMatrix:
-    """Diffusion by its rate alone."""
+    """Diffusion given by its rate alone."""
 
     coefficient = 1.0
 

@@ -1,4 +1,4 @@
-"""The loop: orders in time, due times, observers, splitting, and stopping on a lost state."""
+"""The loop: orders in time, due times, observers, splitting, and stops on a lost state."""
 
 from inspect import signature
 
@@ -18,7 +18,7 @@ from solvers.timestepping.steppers import STEPPERS
 
 
 class Ordinary:
-    """u' = f(t, u) with a fixed time step, as a term."""
+    """The equation u' = f(t, u) with a fixed time step, as a term."""
 
     def __init__(self, slope, dt):
         self.slope, self.dt = slope, dt
@@ -32,7 +32,7 @@ class Ordinary:
 
 
 class Decay:
-    """u' = −u, solved exactly: a stiff term."""
+    """The equation u' = −u, solved exactly: a stiff term."""
 
     def longest_step(self, values):
         return np.inf
@@ -43,7 +43,8 @@ class Decay:
 
 
 class Undershoots(Decay):
-    """The same, but for undershoots between 0.6 and 0.5, which spoil the value unless they are limited."""
+    """The equation u' = −u with undershoots between 0.6 and 0.5, which turn the value into NaN unless they are
+    limited."""
 
     def __init__(self):
         self.trusted = []
@@ -59,13 +60,14 @@ class Undershoots(Decay):
 
 def solve(stepper, slope, steps, until=1.0, start=1.0, stiff=None, **more):
     state = State(0.0, np.array([start]))
-    equation = Equation([Ordinary(slope, until / steps * (1 + 1e-9))], stiff)  # or rounding asks for one step more
+    # Otherwise rounding requires one more step.
+    equation = Equation([Ordinary(slope, until / steps * (1 + 1e-9))], stiff)
     return evolve(state, equation, STEPPERS[stepper], until, cfl=1.0, rtol=None, **more)
 
 
 @pytest.mark.parametrize(("stepper", "order"), [("euler", 1), ("ssprk2", 2), ("ssprk3", 3)])
 def test_order_in_time(stepper, order):
-    """u' = u² cos t, u = 1/(1 − sin t): nonlinear and with time in it, so that stage times matter."""
+    """u' = u² cos t, u = 1/(1 − sin t), is nonlinear and depends on time, so that stage times matter."""
     errors = []
     for steps in (40, 80, 160):
         state = solve(stepper, lambda t, u: u * u * np.cos(t), steps, start=0.5)
@@ -77,7 +79,7 @@ def test_order_in_time(stepper, order):
 
 
 def test_splitting_around_the_stiff_term_is_second_order():
-    """u' = u² − u, whose parts do not commute; exact by u = 1/(1 + (1/u₀ − 1)eᵗ)."""
+    """u' = u² − u has parts that do not commute; the exact solution is u = 1/(1 + (1/u₀ − 1)eᵗ)."""
     errors = []
     for steps in (20, 40, 80):
         state = solve("ssprk3", lambda t, u: u * u, steps, start=0.5, stiff=Decay())
@@ -87,12 +89,12 @@ def test_splitting_around_the_stiff_term_is_second_order():
 
 
 def test_a_step_that_undershoots_is_taken_again():
-    """Only after some steps without undershoots is one tried without waiting for what is to be limited."""
+    """A step without the limiter is tried only after some steps without undershoots."""
     term = Undershoots()
     expected, found = (solve("euler", lambda t, u: 0.0 * u, 40, stiff=stiff) for stiff in (Decay(), term))
     assert found.values[0] == expected.values[0]
     assert found.steps == 40
-    assert len(term.trusted) == 80 + 2  # one step twice
+    assert len(term.trusted) == 80 + 2  # one step was repeated
     calm = signature(SplitIntegrator).parameters["calm"].default
     assert term.trusted[: 2 * calm] == [False] * 2 * calm
     assert any(term.trusted)
@@ -117,7 +119,7 @@ def test_due_times_come_from_the_count():
         3 / 10,
         7 / 10,
         1.0,
-    ]  # 0.1 added up gives 0.7999…
+    ]  # summing 0.1 gives 0.7999…
     assert Every(0.5).due(7) == 3.5
     assert Listed((0.1, 2.0)).due(1) == 2.0
     assert Listed((0.1, 2.0)).due(2) == np.inf
@@ -163,7 +165,7 @@ def test_nothing_to_do_at_the_end():
 
 
 class Breaking:
-    """u' = −u, lost once ``time`` is reached, as Advection reports it: a NaN for the time step."""
+    """The equation u' = −u, lost once ``time`` is reached, as Advection reports it: a NaN for the time step."""
 
     def __init__(self, time):
         self.time = time
@@ -180,7 +182,7 @@ class Breaking:
 @pytest.mark.parametrize("stiff", [None, Decay()])
 @pytest.mark.parametrize("time", [0.0, 0.3, 0.34, 0.36])
 def test_a_lost_state_raises_and_leaves_the_last_good_one(stepper, stiff, time):
-    """0.34 and 0.36 are met by a stage within a step, not at its start."""
+    """A stage within a step, not its start, reaches 0.34 and 0.36."""
     state, seen = State(0.0, np.array([1.0])), []
     observer = Observer(lambda s: seen.append(s.values[0]), Every(1.0, 20))
     with pytest.raises(NonFinite, match="step"):
@@ -192,7 +194,7 @@ def test_a_lost_state_raises_and_leaves_the_last_good_one(stepper, stiff, time):
 
 
 class Refusing(Ordinary):
-    """u' = −u, whose evaluation fails from call number ``calls`` on."""
+    """The equation u' = −u, whose evaluation fails from call number ``calls`` on."""
 
     def __init__(self, calls):
         super().__init__(lambda t, u: -u, 0.1)
@@ -239,7 +241,7 @@ def test_events_of_a_schedule_are_counted(schedule, time):
 )
 @pytest.mark.parametrize("stiff", [None, 0.0])
 def test_a_wind_that_rises_from_zero_shortens_its_step(speed, turn, stiff):
-    """Where nothing moves no step is too long; the second wind rests at both ends of the whole run."""
+    """No step is too long where nothing moves; the second wind is zero at both ends of the whole run."""
     mesh = circle(64)
     angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
     east = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
@@ -253,7 +255,7 @@ def test_a_wind_that_rises_from_zero_shortens_its_step(speed, turn, stiff):
 
 @pytest.mark.parametrize("rtol", [None, 1e-4])
 def test_a_wind_that_rises_keeps_the_bounds_of_a_jump(rtol):
-    """Where the error of limiters is no smaller in shorter steps, which alone would let an unstable one pass."""
+    """The error of limiters is no smaller in shorter steps, which alone would accept an unstable step."""
     mesh = circle(128)
     angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
     east = np.stack([-np.sin(angle), np.cos(angle)], axis=1)

@@ -1,4 +1,4 @@
-"""What `evolve` is given: mistakes are refused in one line, and observers begin where the state is."""
+"""Input of `evolve`: mistakes are refused in one line, and observers begin at the time of the state."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from solvers.timestepping.steppers import STEPPERS
 
 
 class Decay:
-    """u' = −u."""
+    """The equation u' = −u."""
 
     def prepare(self, time, values):
         self.current = -values
@@ -50,7 +50,7 @@ def watching(schedule):
 
 @pytest.mark.parametrize("schedule", [Every(0.25), Listed((0.0, 4.9, 5.0, 5.25, 5.5, 5.75, 6.0))])
 def test_a_schedule_that_begins_before_the_state_goes_on_from_there(loop, schedule):
-    """It stepped back to time 0 and gave e^{−1/…} = 0.111 for e^{−1}."""
+    """An earlier version stepped back to time 0 and gave e^{−1/…} = 0.111 instead of e^{−1}."""
     times, observer = watching(schedule)
     state = loop(State(5.0, np.ones(1)), 6.0, [observer])
     assert times == [5.0, 5.25, 5.5, 5.75, 6.0]
@@ -96,7 +96,7 @@ def test_a_stepper_is_named_or_given():
 
 @pytest.mark.parametrize("method", ["auto", "ssprk3", "dop853"])
 def test_tolerances_below_rounding_are_refused(method):
-    """No step would be accepted; a tolerance of either kind is enough, and the message says which."""
+    """No step would be accepted; one of the two tolerances is enough, as the message says."""
     message = r"^rtol = 1e-30, atol = 1e-30: expected rtol >= 8\.9e-16 or atol >= 1\.8e-15, the rounding of a step$"
     with pytest.raises(ValueError, match=message):
         solve(DECAY, [2.0], (0.0, 1.0), method=method, rtol=1e-30, atol=1e-30)

@@ -1,4 +1,4 @@
-"""Examples of docs/examples.md: each runs, ends with an assertion against an exact answer, and is short."""
+"""Examples of docs/examples.md: each runs, ends with an assertion against an exact solution, and is short."""
 
 import re
 from pathlib import Path
@@ -23,6 +23,6 @@ def test_example(code, capsys):
 
 
 def test_examples_are_short():
-    """At most ten lines to the solution; the exact answer that it is compared with takes the others."""
+    """The code has at most ten lines up to the solution, and the others for the comparison with the exact one."""
     for code in EXAMPLES:
         assert code[: code.index("solve(")].count("\n") + 1 <= 10, code

@@ -1,4 +1,4 @@
-"""Fields of any sign on any mesh: orders of advection and of heat, no new extrema, what is refused."""
+"""Fields of any sign on any mesh: orders of advection and of heat, no new extrema, refused input."""
 
 import warnings
 from dataclasses import replace
@@ -23,7 +23,7 @@ AXIS = np.array([0.36, 0.48, 0.8])
 
 
 def donut(n):
-    """A torus in R³, radii 2 and 1, n × n cells between equal angles: geometry by hand, areas by Pappus."""
+    """Return a torus in R³, radii 2 and 1, of n × n cells between equal angles, with areas by Pappus's theorem."""
     edge = 2 * np.pi / n * np.arange(n + 1)
     big, small = np.meshgrid(edge[:-1] + np.pi / n, edge[:-1] + np.pi / n, indexing="ij")
     cell = np.arange(n * n).reshape(n, n)
@@ -60,7 +60,7 @@ def donut(n):
 
 
 def turned(points, angle):
-    """Points turned about AXIS (Rodrigues)."""
+    """Return points rotated about AXIS (Rodrigues)."""
     along = (points @ AXIS)[:, None] * AXIS
     return along + np.cos(angle) * (points - along) + np.sin(angle) * np.cross(AXIS, points)
 
@@ -93,7 +93,7 @@ def on_flat_torus(n):
 
 
 def on_donut(n):
-    """Along both: 1 rad around, and about the tube such that the flow is without divergence: (2 + cos s) ṡ = 1."""
+    """Return a flow along both angles, 1 rad around and (2 + cos s) ṡ = 1 about the tube, without divergence."""
     mesh = donut(n)
     x = mesh.centers
     ring = np.hypot(x[:, 0], x[:, 1])
@@ -113,7 +113,7 @@ def on_donut(n):
 @pytest.mark.parametrize("limiter", LIMITERS)
 @pytest.mark.parametrize("build", [on_circle, on_sphere, on_flat_torus, on_donut])
 def test_advection_of_a_field_of_any_sign_is_second_order(build, limiter):
-    """On a torus by hand, too, whose kernels knew the circle and the sphere alone: L¹ errors and their order."""
+    """A torus built by hand is included, since kernels once knew only the circle and the sphere."""
     sizes, errors = (24, 48, 96), []
     for size in sizes:
         mesh, velocity, field = build(size)
@@ -121,13 +121,13 @@ def test_advection_of_a_field_of_any_sign_is_second_order(build, limiter):
         evolve(state, Equation([Advection(mesh, lambda t, u, x=velocity: x, limiter=limiter)]), STEP, 1.0)
         errors.append(np.abs(state.values - field(1.0)) @ mesh.volumes / mesh.volume)
     observed = exact.orders(errors, sizes)
-    assert observed[-1] > 1.75, f"orders {observed}, errors {errors}"  # 2 but for extrema, and where rings change
+    assert observed[-1] > 1.75, f"orders {observed}, errors {errors}"  # 2 except for extrema, and where rings change
 
 
 @pytest.mark.parametrize("limiter", ["koren", "mc", "vanleer"])
 @pytest.mark.parametrize("build", [on_circle, on_flat_torus, on_donut])
 def test_a_tracer_stays_within_its_bounds(build, limiter):
-    """Values 0 and 1 in a flow without divergence. Rounding, and on the donut what the discrete divergence adds."""
+    """Values 0 and 1 in a flow without divergence stay to rounding, and on the torus to the discrete divergence."""
     mesh, velocity, field = build(64)
     tracer = (field(0.0) > 0).astype(float)
     before = tracer @ mesh.volumes
@@ -135,7 +135,7 @@ def test_a_tracer_stays_within_its_bounds(build, limiter):
     assert term.prepare(0.0, np.ones(mesh.cells)) > 0
     rate = np.zeros(mesh.cells)
     term.rate(0.0, rate)
-    grown = 2.0 * np.abs(rate).max() + 1e-12  # e^{−t div X} by t = 2, of what is uniform
+    grown = 2.0 * np.abs(rate).max() + 1e-12  # growth of a uniform field, e^{−t div X} at t = 2
     state = evolve(State(0.0, tracer), Equation([term]), STEP, 2.0)
     assert state.values.min() > -1e-14, f"{state.values.min():.1e}"
     assert state.values.max() < 1 + grown, f"{state.values.max() - 1:.1e}, divergence {grown:.1e}"
@@ -144,7 +144,7 @@ def test_a_tracer_stays_within_its_bounds(build, limiter):
 
 
 def test_a_density_with_empty_cells_does_not_stall_fluxes_without_a_limiter():
-    """Steps do not follow what a nearly empty cell loses of itself."""
+    """The outflow of a nearly empty cell does not limit the steps."""
     mesh = circle(64)
     density = np.where(np.arange(64) == 9, 1.0, 0.0)
     term = Advection(mesh, lambda t, u: quarter(mesh.centers), limiter="none", nonnegative=True)
@@ -155,7 +155,7 @@ def test_a_density_with_empty_cells_does_not_stall_fluxes_without_a_limiter():
 
 
 def heat(mesh, angle, decay, offset):
-    """Largest error of cos-like modes at κ t = 1/decay, in units of the mode."""
+    """Return the largest error of cos-like modes at κ t = 1/decay, in units of the mode."""
     start = angle + offset
     state = evolve(State(0.0, start.copy()), Equation([], Diffusion(mesh, 1.0)), STEP, 1 / decay, cfl=0.1)
     return np.abs(state.values - (np.exp(-1.0) * angle + offset)) @ mesh.volumes / mesh.volume
@@ -168,7 +168,8 @@ def harmonic(mesh):
 @pytest.mark.parametrize("offset", [0.0, 0.5, -3.0])
 @pytest.mark.parametrize("name", ["circle", "interval", "stretched", "sphere"])
 def test_heat_of_any_sign_decays_as_its_mode(name, offset):
-    """cos 4x on circle and interval, P₄ on the sphere: e^{−κλt}; second order in the steps of cfl 0.1 and the cells."""
+    """cos 4x on circle and interval and P₄ on the sphere decay as e^{−κλt}, to second order in steps of cfl 0.1 and
+    in cells."""
     x = np.linspace(0.0, np.pi, 129)
     meshes = {
         "circle": lambda: circle(128), "sphere": lambda: sphere(64),
@@ -211,7 +212,7 @@ def test_what_a_mesh_cannot_do_is_refused(build, message):
 
 
 def test_a_periodic_mesh_that_is_not_embedded_is_refused():
-    """A flat torus with coordinates for centers: neighbors across the period would seem far away."""
+    """A flat torus with coordinates for centers has neighbors across the period that seem far away."""
     mesh, n = product(circle(8), circle(8)), 8
     place = (np.arange(n) + 0.5) * 2 * np.pi / n
     centers = np.stack(np.meshgrid(place, place, indexing="ij"), -1).reshape(-1, 2)
@@ -236,7 +237,7 @@ def test_a_velocity_that_reads_the_density_at_its_own_place_is_reported():
 
 @pytest.mark.parametrize("mesh", [box((8, 5), (1.0, 3.0)), box((4, 5, 3), (1.0, 3.0, 0.2))], ids=["box", "body"])
 def test_gradients_by_least_squares_are_those_of_a_linear_function(mesh):
-    """Cells three and more times as wide as high; at walls by one neighbor in each direction."""
+    """Cells are three and more times as wide as high, and walls have one neighbor in each direction."""
     slope = np.array([1.0, -2.0, 0.5])[: mesh.dimension]
     cells, neighbors, weights = gradient_weights(mesh)
     values, found = mesh.centers @ slope, np.zeros(mesh.centers.shape)

@@ -22,7 +22,7 @@ TESTS = [
     "test_pairwise.py", "test_push_forward.py", "test_harmonics.py", "test_shells.py",
 ]  # fmt: skip
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]  # not tests, whose folder solvers would be imported in place of the package
+ROOT = HERE.parents[1]  # without tests/, whose folder solvers would be imported instead of the package
 BUILDS = [
     lambda mesh: Diffusion(mesh, 1.0, nonnegative=True),
     lambda mesh: IntervalDriftDiffusion(mesh, 1.0, np.zeros(mesh.cells), nonnegative=True),
@@ -31,7 +31,8 @@ BUILDS = [
 
 @pytest.mark.slow
 def test_solvers_do_not_read_memory_that_was_never_written():
-    """The solvers' own tests, with NaN in every new array. Walls' outer sides, which no cell owns, were read once."""
+    """The solvers' own tests pass with NaN in every new array; outer sides of walls, owned by no cell, were once
+    read."""
     fresh = {**os.environ, "SOLVERS_NAN_MEMORY": "1"}
     arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(HERE / test) for test in TESTS)]
     ended = subprocess.run([sys.executable, *arguments], env=fresh, cwd=ROOT, capture_output=True, text=True)
@@ -39,7 +40,7 @@ def test_solvers_do_not_read_memory_that_was_never_written():
 
 
 def test_new_memory_holds_nan_in_the_test_mode():
-    """Else the test above would prove nothing."""
+    """Otherwise the test above would prove nothing."""
     look = "from solvers.backends import cpu; print(*cpu.empty(2), cpu.empty(1, 'i4')[0], *cpu.work_array(1, 'f8')())"
     fresh = {**os.environ, "SOLVERS_NAN_MEMORY": "1"}
     shown = subprocess.run([sys.executable, "-c", look], env=fresh, cwd=ROOT, capture_output=True, text=True)
@@ -60,4 +61,4 @@ def test_ornstein_uhlenbeck_between_walls(build, monkeypatch):
     assert state.values.min() >= 0
     variance = (state.values * mesh.volumes) @ x**2
     expected = 1 - np.exp(-6.0)
-    assert variance == pytest.approx(expected, rel=0.01), f"variance {variance:.4f}"  # of h²: 0.13²/2
+    assert variance == pytest.approx(expected, rel=0.01), f"variance {variance:.4f}"  # h²: 0.13²/2

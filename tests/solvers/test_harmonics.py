@@ -1,4 +1,4 @@
-"""Transforms equal the sums they stand for, on any number of rings and for orders beyond a ring's cells."""
+"""Harmonic transforms equal their defining sums, on any number of rings and for orders beyond a ring's cells."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from solvers.transforms.ring_transforms import MAX_PRODUCTS, RingFFTs, RingSums,
 from solvers.transforms.zonal import CircleZonal, zonal_operator
 
 ALONG_RINGS = [RingSums, RingFFTs]
-DEGREE = 40  # beyond half of the cells of every ring of the meshes below: aliased orders are exact as well
+DEGREE = 40  # beyond half of the cells of every ring of these meshes: aliased orders are exact, too
 
 
 def angles(mesh):
@@ -20,7 +20,7 @@ def angles(mesh):
 
 
 def table(function, mesh, degree):
-    """[l, m, cell] of a function(degree, order, theta, phi), zero for m > l."""
+    """Return the table [l, m, cell] of a function(degree, order, theta, phi), zero for m > l."""
     theta, phi = angles(mesh)
     values = np.zeros((degree + 1, degree + 1, mesh.cells), dtype=complex)
     for l in range(degree + 1):
@@ -79,7 +79,7 @@ def test_synthesis_inverts_analysis_to_second_order():
         transform = SphereHarmonics(mesh, 6)
         found = transform.analysis(transform.synthesis(coefficients) * mesh.volumes)
         errors.append(np.abs(found - coefficients).max())
-    observed = exact.orders(errors[::2], (32, 128))  # over both refinements: where rings change varies
+    observed = exact.orders(errors[::2], (32, 128))  # over both refinements: the rings of change vary
     assert observed[0] > 1.9, f"order {observed[0]:.2f}, errors {errors}"
     assert errors[-1] < 2e-3, f"error {errors[-1]:.1e} at 128 rings"
 
@@ -87,7 +87,7 @@ def test_synthesis_inverts_analysis_to_second_order():
 @pytest.mark.parametrize("degree", [1, 7, 40])
 @pytest.mark.parametrize("mesh", [*map(sphere, range(4, 34)), GaussGrid(5), GaussGrid(6)])
 def test_sums_along_rings_are_the_ffts(mesh, degree):
-    """Values and vectors, with another function and without; a sum has 80 terms of size 1, times m ≤ 40 for ∂/∂φ."""
+    """Values and vectors, with another function and without: a sum has 80 terms of size 1, times m ≤ 40 for ∂/∂φ."""
     random = np.random.default_rng(degree)
     masses, (re, im) = (
         random.standard_normal(mesh.cells),
@@ -106,7 +106,7 @@ def test_sums_along_rings_are_the_ffts(mesh, degree):
 @pytest.mark.parametrize("along_rings", ALONG_RINGS)
 @pytest.mark.parametrize("rings", [4, 5, 9, 16])
 def test_density_above_a_level(rings, along_rings, monkeypatch):
-    """The masses (ρ − level) V, of which nothing is left for a uniform density, to the last bit."""
+    """The masses (ρ − level) V vanish for a uniform density to the last bit."""
     monkeypatch.setattr("solvers.transforms.harmonics.ring_transform", along_rings)
     mesh, level = sphere(rings), np.float64(0.7)
     density, transform = np.random.default_rng(rings).random(mesh.cells), SphereHarmonics(mesh, DEGREE)
@@ -121,7 +121,7 @@ def test_density_above_a_level(rings, along_rings, monkeypatch):
 @pytest.mark.parametrize("mesh", [circle(16), sphere(8)], ids=["circle", "sphere"])
 @pytest.mark.parametrize("radial", [False, True])
 def test_the_uniform_part_of_a_density_is_summed_exactly(mesh, radial):
-    """∫K ρ and ∇∫G ρ + x ∫R ρ are the cells' sums of what is above the level, and the level's integrals."""
+    """∫K ρ and ∇∫G ρ + x ∫R ρ are sums over cells of the part above the level, plus the level's integrals."""
     random, level = np.random.default_rng(0), np.float64(0.3)
     value, gradient, along = random.random((3, 6))
     operator = zonal_operator(mesh, value, gradient, along if radial else None)
@@ -153,7 +153,7 @@ def test_sums_along_rings_are_for_few_degrees():
 
 @pytest.mark.parametrize("degree", [1, 2, 7, 20])
 def test_sine_derivative(degree):
-    """The highest degree has to vanish: f has degree l, its coefficients room for l + 1."""
+    """The highest degree has to vanish: f has degree l, and the coefficients degree up to l + 1."""
     mesh = sphere(9)
     coefficients = np.zeros((degree + 2, degree + 2), dtype=complex)
     coefficients[:-1, :-1] = random_coefficients(degree)
@@ -186,7 +186,7 @@ def test_circle_power_is_parseval(cells):
 
 @pytest.mark.parametrize("cells", [49, 50])
 def test_circle_transform_is_the_sum_over_modes(cells):
-    """Against the sums by definition, and back again for a density without the highest mode."""
+    """The transform equals the sums by definition, and inverts them for a density without the highest mode."""
     mesh = circle(cells)
     transform = CircleHarmonics(mesh, 20)
     angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])

@@ -1,4 +1,4 @@
-"""Harmonics at points anywhere against sums of the harmonics themselves and against those at the cells of a mesh."""
+"""Harmonics at arbitrary points, compared with sums of the harmonics and with those at the cells of a mesh."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ def points(n, d, seed=0):
 
 
 def with_poles(n=40):
-    """Tokens anywhere, on both poles, on the meridian where φ jumps, and two in one place."""
+    """Return tokens at random, on both poles, on the meridian where φ jumps, and two at one point."""
     places = points(n, 3)
     places[:6] = [[0, 0, 1], [0, 0, -1], [-1, 0, 0], [-0.6, -1e-17, 0.8], [0, 0, 1], [1e-9, 0, -1]]
     return places
 
 
 def harmonic(places, degree):
-    """conj(Y) (n, …) of all degrees and orders m ≥ 0, as the transforms number them."""
+    """Return conj(Y) (n, …) of all degrees and orders m ≥ 0, numbered as in the transforms."""
     azimuth = np.arctan2(places[:, 1], places[:, 0])
     if places.shape[1] == 2:
         return np.exp(-1j * np.outer(azimuth, np.arange(degree + 1))) / np.sqrt(2 * np.pi)
@@ -52,7 +52,7 @@ def test_analysis_and_synthesis_are_sums_of_harmonics(places, degree):
 
 @pytest.mark.parametrize("mesh", [circle(300), sphere(30)], ids=["circle", "sphere"])
 def test_cells_are_points(mesh):
-    """Sets of an odd number, and a degree that few points do not resolve."""
+    """The sets have an odd number, and the degree is not resolved by few points."""
     degree = 60
     own, transform = harmonic_transform(mesh, degree), PointHarmonics(mesh.centers, degree)
     weights = np.random.default_rng(0).random((3, mesh.cells))
@@ -105,7 +105,7 @@ def test_no_points():
 
 
 def test_equiangular_grid_covers_the_sphere():
-    """Its own sums over the torus are those over the sphere: folding is the transpose of unfolding."""
+    """The grid's sums over the torus are those over the sphere: folding is the transpose of unfolding."""
     grid = grid_equiangular(6)
     assert grid.volumes.sum() == pytest.approx(4 * np.pi, rel=1e-14)
     random = np.random.default_rng(0)

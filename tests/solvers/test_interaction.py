@@ -1,4 +1,4 @@
-"""Sources and interactions: eigenvalues found, sums against brute force, published phase transitions."""
+"""Sources and interactions: eigenvalues, sums compared with dense sums, published phase transitions."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_the_step_of_a_source_follows_its_fastest_rate():
     rates = np.linspace(-7.0, -1.0, 40)
     source = Source(lambda t, u: rates * u)
     step = source.prepare(0.0, np.ones(40))
-    assert 1 / (1.3 * 7.0) <= step < 1 / 7.0  # a margin of 1.3 over what iterations find, from below
+    assert 1 / (1.3 * 7.0) <= step < 1 / 7.0  # a margin of 1.3 over the estimate of the iterations, which is from below
     assert Source(lambda t, u: 0.0 * u).prepare(0.0, np.ones(4)) == np.inf
     assert Source(lambda t, u: -u, fastest=4.0).prepare(0.0, np.ones(4)) == 0.25
 
@@ -43,7 +43,7 @@ def test_a_source_of_another_shape_is_refused(result, kind):
 
 @pytest.mark.parametrize("mesh", [circle(48), sphere(24)], ids=lambda mesh: mesh.manifold)
 def test_zonal_sums_are_those_over_all_pairs(mesh):
-    """Of a field that is 0 in most cells, which on the sphere no share of is summed as uniform."""
+    """The field is 0 in most cells, so that on the sphere no share is summed as uniform."""
     u = np.random.default_rng(0).random(mesh.cells)
     u[u < 0.7] = 0.0
     zonal = Zonal(mesh, lambda z: np.exp(2 * z))
@@ -82,13 +82,13 @@ def test_convolutions_are_sums_over_all_pairs(periodic):
     offsets = mesh.shortest((mesh.centers[:, None] - mesh.centers[None]).reshape(-1, 2))
     width = 0.25
     kernel = lambda r: np.cos(2 * np.pi * r[..., 0] / 3) * np.cos(np.pi * r[..., 1])  # noqa: E731
-    means = np.sinc(width / 3) * np.sinc(width / 2)  # of it over a cell
+    means = np.sinc(width / 3) * np.sinc(width / 2)  # means of the kernel over a cell
     expected = (kernel(offsets).reshape(mesh.cells, -1) * means) @ (u * mesh.volumes)
     assert np.abs(Convolution(mesh, kernel).potential(u) - expected).max() < 1e-5  # Gauss's rule of 4 nodes
 
 
 def test_a_quadratic_attraction_pulls_to_the_center_of_mass():
-    """K = −r²/2: ∇(K∗u) = M (center − x), exactly; and of −|r| on a line the mass ahead less that behind."""
+    """K = −r²/2 gives ∇(K∗u) = M (center − x) exactly; −|r| on a line gives the mass ahead minus the mass behind."""
     mesh = box((10, 9), (1.0, 1.0))
     u = np.random.default_rng(2).random(90)
     mass, center = u @ mesh.volumes, (u * mesh.volumes) @ mesh.centers
@@ -154,7 +154,7 @@ def test_maier_and_saupe_order_by_the_values_of_their_gibbs_density():
 
     expected = brentq(excess, 0.4, 0.99)
 
-    mesh = sphere(64)  # its sums over cells: 3.3e-4 at 32 rings, 7.5e-5 at 64, 1.1e-5 at 128
+    mesh = sphere(64)  # errors of the sums over cells: 3.3e-4 at 32 rings, 7.5e-5 at 64, 1.1e-5 at 128
     pull = Zonal(mesh, lambda z: strength * p2(z))
     term = DriftDiffusion(mesh, 1.0, lambda t, u: -pull.potential(u), nonnegative=True)
     u = relaxed(term, (1 + 0.8 * p2(mesh.centers[:, 2])) / (4 * np.pi), 0.5, 12)
@@ -163,7 +163,7 @@ def test_maier_and_saupe_order_by_the_values_of_their_gibbs_density():
 
 @pytest.mark.parametrize(("theta", "critical"), [(0.5, 0.2645049), (1.0, 0.4569466), (2.0, 0.8157866)])
 def test_desai_and_zwanzig_order_below_their_critical_noise(theta, critical):
-    """V = x⁴/4 − x²/2 + θ(x − m)²/2: the mean 0 becomes unstable at D_c, where θ⟨x²⟩ = D; on 120 cells."""
+    """V = x⁴/4 − x²/2 + θ(x − m)²/2: the mean 0 becomes unstable at D_c, where θ⟨x²⟩ = D."""
     mesh = interval(-3.2, 3.2, 240)
     x = mesh.centers[:, 0]
 
@@ -185,7 +185,7 @@ def test_desai_and_zwanzig_order_below_their_critical_noise(theta, critical):
 
 
 def test_a_reaction_and_diffusion_make_the_rate_of_their_mode():
-    """u′ = 3u + Δu on the circle from cos 2φ: −1, by both terms' rates."""
+    """u′ = 3u + Δu on the circle from cos 2φ has the rate −1, by both terms' rates."""
     mesh = circle(64)
     mode = mesh.centers[:, 0] ** 2 - mesh.centers[:, 1] ** 2
     total = np.zeros(64)
@@ -198,7 +198,7 @@ def test_a_reaction_and_diffusion_make_the_rate_of_their_mode():
 
 @pytest.mark.parametrize("mesh", [circle(32), sphere(8)], ids=lambda mesh: mesh.manifold)
 def test_a_zonal_kernel_may_vanish_or_be_constant(mesh):
-    """K = 0, the first of a sweep over a coupling, and K = 1, whose sum is the mass."""
+    """K = 0, the first of a sweep over a coupling, gives 0, and K = 1 gives the mass."""
     u = np.random.default_rng(0).random(mesh.cells)
     none, constant = Zonal(mesh, lambda z: 0.0 * z), Zonal(mesh, lambda z: 1.0)
     assert not none.potential(u).any()
@@ -207,7 +207,7 @@ def test_a_zonal_kernel_may_vanish_or_be_constant(mesh):
 
 
 def test_a_convolution_is_the_same_in_any_unit_of_length():
-    """K(r/L) on a box of length L = 1e-12: the numbers of L = 1 times L²."""
+    """K(r/L) on a box of length L = 1e-12 gives the values of L = 1 times L²."""
     u = np.random.default_rng(0).random(64)
     one, tiny = (
         Convolution(box((8, 8), (L, L), periodic=True), lambda r, L=L: np.exp(-((r / L) ** 2).sum(axis=1))).potential(u)

@@ -1,4 +1,4 @@
-"""Intervals: geometry, and transport between walls: mass, first moments, second order, nothing through the ends."""
+"""Intervals: geometry, and transport between walls: mass, first moments, second order, no flux through the ends."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_cells_fill_the_interval(mesh):
     assert mesh.volume == pytest.approx(edges[-1] - edges[0], rel=1e-14)
     assert mesh.centers.shape == (mesh.cells, 1)
     assert np.array_equal(mesh.neighbors(5), [4, 6])
-    assert np.array_equal(mesh.neighbors(0), [0, 1])  # a wall: its own neighbor
+    assert np.array_equal(mesh.neighbors(0), [0, 1])  # a wall: the cell is its own neighbor
     assert np.array_equal(mesh.neighbors(mesh.cells - 1), [mesh.cells - 2, mesh.cells - 1])
 
 
@@ -81,7 +81,7 @@ def test_bad_intervals_are_refused(build, message):
     "scheme", [{}, {"resolved": (0.0, 0.0)}, {"limiter": "none"}, {"limiter": "mc"}, {"limiter": "koren"}], ids=str
 )
 def test_nothing_passes_the_walls(mesh, scheme):
-    """Mass to rounding and ρ ≥ 0 over many steps of a rough velocity that also points into the walls."""
+    """Mass is kept to rounding and ρ ≥ 0 over many steps of a rough velocity that also points into the walls."""
     random = np.random.default_rng(0)
     velocity = random.standard_normal((mesh.cells, 1)) * mesh.volumes[:, None]
     velocity[0], velocity[-1] = -mesh.volumes[0], mesh.volumes[-1]
@@ -90,14 +90,14 @@ def test_nothing_passes_the_walls(mesh, scheme):
     equation = Equation([Advection(mesh, lambda t, u: velocity, nonnegative=True, **scheme)])
     evolve(state, equation, STEPPERS["ssprk3"], 10.0, after_step=lambda s: s.steps == 100, rtol=None)
     assert state.values @ mesh.volumes == pytest.approx(before, rel=1e-13)
-    assert state.values.min() >= -1e-13 * state.values.max()  # the rounding of cells that give all they have
+    assert state.values.min() >= -1e-13 * state.values.max()  # rounding of cells that lose all of their mass
 
 
 @by_mesh
 def test_a_lump_moves_at_its_own_velocity(mesh):
-    """d/dt of the center of mass of a full cell, or of two next to each other, is their mean velocity exactly."""
+    """The center of mass of a full cell, or of two adjacent cells, moves exactly with their mean velocity."""
     velocity, worst = np.random.default_rng(1).standard_normal((mesh.cells, 1)), 0.0
-    velocity[0], velocity[-1] = 1.0, -1.0  # away from the walls: into them nothing moves
+    velocity[0], velocity[-1] = 1.0, -1.0  # away from the walls: nothing moves into them
     for cell in range(mesh.cells - 1):
         for shares in ([1.0, 0.0], [0.3, 0.7], [0.0, 1.0]):
             masses = np.zeros(mesh.cells)
@@ -117,7 +117,7 @@ def test_a_lump_at_a_wall_stays():
 
 @pytest.mark.parametrize("side", [0, -1])
 def test_a_linear_wind_thins_an_even_density_evenly(side):
-    """ρ = 1, u = x − wall: ∂ₜρ = −1 in all cells from the wall on, but for the one at the other end, which fills."""
+    """ρ = 1, u = x − wall: ∂ₜρ = −1 in all cells from the wall on, except the last one, which fills."""
     mesh = from_edges(np.linspace(-1.0, 3.0, 65), "line")
     wind = mesh.centers - edges_of(mesh)[side]
     rate = rate_of(mesh, wind, np.ones(mesh.cells))
@@ -153,7 +153,7 @@ def law_of_gauss(x):
     ids=["even", "polar", "stretched", "shift"],
 )
 def test_transport_is_second_order(build, wind, origin, law):
-    """Cell averages after a time 1 are the law's, carried back along the wind: θ̇ = −sin θ, ẋ = x/2, ẋ = 1. L¹ error."""
+    """Cell averages at t = 1 are those of the distribution moved by the wind: θ̇ = −sin θ, ẋ = x/2, ẋ = 1, in L¹."""
     sizes, errors = (64, 128, 256, 512), []
     for size in sizes:
         mesh = build(size)

@@ -1,4 +1,4 @@
-"""φ₁ of a matrix times a vector in its Krylov space: against eigenvalues, and the estimate of its error."""
+"""φ₁ of a matrix times a vector in its Krylov space: comparison with eigenvalues, and the error estimate."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def exact(dt):
 
 @pytest.mark.parametrize("dt", [100.0, 300.0, 1000.0])
 def test_the_estimate_is_of_the_size_of_the_error(dt):
-    """A space of 60 vectors for a spectrum of 4 dt: what it loses is estimated from above, by less than 20 times."""
+    """The loss of a space of 60 vectors, for a spectrum of 4 dt, is estimated from above, by less than 20 times."""
     found, lost = phi1_times(lambda vector: MATRIX @ vector, VECTOR, dt)
     error, estimate = np.linalg.norm(found - exact(dt)), np.linalg.norm(lost)
     assert error < estimate < 20 * error, f"estimate {estimate:.1e} of {error:.1e}"
@@ -46,14 +46,14 @@ def test_a_space_that_holds_the_answer_loses_nothing():
 
 
 def test_a_small_rest_outside_a_small_space_is_kept():
-    """Three eigenvectors and a millionth of everything: the space ends at rounding alone."""
+    """The vector is three eigenvectors and a millionth of a full one: the space ends only at rounding."""
     vector = VECTORS[:, FEW] @ np.array([1.0, 2.0, 3.0]) + 1e-6 * VECTOR
     expected = VECTORS @ (np.expm1(VALUES) / VALUES * (VECTORS.T @ vector))
     np.testing.assert_allclose(phi1_times(lambda v: MATRIX @ v, vector, 1.0)[0], expected, atol=1e-13)
 
 
 def test_steps_follow_what_the_space_loses():
-    """Heat from a jump on fine cells: linear, so that nothing but the Krylov space errs."""
+    """Heat from a jump on fine cells is linear, so that the Krylov space is the only source of error."""
     mesh = interval(0.0, 1.0, CELLS)
     start = np.where(mesh.centers[:, 0] < 0.3, 1.0, 0.0)
     found = solve(Equation(mesh, [Diffusion(mesh, 1.0)]), start, (0.0, 0.02), method="exponential", times=[0.02])

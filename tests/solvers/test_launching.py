@@ -1,4 +1,4 @@
-"""Shares of kernels in several threads: who gets how much, what fails in one of them, and a process that is forked."""
+"""Shares of kernels in several threads: sizes of the shares, failures in one of them, and forked processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from solvers.backends.cpu.launching import SHARE, launch, workers_for
 
 @pytest.fixture
 def three_workers(monkeypatch: pytest.MonkeyPatch):
-    """Of which two are threads of this test's own."""
+    """Set three workers, two of which are threads of this test's own."""
     monkeypatch.setattr(launching, "WORKERS", 3)
     launching._pool.cache_clear()
     yield
@@ -33,7 +33,8 @@ def test_every_worker_has_enough_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shares_in_other_threads(three_workers: None) -> None:
-    """Each in one of its own, in the order of the workers; a light kernel stays in this thread with as much work."""
+    """Every share has its own thread, in the order of the workers; a light kernel with as much work stays in this
+    thread."""
     met = threading.Barrier(3, timeout=60.0)
 
     def kernel(worker: int, workers: int, number: int) -> tuple[int, int, int, str]:
@@ -53,7 +54,7 @@ def test_what_fails_in_another_thread_is_raised_here(three_workers: None) -> Non
             raise ZeroDivisionError("in a share")
         return worker
 
-    for _ in range(2):  # the threads are still there
+    for _ in range(2):  # the threads still run
         with pytest.raises(ZeroDivisionError, match="in a share"):
             launch(kernel, 3 * SHARE)
     assert launch(lambda worker, workers: worker, 3 * SHARE) == [0, 1, 2]
@@ -71,7 +72,7 @@ def test_arguments_are_not_kept(three_workers: None) -> None:
 
 
 def test_kernels_of_several_threads(three_workers: None) -> None:
-    """They share the threads, also where a kernel is launched within a share: none waits for a thread forever."""
+    """Kernels of several threads share the workers, also a kernel launched within a share: no thread blocks forever."""
     wrong: list[object] = []
 
     def inner(worker: int, workers: int, number: int) -> tuple[int, int]:
@@ -98,7 +99,7 @@ def test_kernels_of_several_threads(three_workers: None) -> None:
 
 
 def test_what_fails_here_waits_for_the_other_shares(three_workers: None) -> None:
-    """So that nothing is written to an array any more when the error is raised."""
+    """No other share writes to an array any more when the error is raised."""
     written, met = np.zeros(3), threading.Barrier(3, timeout=60.0)
 
     def kernel(worker: int, workers: int) -> None:
@@ -114,7 +115,7 @@ def test_what_fails_here_waits_for_the_other_shares(three_workers: None) -> None
 
 
 def test_what_no_thread_has_begun_is_done_here(three_workers: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where other kernels have the threads; and not at all where this share fails."""
+    """Shares run here when other kernels hold the threads, and do not run at all when this share fails."""
     threads = list[str]()
 
     def kernel(worker: int, workers: int, fails: bool) -> int:
@@ -141,7 +142,7 @@ def _sum_of_shares() -> None:
 
 
 def test_a_forked_process_has_threads_of_its_own(three_workers: None) -> None:
-    """Those of its parent are not there: it would wait for them forever."""
+    """A child has no threads of its parent, for which it would wait forever."""
     _sum_of_shares()
     child = multiprocessing.get_context("fork").Process(target=_sum_of_shares)
     child.start()

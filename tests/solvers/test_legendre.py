@@ -1,4 +1,4 @@
-"""Sums of associated Legendre functions over rings, against SciPy's functions, to the rounding of so many terms."""
+"""Sums of associated Legendre functions over rings, compared with SciPy's functions, to rounding of the sums."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from solvers.mesh.mesh import Floats
 
 RINGS = [1, 2, 7, 2 * TOGETHER - 1, 2 * TOGETHER, 2 * TOGETHER + 1, 5 * TOGETHER]
 NO_SQUARES, NO_COEFFICIENTS = np.empty((0, 0, 0)), np.empty((0, 0, 0), complex)
-FACTORS = 1.0, -2.0, 3.0  # of rows of modes
+FACTORS = 1.0, -2.0, 3.0  # factors of rows of modes
 DEGREES = [0, 1, 2, 5, 36, 61]
 
 
 def northern(rings: int) -> Floats:
-    """Polar angles of the rings from the pole to the equator."""
+    """Return polar angles of the rings from the pole to the equator."""
     return (np.arange((rings + 1) // 2) + 0.5) * np.pi / rings
 
 
 def functions(degree: int, theta: Floats) -> Floats:
-    """P̄_lm (l, m, rings) with ∫|P̄_lm e^{imφ}|² = 1 over the sphere, without Condon and Shortley's sign."""
+    """Return P̄_lm (l, m, rings) with ∫|P̄_lm e^{imφ}|² = 1 over the sphere, without Condon and Shortley's sign."""
     found = assoc_legendre_p_all(degree, degree, np.cos(theta), norm=True)[0, :, : degree + 1]
     return np.asarray(found * (-1.0) ** np.arange(degree + 1)[:, None] / np.sqrt(2 * np.pi))
 
@@ -53,7 +53,7 @@ def test_analysis(rings: int, degree: int) -> None:
         np.testing.assert_allclose(of_squares[0, k], factor**2 * squares, rtol=0, atol=9 * rounding * squares.max())
         alone = np.zeros((1, *expected.shape), complex)
         legendre_analysis(0, 1, np.cos(theta), np.sin(theta), rows[k : k + 1], alone, NO_SQUARES)
-        assert np.array_equal(alone[0], found[0, k])  # whatever is beside it
+        assert np.array_equal(alone[0], found[0, k])  # independent of the other rows
 
 
 @pytest.mark.parametrize("sets", [1, 2, 3, 4])

@@ -1,4 +1,4 @@
-"""Matrices of terms, and solutions with them: against the rates of the terms, on every mesh."""
+"""Matrices of terms, and solutions with these matrices: comparison with the rates of the terms, on every mesh."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def terms_on(mesh):
 
 @pytest.mark.parametrize("name", MESHES)
 def test_matrices_are_the_rates_of_terms(name):
-    """And (1 − dt M) x = b is solved to rounding of its condition, 1 + dt |M|."""
+    """(1 − dt M) x = b is also solved to rounding times its condition number, 1 + dt |M|."""
     mesh = MESHES[name](8)[0]
     values = RNG.standard_normal(mesh.cells)
     for kind, term in terms_on(mesh).items():
@@ -58,13 +58,13 @@ def test_boundaries_are_in_the_matrix(ends):
     change = rate_of(term, values) - rate_of(term, 0 * values)
     (matrix,) = term.jacobian(1)
     assert np.abs(matrix @ values - change).max() < 1e-12 * np.abs(change).max()
-    assert ShiftedSolver(mesh, matrix)._axes is not None  # by axes, though with boundaries and other cells
+    assert ShiftedSolver(mesh, matrix)._axes is not None  # solved by axes, also with boundaries and unequal cells
     found = SemiDiscrete(Equation(mesh, [term])).solve_stiff(0.0, values - 0.1 * rate_of(term, values), 0.1)
     assert np.abs(found - values).max() < 1e-12 * (1 + 0.1 * np.abs(change).max())
 
 
 def test_what_has_no_axes_is_solved_by_sparse_factors():
-    """A coefficient of both x and y; fields of their own coefficients."""
+    """The coefficients depend on both x and y, or differ between fields."""
     mesh = box((7, 6), (1.0, 1.0))
     x, y = mesh.centers.T
     term = Diffusion(mesh, [0.2, np.exp(x * y)])
@@ -77,7 +77,8 @@ def test_what_has_no_axes_is_solved_by_sparse_factors():
 
 
 def test_bodies_of_many_cells_are_solved_by_iterations():
-    """4400 cells of a coefficient without axes, whose factors would fill in. To the tolerance of the iteration."""
+    """4400 cells with a coefficient without axes, whose factors would fill in, are solved to the iteration's
+    tolerance."""
     mesh = box((20, 20, 11), (1.0, 1.0, 1.0))
     term = Diffusion(mesh, 1 + mesh.centers[:, 0] * mesh.centers[:, 1] * mesh.centers[:, 2])
     problem, u = SemiDiscrete(Equation(mesh, [term])), RNG.standard_normal(mesh.cells)
@@ -87,7 +88,7 @@ def test_bodies_of_many_cells_are_solved_by_iterations():
 
 
 def test_nonlinear_diffusion_has_the_matrix_of_its_slope():
-    """A difference quotient of the rate along a vector."""
+    """The reference is a difference quotient of the rate along a vector."""
     mesh = interval(0.0, 1.0, 12)
     term = NonlinearDiffusion(mesh, lambda u: u**3)
     u, v = 1 + RNG.random(12), RNG.standard_normal(12)
@@ -97,7 +98,7 @@ def test_nonlinear_diffusion_has_the_matrix_of_its_slope():
 
 
 def test_an_interaction_s_diffusion_is_implicit_by_default():
-    """Noisy Kuramoto oscillators: few steps to the order parameter of the fixed point r = I₁(Kr)/I₀(Kr), to 1e-4."""
+    """Noisy Kuramoto oscillators take few steps to the order parameter r = I₁(Kr)/I₀(Kr), to 1e-4."""
     from scipy.optimize import brentq
     from scipy.special import i0, i1
 

@@ -1,4 +1,5 @@
-"""Sums over groups of targets and sources against sums over all pairs, where they are far below the largest too."""
+"""Sums over groups of targets and sources, compared with sums over all pairs, also where they are far below the
+largest."""
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ CIRCLE, SPHERE = circle(6000), sphere(56)
 
 def masses_of(kind, mesh):
     x, log = mesh.centers, np.log(mesh.volumes)
-    if kind == "smooth":  # every cell has some, from 1 to 1e-280
+    if kind == "smooth":  # every cell has mass, from 1 to 1e-280
         return np.exp(320 * (x[:, 0] - 1) + log)
-    if kind == "background":  # so even that patches of many sources are replaced by nodes
+    if kind == "background":  # so even that nodes replace patches of many sources
         return np.exp(2 * x[:, 1] + log)
     return np.where(np.abs(x[:, 1]) < 0.2, np.exp(log), 0.0) * (x[:, 0] > 0)
 
@@ -41,7 +42,7 @@ def test_groups_leave_nothing_out(mesh, kind, steepness, monkeypatch):
 
 
 def test_masses_below_the_range_of_numbers_beside_others():
-    """A source of 1e-310 nearby outweighs one of 1 that is e^{−1000} as strong."""
+    """A source of 1e-310 nearby outweighs one of 1 with the factor e^{−1000}."""
     sources, masses = np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([1e-310, 1.0])
     scale, normalizer, vectors = lost_sums(np.array([[500.0, 0.0]]), sources, masses)
     assert scale[0] + np.log(normalizer[0]) == pytest.approx(500 + np.log(1e-310))

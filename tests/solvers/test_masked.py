@@ -1,4 +1,4 @@
-"""Masked arrays, whose hidden numbers would be used all the same: refused wherever an array of a user enters."""
+"""Masked arrays, whose hidden numbers would still be used: refused in every array argument of a user."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([
 
 
 def masked(values, count=1):
-    """The values, the first ``count`` of which are hidden."""
+    """Return the values, with the first ``count`` of them masked."""
     values = np.asarray(values)
     return np.ma.masked_array(values, np.arange(values.size).reshape(values.shape) < count)
 

@@ -1,4 +1,4 @@
-"""The mass of what an equation prepares is added up once, and never that of another array or time."""
+"""The mass of the values that an equation prepares: summed once, never that of another array or time."""
 
 import threading
 
@@ -25,7 +25,7 @@ def test_values_that_are_prepared_are_added_up_once(monkeypatch, mesh):
     with Unchanged(values):
         assert mass_of(mesh, values) == mass_of(mesh, values) == pytest.approx(mesh.volumes @ values, rel=1e-14)
         assert len(calls) == 1
-        other = sphere(8)  # its volumes are the same, but who knows
+        other = sphere(8)  # the same volumes, which are not compared
         assert mass_of(other, values) == mass_of(mesh, values)
         assert len(calls) == 3
         assert mass_of(mesh, 2 * values) == pytest.approx(2 * mesh.volumes @ values, rel=1e-14)
@@ -63,14 +63,14 @@ def test_threads_prepare_apart(mesh):
     values, found = np.ones(mesh.cells), []
     with Unchanged(values):
         mass_of(mesh, values)
-        values *= 2.0  # which nobody may do, to tell whose sum is found
+        values *= 2.0  # a forbidden change, which shows whose sum is found
         thread = threading.Thread(target=lambda: found.append(mass_of(mesh, values)))
         thread.start()
         thread.join()
         assert found[0] == pytest.approx(2 * mass_of(mesh, values), rel=1e-13)
 
 
-@pytest.mark.filterwarnings("ignore:invalid value encountered in add")  # ∞ − ∞ of what is lost
+@pytest.mark.filterwarnings("ignore:invalid value encountered in add")  # ∞ − ∞ of lost values
 @pytest.mark.parametrize("lost", [np.nan, np.inf, -np.inf])
 def test_one_value_that_is_lost_is_found_by_the_mass(mesh, lost):
     equation, values = Equation(mesh, [lambda t, u: np.zeros_like(u)]), np.ones(mesh.cells)

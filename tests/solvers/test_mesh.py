@@ -1,4 +1,4 @@
-"""Meshes are closed, exact in area, centroid and face, and their sides are numbered as promised."""
+"""Meshes: closed, exact in area, centroid and face, with sides in the documented order."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def name(mesh):
 
 
 def first_moments(mesh):
-    """∫ x over each cell by Gauss–Legendre quadrature in its angles."""
+    """Return ∫ x over each cell by Gauss–Legendre quadrature in its angles."""
     nodes, weights = leggauss(12)
     moments = np.zeros_like(mesh.centers)
     for ring, count in enumerate(mesh.ring_cells):
@@ -52,7 +52,7 @@ def test_centers_are_projected_centroids(mesh):
 
 @pytest.mark.parametrize("mesh", MESHES, ids=name)
 def test_faces_close_each_cell(mesh):
-    """∮ n ds = −(d − 1) ∫ x dA, the divergence theorem for the fields Pₓa: faces and normals are exact."""
+    """∮ n ds = −(d − 1) ∫ x dA, the divergence theorem for the fields Pₓa, tests faces and normals."""
     flux = np.zeros_like(mesh.centers)
     outward = mesh.face_areas[:, None] * mesh.face_normals
     np.add.at(flux, mesh.face_cells[:, 0], outward)
@@ -78,7 +78,7 @@ def test_normals_point_from_the_first_cell_to_the_second(mesh):
 
 @pytest.mark.parametrize("mesh", SPHERES, ids=name)
 def test_sides_run_counterclockwise(mesh):
-    """Turning from neighbor to neighbor is always to the left, and comes to one full turn."""
+    """The turns from neighbor to neighbor are all to the left, and add up to one full turn."""
     for cell in range(mesh.cells):
         x = mesh.centers[cell]
         offsets = mesh.centers[mesh.neighbors(cell)] - x
@@ -98,7 +98,7 @@ def test_rings_change_two_to_one_and_cells_are_nearly_equal(rings):
     assert np.array_equal(counts, counts[::-1])
     assert 3 <= counts[0] <= 6
     spread = mesh.volumes.max() / mesh.volumes.min()
-    assert spread < 3.5, f"largest over smallest area {spread:.2f}"  # √2 either side of square, and polar caps
+    assert spread < 3.5, f"largest over smallest area {spread:.2f}"  # √2 on either side of a square, and polar caps
     if rings >= 12:
         assert mesh.cells / rings**2 == pytest.approx(1.35, rel=0.12)
 
@@ -118,7 +118,7 @@ def test_too_few_cells_are_refused(build, few):
 
 
 def test_rings_are_the_same_on_both_sides_of_the_equator():
-    """The harmonics count on it. At 10 rings the level of two rings is a tie, log₂(4 sin(π/4)) = 3/2."""
+    """The harmonics require this. The level of two rings at 10 rings is a tie, log₂(4 sin(π/4)) = 3/2."""
     for rings in range(4, 200):
         counts = cells_of_rings(rings)
         assert np.array_equal(counts, counts[::-1]), f"{rings} rings: {counts}"

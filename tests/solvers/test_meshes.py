@@ -1,4 +1,4 @@
-"""Every mesh: its volume, cells that are closed, the order of heat on it; boundaries by name; what is refused."""
+"""Every mesh: its volume, closed cells, the order of heat; boundaries by name; refused input."""
 
 import tracemalloc
 
@@ -39,7 +39,7 @@ def test_a_mesh_is_consistent_and_has_its_volume(name):
 
 @pytest.mark.parametrize("name", FLAT)
 def test_cells_are_closed(name):
-    """Σ A n = 0 outward for each cell: a uniform flow takes nothing from it."""
+    """Σ A n = 0 outward for each cell: a uniform flow has no divergence."""
     mesh = MESHES[name](32)[0]
     sums = np.zeros(mesh.centers.shape)
     owner = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
@@ -50,7 +50,7 @@ def test_cells_are_closed(name):
 
 @EACH
 def test_the_laplacian_has_its_eigenvalue_to_second_order(name):
-    """⟨f, Δf⟩/⟨f, f⟩ of a mode against −λ; curves of equal cells have fluxes of fourth order."""
+    """⟨f, Δf⟩/⟨f, f⟩ of a mode approximates −λ; curves of equal cells have fluxes of fourth order."""
     sizes, errors = (16, 32, 64), []
     for size in sizes:
         mesh, mode, eigenvalue = MESHES[name](size)
@@ -113,7 +113,7 @@ def test_triangles_are_read_from_a_file(tmp_path):
 
 @pytest.mark.parametrize("level", [2, 3, 4])
 def test_centers_of_an_icosphere_are_centroids(level):
-    """To 0.2 % of a width after Lloyd's steps; those of a halved icosahedron are off by 4 %."""
+    """The error is 0.2 % of a width after Lloyd's steps, and 4 % for a halved icosahedron."""
     mesh = icosphere(level)
     starts, ends = mesh.face_ends().swapaxes(0, 1)
     centroids = np.zeros((mesh.cells, 3))
@@ -160,7 +160,7 @@ CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.1, 0.5]]
 
 
 def star(count, turns):
-    """A point and ``count`` triangles around it, whose angles are 2π turns in all."""
+    """Return a point and ``count`` triangles around it, whose angles add up to 2π turns."""
     angles = 2 * np.pi * turns / count * np.arange(count)
     points = np.append([[0.0, 0.0]], np.stack([np.cos(angles), np.sin(angles)], axis=1), axis=0)
     return points, [[0, 1 + k, 1 + (k + 1) % count] for k in range(count)]
@@ -186,7 +186,7 @@ def test_triangles_once_around_a_point_are_taken():
     ],
 )
 def test_more_sides_than_32_bits_number_are_refused_before_they_are_made(build):
-    """Less than the 4 GB that an array of these meshes takes at least."""
+    """The memory stays below the 4 GB that an array of these meshes takes at least."""
     tracemalloc.start()
     with pytest.raises(ValueError, match="expected a mesh of at most 1073741823 faces, whose sides 32 bits number"):
         build()
@@ -223,7 +223,7 @@ def test_an_extent_may_be_a_list():
     assert box((4, 4), [[0.0, 1.0], [2.0, 4.0]]).volume == pytest.approx(2.0)
 
 
-HEAT = {  # as docs/numerics.md has them: the fewest cells, about, whose own error is below 1e-4
+HEAT = {  # as in docs/numerics.md: about the smallest number of cells whose own error is below 1e-4
     "interval": lambda: (interval(0.0, np.pi, 32), lambda x: np.cos(2 * x[:, 0]), 4),
     "stretched": lambda: (interval(0.0, np.pi, 192, stretch=smooth), lambda x: np.cos(2 * x[:, 0]), 4),
     "circle": lambda: (circle(64), lambda x: x[:, 0] * x[:, 1], 4),
@@ -238,7 +238,7 @@ HEAT = {  # as docs/numerics.md has them: the fewest cells, about, whose own err
 
 @pytest.mark.parametrize("name", HEAT)
 def test_heat_to_the_default_tolerance_in_one_call(name):
-    """e^{−½} of a mode of any sign, in each cell, by ``solve`` as it is: within its rtol of 1e-4."""
+    """The factor e^{−½} of a mode of any sign is met in each cell by the default ``solve``, within its rtol of 1e-4."""
     mesh, mode, eigenvalue = HEAT[name]()
     u0 = mode(mesh.centers)
     found = solve(Equation(mesh, [Diffusion(mesh, 1.0)]), u0, (0.0, 0.5 / eigenvalue)).u[-1]
@@ -246,7 +246,8 @@ def test_heat_to_the_default_tolerance_in_one_call(name):
 
 
 def test_a_line_within_the_mesh_tags_no_edge_of_the_boundary():
-    """Points on the boundary come first: the pair (0, 10) of an inner point must not be taken for the edge (1, 2)."""
+    """Points on the boundary come first: the pair (0, 10) of an inner point must not be confused with the edge (1,
+    2)."""
     angles = np.pi / 4 * np.arange(8)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     points = np.concatenate([rim, 0.3 * rim, np.zeros((1, 2))])

@@ -1,4 +1,4 @@
-"""Transforms between nonuniform points and modes against the sums themselves."""
+"""Transforms between nonuniform points and modes, compared with their defining sums."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,8 @@ from scipy import special
 from solvers.transforms.nonuniform import NonuniformTransform, _shape_of, window_polynomials, window_width
 
 TOLERANCES = (1e-2, 1e-4, 1e-7, 1e-10, 1e-13, 1e-14)
-ROUNDING = 2e-15  # of Σ|w| or Σ|c|, with angles of a few radians and modes up to 30; it grows with K as α's own does
+# Relative to Σ|w| or Σ|c|, with angles of a few radians and modes up to 30; grows with K as the rounding of α does.
+ROUNDING = 2e-15
 
 
 def random(*shape, seed=0):
@@ -15,7 +16,7 @@ def random(*shape, seed=0):
 
 
 def angles(axes, count, seed=1):
-    """Uniform over several periods, with a cluster, copies of one point, and the ends of the period."""
+    """Return uniform angles over several periods, with a cluster, copies of one point, and the ends of the period."""
     found = np.random.default_rng(seed).uniform(-9, 9, (axes, count))
     found[:, : count // 3] = 0.3 + 1e-3 * found[:, : count // 3]
     found[:, :6] = np.array([0.0, np.pi, -np.pi, 2 * np.pi, -1e-18, 0.0])[:count]
@@ -35,7 +36,7 @@ def type_1(places, weights, degree):
 
 
 def twice(degree):
-    """How often a mode k ≥ 0 of the last axis counts for a real function."""
+    """Return the multiplicity of each mode k ≥ 0 of the last axis for a real function."""
     return np.where(np.arange(degree + 1) > 0, 2.0, 1.0)
 
 
@@ -48,7 +49,7 @@ def type_2(places, modes, degree):
 
 
 def modes_of(axes, degree, sets=2):
-    """Any modes of real functions."""
+    """Return random modes of real functions."""
     shape = (sets, *(2 * degree + 1,) * (axes - 1), degree + 1)
     modes = random(*shape, seed=3) + 1j * random(*shape, seed=4)
     if axes == 1:
@@ -75,7 +76,7 @@ def test_transforms_are_the_sums_to_the_tolerance(axes, degree, tolerance):
 def test_few_points_of_many_modes_and_many_points_of_few(axes, degree, count):
     places, weights = np.random.default_rng(5).uniform(0, 2 * np.pi, (axes, count)), random(1, count)
     transform, size = NonuniformTransform(places, degree), np.abs(weights).sum()
-    of_angles = degree * 2 * np.pi * np.finfo(float).eps  # an error of the phase kα by rounding
+    of_angles = degree * 2 * np.pi * np.finfo(float).eps  # error of the phase kα by rounding
     expected = type_1(places, weights, degree)
     assert np.abs(transform.analysis(weights) - expected).max() < (1e-13 + of_angles) * size
     values = type_2(places, expected / size, degree)
@@ -86,7 +87,7 @@ def test_few_points_of_many_modes_and_many_points_of_few(axes, degree, count):
 @pytest.mark.parametrize("axes", [1, 2])
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-13])
 def test_type_2_is_the_adjoint_of_type_1(axes, tolerance):
-    """Σ_j w_j f(α_j) = Σ_k conj(f̂_k) c_k to rounding at any tolerance: both take the same window."""
+    """Σ_j w_j f(α_j) = Σ_k conj(f̂_k) c_k to rounding at any tolerance: both use the same window."""
     degree, places, weights = 12, angles(axes, 300), random(2, 300)
     transform, modes = NonuniformTransform(places, degree, tolerance), modes_of(axes, degree)
     left = np.sum(weights * transform.synthesis(modes))
@@ -121,7 +122,7 @@ def test_the_same_bits_for_any_number_of_workers(axes, clustered, monkeypatch):
 
 
 def test_windows_are_entire_functions_of_the_offset():
-    """The polynomials join where one node's interval ends and the next begins."""
+    """The polynomials are continuous where one node's interval ends and the next begins."""
     for tolerance in TOLERANCES:
         width = window_width(tolerance)
         even, odd = np.hsplit(window_polynomials(width), 2)

@@ -35,7 +35,7 @@ class Case:
 
     mesh: Any
     g: Any
-    slope: Any  # ∇g in the coordinates of the space
+    slope: Any  # ∇g in the coordinates of the ambient space
     eigenvalue: float
     spheres: tuple = ()  # coordinates in which the mesh lies on a unit sphere or circle
 
@@ -47,7 +47,7 @@ class Case:
 
 
 def cosines(*waves):
-    """Π cos(k_c x_c), and its gradient."""
+    """Return Π cos(k_c x_c), and its gradient."""
     k = np.array(waves, dtype=float)
 
     def slope(x):
@@ -59,7 +59,7 @@ def cosines(*waves):
 
 
 def pair(i, j):
-    """x_i x_j, and its gradient in the space."""
+    """Return x_i x_j, and its gradient in the ambient space."""
 
     def slope(x):
         found = np.zeros_like(x)
@@ -90,7 +90,7 @@ CASES = {
     ),
     "triangles": Case(lambda n: triangles(*square(n)), *cosines(1, 1)),
 }
-D, V, C = 0.5, 0.4, 0.3  # of diffusion, of a potential V g, of a velocity C ∇g
+D, V, C = 0.5, 0.4, 0.3  # coefficients of diffusion, of a potential V g, of a velocity C ∇g
 END = 0.5
 
 
@@ -99,12 +99,12 @@ def coefficient(mesh, g):
 
 
 def spread(u, e, g, slope, rate):
-    """div(D(1 + g/2)∇u) of u = 2 + e g, with Δg = rate."""
+    """Return div(D(1 + g/2)∇u) of u = 2 + e g, with Δg = rate."""
     return D * ((1 + 0.5 * g) * e * rate + 0.5 * e * slope)
 
 
 def law(case, mesh, g, slope):
-    """f = C u²/2 ∇g at any points."""
+    """Return the conservation law with the flux f = C u²/2 ∇g at any points."""
 
     def flux(u, x):
         return (C * u**2 / 2)[:, None] * case.gradient(x)
@@ -147,7 +147,7 @@ TERMS = {  # name: the term of (case, mesh, g, ∇g), and its rate of (u, e^{−
 
 
 def error(case, name, n):
-    """L¹ error at t = END over the volume."""
+    """Return the L¹ error at t = END over the volume."""
     build, rate = TERMS[name]
     mesh = case.mesh(n)
     x = mesh.centers
@@ -160,14 +160,14 @@ def error(case, name, n):
     def forcing(t, _):
         return -np.exp(-t) * g - rate(u(t), np.exp(-t), g, square, laplacian)
 
-    is_upwind = name in ("advection", "conservation law")  # whose errors in space are larger
+    is_upwind = name in ("advection", "conservation law")  # with larger errors in space
     equation = Equation(mesh, [build(case, mesh, g, slope), forcing])
     found = solve(equation, u(0.0), (0.0, END), rtol=1e-5 if is_upwind else 1e-7).u[-1]
     return np.abs(found - u(END)) @ mesh.volumes / mesh.volume
 
 
 def stated():
-    """(term, mesh) → order, of the table in docs/numerics.md."""
+    """Return (term, mesh) → order, from the table in docs/numerics.md."""
     page = (Path(__file__).parents[2] / "docs/numerics.md").read_text(encoding="utf-8")
     lines = [line.strip("| ").split(" | ") for line in page.split("## Orders")[1].splitlines() if line.startswith("| ")]
     (_, *columns), rows = lines[0], lines[2:]
@@ -183,7 +183,7 @@ ORDERS = stated()
 
 
 def sizes(name, term):
-    """Cells along an axis; errors of advection by fluxes upwind are of second order from some 64 on."""
+    """Return the cells along an axis; errors of advection by upwind fluxes are of second order from some 64 on."""
     if term == "advection" and name != "triangles":
         return (64, 128)
     return (32, 64) if term == "advection" else (16, 32)
@@ -192,7 +192,7 @@ def sizes(name, term):
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("name", CASES)
 def test_orders_are_those_that_are_stated(name, term):
-    """Within 0.1; orders that are higher on the way to the stated one are no fault."""
+    """The tolerance is 0.1; preasymptotic orders above the stated one are accepted."""
     each = sizes(name, term)
     errors = [error(CASES[name], term, n) for n in each]
     observed = exact.orders(errors, each)[-1]

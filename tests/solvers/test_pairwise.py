@@ -1,4 +1,4 @@
-"""Sums over pairs against sums in extended precision, at any scale, and the exponential that they use."""
+"""Sums over pairs, compared with sums in extended precision, at any scale, and the exponential in these sums."""
 
 import tracemalloc
 
@@ -13,7 +13,7 @@ ROUNDING = {np.float64: 1e-13, np.float32: 3e-5}  # 300 units in the last place:
 
 
 def expected(targets, sources, weights, vectors, log_scale=None, log_weights=0.0, causal=False):
-    """The same three by whole matrices in extended precision."""
+    """Return the same three arrays by whole matrices in extended precision."""
     wide = np.longdouble
     exponents = targets.astype(wide) @ sources.T.astype(wide) + np.asarray(log_weights, wide)
     hidden = np.broadcast_to(weights == 0, exponents.shape).copy()
@@ -26,7 +26,7 @@ def expected(targets, sources, weights, vectors, log_scale=None, log_weights=0.0
 
 
 def assert_same(found, reference, rounding):
-    """log Z + s and N/Z within ``rounding``, absolute and relative to the largest: what does not depend on s."""
+    """Assert log Z + s and N/Z, which do not depend on s, within ``rounding``, absolute and relative to the largest."""
     scale, normalizer, sums = (np.asarray(array, np.longdouble) for array in found)
     size = np.abs(reference[2]).max(axis=1)
     factor = np.exp(scale - reference[0])
@@ -59,7 +59,7 @@ def test_running_scale_is_the_largest_exponent():
 
 @pytest.mark.parametrize("d", [1, 3, 64])
 def test_exponents_of_ten_thousand(d):
-    """No overflow, and no loss beyond what the exponent's own rounding costs: 1e4 times 2e-16, d times over."""
+    """No overflow occurs, and no loss beyond the rounding of the exponent: 1e4 times 2e-16, d times."""
     targets, sources = points(60, d, 1.0, 1), points(500, d, 1.0, 2)
     targets *= 1e4 / np.abs(targets @ sources.T).max()
     weights = np.ones(500)
@@ -78,11 +78,11 @@ def test_given_scale():
     assert np.array_equal(found[0], scale)
     assert np.abs((found[1] - reference[1]) / size[1]).max() < 1e-14  # weights of both signs cancel
     assert np.abs((found[2] - reference[2]) / size[2]).max() < 1e-14
-    assert np.array_equal(scale, np.linspace(-2.0, 5.0, 40))  # the caller's array is left alone
+    assert np.array_equal(scale, np.linspace(-2.0, 5.0, 40))  # the caller's array is unchanged
 
 
 def test_sources_without_weight_take_no_part():
-    """Their exponents would otherwise be the scale, and underflow all others."""
+    """The exponents of sources without weight would otherwise determine the scale, and underflow all others."""
     targets, sources = points(20, 3, 1, 1), points(200, 3, 1, 2)
     weights = np.ones(200)
     weights[::3] = 0.0
@@ -124,7 +124,7 @@ def test_log_weights_beyond_the_range_of_numbers():
 @pytest.mark.parametrize("number", FORMATS)
 @pytest.mark.parametrize("n", [1, 31, 97, 300])
 def test_causal(n, number):
-    """The hidden sources are the strongest, so that seeing one of them would show."""
+    """The hidden sources are the strongest, so that a visible one would change the sum."""
     targets = points(n, 3, 1, 1, number)
     sources = points(n, 3, 1, 2, number) * np.linspace(1, 30, n, dtype=number)[:, None]
     weights = np.linspace(1, 2, n, dtype=number)
@@ -145,7 +145,7 @@ def test_same_bits_for_any_number_of_workers(monkeypatch):
 
 
 def test_memory_is_that_of_the_points():
-    """Padded copies of points, vectors and sums: some hundred bytes a point, where pairs would take 24 000."""
+    """Padded copies of points, vectors and sums take some hundred bytes a point, where pairs would take 24 000."""
     targets, sources = points(3000, 3, 5, 1), points(3000, 3, 1, 2)
     exponential_sums(targets[:5], sources[:5], np.ones(5))  # compiles
     tracemalloc.start()
@@ -172,7 +172,7 @@ def test_not_a_number_is_passed_on():
 
 @pytest.mark.parametrize(("number", "least"), [(np.float64, -708.39), (np.float32, -87.33)])
 def test_exponential_is_within_two_units_in_the_last_place(number, least):
-    """One target x, one source 1: Z = eˣ, from the least normal number to the largest."""
+    """The target x and the source 1 give Z = eˣ, from the least normal number to the largest."""
     largest = np.log(np.finfo(number).max)
     random = np.random.default_rng(0)
     x = np.concatenate(

@@ -1,4 +1,4 @@
-"""Masses at the nodes of patches attract as those that they stand for, at any target."""
+"""Masses at the nodes of patches attract as the points that they replace, at any target."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from solvers.transforms.patches import gathered, gathered_sums
 def cloud(kind, d, n=20_000):
     random = np.random.default_rng(1)
     points = random.standard_normal((n, d))
-    corner = np.ones(d) / np.sqrt(d)  # where the faces of the cube meet
+    corner = np.ones(d) / np.sqrt(d)  # corner where faces of the cube meet
     if kind == "clusters":
         points = np.where(random.random(n)[:, None] < 0.9, corner, -np.eye(d)[-1]) + 0.002 * points
     if kind == "axis":

@@ -1,4 +1,4 @@
-"""Harmonics of sums with the kernel e^{⟨x,By⟩}, and the rotations and products with coordinates that they take."""
+"""Harmonics of sums with the kernel e^{⟨x,By⟩}, and their rotations and products with coordinates."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ LEVERS = RANDOM.standard_normal((4, 3))
 
 
 def function(points):
-    """A polynomial of degree 7, (n,)."""
+    """Return a polynomial of degree 7, (n,)."""
     return (points @ LEVERS[0]) ** 7 + (points @ LEVERS[1]) ** 4 - (points @ LEVERS[2]) ** 3 + points @ LEVERS[3]
 
 
@@ -97,7 +97,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("size", [0.5, 9.0])
 def test_sums_over_points(name, size):
-    """Z e^{−s} and N e^{−s} of three points, at the nodes of a grid, against the sums themselves."""
+    """Z e^{−s} and N e^{−s} of three points, at the nodes of a grid, equal the direct sums."""
     matrix = MATRICES[name] * (size / max(np.linalg.norm(MATRICES[name], 2), 1e-300))
     degree = exponential_degree(3, size) + 1
     most = int(1.5 * degree)
@@ -116,12 +116,12 @@ def test_sums_over_points(name, size):
     towards = grid.centers @ matrix
     kernel = np.exp(towards @ points.T - scale(np.linalg.norm(towards, axis=1))[:, None]) * weights
     normalizer, vectors = harmonics.vectors(sets)
-    np.testing.assert_allclose(normalizer, kernel.sum(axis=1), atol=2e-13)  # the degree keeps 1e-16 of e^size
+    np.testing.assert_allclose(normalizer, kernel.sum(axis=1), atol=2e-13)  # the degree neglects 1e-16 of e^size
     np.testing.assert_allclose(vectors, kernel @ points, atol=2e-13)
 
 
 def test_a_matrix_too_large_is_a_dense_sum_between_grids(monkeypatch):
-    """Both ways give the same, to the 4e-11 that a grid may lose."""
+    """The results agree to 4e-11, the tolerance of a grid."""
     from solvers.mesh.mesh import sphere
 
     mesh, matrix = sphere(64), MATRICES["any"]
@@ -142,7 +142,7 @@ def test_a_matrix_between_harmonics_up_to_the_size_that_the_docs_state():
 
 
 def test_points_that_move_do_without_a_matrix_between_harmonics():
-    """It would be made anew for each velocity, which takes as long as several sums between grids."""
+    """The matrix would be made anew for each velocity, which takes as long as several sums between grids."""
     sums = Bilinear(GaussGrid(40).centers, MATRICES["any"])
     assert sums._targets is not None
     assert sums._targets.axes is None

@@ -1,4 +1,4 @@
-"""Transport along two meshes at once: mass, positivity, and lumps that move diagonally."""
+"""Transport along two meshes at once: mass, positivity, and point masses that move diagonally."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ by_directions = pytest.mark.parametrize("directions", [circle(24), sphere(8)], i
 
 
 def flow(directions, seed=0):
-    """A rough velocity on the product, and the term of it."""
+    """Return a rough velocity on the product, and its advection term."""
     random = np.random.default_rng(seed)
     x, cells = directions.centers, (RADIAL.cells, directions.cells)
     turn = random.standard_normal((*cells, x.shape[1]))
@@ -39,12 +39,12 @@ def test_mass_is_kept_and_stays_nonnegative(directions, fraction):
         dt = fraction * term.prepare(0.0, density)
         term.rate(dt, rate)
         assert abs(np.vdot(rate, volumes)) < 1e-13 * np.vdot(np.abs(rate), volumes)
-        assert (density + dt * rate).min() > -1e-14 * density.max()  # the rounding of a cell that is drained
+        assert (density + dt * rate).min() > -1e-14 * density.max()  # rounding of a drained cell
 
 
 @by_directions
 def test_a_lump_moves_diagonally(directions):
-    """d/dt of the mean place of one full cell is the velocity of that cell, along both meshes."""
+    """The mean position of one full cell moves with the velocity of that cell, along both meshes."""
     turn, drift, term = flow(directions, 1)
     x, area = directions.centers, directions.volumes
     for cell in range(0, directions.cells, 7):
@@ -56,11 +56,12 @@ def test_a_lump_moves_diagonally(directions):
         outward, around = moved.sum(axis=1) @ RADIAL.centers[:, 0], moved.sum(axis=0) @ x
         around -= (around @ x[cell]) * x[cell]
         assert outward == pytest.approx(drift[5, cell, 0], rel=1e-10)
-        assert np.linalg.norm(around - turn[5, cell]) < 0.03 * np.linalg.norm(turn[5, cell])  # chords for arcs: h²/6
+        # Chords instead of arcs: h²/6.
+        assert np.linalg.norm(around - turn[5, cell]) < 0.03 * np.linalg.norm(turn[5, cell])
 
 
 def test_the_stable_step_counts_both():
-    """A cell that is left at speed 1 along cells of width h and along cells of width k: 1/(1/h + 1/k)."""
+    """A cell with outflow at speed 1 along widths h and k has the stable step 1/(1/h + 1/k)."""
     directions = circle(24)
     tangent = np.stack([-directions.centers[:, 1], directions.centers[:, 0]], axis=1)
     cells = (RADIAL.cells, directions.cells)

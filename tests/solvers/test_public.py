@@ -27,7 +27,7 @@ def test_every_public_name_is_documented(name):
 
 
 def test_importing_solvers_costs_nothing():
-    """NumPy is not loaded either, which alone would take more."""
+    """NumPy, which alone would take more, is not loaded either."""
     loaded = "import sys, solvers; print('numpy' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "False"

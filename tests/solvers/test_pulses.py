@@ -1,4 +1,4 @@
-"""Short pulses in time, which no method steps over; the longest step; what looking ahead costs."""
+"""Short pulses in time, which no method steps over; the longest step; costs of the look-ahead."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from solvers.timestepping.state import State
 AREA, WIDTH, PEAK, END = 6.537, 0.1, 30.0, 40.0
 CIRCLE = circle(16)
 TURN = np.stack([-CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]], axis=1)
-LOW_ORDER = {"euler": 3e-2, "ssprk2": 1e-3, "ars2": 1e-2, "exponential": 1e-2}  # tolerances, for few steps
+# Tolerances of low-order methods, for few steps.
+LOW_ORDER = {"euler": 3e-2, "ssprk2": 1e-3, "ars2": 1e-2, "exponential": 1e-2}
 
 
 def gauss(t, u):
@@ -23,7 +24,7 @@ def box(t, u):
 
 
 def growth(method, equation, u0, exact=AREA, end=END):
-    """The largest error of what a pulse adds, over ``exact``."""
+    """Return the largest relative error of the growth by a pulse, and the solution."""
     found = solve(equation, u0, (0.0, end), method=method, rtol=LOW_ORDER.get(method, 1e-4))
     return np.abs(found.u[-1] - exact).max() / exact, found
 
@@ -31,22 +32,23 @@ def growth(method, equation, u0, exact=AREA, end=END):
 @pytest.mark.parametrize("pulse", [gauss, box])
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_steps_over_a_pulse(method, pulse):
-    """From rest, where no error bounds a step: 400 times as long as the pulse is wide."""
+    """The solution starts at rest, where no error bounds a step, for 400 times the width of the pulse."""
     error, found = growth(method, Equation([pulse]), [0.0])
-    allowed = 3 * LOW_ORDER.get(method, 1e-3) if pulse is gauss else 0.25  # a jump is seen, in one step of its width
+    # A jump is detected within one step of its width.
+    allowed = 3 * LOW_ORDER.get(method, 1e-3) if pulse is gauss else 0.25
     assert error < allowed, f"{error:.1e}: {found.message}"
 
 
 @pytest.mark.parametrize("method", ["ssprk3", "dop853", "ark4", "implicit", "exponential"])
 def test_no_method_steps_over_a_pulse_where_its_steps_have_grown(method):
-    """u' = −u/10 + pulse from 1."""
+    """The equation is u' = −u/10 + pulse from 1."""
     exact = np.exp(-END / 10) + AREA * np.exp((PEAK - END) / 10 + WIDTH**2 / 400)
     error, found = growth(method, Equation([gauss, lambda t, u: -u / 10]), [1.0], exact)
     assert error < 3 * LOW_ORDER.get(method, 1e-3), f"{error:.1e}: {found.message}"
 
 
 def wind_later(t, u):
-    """A velocity that is zero but for a pulse."""
+    """Return a velocity that is zero except in a pulse."""
     return gauss(t, np.zeros((16, 1))) * TURN
 
 
@@ -65,7 +67,7 @@ def test_a_pulse_beside_terms_with_a_mesh(name):
 
 
 def test_a_pulse_of_a_velocity():
-    """A turn by 6.537 radians within 0.4, as one at a steady velocity."""
+    """The field turns by 6.537 radians within 0.4, as with a steady velocity."""
     later, steady = (
         Equation(CIRCLE, [Advection(CIRCLE, velocity, limiter="none")]) for velocity in (wind_later, lambda t, u: TURN)
     )
@@ -77,7 +79,7 @@ def test_a_pulse_of_a_velocity():
 
 
 def test_a_pulse_at_a_boundary():
-    """Heat that enters while an end is at 1, for 0.1 of 40: √(4·0.1/π) and later leaves again, by e^{−π² t/4}."""
+    """Heat enters while an end is at 1, for 0.1 of 40, √(4·0.1/π), and later leaves, by e^{−π² t/4}."""
     mesh, end = interval(0.0, 1.0, 32), PEAK + WIDTH / 2
     ends = {"left": Value(lambda t, x: np.full(len(x), float(abs(t - PEAK) < WIDTH / 2)))}
     equation = Equation(mesh, [Diffusion(mesh, 1.0, boundaries=ends)])
@@ -90,12 +92,12 @@ def test_no_step_is_longer_than_max_step(method):
     found = solve(Equation([lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method, max_step=0.03)
     steps = np.diff(found.t)
     assert steps.max() <= 0.03 * (1 + 1e-12)
-    assert len(steps) <= 1 / 0.03 + 20  # of growth from a thousandth, by 3 or 4 each
+    assert len(steps) <= 1 / 0.03 + 20  # 20 steps of growth from a thousandth, by factors 3 or 4
     assert solve(Equation([lambda t, u: 0 * u]), [1.0], (0.0, 1.0), method=method).steps <= 30
 
 
 def test_max_step_shows_a_pulse_that_looking_ahead_does_not():
-    """A pulse of a fifth of what a thousandth is, between two times at which rates are looked at."""
+    """The pulse is a fifth as long as a thousandth of the span, between two evaluation times of the look-ahead."""
     equation = Equation([lambda t, u: np.full_like(u, 1e4 * (abs(t - 0.10055) < 1e-4))])
     missed, seen = (
         solve(equation, [0.0], (0.0, 1.0), max_step=longest, callbacks=lambda state: state.time > 0.102).u[-1, 0]
@@ -112,7 +114,7 @@ def test_a_longest_step_that_is_none_is_refused(max_step):
 
 
 def counted(terms, rate, u0=1.0, **options):
-    """How often a rate is evaluated, and the solution."""
+    """Return the number of evaluations of a rate, and the solution."""
     calls = []
 
     def f(t, u):
@@ -126,11 +128,11 @@ def counted(terms, rate, u0=1.0, **options):
 
 def test_looking_ahead_costs_few_rates_at_each_of_a_thousand_times():
     count, found = counted([], lambda t, u: -u * np.exp(-t), method="dop853")
-    assert count < 2500 + 13 * (found.steps + 2)  # distances of times are 1/2 to 1 of a thousandth
+    assert count < 2500 + 13 * (found.steps + 2)  # distances of times are 1/2 to 1 times a thousandth
 
 
 def test_short_steps_need_no_look_ahead():
-    """By the cfl, 100 steps and more to a turn: four stages of a step, and its stable length."""
+    """The cfl requires 100 steps and more per turn: four stages of a step, and its stable length."""
     turning = Advection(CIRCLE, lambda t, u: 12 * TURN)
     count, found = counted([turning], lambda t, u: 0 * u, method="ssp3")
     assert count <= 5 * found.steps + 10
@@ -138,7 +140,7 @@ def test_short_steps_need_no_look_ahead():
 
 
 def test_steps_grow_fourfold_at_most():
-    """From the distance of times at which a rate is evaluated, of a rate that never changes."""
+    """Steps of a rate that never changes begin at the distance of the look-ahead's evaluation times."""
     ahead = LookAhead(Equation([lambda t, u: 0 * u]), None, 1e-4, 1e-8, 0.01)
     state, lengths = State(0.0, np.ones(1)), []
     for _ in range(6):
@@ -149,7 +151,7 @@ def test_steps_grow_fourfold_at_most():
 
 
 def test_a_smooth_change_in_time_does_not_shorten_steps():
-    """u' = cos t over 20: steps of order 8 stay about as long as without looking ahead."""
+    """u' = cos t over 20: steps of order 8 stay about as long as without the look-ahead."""
     _, found = counted([], lambda t, u: np.full_like(u, np.cos(t)), method="dop853")
     assert found.u[-1] == pytest.approx(1 + np.sin(20.0), abs=1e-3)
     assert found.steps < 60

@@ -1,4 +1,5 @@
-"""The push-forward by a map: mass and sign, order of accuracy, maps that tear, fold and collapse, lumps that stay."""
+"""The push-forward by a map: mass and sign, order of accuracy, maps that tear, fold and collapse, concentrated
+masses."""
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def identity(points):
 
 
 def rotation(dimension, angle):
-    """A rotation about no axis of the mesh."""
+    """Return a rotation about an axis that is not an axis of the mesh."""
     if dimension == 2:
         matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     else:
@@ -34,12 +35,12 @@ def rotation(dimension, angle):
 
 
 def moebius(dimension, parameter):
-    """x ↦ the point that the flow ẋ = Pₓ e takes it to in time s: z ↦ tanh(artanh z + s) along the axis e."""
+    """Return the flow of ẋ = Pₓ e over the time s: z ↦ tanh(artanh z + s) along the axis e."""
     axis = np.array(AXES[dimension]) / np.linalg.norm(AXES[dimension])
 
     def move(points):
         z, t = points @ axis, np.tanh(parameter)
-        ratio = np.sqrt(1 - t * t) / (1 + z * t)  # of the distances from the axis, after over before
+        ratio = np.sqrt(1 - t * t) / (1 + z * t)  # ratio of the distances from the axis, after over before
         return ((z + t) / (1 + z * t))[:, None] * axis + ratio[:, None] * (points - z[:, None] * axis)
 
     return move
@@ -57,7 +58,7 @@ def rough(mesh):
 
 
 def center(mesh, density):
-    """Center of mass and its length; widths are √2(1 − length)."""
+    """Return the center of mass and its length; widths are √2(1 − length)."""
     moment = density * mesh.volumes @ mesh.centers
     return moment / np.linalg.norm(moment), np.linalg.norm(moment)
 
@@ -78,7 +79,7 @@ def test_pieces_fill_their_cells(mesh):
 
 @pytest.mark.parametrize("rings", [16, 33])
 def test_bulges_end_on_circles_of_latitude(rings):
-    """Points of a chord, moved by their bulges towards the center, have the chord's latitude, near the equator too."""
+    """Points of a chord, moved by their bulges towards the center, have the chord's latitude, also near the equator."""
     mesh = sphere(rings)
     pieces = pieces_of(mesh)
     center, first, second = pieces.points[pieces.corners].swapaxes(0, 1)
@@ -135,7 +136,8 @@ def test_order_of_accuracy(name, dimension, order, sizes):
 
 
 def test_uniform_stays_uniform_under_rotation():
-    """To 3 % of a cell next to the poles, 0.05 % on the average: flat triangles cut by bent circles of latitude."""
+    """The error is 3 % in a cell next to the poles, 0.05 % on average: flat triangles cut by bent circles of
+    latitude."""
     mesh = sphere(64)
     after = push_forward(mesh, initial_uniform(mesh), rotation(3, 0.6)[1]) * mesh.volume
     assert np.abs(after - 1).max() < 0.03
@@ -143,7 +145,8 @@ def test_uniform_stays_uniform_under_rotation():
 
 
 def test_a_small_rotation_makes_a_small_error():
-    """In proportion to it, so that many small layers are as good as one: 0.6 % a radian, most of it at the poles."""
+    """The error is proportional to the angle, 0.6 % a radian, mostly at the poles: many small layers are as good as
+    one."""
     mesh = sphere(64)
     push = PushForward(mesh)
     for angle in (1e-4, 1e-3):
@@ -152,7 +155,7 @@ def test_a_small_rotation_makes_a_small_error():
 
 
 def test_a_fold_adds_up():
-    """φ ↦ 2φ turns 1 + a cos 2φ + b cos φ into 1 + a cos φ."""
+    """φ ↦ 2φ maps 1 + a cos 2φ + b cos φ to 1 + a cos φ."""
     mesh = circle(256)
     x, y = mesh.centers.T
     density = (1 + 0.5 * (x * x - y * y) + 0.3 * x) / (2 * np.pi)
@@ -191,7 +194,7 @@ def test_a_stretched_peak_leaves_no_holes():
 
 @pytest.mark.parametrize("mesh", [circle(65), sphere(33)], ids=["circle", "sphere"])
 def test_nothing_lands_within_a_jump(mesh):
-    """x ↦ N(x ± 2e) with the sign of ⟨x,e⟩: |⟨x,e⟩| is 2/√5 = 0.894 at least, with cells of 0.1."""
+    """x ↦ N(x ± 2e) with the sign of ⟨x,e⟩: |⟨x,e⟩| is at least 2/√5 = 0.894, with cells of 0.1."""
     dual, e = Dual(mesh), np.eye(mesh.centers.shape[1])[0]
     after = push_forward(mesh, smooth(mesh), lambda x: dual.project(x + np.where(x[:, :1] < 0, -2, 2) * e))
     assert after[np.abs(mesh.centers[:, 0]) < 0.84].max() == 0
@@ -218,12 +221,12 @@ def test_a_point_mass_stays_one_for_a_hundred_rotations(mesh, angle):
     assert np.count_nonzero(density * mesh.volumes > 1e-6) <= len(point)
     assert (
         np.abs(center(mesh, density)[0] - point).max() < 1e-9 * mesh.width
-    )  # a share of 1e-9 is left to empty simplices
+    )  # a share of 1e-9 goes to neighboring simplices
 
 
 @pytest.mark.parametrize("mesh", [circle(128), sphere(32)], ids=["circle", "sphere"])
 def test_a_slowly_drifting_cluster_is_not_pinned(mesh):
-    """Contraction towards a point that moves by a thousandth of a cell a map: it collapses, and follows."""
+    """A contraction towards a point that moves by a thousandth of a cell a map collapses the cluster, which follows."""
     point = np.array(AXES[mesh.centers.shape[1]]) / np.linalg.norm(AXES[mesh.centers.shape[1]])
     matrix, rotate = rotation(len(point), 1e-3 * mesh.width)
     density = np.exp((mesh.centers @ point - 1) / (3 * mesh.width) ** 2)
@@ -262,7 +265,7 @@ def test_gathered_atoms_are_deposited_again(mesh):
 
 @meshes
 def test_the_smallest_numbers_are_gathered_too(mesh):
-    """Where tokens have left, layer by layer, masses shrink through all the doubles there are."""
+    """Masses of cells that tokens have left shrink layer by layer, down to the smallest subnormal numbers."""
     dual, tiny = Dual(mesh), np.finfo(float).smallest_subnormal
     masses = np.where(np.random.default_rng(0).random(mesh.cells) < 0.2, tiny, 0.0)
     masses[:3] = 1.0, 7 * tiny, 1e-310
@@ -296,6 +299,6 @@ def test_other_meshes_are_refused(mesh):
 
 
 def test_a_density_of_another_size_is_refused():
-    """Kernels would read beyond its end."""
+    """Kernels would read beyond the end of the density."""
     with pytest.raises(ValueError, match=r"^density of shape \(72,\): expected \(64,\)"):
         PushForward(circle(64)).apply(np.ones(72), identity)

@@ -1,4 +1,4 @@
-"""States that callbacks, events and observers are given: read-only, so that none of them changes a run."""
+"""States passed to callbacks, events and observers: read-only, so that a callback cannot change a run."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_another_time_of_a_state_that_is_given_changes_nothing():
 
 
 def test_what_is_given_is_the_state_itself():
-    """No copy: a view of the values, which callbacks copy if they keep it."""
+    """Callbacks receive a view of the values, which they copy if they keep the values."""
     seen = []
     found = solve(FALL, START, (0.0, 1.0), callbacks=lambda state: seen.append(state.values.copy()))
     np.testing.assert_array_equal(np.stack(seen), found.u[1:])

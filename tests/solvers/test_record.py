@@ -1,4 +1,4 @@
-"""Recorded solutions: what a file holds, several fields, restarts that are exact, what is refused."""
+"""Recorded solutions: content of a file, several fields, exact restarts, refused input."""
 
 import gc
 

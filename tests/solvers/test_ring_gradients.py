@@ -10,7 +10,7 @@ from solvers.terms.operators import TensorOperator
 
 
 def averages(mesh: Mesh, l: int, m: int) -> np.ndarray:
-    """(cells,) averages of the real part of Y_lm, by Gauss's rule in cos θ and φ."""
+    """Return averages (cells,) of the real part of Y_lm, by Gauss's rule in cos θ and φ."""
     nodes, weights = np.polynomial.legendre.leggauss(4)
     rings = []
     for ring, cells in enumerate(mesh.ring_cells):
@@ -23,7 +23,7 @@ def averages(mesh: Mesh, l: int, m: int) -> np.ndarray:
 
 
 def rate_error(rings: int, l: int, m: int) -> float:
-    """Relative error of ⟨Y, ΔY⟩/⟨Y, Y⟩ against −l(l + 1)."""
+    """Return the relative error of ⟨Y, ΔY⟩/⟨Y, Y⟩ against −l(l + 1)."""
     mesh = sphere(rings)
     mode, change = averages(mesh, l, m), np.empty(mesh.cells)
     TensorOperator(mesh, 1.0).apply(mode, change)
@@ -41,7 +41,8 @@ def test_rates_of_harmonics_are_of_order_above_three(l: int, m: int) -> None:
 
 @pytest.mark.parametrize("rings", [8, 13, 16])
 def test_no_mode_grows(rings: int) -> None:
-    """No rate is above 0, or turns by more than a hundredth of its decay, though the fit is not symmetric."""
+    """No eigenvalue has a positive real part, or an imaginary part above 1 % of its decay, though the fit is not
+    symmetric."""
     rates = np.linalg.eigvals(TensorOperator(sphere(rings), 1.0).matrix().toarray())
     rates = rates[np.argsort(np.abs(rates))]
     assert abs(rates[0]) < 1e-9
@@ -60,7 +61,8 @@ def test_mass_is_kept_and_uniform_fields_stay() -> None:
 
 
 def test_schnakenberg_on_the_sphere_grows_at_its_rate() -> None:
-    """The fastest mode of u' = a − u + u²v + D₁Δu, v' = b − u²v + D₂Δv from l = 8, by default, to 1 %."""
+    """The fastest mode of u' = a − u + u²v + D₁Δu, v' = b − u²v + D₂Δv from l = 8 grows at its rate to 1 %, by
+    default."""
     mesh, a, b, D, l = sphere(64), 0.1, 0.9, (0.004, 0.12), 8
 
     def reaction(time, u):
@@ -78,7 +80,7 @@ def test_schnakenberg_on_the_sphere_grows_at_its_rate() -> None:
 
 
 def test_heat_on_the_sphere_decays_right_by_default() -> None:
-    """e^{−l(l+1)t} to 1e-4 at 64 rings."""
+    """The error of e^{−l(l+1)t} is 1e-4 at 64 rings."""
     mesh = sphere(64)
     mode = averages(mesh, 3, 2)
     found = solve(Equation(mesh, [Diffusion(mesh, 1.0)]), mode, (0.0, 0.1))

@@ -12,14 +12,16 @@ from solvers.terms.advection import Advection
 from solvers.terms.ring_geometry import is_of_rings, ring_geometry
 from solvers.terms.ring_transport import RingTransport
 
-EQUAL = 1e-12  # relative to the largest rate: sums of ten terms, whose misfits are differences of neighbors
+# Relative to the largest rate: sums of ten terms, whose smoothness indicators are differences of neighbors.
+EQUAL = 1e-12
 RINGS = [*range(4, 36), 48, 65]  # odd and even, with rings that have half or twice as many cells on either side
 
 
 def densities(mesh):
     random = np.random.default_rng(mesh.cells)
     yield np.exp(2.0 * mesh.centers[:, 0]) * (1.0 + 0.1 * random.random(mesh.cells))  # partly resolved
-    yield np.where(random.random(mesh.cells) < 0.5, random.random(mesh.cells), 0.0)  # lumps, and cells without mass
+    # Unresolved cells, and cells without mass.
+    yield np.where(random.random(mesh.cells) < 0.5, random.random(mesh.cells), 0.0)
     yield np.exp(-60.0 * random.random(mesh.cells))  # thin cells, which the limiter drains
 
 
@@ -29,7 +31,7 @@ def tangent(mesh, seed):
 
 
 def rates(mesh, density, velocity):
-    """The stable step, and the rates of a step a hundred times as long and of one that is short."""
+    """Return the stable step, and the rates of a step a hundred times as long and of a short step."""
     advection = Advection(mesh, lambda t, u: velocity, nonnegative=True)
     dt = float(advection.prepare(0.0, density))
     found = np.zeros((2, mesh.cells))
@@ -53,7 +55,7 @@ def test_rates_are_those_of_lists_of_faces(rings):
 
 
 class AlongRings:
-    """A velocity by its components, which alone are asked for."""
+    """A velocity given only by its components along rings."""
 
     def __init__(self, mesh, vectors):
         x, y, z = mesh.centers.T
@@ -80,7 +82,7 @@ def test_components_move_a_density_as_vectors_do():
 
 @pytest.mark.parametrize("cells", [1, 40, 10**6])
 def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
-    """In bands of few cells, of which each worker has one or more; and in one band."""
+    """The bands have few cells, one or more bands for each worker; another case is a single band."""
     mesh = sphere(20)
     density, velocity = next(densities(mesh)), tangent(mesh, 0)
     monkeypatch.setattr("solvers.backends.cpu.rings.bands.BAND_CELLS", cells)
@@ -99,7 +101,7 @@ def test_any_number_of_workers_gives_the_same(monkeypatch, cells):
 
 @pytest.mark.parametrize("where", [0, 7, 400, -1])
 def test_nan_reaches_the_step(where):
-    """At a pole, beside a change of the number of cells, and within equal rings."""
+    """The NaN is at a pole, beside a change of the number of cells, or within equal rings."""
     mesh = sphere(20)
     velocity = tangent(mesh, 0)
     velocity[where] = np.nan
@@ -110,7 +112,7 @@ def test_nan_reaches_the_step(where):
 
 @pytest.mark.parametrize("rings", RINGS)
 def test_formulas_agree_with_the_arrays_that_they_make(rings):
-    """Which also fit together, and make the same tables."""
+    """The arrays also fit together, and give the same tables."""
     mesh = sphere(rings)
     of_arrays = replace(mesh)
     assert mesh.is_by_formula
@@ -130,17 +132,17 @@ def moved(array, place, by):
 @pytest.mark.parametrize("name", ["centers", "volumes", "face_centers", "face_normals", "face_areas", "face_cells"])
 def test_cells_unlike_the_others_of_their_ring_are_found(name):
     mesh = sphere(12)
-    assert is_of_rings(replace(mesh))  # of arrays
+    assert is_of_rings(replace(mesh))  # built from arrays
     array = getattr(mesh, name)
     assert not is_of_rings(replace(mesh, **{name: moved(array, 20, 1 if array.dtype.kind == "i" else 1e-6)}))
     assert not is_of_rings(replace(mesh, manifold="surface"))
 
 
 def test_rings_between_finer_ones_are_cells_like_any_others(monkeypatch):
-    """Whose cells have six sides, more than the kernels of rings have room for."""
+    """The cells of such a ring have six sides, more than the kernels of rings have room for."""
     counts = np.array([4, 8, 16, 32, 16, 32, 32, 16, 8, 4])
     monkeypatch.setattr("solvers.mesh.mesh.cells_of_rings", lambda rings: counts)
-    mesh = replace(sphere(10))  # of arrays
+    mesh = replace(sphere(10))  # built from arrays
     check_mesh(mesh)
     assert not is_of_rings(mesh)
     dt, found = rates(mesh, np.ones(mesh.cells), tangent(mesh, 0))

@@ -1,4 +1,4 @@
-"""Schedules: their ends are ends to the bit, they never decrease, and no time of theirs is left out of a run."""
+"""Schedules: ends are exact to the bit, times never decrease, and a run omits no due time."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ DRAWS = 4000
 
 
 def drawn_ends(seed):
-    """Ends as people write them, of one to six digits, and any numbers of any size; with a number of parts."""
+    """Yield ends as people write them, of one to six digits, and ends of any size; with a number of parts."""
     random = np.random.default_rng(seed)
     for _ in range(DRAWS):
         digits = int(random.integers(1, 7))
@@ -31,7 +31,7 @@ def drawn_ends(seed):
 
 
 def near(*counts):
-    """The counts and their neighbors, in order."""
+    """Return the counts and their neighbors, in order."""
     return sorted({count + step for count in counts for step in (-1, 0, 1) if count + step >= 0})
 
 
@@ -75,7 +75,7 @@ def test_schedules_of_extreme_numbers_do_not_decrease():
 
 
 def test_multiples_of_a_rounded_span_reach_an_end_that_they_are_meant_to_reach():
-    """k·span may be an ulp beyond the end or before it: it is due at the end, and there is nothing else to meet."""
+    """k·span may be an ulp beyond the end or before it: it is due at the end, and no other time remains."""
     random = np.random.default_rng(4)
     beyond = before = 0
     for _ in range(DRAWS):
@@ -89,12 +89,12 @@ def test_multiples_of_a_rounded_span_reach_an_end_that_they_are_meant_to_reach()
         assert next_time([schedule.due(count)], end) == end, f"{count} times {span}"
         assert events_before(schedule, end) == count
         assert events_before(schedule, end, or_at=True) == count + 1
-    assert beyond > 50, f"{beyond} of {DRAWS}"  # the draws do meet both cases
+    assert beyond > 50, f"{beyond} of {DRAWS}"  # the draws include both cases
     assert before > 50, f"{before} of {DRAWS}"
 
 
 class Growth:
-    """u' = u."""
+    """The equation u' = u."""
 
     def prepare(self, time, values):
         self.current = values.copy()
@@ -183,7 +183,7 @@ def test_a_run_that_ends_at_a_snapshot_and_goes_on_has_none_twice(tmp_path, unti
 
 
 def test_no_look_at_the_end_where_nothing_is_due_before_it_is_lost(tmp_path):
-    """The end of a segment that comes before the first snapshot is looked at."""
+    """The end of a segment that comes before the first snapshot is observed."""
     path = tmp_path / "run.h5"
     run(case("circle", 0.5, ["output.times=[0.5]", "output.samples=5"]), path, quiet=True)
     assert resume(path, until=0.75, quiet=True) == DONE

@@ -1,4 +1,4 @@
-"""Solves in several threads, or one within another, that share an equation: each has the bits of one alone."""
+"""Solves in several threads, or one within another, that share an equation: each has the bits of a separate solve."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPAN = 0.2, 0.25
 
 @pytest.fixture
 def hasty() -> Iterator[None]:
-    """Threads that take turns after a few operations, so that each is interrupted within its steps."""
+    """Let threads take turns after a few operations, so that each is interrupted within its steps."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -57,7 +57,7 @@ def in_threads(work: Any, count: int = THREADS) -> list[Any]:
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_one_equation_in_eight_threads(name: str, hasty: None) -> None:
     equation, start, method = EQUATIONS[name]()
-    states = [start, 0.9 * start]  # as other threads have other states, what is mixed up is wrong
+    states = [start, 0.9 * start]  # different states, so that a mixed-up result is wrong
 
     def few_steps(k: int) -> np.ndarray:
         ended = solve(equation, states[k % 2], SPAN, method=method, callbacks=lambda state: state.steps >= STEPS)

@@ -1,4 +1,4 @@
-"""Attention over shells, against sums over all pairs of cells."""
+"""Attention over shells, compared with sums over all pairs of cells."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from meanfield.domains.free_radius.initial import initial_gaussian
 from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.shells import shells
 
-ROUNDING = 5e-12  # of transforms and Bessel functions, which differ by version: 2.3e-12 with SciPy 1.15
+ROUNDING = 5e-12  # rounding of transforms and Bessel functions, which differ by version: 2.3e-12 with SciPy 1.15
 VALUE = np.array([[0.3, -1.0, 0.2], [0.7, 0.4, -0.5], [0.1, 0.6, 0.8]])
 KEY_QUERY = np.array([[1.0, -0.5, 0.3], [0.2, 0.0, 0.4], [0.0, 0.7, -0.6]])
 
@@ -21,7 +21,7 @@ def two_clouds(space):
 
 
 def by_pairs(space, density, form, value, time=0.0):
-    """V Σ y e^{⟨Bx,y⟩} m / Σ e^{⟨Bx,y⟩} m over all pairs of cells that are attended to, and the masses."""
+    """Return V Σ y e^{⟨Bx,y⟩} m / Σ e^{⟨Bx,y⟩} m over all pairs of visible cells, and the masses."""
     masses = (density * space.volumes).ravel()
     x = space.centers(time).reshape(masses.size, -1)
     seen = masses > VISIBLE * masses.sum()
@@ -40,24 +40,24 @@ def mass_weighted(masses, found, expected, space):
 @pytest.mark.parametrize("directions", [circle(64), circle(33)], ids=lambda mesh: f"{mesh.cells} cells")
 @pytest.mark.parametrize("beta", [-3.0, 0.0, 1.0, 8.0, 50.0, 2000.0])
 def test_attention_on_the_circle(directions, beta):
-    """Transforms, pairs and their mixture: sums over cells to rounding, for any β."""
+    """Transforms, pairs and their mixture agree with sums over cells to rounding, for any β."""
     space = FreeRadius(directions, radial_mesh(0.02, 6.0, 32, 0.5), expansion=0.2)
     density, value = two_clouds(space), VALUE[:2, :2]
     output = output_at_positions(space, ShellAttention(directions, beta, value))
-    for time in (0.0, 1.0):  # the radii have grown in between
+    for time in (0.0, 1.0):  # the radii have grown in the meantime
         expected, masses = by_pairs(space, density, beta * np.eye(2), value, time)
         assert mass_weighted(masses, output(time, density), expected, space) < 1e-10
 
 
 @pytest.mark.parametrize("beta", [8.0, 2000.0])
 def test_attention_on_the_sphere_by_pairs(beta):
-    """Where shells are too far apart for transforms, and with general Q and K."""
+    """Pairs are summed where shells are too far apart for transforms, and with general Q and K."""
     space = FreeRadius(sphere(12), radial_mesh(0.1, 6.0, 12, 0.5))
     density = two_clouds(space)
     for key_query in (KEY_QUERY, np.eye(3)):
         attention = ShellAttention(space.directions, beta, VALUE, key_query)
         if beta == 8.0 and key_query is not KEY_QUERY:
-            continue  # part of the shells go by transforms: below
+            continue  # the test below covers shells by transforms
         found = output_at_positions(space, attention)(0.0, density)
         expected, masses = by_pairs(space, density, beta * key_query, VALUE)
         weights = (
@@ -67,7 +67,8 @@ def test_attention_on_the_sphere_by_pairs(beta):
 
 
 def test_shells_of_the_sphere():
-    """Transforms against pairs, 1 − (2D)² of the uniform part in closed form: ∫ e^{b⟨ω,ω'⟩} dω' = 4π sinh(b)/b."""
+    """Transforms agree with pairs; 1 − (2D)² of the uniform part is in closed form: ∫ e^{b⟨ω,ω'⟩} dω' = 4π
+    sinh(b)/b."""
     mesh = sphere(12)
     radii, random = np.array([0.4, 1.1, 2.5]), np.random.default_rng(0)
     masses = random.random((3, mesh.cells)) * mesh.volumes
@@ -81,14 +82,15 @@ def test_shells_of_the_sphere():
         for j, b in enumerate(exponents[i]):
             kernel = np.exp(b * (mesh.centers @ mesh.centers.T - 1)) * rest[j]
             normalizer += kernel.sum(axis=1) + mean[j] * 2 * np.pi * -np.expm1(-2 * b) / b
-            slope = 2 * np.pi * ((1 + np.exp(-2 * b)) / b + np.expm1(-2 * b) / b**2)  # of 4π sinh(b)/b, over e^b
+            # Derivative of 4π sinh(b)/b, over e^b.
+            slope = 2 * np.pi * ((1 + np.exp(-2 * b)) / b + np.expm1(-2 * b) / b**2)
             numerator += radii[j] * (kernel @ mesh.centers + mean[j] * slope * mesh.centers)
         np.testing.assert_allclose(found[0][i], normalizer, rtol=0, atol=ROUNDING * normalizer.max())
         np.testing.assert_allclose(found[1][i], numerator, rtol=0, atol=ROUNDING * np.abs(numerator).max())
 
 
 def test_uniform_shells_turn_nothing():
-    """Uniform directions stay so: A is radial to rounding, whatever the quadrature of the cells."""
+    """Uniform directions stay uniform: A is radial to rounding, whatever the quadrature of the cells."""
     space = FreeRadius(sphere(12), radial_mesh(0.3, 3.0, 6, 0.5))
     attention = ShellAttention(space.directions, 2.0)
     output = attention.output(space.radii(), np.outer([1, 2, 4, 3, 2, 1], space.directions.volumes))
@@ -98,7 +100,7 @@ def test_uniform_shells_turn_nothing():
 
 
 def test_unnormalized():
-    """A = V N: two points on the line through the origin, in the plane."""
+    """A = V N for two points on a line through the origin, in the plane."""
     directions = circle(4)  # centers at 45°, 135°, …
     radii, masses = np.array([0.5, 1.0, 2.0]), np.zeros((3, 4))
     masses[0, 0], masses[2, 2] = 0.3, 0.9
@@ -112,7 +114,7 @@ def test_unnormalized():
 
 
 def test_a_lost_state_is_passed_on():
-    """NaN where the state is lost, for the loop in time to report; no other error."""
+    """NaN is returned where the state is lost, for the loop in time to report; no other error is raised."""
     masses = np.ones((3, 8))
     masses[1, 2] = np.nan
     assert np.isnan(ShellAttention(circle(8), 1.0).output(np.array([0.5, 1.0, 2.0]), masses)).all()
@@ -126,7 +128,7 @@ def test_the_unit_of_mass_does_not_matter():
 
 
 def test_output_is_bounded_where_nothing_is():
-    """|A| ≤ the largest radius that holds mass, also where Z is nothing but rounding."""
+    """|A| is at most the largest radius that holds mass, also where Z is only rounding."""
     space = FreeRadius(circle(32), radial_mesh(0.1, 10.0, 24, 0.5))
     masses = np.zeros(space.shape)
     masses[12, 3] = 1.0
@@ -135,7 +137,7 @@ def test_output_is_bounded_where_nothing_is():
 
 
 def test_clusters_on_shells_see_the_cells_sum():
-    """The difference of a uniform shell from the sum of its cells, 1e-2 on so few, is none of theirs."""
+    """The difference of a uniform shell from the sum of its cells, 1e-2 on so few, does not enter clusters."""
     mesh, radii = sphere(6), np.array([0.7, 1.4])
     masses = np.zeros((2, mesh.cells))
     masses[0, 5], masses[1, [20, 40]] = 0.5, (0.2, 0.3)

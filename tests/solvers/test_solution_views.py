@@ -1,4 +1,4 @@
-"""Views of a solution: coordinates of every mesh, datasets, and what is drawn."""
+"""Views of a solution: coordinates of every mesh, datasets, and figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def solved(mesh, u0=None):
 
 @pytest.mark.parametrize("name", MESHES)
 def test_coordinates_are_those_of_the_cells(name):
-    """Broadcast over the dimensions, in the order of the cells, they are the centers; angles give them back."""
+    """The coordinates, broadcast over the dimensions in the order of the cells, are the centers; angles give the
+    centers."""
     mesh = MESHES[name]()
     dimensions, shape, coordinates = layout(mesh)
     assert np.prod(shape) == mesh.cells

@@ -1,4 +1,4 @@
-"""`solve`: orders of methods, exact solutions at the default tolerance, events, dense output, and what is refused."""
+"""Orders of the methods of `solve`, exact solutions at the default tolerance, events, dense output, refused input."""
 
 import pydoc
 from dataclasses import replace
@@ -21,7 +21,7 @@ ANGLE = np.arctan2(CIRCLE.centers[:, 1], CIRCLE.centers[:, 0])
 
 
 class Decay:
-    """−k u, as a stiff term."""
+    """The rate −k u, as a stiff term."""
 
     def __init__(self, k=1.0):
         self.k = k
@@ -42,7 +42,7 @@ class Decay:
 
 
 class Diffusions:
-    """D_k Δu_k of two fields, as a stiff term."""
+    """The rates D_k Δu_k of two fields, as a stiff term."""
 
     def __init__(self, mesh, coefficients):
         self.mesh, self.coefficients, self._one = mesh, coefficients, Diffusion(mesh, 1.0)
@@ -61,20 +61,20 @@ class Diffusions:
 
 
 def bernoulli(time):
-    """u' = u² cos t − u: 1/u = C eᵗ + (cos t − sin t)/2, from u = ½."""
+    """Return the solution of u' = u² cos t − u from u = ½: 1/u = C eᵗ + (cos t − sin t)/2."""
     return 1 / (1.5 * np.exp(time) + (np.cos(time) - np.sin(time)) / 2)
 
 
 @pytest.mark.parametrize("method", ORDERS)
 def test_order_of_each_method(method):
-    """Nonlinear, with time in it, in two parts that do not commute; steps of a fixed length."""
+    """The equation is nonlinear, depends on time, and has two parts that do not commute; steps have a fixed length."""
     equation, counts, errors = Equation([lambda t, u: u * u * np.cos(t)], Decay()), (10, 20, 40), []
     for count in counts:
         integrator = integrator_of(equation, method, 1e-4, 1e-8, None)
         assert isinstance(integrator, ErrorControlled)
         state = State(0.0, np.full(2, 0.5))
         integrator.begin(state)
-        integrator.rtol = integrator.atol = 1e-9  # of Newton's iteration
+        integrator.rtol = integrator.atol = 1e-9  # tolerance of Newton's iteration
         for k in range(count):
             state.time = k / count
             state.values, _ = integrator.attempt(state, 1 / count)
@@ -108,7 +108,7 @@ def test_there_are_as_many_trees_as_there_should_be():
 
 @pytest.mark.parametrize("method", ["auto", "ars2", "ark3", "ark4", "implicit", "exponential", "rkl2", "ssprk3"])
 def test_heat_of_any_sign(method):
-    """cos 2x e^{−4t} + ½; the fluxes of fourth order err by (2h)⁴/90 of the rate."""
+    """cos 2x e^{−4t} + ½ decays exactly; the fluxes of fourth order have a relative rate error of (2h)⁴/90."""
     u0 = np.cos(2 * ANGLE) + 0.5
     given = u0.copy()
     found = solve(Equation(CIRCLE, [Diffusion(CIRCLE, 1.0)]), u0, (0.0, 0.5), method=method)
@@ -119,17 +119,17 @@ def test_heat_of_any_sign(method):
 
 
 def test_a_front_of_fisher_s_equation_has_its_speed():
-    """u = (1 + e^{z/√6})^{−2}, z = x − 5t/√6 (Ablowitz and Zeppetella 1979), to 0.1 %: two fronts that move apart."""
+    """u = (1 + e^{z/√6})^{−2}, z = x − 5t/√6 (Ablowitz and Zeppetella 1979), to 0.1 %: two fronts move apart."""
     length, mesh = 100.0, circle(500)
     x = np.abs(np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])) * length / (2 * np.pi)
     equation = Equation(mesh, [Diffusion(mesh, (2 * np.pi / length) ** 2), lambda t, u: u * (1 - u)])
     found = solve(equation, (1 + np.exp((x - 20.0) / 6**0.5)) ** -2.0, (0.0, 6.0))
-    mass = found.u @ mesh.volumes * length / (2 * np.pi)  # u = 1 between them, but for e^{−20/√6}
+    mass = found.u @ mesh.volumes * length / (2 * np.pi)  # u = 1 between them up to e^{−20/√6}
     assert (mass[-1] - mass[0]) / 12.0 == pytest.approx(5 / 6**0.5, rel=1e-3), found.message
 
 
 def test_kinks_of_allen_cahn_rest():
-    """tanh(x/√2) is steady: two of them on a circle, e^{−√2·20} from each other, are within h² of that and stay."""
+    """tanh(x/√2) is steady: two kinks on a circle, with interaction e^{−√2·20}, are within h² of it and stay."""
     length, mesh = 40.0, circle(400)
     x = np.abs(np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])) * length / (2 * np.pi)
     kinks = np.tanh((x - length / 4) / 2**0.5)
@@ -141,7 +141,8 @@ def test_kinks_of_allen_cahn_rest():
 
 
 def schnakenberg():
-    """Two fields with one unstable mode; the steady state, its rate and its shape."""
+    """Return the equation of two fields with one unstable mode, the steady state, the rate and the shape of the
+    mode."""
     mesh, a, b, D = CIRCLE, 0.1, 0.9, (0.01, 0.3)
 
     def reaction(time, u):
@@ -159,7 +160,7 @@ def schnakenberg():
 
 
 def test_a_pattern_grows_and_ends_right_by_default():
-    """Schnakenberg's system: the linear rate to 1 %, and the pattern's maximum to 1 % of a finer run."""
+    """Schnakenberg's system grows at the linear rate to 1 %, and its maximum is that of a finer run to 1 %."""
     equation, steady, rate, mode = schnakenberg()
     assert rate > 0.1
     found = solve(equation, steady + 1e-6 * mode, (0.0, 6.0))
@@ -182,7 +183,7 @@ def test_stiff_decay_takes_few_steps(method):
 
 
 def test_fluxes_take_a_strong_stability_preserving_method():
-    """A jump that moves around the circle stays within its values, by rounding."""
+    """A jump that moves around the circle stays within its values, to rounding."""
     velocity = np.stack([-CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]], axis=1)
     equation = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: velocity, limiter="mc")])
     found = solve(equation, np.where(ANGLE > 0, 1.0, -1.0), (0.0, 1.0))
@@ -231,7 +232,7 @@ def test_times_callbacks_and_the_end():
 
 
 def test_rejected_steps_are_counted():
-    """A sudden change at t = 1 is stepped into too far."""
+    """A step into the sudden change at t = 1 is too long."""
     found = solve(Equation([lambda t, u: np.where(t < 1.0, 0.0, 50.0) - u]), [1.0], (0.0, 2.0))
     assert found.rejected > 0
 
@@ -273,14 +274,14 @@ def test_equations_that_do_not_fit_are_refused():
 
 
 class StepsOnly:
-    """−u, without a rate."""
+    """The rate −u as a step only, without a rate function."""
 
     k, longest_step, step = 1.0, Decay.longest_step, Decay.step
 
 
 @pytest.mark.parametrize("method", ["auto", "implicit", "rkl2"])
 def test_several_stiff_terms_are_implicit_together(method):
-    """∂ₜu = Δu − 10³ u + 10³ cos φ: from cos φ to 1000/1001 of it, at steps that follow neither; both stiff."""
+    """∂ₜu = Δu − 10³ u + 10³ cos φ from cos φ to 1000/1001 of it, at steps that resolve neither stiff term."""
     terms = [Diffusion(CIRCLE, 1.0), Decay(1e3), lambda t, u: 1e3 * np.cos(ANGLE)]
     found = solve(Equation(CIRCLE, terms), np.cos(ANGLE), (0.0, 0.1), method=method)
     assert np.abs(found.u[-1] - 1000 / 1001 * np.cos(ANGLE)).max() < DEFAULT
@@ -290,7 +291,7 @@ def test_several_stiff_terms_are_implicit_together(method):
 
 
 def test_two_diffusions_are_their_sum():
-    """Steps by themselves are of second order, with terms that do not commute."""
+    """Split steps are of second order, with terms that do not commute."""
     one, two = (Diffusion(CIRCLE, np.exp(sign * np.sin(ANGLE))) for sign in (1, -1))
     both = Diffusion(CIRCLE, np.exp(np.sin(ANGLE)) + np.exp(-np.sin(ANGLE)))
     start, errors = np.exp(np.cos(ANGLE)), []

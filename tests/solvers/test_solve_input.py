@@ -1,4 +1,4 @@
-"""Input of `solve` and of terms that would give a wrong answer: refused in a line, or taken as it is meant."""
+"""Input of `solve` and of terms that would give a wrong answer: refused in a line, or converted as intended."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ HEAT = Equation(LINE, [Diffusion(LINE, 0.1)])
 
 
 def test_a_field_that_does_not_change_is_solved_in_a_few_steps():
-    """A constant that moves through a periodic interval: its rate is 0 to the last bit, and no length of step."""
+    """A constant transported through a periodic interval has an exactly zero rate, and no length of step."""
     mesh = interval(0.0, 1.0, 64, periodic=True)
     equation = Equation(mesh, [Advection(mesh, lambda t, u: np.ones((64, 1)))])
     found = solve(equation, np.ones(64), (0.0, 0.1))
@@ -173,7 +173,7 @@ def test_what_would_be_wrong_is_named_in_a_line(run, message):
 
 
 def test_a_source_may_be_a_number_or_integers():
-    """∂ₜu = 1, and 2."""
+    """∂ₜu = 1 and ∂ₜu = 2 as a number and as integers."""
     assert solve(Equation(LINE, [lambda t, u: 1.0]), X, (0, 1)).u[-1] == pytest.approx(X + 1)
     assert solve(Equation(LINE, [lambda t, u: np.full(16, 2)]), X, (0, 1)).u[-1] == pytest.approx(X + 2)
 
@@ -190,14 +190,14 @@ def test_coefficients_may_be_functions_of_place():
 
 
 def test_terms_without_a_mesh_before_them_are_sorted():
-    """Diffusion among the explicit terms: implicit by default, whatever the cells."""
+    """Diffusion among the explicit terms is implicit by default, whatever the cells."""
     found = solve(Equation([Diffusion(LINE, 1.0), lambda t, u: -u]), np.cos(np.pi * X), (0.0, 1.0))
     assert "ark4" in found.message
     assert found.steps < 100, found.message
 
 
 def test_a_potential_of_place_may_have_parameters_of_its_own():
-    """V(x, k=2) is a function of place, not of time and the state."""
+    """V(x, k=2) is a function of position, not of time and the state."""
     with_default = DriftDiffusion(LINE, 0.5, lambda x, k=2.0: k * x[:, 0])
     np.testing.assert_array_equal(
         with_default.jacobian(1)[0].toarray(), DriftDiffusion(LINE, 0.5, 2 * X).jacobian(1)[0].toarray()
@@ -205,7 +205,7 @@ def test_a_potential_of_place_may_have_parameters_of_its_own():
 
 
 def test_every_method_limits_the_state():
-    """u̇ = −1 from ½ to 1, kept ≥ 0."""
+    """u̇ = −1 from ½ to t = 1 is kept ≥ 0."""
     equation = Equation([lambda t, u: -np.ones_like(u)], limit=limit_positivity)
     for method in ("ssprk3", "dopri5", "dop853"):
         assert solve(equation, np.array([0.5]), (0.0, 1.0), method=method).u[-1] == 0.0
@@ -220,7 +220,7 @@ def test_a_run_that_a_callback_ends_has_its_last_state():
 
 @pytest.mark.parametrize("method", ["dopri5", "dop853"])
 def test_small_numbers_err_by_the_absolute_tolerance(method):
-    """A circle of radius 1e-7: with atol of that times 1e-8 a turn is as exact as one of radius 1."""
+    """A circle of radius 1e-7, with atol scaled by 1e-8, is as accurate as one of radius 1."""
     factor = 1e-7
     turning = Equation([lambda t, u: np.stack([u[1], -u[0]])])
     found = solve(turning, factor * np.array([[1.0], [0.0]]), (0.0, 6.0), method=method, atol=1e-8 * factor)

@@ -1,4 +1,4 @@
-"""The step that a source of an unknown rate allows, by power iterations on differences."""
+"""Step limit of a source of unknown rate, by power iterations on differences."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from solvers.terms.source import Source
 @pytest.mark.parametrize("largest", [-100.0, 100.0, -1e6])
 @pytest.mark.parametrize("slower", [0.0, 0.5])
 def test_the_longest_step_is_found_from_one_of_a_thousand_cells(largest, slower):
-    """1/|λ| where one cell is fast and the others are half as fast or at rest, and no shorter than 1/(1.3 |λ|)."""
+    """The step is 1/|λ| with one fast cell and others half as fast or at rest, and at least 1/(1.3 |λ|)."""
     rates = np.full(1000, slower * largest)
     rates[500] = largest
     step = Source(lambda t, u: rates * u).prepare(0.0, np.ones(1000))
@@ -20,7 +20,7 @@ def test_the_longest_step_is_found_from_one_of_a_thousand_cells(largest, slower)
 
 
 def test_fields_that_excite_each_other_are_faster_than_each():
-    """Eigenvalues ±100 of a matrix with entries 1 and 10⁴."""
+    """The matrix has eigenvalues ±100 and entries 1 and 10⁴."""
     step = Source(lambda t, u: np.stack([1e4 * u[1], u[0]])).prepare(0.0, np.ones((2, 64)))
     assert step <= 1 / 100
 

@@ -1,4 +1,4 @@
-"""A stack is its mesh many times over: what terms do on it they do on each copy alone, to the last bit."""
+"""Stacks of a mesh: terms act on each copy as on the mesh alone, to the last bit."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ by_mesh = pytest.mark.parametrize("mesh", [CIRCLE, SPHERE, INTERVAL], ids=lambda
 
 
 def densities(mesh):
-    """One density a copy, of the same mass: smooth, rough, with empty cells."""
+    """Return one density per copy, all of the same mass: smooth, rough, with empty cells."""
     random = np.random.default_rng(0)
     smooth = 1.0 + 0.5 * np.cos(np.linspace(0.0, np.pi, mesh.cells))
     if mesh.manifold != "line":
@@ -30,7 +30,7 @@ def densities(mesh):
 
 @by_mesh
 def test_advection_is_that_of_each_copy(mesh):
-    """To the last bit by the kernels of lists of faces, which a stack has; a sphere alone has those of rings."""
+    """Kernels of lists of faces, which a stack has, agree to the last bit; a sphere alone has kernels of rings."""
     single = replace(mesh, manifold="surface") if mesh.manifold == "sphere" else mesh
     velocity = np.random.default_rng(1).standard_normal((COPIES, *mesh.centers.shape))
     if mesh.centers.shape[1] > mesh.dimension:
@@ -72,7 +72,7 @@ def test_copies_are_disjoint_and_alike(mesh):
 
 
 def test_memory():
-    """As much a cell as the mesh itself, 213 bytes on a sphere: nothing is kept besides the arrays."""
+    """The memory per cell is that of the mesh itself, 213 bytes on a sphere: only the arrays are kept."""
     mesh = stack(sphere(32), 50)
     assert sum(a.nbytes for a in vars(mesh).values() if isinstance(a, np.ndarray)) < 260 * mesh.cells
     assert mesh.face_cells.dtype == mesh.cell_sides.dtype == mesh.cell_start.dtype == np.int32

@@ -1,4 +1,4 @@
-"""The error tolerance of `evolve`: figures of textbook problems in a default call, and what limiters leave of it."""
+"""The error tolerance of `evolve`: textbook problems in a default call, and the effect of limiters."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from solvers.timestepping.steppers import STEPPERS
 
 
 class Source:
-    """A term from its rate f(t, u), without a limit of its own."""
+    """A term from its rate f(t, u), without a step limit of its own."""
 
     def __init__(self, rate_of):
         self.rate_of = rate_of
@@ -43,7 +43,7 @@ HEAT = {  # mesh, κ, mode, λ
 @pytest.mark.parametrize("amplitude", [0.5, 1e-3])
 @pytest.mark.parametrize("name", HEAT)
 def test_heat_is_right_to_its_tolerance_by_default(name, amplitude):
-    """cfl alone is off by 1.5e-3 to 2.6e-2. The meshes err by 2e-5 or less: (kh)²/12 of λ, h⁴ on a circle."""
+    """The cfl alone gives errors of 1.5e-3 to 2.6e-2. Meshes contribute 2e-5 or less: (kh)²/12 of λ, h⁴ on a circle."""
     mesh, coefficient, mode, rate = HEAT[name]
     state = State(0.0, 1 + amplitude * mode)
     evolve(state, Equation([], Diffusion(mesh, coefficient)), "ssprk3", 1.0)
@@ -54,7 +54,7 @@ def test_heat_is_right_to_its_tolerance_by_default(name, amplitude):
 @pytest.mark.parametrize("stepper", sorted(STEPPERS))
 @pytest.mark.parametrize("rtol", [1e-3, 1e-4, 1e-5])
 def test_errors_follow_the_tolerance(stepper, rtol):
-    """u' = u² cos t of the loop's own tests; Euler too, in more steps."""
+    """u' = u² cos t as in the loop's own tests; Euler meets the tolerance in more steps."""
     state = State(0.0, np.array([0.5]))
     evolve(state, Equation([Source(lambda t, u: u * u * np.cos(t))]), stepper, 1.0, rtol=rtol)
     error = abs(state.values[0] - 1 / (2 - np.sin(1.0)))
@@ -63,7 +63,8 @@ def test_errors_follow_the_tolerance(stepper, rtol):
 
 
 def schnakenberg(mode, a=0.1, b=0.9, diffusions=(0.01, 0.4)):
-    """Steady state, equation of (2, cells) on the circle, growth rate of cos(mode·x) and its shape (2,)."""
+    """Return the steady state, the equation (2, cells) on the circle, the growth rate of cos(mode·x) and its shape
+    (2,)."""
     steady = np.array([a + b, b / (a + b) ** 2])
 
     fields = [Diffusion(CIRCLE, diffusion) for diffusion in diffusions]
@@ -101,7 +102,7 @@ def test_a_turing_pattern_grows_at_its_rate_by_default():
 
 
 def test_a_turing_pattern_is_the_same_with_a_smaller_tolerance():
-    """Its height is a steady state, which splitting shifts by O(dt²)."""
+    """The height is that of a steady state, which splitting shifts by O(dt²)."""
     heights = []
     for rtol in (1e-4, 1e-5):
         steady, equation, _, shape = schnakenberg(4)
@@ -110,11 +111,11 @@ def test_a_turing_pattern_is_the_same_with_a_smaller_tolerance():
         evolve(state, equation, "ssprk3", 20.0, rtol=rtol)
         heights.append(state.values[0].max())
     assert heights[0] == pytest.approx(heights[1], rel=2e-4), f"{heights}"
-    assert heights[0] > 1.2  # of the steady 1
+    assert heights[0] > 1.2  # relative to the steady 1
 
 
 def test_a_cluster_that_the_mesh_does_not_resolve_does_not_stop_the_loop():
-    """Limiters make its errors, which no shorter step makes smaller."""
+    """Limiters cause the errors of an unresolved cluster, which no shorter step reduces."""
     mesh = circle(64)
     x = mesh.centers
     state = State(0.0, (1 + 0.5 * x[:, 0]) / (2 * np.pi))
@@ -129,7 +130,7 @@ def test_a_cluster_that_the_mesh_does_not_resolve_does_not_stop_the_loop():
 
 
 def test_without_a_tolerance_steps_are_those_of_the_cfl():
-    """A stepper's own step, bit for bit."""
+    """The step is the stepper's own, bit for bit."""
     equation = Equation([], Diffusion(CIRCLE, 1.0))
     first = 1 + 0.5 * CIRCLE.centers[:, 0]
     state, by_hand = State(0.0, first.copy()), first.copy()
@@ -141,7 +142,7 @@ def test_without_a_tolerance_steps_are_those_of_the_cfl():
 
 
 def test_a_step_that_leaves_the_numbers_is_taken_again_shorter():
-    """u' = −u³ from 10³ without a limit of its own: the first step of 1 overflows."""
+    """u' = −u³ from 10³ without a step limit: the first step of 1 overflows."""
     state = State(0.0, np.array([1e3]))
     with np.errstate(over="ignore", invalid="ignore"):
         evolve(state, Equation([Source(lambda t, u: -(u**3) * np.exp(u * u * 1e-6))]), "ssprk3", 1.0)
@@ -155,7 +156,7 @@ def attempts_of(order=2, **state):
 
 
 def test_an_error_that_shorter_steps_do_not_lessen_is_accepted():
-    """The longest step that errs about as little is taken, and is tried next."""
+    """The longest step with about the same error is taken, and tried next."""
     attempts = attempts_of()
     assert not attempts.accept(1.0, 10.0, np.inf)
     assert attempts.longest < 1.0
@@ -167,18 +168,18 @@ def test_an_error_that_shorter_steps_do_not_lessen_is_accepted():
 
 @pytest.mark.parametrize("power", [1, 2, 4])
 def test_a_smooth_error_is_never_accepted_above_the_tolerance(power):
-    """∝ dtᵖ: steps are refused until it is met, by attempts of at most half each, and of a tenth at least."""
+    """Errors ∝ dtᵖ: steps are refused until the tolerance is met, each attempt between a tenth and half of the last."""
     attempts, dt, sizes = attempts_of(), 1.0, [1.0]
     while not attempts.accept(dt, 1000.0 * dt**power, np.inf):
         dt = attempts.longest
         sizes.append(dt)
     assert 1000.0 * dt**power <= 1.0
     assert all(0.1 * before <= after <= 0.5 * before for before, after in pairwise(sizes))
-    assert dt > 0.05 * 1000.0 ** (-1 / power)  # no further than a tenth of half of it
+    assert dt > 0.05 * 1000.0 ** (-1 / power)  # no shorter than a tenth of half of the longest accepted step
 
 
 def test_what_is_allowed_beyond_the_tolerance_is_twice_the_error():
-    """An error of 10 that does not fall allows 20, of the steps after it too."""
+    """An error of 10 that does not fall allows 20, also in the steps after it."""
     for factor, accepted in ((0.99, True), (1.01, False)):
         attempts = attempts_of()
         assert not any(attempts.accept(dt, 10.0, np.inf) for dt in (1.0, 0.5))
@@ -191,7 +192,7 @@ def test_what_is_allowed_beyond_the_tolerance_is_twice_the_error():
     [(5.0, 0.0, 100.0), (1.0, 0.0, 4.0), (1.0, 0.09, 4.0), (1.0, 0.11, 0.0), (0.4, 0.0, 0.64), (0.01, 0.0, 4e-4)],
 )
 def test_terms_in_balance_err_where_they_change_more_than_half_of_the_values_in_a_step(explicit, net, error):
-    """Values 1 that change by ``net``, where explicit terms change them by ``explicit``: balanced below a tenth."""
+    """Values 1 change by ``net``, and by ``explicit`` through explicit terms: balanced below a tenth."""
     halving, before = HalvingError(1.0, 1.0, 2, np.zeros(2)), np.ones(2)
     after = before - net  # not above 1, so that half of the values is 0.5
     halving.keep_whole(after, before, explicit)
@@ -205,7 +206,7 @@ def test_a_tolerance_that_is_no_positive_number_is_refused(name, value):
 
 
 class Decay:
-    """∂ₜu = −λu, exactly."""
+    """The rate ∂ₜu = −λu, solved exactly."""
 
     rate = 1000.0
 
@@ -219,7 +220,7 @@ class Decay:
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_a_source_in_balance_with_a_stiff_term_rests(spread):
-    """u' = λ(f − u): whole steps and halves agree on nearly nothing where λ dt ≫ 1, as both have decayed."""
+    """u' = λ(f − u): whole steps and half steps agree on almost nothing where λ dt ≫ 1, since both have decayed."""
     rest = 1.0 + spread * np.linspace(0.0, 1.0, 16)
     state = State(0.0, rest.copy())
     evolve(state, Equation([Source(lambda time, values: Decay.rate * rest)], Decay()), "ssprk3", 0.01)

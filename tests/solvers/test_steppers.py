@@ -1,4 +1,4 @@
-"""Stages of a step: the limit of each, and what a step leaves in its work arrays."""
+"""Stages of a step: the limit after each stage, and the final content of the work arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ START = np.array([0.5, 0.1, 2.0])
 
 
 def stepped(limit: object, name: str, dt: float = 0.2) -> tuple[Floats, list[Floats]]:
-    """Values after a step of u̇ = −1, and the work arrays: the start, the rate, what the first stage gives."""
+    """Return the values after a step of u̇ = −1, and the work arrays: the start, the rate, the result of the first
+    stage."""
     equation = Equation([lambda t, u: -np.ones_like(u)], limit=limit)  # type: ignore[arg-type]
     state, work = State(0.0, START.copy()), [np.full(3, np.nan) for _ in range(3)]
     equation.prepare(0.0, state.values)
@@ -25,7 +26,7 @@ def stepped(limit: object, name: str, dt: float = 0.2) -> tuple[Floats, list[Flo
 
 @pytest.mark.parametrize("name", STEPPERS)
 def test_each_stage_is_limited(name: str) -> None:
-    """By a limit of a user's own whatever the values are, and to ρ ≥ 0 where one is below."""
+    """A user's own limit acts on all values, and the limit ρ ≥ 0 where a value is below."""
     calls = list[Floats]()
 
     def limit(values: Floats) -> None:

@@ -24,7 +24,7 @@ PERIOD = 5.0
 
 
 def psi_of_case(case):
-    """Stream functions of the reversing flows 1, 2 and 4 of Nair and Lauritzen (2010), at points (n, 3)."""
+    """Return stream functions of the reversing flows 1, 2 and 4 of Nair and Lauritzen (2010), at points (n, 3)."""
 
     def psi(t, x):
         back, moved = np.cos(np.pi * t / PERIOD), 2 * np.pi * t / PERIOD
@@ -39,7 +39,7 @@ def psi_of_case(case):
 
 
 def cylinders(mesh):
-    """1 in two slotted cylinders of radius ½, 0.1 around."""
+    """Return 1 in two slotted cylinders of radius ½, and 0.1 around."""
     x, found = mesh.centers, np.full(mesh.cells, 0.1)
     longitude = np.arctan2(x[:, 1], x[:, 0]) % (2 * np.pi)
     for center, sign in ((5 * np.pi / 6, -1), (7 * np.pi / 6, 1)):
@@ -51,9 +51,8 @@ def cylinders(mesh):
 
 @pytest.mark.parametrize("case", [1, 2, 4])
 def test_slotted_cylinders_return_within_their_bounds(case):
-    """To rounding, at a cfl below 1/(1 + 1.13), 1.13 the longest way to a face; by velocities at cells the least
-    value is below 0.1 by 1.1e-2, 5e-4, 4e-5.
-    """
+    """The bounds hold to rounding, at a cfl below 1/(1 + 1.13), 1.13 the longest distance to a face. With velocities
+    at cells the least value is below 0.1 by 1.1e-2, 5e-4, 4e-5."""
     mesh = sphere(48)
     start = cylinders(mesh)
     term = Advection(mesh, StreamFunction(psi_of_case(case)))
@@ -65,7 +64,7 @@ def test_slotted_cylinders_return_within_their_bounds(case):
 
 
 def waves(t, x):
-    """A stream function of any space, of the size 1."""
+    """Return a stream function of any space, of size 1."""
     return sum(np.sin(2 * np.pi * (k + 1) * x[:, k] + t) * np.cos(2 * np.pi * x[:, k - 1]) for k in range(x.shape[1]))
 
 
@@ -88,7 +87,7 @@ def test_constants_stay_constant_to_rounding(build):
 
 @pytest.mark.parametrize("build", [sphere, lambda rings: icosphere({16: 3, 32: 4, 64: 5}[rings])])
 def test_the_flow_is_that_of_the_velocity(build):
-    """ψ = −z turns the unit sphere about its axis, eastward, by one radian per unit of time: of second order."""
+    """ψ = −z turns the unit sphere eastward about its axis, by one radian per unit of time, to second order."""
     errors = []
     for rings in (16, 32, 64):
         mesh = build(rings)

@@ -26,7 +26,7 @@ def rate_of(term, values, time=0.0, dt=0.0):
 
 
 def advanced(term, u, end, cfl=0.4):
-    """SSPRK3 by hand."""
+    """Advance by SSPRK3, written out."""
     t = 0.0
     while t < end - 1e-12:
         dt = min(cfl * float(term.prepare(t, u)), end - t)
@@ -37,7 +37,8 @@ def advanced(term, u, end, cfl=0.4):
 
 
 def sod(s):
-    """ρ, v, p of x/t = s from (1, 0, 1) and (0.125, 0, 0.1), γ = 1.4: rarefaction, contact, shock (Toro 2009, 4.3)."""
+    """Return ρ, v, p at x/t = s from (1, 0, 1) and (0.125, 0, 0.1), γ = 1.4: rarefaction, contact, shock (Toro 2009,
+    4.3)."""
     g, (r1, p1), (r2, p2) = 1.4, (1.0, 1.0), (0.125, 0.1)
     c1, c2 = np.sqrt(g * p1 / r1), np.sqrt(g * p2 / r2)
     by_fan = lambda p: 2 * c1 / (g - 1) * (1 - (p / p1) ** ((g - 1) / (2 * g)))  # noqa: E731
@@ -68,10 +69,10 @@ def test_sods_tube_is_first_order_without_overshoot(riemann):
         term = ConservationLaw(mesh, GAS.flux, GAS.speed, riemann=RIEMANN[riemann], mirror=GAS.mirror)
         density, _, pressure = GAS.primitive(advanced(term, start, 0.2))
         errors.append(np.abs(density - sod(x / 0.2)[0]) @ mesh.volumes)
-        assert density.max() < 1 + 1e-3  # limited in conserved variables, not in the waves'
+        assert density.max() < 1 + 1e-3  # limited in conserved variables, not in characteristic ones
         assert density.min() > 0.125 - 1e-3
         assert pressure.min() > 0.1 - 1e-3
-    assert exact.orders(errors, sizes)[-1] > 0.75, errors  # 1 but for the contact, which spreads
+    assert exact.orders(errors, sizes)[-1] > 0.75, errors  # 1 except for the contact, which spreads
     assert errors[-1] < 5e-3
 
 
@@ -88,7 +89,7 @@ def test_sods_tube_by_constant_reconstruction_keeps_within_its_states(riemann):
     assert pressure.max() <= 1 + 1e-14
     assert pressure.min() >= 0.1 - 1e-14
     assert velocity.min() >= -1e-14
-    rises = {"rusanov": 1e-13, "hllc": 1e-4}[riemann]  # hllc keeps a trace (9e-5) of the waves' start, at the contact
+    rises = {"rusanov": 1e-13, "hllc": 1e-4}[riemann]  # hllc keeps a trace (9e-5) of the waves' start at the contact
     assert np.diff(density).max() < rises
     assert np.abs(density - sod(x / 0.2)[0]) @ mesh.volumes < 0.03
 
@@ -135,7 +136,7 @@ WAVES = {
 
 @pytest.mark.parametrize("name", WAVES)
 def test_weno_is_of_fifth_order(name):
-    """u_t + u_x = 0 of cell averages of sin; time by SciPy to 1e-11."""
+    """u_t + u_x = 0 for cell averages of sin, with time by SciPy to 1e-11."""
     build, angle_of = WAVES[name]
     sizes, errors = (16, 32), []
     for size in sizes:
@@ -162,7 +163,8 @@ def test_weno_adds_a_constant_to_the_value_where_one_is_added_to_the_cells():
 
 @pytest.mark.parametrize("ahead", range(1, 5))
 def test_weno_takes_the_side_of_a_jump_on_which_its_cell_lies(ahead):
-    """Cells 0 before and 1 from ``ahead`` on, the middle one is number 2: parabolas across the jump do not count."""
+    """Cells are 0 before ``ahead`` and 1 from there on, the middle one has number 2: parabolas across the jump drop
+    out."""
     cells = np.where(np.arange(5) >= ahead, 1.0, 0.0)[:, None]
     assert abs(_weno(cells)[0] - cells[2, 0]) < 1e-10
 
@@ -171,7 +173,7 @@ def test_weno_does_not_oscillate_at_a_burgers_shock():
     mesh = interval(0.0, 1.0, 100, periodic=True)
     term = ConservationLaw(mesh, lambda u, x: u * u / 2, lambda u, x: u, reconstruction="weno5")
     moved = advanced(term, np.where(np.abs(mesh.centers[:, 0] - 0.4) < 0.2, 1.0, 0.0), 0.3)
-    assert moved.max() < 1 + 1e-3  # not monotone in a strict sense
+    assert moved.max() < 1 + 1e-3  # not strictly monotone
     assert moved.min() > -1e-3
     assert moved @ mesh.volumes == pytest.approx(0.4, rel=1e-13)
 
@@ -190,7 +192,7 @@ def test_values_and_fluxes_come_in_through_open_ends():
 
 
 def zonal_flow(mesh, water, spin, wind, depth):
-    """Williamson 2 on the unit sphere: h = h₀ − (Ω v + v²/2) z²/g, v = v₀ (−y, x, 0): steady."""
+    """Return the state of Williamson 2 on the unit sphere: h = h₀ − (Ω v + v²/2) z²/g, v = v₀ (−y, x, 0), steady."""
     x, y, z = mesh.centers.T
     h = depth - (spin * wind + wind**2 / 2) * z**2 / water.gravity
     return np.stack([h, -h * wind * y, h * wind * x, 0 * h])

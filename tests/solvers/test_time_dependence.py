@@ -1,6 +1,6 @@
-"""Equations with data that depend on the time, by every method, from a time other than 0: orders of convergence.
+"""Equations with data that depend on time, by every method, from a time other than 0: orders of convergence.
 
-The exact answer is that of the same cells, by SciPy to 1e-12, so that errors are of time alone.
+The reference is the solution on the same cells, by SciPy to 1e-12, so that errors are temporal only.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ ORDERS = {
     "euler": 1, "ssprk2": 2, "ssprk3": 3, "ssp3": 3, "dopri5": 5, "ars2": 2, "ark3": 3, "ark4": 4, "rkl2": 2,
     "implicit": 4, "exponential": 2,
 }  # fmt: skip
-SPLIT_ORDER = 2  # of Strang's, whatever the stepper
-REACHED = 2e-9  # of the exact answer, and of Newton's iteration and difference quotients
+SPLIT_ORDER = 2  # order of Strang's splitting, whatever the stepper
+REACHED = 2e-9  # accuracy of the reference, of Newton's iteration and of difference quotients
 
 
 def wave(time: float, points: np.ndarray) -> np.ndarray:
-    """Data g(t, x) at a boundary."""
+    """Return data g(t, x) at a boundary."""
     return 1.0 + 0.5 * np.sin(3.0 * time) + 0.0 * points[:, 0]
 
 
@@ -127,11 +127,11 @@ def exact(kind: str) -> np.ndarray:
 
 
 def error(kind: str, method: str, steps: int) -> float:
-    """The error at the end of so many equal steps."""
+    """Return the error at the end of ``steps`` equal steps."""
     equation, state = KINDS[kind]().with_stiff_found(), State(SPAN[0], START.copy())
     integrator = integrator_of(equation, method, 1e-8, 1e-12, None)
     if isinstance(integrator, SplitIntegrator):
-        integrator = SplitIntegrator(equation, method, cfl=100.0)  # as accuracy bounds its steps
+        integrator = SplitIntegrator(equation, method, cfl=100.0)  # accuracy bounds its steps
     integrator.begin(state)
     for target in np.linspace(*SPAN, steps + 1)[1:].tolist():
         if isinstance(integrator, ErrorControlled):
@@ -139,7 +139,7 @@ def error(kind: str, method: str, steps: int) -> float:
             state.time = target
         else:
             integrator.step(state, target)
-            assert state.time == target  # in one step
+            assert state.time == target  # reached in one step
     return float(np.abs(state.values - exact(kind)).max())
 
 
@@ -166,7 +166,7 @@ def test_to_a_tolerance(method: str, kind: str) -> None:
 @pytest.mark.parametrize("nonnegative", [False, True])
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_what_comes_in_is_the_integral_of_its_rate(method: str, nonnegative: bool) -> None:
-    """∫t dt = 1.5 from t = 1 to 2, exact for methods of order 2: data are linear."""
+    """∫t dt = 1.5 from t = 1 to 2, exact for methods of order 2, since data are linear."""
     mesh = interval(0.0, 1.0, 3)
     equation = Equation(
         mesh, [Diffusion(mesh, 1.0, boundaries={"left": Flux(lambda t, x: t)}, nonnegative=nonnegative)]
@@ -184,7 +184,7 @@ def test_the_stiff_term_of_evolve_has_its_time(steps: int) -> None:
 
 
 def test_a_step_of_a_potential_of_time_takes_the_one_in_its_middle() -> None:
-    """Alone, for an equation takes such a term for an explicit one: of order 2."""
+    """The term is stepped directly, since an equation treats such a term as explicit; the order is 2."""
     term, errors = DriftDiffusion(MESH, 0.05, lambda t, u: 0.02 * np.sin(3.0 * t) * X**2), []
     for steps in (8, 16):
         u, dt = START.copy(), (SPAN[1] - SPAN[0]) / steps
@@ -195,7 +195,7 @@ def test_a_step_of_a_potential_of_time_takes_the_one_in_its_middle() -> None:
 
 
 def diffused(data: Callable[[float], float], condition: Callable[..., object], nonnegative: bool) -> tuple:
-    """Diffusion on twelve cells from rest with data g(t) on the left, and the exact values at t = 1."""
+    """Return a diffusion term on twelve cells, with data g(t) on the left, and the exact values at t = 1 from rest."""
     mesh = interval(0.0, 1.0, 12)
     boundaries = {"left": condition(lambda t, x: data(t) * np.ones(len(x)))}
     problem = SemiDiscrete(Equation(mesh, [Diffusion(mesh, 0.7, boundaries=boundaries)]))
@@ -212,7 +212,7 @@ def test_exponential_steps_are_exact_for_data_linear_in_time() -> None:
 @pytest.mark.parametrize("condition", [Value, Flux])
 @pytest.mark.parametrize("data", [lambda t: 1.0 + t * t, lambda t: 1.0 + np.sin(3.0 * t)], ids=["square", "sine"])
 def test_evolve_meets_its_tolerance_from_rest(data: Callable[[float], float], condition: type) -> None:
-    """The change in a step falls as fast as the error, where data have no jump in their derivative, and slower else."""
+    """The change in a step falls as fast as the error for data without a jump in their derivative, otherwise slower."""
     term, exact = diffused(data, condition, nonnegative=True)
     state = evolve(State(0.0, np.ones(12)), Equation([], term), "ssprk3", 1.0, rtol=1e-4)
-    np.testing.assert_allclose(state.values, exact, atol=1e-4)  # errors of steps add up to rtol of the path
+    np.testing.assert_allclose(state.values, exact, atol=1e-4)  # errors of steps add up to rtol times the path

@@ -19,12 +19,12 @@ def coordinates(mesh):
 
 
 def relative(mesh, found, exact):
-    """l2 error by the norm of the exact answer."""
+    """Return the l2 error over the norm of the exact solution."""
     return np.sqrt((found - exact) ** 2 @ mesh.volumes / (exact**2 @ mesh.volumes))
 
 
 def bell(mesh):
-    """Cosine bell of radius 1/3 at longitude 3π/2 on the equator (Williamson and others 1992, case 1)."""
+    """Return the cosine bell of radius 1/3 at longitude 3π/2 on the equator (Williamson and others 1992, case 1)."""
     distance = np.arccos(np.clip(-mesh.centers[:, 1], -1, 1))
     return np.where(distance < 1 / 3, 0.5 * (1 + np.cos(3 * np.pi * distance)), 0.0)
 
@@ -34,7 +34,7 @@ def bell(mesh):
     [(64, 0.0, 0.3), (64, np.pi / 2, 0.34), (128, np.pi / 4, 0.08)],  # measured: 0.28, 0.33, 0.069; mc: 0.118
 )
 def test_cosine_bell_turned_once(rings, alpha, bound):
-    """A textbook MUSCL scheme on as many cells of longitude and latitude has 0.111 at 128 rings."""
+    """A textbook MUSCL scheme with as many cells of longitude and latitude has 0.111 at 128 rings."""
     mesh = sphere(rings)
     wind = 2 * np.pi * np.cross([-np.sin(alpha), 0.0, np.cos(alpha)], mesh.centers)
     start = bell(mesh)
@@ -46,7 +46,8 @@ def test_cosine_bell_turned_once(rings, alpha, bound):
 
 
 def flow(mesh, case):
-    """Velocities (cells, 3) that reverse at T/2; cases 1, 2 and 4 are without divergence (Nair and Lauritzen, 2010)."""
+    """Return velocities (cells, 3) that reverse at T/2; cases 1, 2 and 4 have no divergence (Nair and Lauritzen,
+    2010)."""
     longitude, latitude = coordinates(mesh)
     zero = np.zeros_like(longitude)
     east = np.stack([-np.sin(longitude), np.cos(longitude), zero], axis=1)
@@ -75,13 +76,13 @@ def flow(mesh, case):
 
 
 def hills(mesh):
-    """Two Gaussian hills, 0.95 e^{−5|x − x_i|²}."""
+    """Return two Gaussian hills, 0.95 e^{−5|x − x_i|²}."""
     centers = [[np.cos(a), np.sin(a), 0.0] for a in (5 * np.pi / 6, 7 * np.pi / 6)]
     return sum(0.95 * np.exp(-5 * ((mesh.centers - c) ** 2).sum(axis=1)) for c in centers)
 
 
 def cylinders(mesh):
-    """1 in two slotted cylinders of radius ½, 0.1 around."""
+    """Return 1 in two slotted cylinders of radius ½, and 0.1 around."""
     longitude, latitude = coordinates(mesh)
     found = np.full(mesh.cells, 0.1)
     for center, sign in ((5 * np.pi / 6, -1), (7 * np.pi / 6, 1)):
@@ -93,7 +94,7 @@ def cylinders(mesh):
 
 @pytest.mark.parametrize(("case", "least"), [(1, 1.4), (3, 1.0)])
 def test_gaussian_hills_return(case, least):
-    """At an order that filaments thinner than a cell at 24 rings keep below 2: measured 1.46 and 1.02."""
+    """The order is below 2 since filaments are thinner than a cell at 24 rings: measured 1.46 and 1.02."""
     errors = []
     for rings in (24, 48):
         mesh = sphere(rings)
@@ -105,7 +106,8 @@ def test_gaussian_hills_return(case, least):
 
 @pytest.mark.parametrize(("case", "below"), [(1, 0.012), (2, 1e-3), (4, 1e-3)])
 def test_slotted_cylinders_do_not_overshoot(case, below):
-    """Except by the divergence of the discrete velocity, which moves a constant; measured 0.0114, 5e-4, 4e-5."""
+    """The divergence of the discrete velocity, which moves a constant, causes an undershoot: measured 0.0114, 5e-4,
+    4e-5."""
     mesh = sphere(48)
     start = cylinders(mesh)
     end = returned(mesh, start, flow(mesh, case)).values

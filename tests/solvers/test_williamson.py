@@ -1,4 +1,4 @@
-"""Shallow water on the turning sphere: cases 2 and 5 of Williamson and others (1992), with days and radii as units."""
+"""Shallow water on the rotating sphere: cases 2 and 5 of Williamson and others (1992), with days and radii as units."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ WATER, SPIN = ShallowWater(9.80616 * DAY**2 / RADIUS), 7.292e-5 * DAY
 
 
 def zonal_flow(x, speed, depth):
-    """h + b and v of a flow about the axis in geostrophic balance."""
+    """Return h + b and v of a flow about the axis in geostrophic balance."""
     turn = np.stack([-x[:, 1], x[:, 0], 0 * x[:, 0]])
     return depth - (SPIN * speed + speed**2 / 2) * x[:, 2] ** 2 / WATER.gravity, speed * turn
 
 
 def flow(mesh, gradient=0.0):
-    """The equation with Coriolis' force, and −gh∇b of a mountain of that gradient (cells, 3)."""
+    """Return the equation with the Coriolis force, and −gh∇b of a mountain with gradient ∇b (cells, 3)."""
     x, z = mesh.centers, mesh.centers[:, 2]
 
     def forces(t, u):
@@ -29,7 +29,7 @@ def flow(mesh, gradient=0.0):
 
 
 def test_a_zonal_flow_stays_at_second_order():
-    """Case 2, two days: the order of the l2 error of h between 16 and 32 rings."""
+    """Case 2, two days: the l2 error of h is of second order between 16 and 32 rings."""
     errors = []
     for rings in (16, 32):
         mesh = sphere(rings)
@@ -42,7 +42,7 @@ def test_a_zonal_flow_stays_at_second_order():
 
 
 def mountain(x):
-    """b and ∇b (cells, 3) of a cone of 2000 m, at 90° west and 30° north, π/9 wide."""
+    """Return b and ∇b (cells, 3) of a cone of 2000 m, at 90° west and 30° north, π/9 wide."""
     longitude, latitude = np.arctan2(x[:, 1], x[:, 0]), np.arcsin(x[:, 2])
     across, along = longitude + np.pi / 2, latitude - np.pi / 6
     far, wide, height = np.hypot(across, along), np.pi / 9, 2000 / RADIUS
@@ -54,7 +54,7 @@ def mountain(x):
 
 
 def test_a_flow_over_a_mountain_keeps_its_mass_and_loses_little_energy():
-    """Case 5, five days on 16 rings: energy −2.7e-3 of all, by the upwind fluxes; the surface stays in its range."""
+    """Case 5, five days on 16 rings: the upwind fluxes lose 2.7e-3 of the energy; the surface stays in its range."""
     mesh = sphere(16)
     b, gradient = mountain(mesh.centers)
     surface, v = zonal_flow(mesh.centers, 20 * DAY / RADIUS, 5960 / RADIUS)

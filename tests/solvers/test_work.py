@@ -1,4 +1,4 @@
-"""Work of a time step on a small sphere, counted: kernels, transforms, threads."""
+"""Work of a time step on a small sphere, as counts of kernels, transforms, threads."""
 
 import numpy as np
 
@@ -17,7 +17,8 @@ OF_FLUX = ("flux_in_bands", "divergence_on_rings")
 
 
 def test_a_stage_is_nine_kernels_in_one_thread(monkeypatch):
-    """8630 cells: each kernel once a stage, none with a second thread, which would take longer to start than to run."""
+    """8630 cells: each kernel runs once a stage, in one thread, since a second thread would take longer to start
+    than to run."""
     mesh = sphere(80)
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)))
     state = State(0.0, initial_perturbed(mesh, amplitude=0.02))
@@ -31,9 +32,9 @@ def test_a_stage_is_nine_kernels_in_one_thread(monkeypatch):
 
     monkeypatch.setattr(cpu, "launch", counted)
     monkeypatch.setattr(launching, "WORKERS", 8)
-    monkeypatch.setattr(launching, "_pool", lambda: None)  # nothing can be given to another thread
+    monkeypatch.setattr(launching, "_pool", lambda: None)  # no work can go to another thread
     STEPPERS["ssprk3"].step(equation, state, dt, work)
     per_stage = {name: launched.count(name) for name in set(launched)}
-    prepared = STAGES - 1  # the first stage is, by the step before
+    prepared = STAGES - 1  # the previous step has prepared the first stage
     expected = dict.fromkeys((*OF_TRANSFORM, *OF_FLUX, "scale_softmax"), prepared)
     assert per_stage == expected | {"divergence_on_rings": STAGES, "advance_first": 1, "advance": STAGES - 1}

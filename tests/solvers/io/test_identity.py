@@ -51,7 +51,7 @@ USES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("use", USES)
 def test_a_checkpoint_of_another_run_is_refused_and_stays(use: str, tmp_path: Path) -> None:
-    """This happens when a file is restored or copied over the name of a killed run."""
+    """The situation arises when a file is restored or copied over the name of a killed run."""
     path, other = killed(tmp_path / "a.h5", 1.0), killed(tmp_path / "b.h5", 2.0)
     copy(other, path)
     before = beside(path), read(path).times  # read repairs the file of a killed writer
