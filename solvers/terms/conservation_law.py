@@ -212,7 +212,8 @@ class _OfField:
     function: Callable[[Floats], Floats]
 
     def __call__(self, u: Floats, x: Floats) -> Floats:
-        return np.asanyarray(self.function(u))  # with its mask, which is refused
+        found = self.function(u)
+        return found if hasattr(found, "shape") else np.asarray(found)
 
 
 def _of_place(name: str, function: Any) -> Pointwise:

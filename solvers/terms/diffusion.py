@@ -280,7 +280,7 @@ class NonlinearDiffusion:
         check_mesh(mesh)
         check_call("phi", phi, "u")
         self.mesh, self.phi, self._parts = mesh, phi, boundary_parts(mesh, boundaries, (Outflow, Value, Flux))
-        self._operator = FaceOperator(mesh, np.ones(mesh.cells), self._parts)
+        self._operator = FaceOperator(mesh, mesh.backend.xp.ones(mesh.cells), self._parts)
         self._fastest = two_point_rates(mesh, np.asarray(mesh.face_conductances()))
         self._rate: Any = None
 

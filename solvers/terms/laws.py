@@ -42,7 +42,8 @@ class Euler:
     def speed(self, u: Floats, x: Floats) -> Floats:
         """|v| + c."""
         density, velocity, pressure = self.primitive(u)
-        return np.asarray(np.sqrt((velocity**2).sum(axis=0)) + self._sound(density, pressure))
+        speed: Floats = np.sqrt((velocity**2).sum(axis=0)) + self._sound(density, pressure)
+        return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
         """The state across a wall: ρv − 2(ρv·n)n."""
@@ -76,7 +77,8 @@ class Euler:
 
     def _normal(self, u: Floats, n: Floats) -> tuple[Floats, Floats, Floats]:
         density, velocity, pressure = self.primitive(u)
-        return density, np.asarray((velocity * n.T).sum(axis=0)), pressure
+        along: Floats = (velocity * n.T).sum(axis=0)
+        return density, along, pressure
 
     def _normal_flux(self, u: Floats, n: Floats) -> Floats:
         _, along, pressure = self._normal(u, n)
@@ -92,7 +94,8 @@ class Euler:
         return np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)
 
     def _sound(self, density: Floats, pressure: Floats) -> Floats:
-        return np.asarray(np.sqrt(self.gamma * pressure / density))
+        sound: Floats = np.sqrt(self.gamma * pressure / density)
+        return sound
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,8 @@ class ShallowWater:
 
     def speed(self, u: Floats, x: Floats) -> Floats:
         """|v| + √(gh)."""
-        return np.asarray(np.sqrt((u[1:] ** 2).sum(axis=0)) / u[0] + np.sqrt(self.gravity * u[0]))
+        speed: Floats = np.sqrt((u[1:] ** 2).sum(axis=0)) / u[0] + np.sqrt(self.gravity * u[0])
+        return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
         """The state across a wall."""
