@@ -1,8 +1,9 @@
-"""Fixed points x = T(x) of slowly converging iterations, by Anderson acceleration.
+"""Anderson acceleration for fixed points x = T(x) of slowly converging iterations.
 
-    x ← T(xₙ) − Σ_j c_j (T(xₙ) − T(x_j)) ,   c such that |rₙ − Σ_j c_j (rₙ − r_j)| is least ,   r = T(x) − x
+    x ← T(xₙ) − Σ_j c_j (T(xₙ) − T(x_j)) ,   c minimizes |rₙ − Σ_j c_j (rₙ − r_j)| ,   r = T(x) − x
 
-D. G. Anderson, J. ACM 12 (1965); Walker and Ni, SIAM J. Numer. Anal. 49 (2011), (2.1). For a linear T it is GMRES.
+D. G. Anderson, J. ACM 12 (1965); Walker and Ni, SIAM J. Numer. Anal. 49 (2011), (2.1). For a linear T the method is
+equivalent to GMRES.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import numpy as np
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 
-_HISTORY = 6  # iterates that are mixed
-_ROUNDING = 500  # of products of many numbers, in units in the last place
+_HISTORY = 6  # number of mixed iterates
+_ROUNDING = 500  # rounding error of a scalar product, in units of the machine epsilon
 
 
 class Mixing:
-    """The next iterate of x (n,), with |r|² = Σ w r² for weights (n,) of sum 1.
+    """Anderson mixing of iterates x (n,), with the norm |r|² = Σ w r² for weights (n,) of sum 1.
 
-    near    largest |r| at which iterates are mixed: farther from the fixed point T is not nearly linear
-    reach   largest |x − T(xₙ)|: where steps hardly change, the extrapolation may lead anywhere
+    near    largest |r| at which iterates are mixed; farther from the fixed point, T is not nearly linear
+    reach   largest length of the extrapolation from T(xₙ), since small differences of residuals make it unreliable
     """
 
     def __init__(self, weights: Floats, near: float, reach: float) -> None:
@@ -29,7 +30,7 @@ class Mixing:
         self._steps: list[Floats] = []
 
     def next(self, place: Floats, step: Floats) -> Floats:
-        """The next x (n,) after xₙ and T(xₙ) − xₙ, (n,) each."""
+        """Return the next iterate x (n,) after xₙ, given xₙ and T(xₙ) − xₙ, (n,) each."""
         end = place + step
         xp = backend_for(step).xp
         rows = xp.stack([step, *(step - old for old in self._steps)])
@@ -44,7 +45,10 @@ class Mixing:
         return self._bounded(end, step, shift)
 
     def _bounded(self, end: Floats, step: Floats, shift: Floats) -> Floats:
-        """end + shift (n,), shortened to the reach; ``end`` alone where shift and step point in opposite directions."""
+        """Return end + shift (n,) with the shift shortened to the reach.
+
+        A longer shift that is opposite to the step is omitted.
+        """
         xp = backend_for(step).xp
         size = np.sqrt(self._weights @ shift**2)
         is_ahead = (self._weights * shift) @ step > 0
@@ -54,8 +58,8 @@ class Mixing:
 
 
 def _least_squares(products: Floats) -> list[float]:
-    """c of the least |r − Σ c_j d_j|, from the products of r, d₁, d₂, … with each other."""
+    """Return the c that minimizes |r − Σ c_j d_j|, from the products of r, d₁, d₂, … with each other."""
     tiny, rounding = np.finfo(products.dtype).tiny, _ROUNDING * np.finfo(products.dtype).eps
     scale = 1 / np.sqrt(np.maximum(np.diag(products)[1:].astype(float), float(tiny)))
-    likeness = scale[:, None] * products[1:, 1:] * scale + rounding * np.eye(len(scale))
-    return [float(factor) for factor in scale * np.linalg.solve(likeness, scale * products[1:, 0])]
+    gram = scale[:, None] * products[1:, 1:] * scale + rounding * np.eye(len(scale))
+    return [float(factor) for factor in scale * np.linalg.solve(gram, scale * products[1:, 0])]

@@ -1,4 +1,4 @@
-"""Convergence study: errors over resolutions, against an exact answer or by themselves, and observed orders."""
+"""Convergence study: errors over resolutions, against an exact solution or estimated, and observed orders."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class ConvergenceStudy:
     """Errors over resolutions. ``print`` shows a table; ``plot`` draws it.
 
     resolutions   as given, from coarse to fine
-    errors        of each; without an exact answer estimates, by Richardson's extrapolation, NaN for the first and
-                  where differences do not decrease
-    orders        log(error ratio)/log(resolution ratio) of neighbors, NaN where there is none
-    exact         whether errors are against an exact answer
+    errors        error of each resolution. Without an exact solution these are Richardson estimates, NaN for the first
+                  resolution and where differences do not decrease
+    orders        log(error ratio)/log(resolution ratio) of consecutive resolutions, NaN where undefined
+    exact         whether errors refer to an exact solution
     """
 
     resolutions: tuple[int, ...]
@@ -33,7 +33,7 @@ class ConvergenceStudy:
 
     @property
     def estimate(self) -> float:
-        """Error of the finest resolution."""
+        """Return the error of the finest resolution."""
         return self.errors[-1]
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class ConvergenceStudy:
         return "\n".join(rows)
 
     def plot(self, ax: Any = None) -> Any:
-        """Errors over resolutions, both logarithmic, with a line of the last order; returns the axes."""
+        """Plot errors over resolutions, both logarithmic, with a line of the last order; return the axes."""
         import matplotlib.pyplot as plt
 
         ax = plt.subplots()[1] if ax is None else ax
@@ -65,13 +65,14 @@ def convergence_study(
     resolutions: Sequence[int],
     exact: float | Callable[[Floats], Floats] | None = None,
 ) -> ConvergenceStudy:
-    """Solve ``problem`` at each resolution; errors and observed orders.
+    """Solve ``problem`` at each resolution; return errors and observed orders.
 
-    problem       resolution → a number, or (mesh, u (cells,) or (fields, cells))
-    resolutions   at least two, increasing; three for estimates of a problem without an exact answer
-    exact         that number; or a function of the centers (cells, d) with u's shape. None: self-convergence, of
-                  numbers, or of fields on boxes and curves whose resolutions are multiples of the one before
-    Errors of fields are L², relative to that of u: √(Σ V |e|²/Σ V |u|²). Raises ValueError for input that does not fit.
+    problem       function of the resolution that returns a number, or (mesh, u (cells,) or (fields, cells))
+    resolutions   at least two, increasing; three for estimates without an exact solution
+    exact         exact number, or function of the centers (cells, d) that returns u's shape. None estimates errors from
+                  consecutive resolutions, for numbers, or fields on boxes and curves with each resolution a multiple of
+                  the previous one
+    Errors of fields are relative L² errors: √(Σ V |e|²/Σ V |u|²). Raises ValueError for input that does not fit.
     """
     check_call("problem", problem, "resolution")
     if not isinstance(resolutions, (Sequence, np.ndarray)):
@@ -80,15 +81,15 @@ def convergence_study(
     if len(sizes) < (2 if exact is not None else 3) or not all(a < b for a, b in pairwise(sizes)):
         need = "at least 2" if exact is not None else "at least 3, as there is no exact answer"
         raise ValueError(f"resolutions = {list(resolutions)}: expected {need}, increasing")
-    answers = [_checked(problem(size)) for size in sizes]
+    answers = [_validated(problem(size)) for size in sizes]
     if exact is None:
         return _self_convergence(sizes, answers)
     errors = [_error(answer, exact) for answer in answers]
     return ConvergenceStudy(sizes, tuple(errors), _orders(sizes, errors), True)
 
 
-def _checked(answer: Any) -> Answer:
-    """The answer. Raises TypeError for what is neither a number nor a mesh and a field."""
+def _validated(answer: Any) -> Answer:
+    """Return the answer. Raises TypeError unless it is a number or a pair of a mesh and a field."""
     is_field = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Mesh)
     if not is_field and np.ndim(answer) != 0:
         raise TypeError(f"problem returns {type(answer).__name__}: expected a number or (mesh, u)")
@@ -96,14 +97,17 @@ def _checked(answer: Any) -> Answer:
 
 
 def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:
-    """Differences of neighbors; the finer one's error is the difference over r^p − 1, NaN unless p > 0."""
+    """Return the study of estimated errors: difference of consecutive answers over r^p − 1 for the finer one.
+
+    An estimate is NaN unless the observed order p is positive.
+    """
     differences = [_difference(coarse, fine) for coarse, fine in pairwise(answers)]
     orders = _orders(sizes[1:], differences)
     errors = [np.nan]
     for k, difference in enumerate(differences):
         ratio = sizes[k + 1] / sizes[k]
         order = orders[max(k, 1)]
-        with np.errstate(over="ignore"):  # of answers that are equal to rounding
+        with np.errstate(over="ignore"):  # answers equal to rounding have a very large order
             errors.append(difference / float(np.power(ratio, order) - 1) if order > 0 else np.nan)
     return ConvergenceStudy(sizes, tuple(errors), (np.nan, *orders), False)
 
@@ -137,7 +141,7 @@ def _difference(coarse: Answer, fine: Answer) -> float:
 
 
 def _restricted(mesh: Mesh, finer: Mesh, u: Floats) -> Floats:
-    """Averages of u over the cells of a coarser box or curve."""
+    """Return the averages of u over the cells of a coarser box or curve."""
     shape, fine = mesh.shape or (mesh.cells,), finer.shape or (finer.cells,)
     if len(shape) != len(fine) or any(b % a for a, b in zip(shape, fine, strict=True)) or mesh.manifold == "sphere":
         raise ValueError(f"meshes of {fine} and {shape} cells: expected boxes or curves, one a multiple of the other")

@@ -1,4 +1,4 @@
-"""Recorder of a solution in a run file that xarray opens, and restarts from it."""
+"""Recorder of a solution in a run file that xarray opens, and restarts from such a file."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Diagnostic = Callable[[Floats], float]
 class Recorder(Observer):
     """Observer that :func:`record` returns, for ``solve(..., callbacks=[...])``.
 
-    The file is closed by ``close()``, at the end of a ``with`` block, or when nothing refers to the recorder any more.
+    The file is closed by ``close()``, at the end of a ``with`` block, or when the recorder is garbage-collected.
     """
 
     def __init__(self, writer: _Writer, every: float) -> None:
-        super().__init__(writer.look, Every(every))
+        super().__init__(writer.write, Every(every))
         self._writer = writer
         self.close = finalize(self, writer.close)
 
@@ -41,7 +41,7 @@ class Recorder(Observer):
 
     def observe_if_due(self, state: State) -> bool:
         ends = super().observe_if_due(state)
-        if self.follows(state):  # a state within a step does not continue bit for bit
+        if self.follows(state):  # a restart within a step would not be bitwise equal
             self._writer.checkpoint_if_due(state)
         return ends
 
@@ -63,16 +63,18 @@ def record(
     overwrite: bool = False,
     resume: bool = False,
 ) -> Recorder:
-    """Record u at multiples of ``every`` into an HDF5 file laid out as netCDF-4, which may be read while it grows.
+    """Return a recorder of u at multiples of ``every`` into an HDF5 file laid out as netCDF-4.
+
+    The file may be read while the recorder writes it.
 
     fields        names, one for u (cells,), n for u (n, cells); the first is the file's dataset "density"
-    diagnostics   name → function of u that gives a number, recorded with each snapshot
+    diagnostics   name → function of u that returns a number, recorded with each snapshot
     checkpoint    seconds of wall time between checkpoints, from which :func:`restart` continues
     overwrite     whether an existing file is replaced
     resume        whether an existing file is continued, from the time of the initial state of the solver; later
-                  snapshots in it are dropped
-    Raises FileError where the file exists already, or cannot be written; ValueError and TypeError, before the file is
-    made, for arguments that do not fit.
+                  snapshots in the file are dropped
+    Raises FileError where the file exists already, or cannot be written; ValueError and TypeError for invalid
+    arguments, before the file is made.
     """
     check_mesh(mesh)
     check_positive(every=every)
@@ -87,10 +89,10 @@ def record(
 
 
 def restart(path: str | Path) -> State:
-    """Return the latest state that a file recorded: ``time``, ``values``, ``steps`` and ``dt``, exact to the last bit.
+    """Return the latest state in a recorded file: ``time``, ``values``, ``steps`` and ``dt``, bitwise exact.
 
-    It is that of the last checkpoint or snapshot, whichever is later. Go on with ``solve(equation, state.values,
-    (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``.
+    The state is that of the last checkpoint or snapshot, whichever is later. Continue with
+    ``solve(equation, state.values, (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``.
     Raises FileError for a file without a snapshot.
     """
     run = read(path)
@@ -116,7 +118,7 @@ def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str,
 
 
 class _Writer:
-    """The file, and what is written into it."""
+    """Run file of a recorder, with its snapshots, samples and checkpoints."""
 
     def __init__(
         self,
@@ -136,7 +138,7 @@ class _Writer:
             self._file = RunFile.create(path, mesh.on_host, columns, fields=fields, overwrite=overwrite)
 
     def begin(self, state: State) -> None:
-        """Check the state; open a file to continue with, cut back to what lies before the state's time."""
+        """Check the state's shape; with ``resume`` open the existing file and truncate it before the state's time."""
         shape = (len(self._fields), self._mesh.cells) if len(self._fields) > 1 else (self._mesh.cells,)
         if state.values.shape != shape:
             names = ", ".join(self._fields)
@@ -150,7 +152,7 @@ class _Writer:
             self._file = RunFile.append(self._path, snapshots=snapshots, samples=samples)
             self._resume = False
 
-    def look(self, state: State) -> None:
+    def write(self, state: State) -> None:
         if self._file is None:
             raise FileError(f"{self._path}: closed already: expected a new record(..., resume=True)")
         values = {name: float(function(state.values)) for name, function in self._diagnostics.items()}

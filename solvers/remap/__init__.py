@@ -1,1 +1,1 @@
-"""Moving mass between meshes and points: push-forward by a map, deposits of point masses."""
+"""Transfer of mass between meshes and points: push-forward by a map, deposits of point masses."""

@@ -1,4 +1,4 @@
-"""Point masses on a mesh: a split over neighboring cells that keeps the mass and the first moment."""
+"""Deposits of point masses on a mesh: a split over neighboring cells with equal mass and first moment."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..mesh.mesh import Floats, Mesh
 
 
 def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
-    """Density (cells) of point masses (points,) at unit vectors (points, d).
+    """Return the density (cells,) of point masses (points,) at unit vectors (points, d).
 
-    Each mass is shared by d cells around its point, with weights w ≥ 0, Σw = 1, such that Σ w x_cell is parallel to
-    the point: the center of mass lies where the point is. Raises ValueError unless the mesh is a circle or a sphere, in
-    R^d, and points and masses have these shapes.
+    Each mass is shared by d cells around its point. The weights w ≥ 0, Σw = 1, make Σ w x_cell parallel to the point,
+    so that the center of mass has the direction of the point. Raises ValueError unless the mesh is a circle or a sphere
+    in R^d, and points and masses have these shapes.
     """
     from scipy.spatial import KDTree
 
@@ -28,17 +28,18 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, nearest, strict=True):
         cells, weights = max((_bracket(mesh, cell, point) for cell in candidates), key=lambda found: found[1].min())
-        if weights.min() < -1e-12:  # in no triangle of neighbors: at a pole that five or six cells surround
+        if weights.min() < -1e-12:  # outside all triangles of neighbors: inside the ring of cells around a pole
             cells, weights = _surround(mesh, candidates, point)
-        weights = np.maximum(weights, 0.0)  # rounding, where the point lies on an edge of the bracket
+        weights = np.maximum(weights, 0.0)  # rounding for a point on an edge of the bracket
         np.add.at(density, cells, mass * weights / (weights.sum() * mesh.volumes[cells]))
     return density
 
 
 def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
-    """The cell with the neighbors (one on a curve, two consecutive ones on a surface) that best bracket a point.
+    """Return the cell with the neighbors that bracket a point best, and the weights of these cells.
 
-    The weights w of Σ w x_cell = point, whose sum is not 1: of a bracket that does not hold the point it may be 0.
+    The neighbors are one cell on a curve and two consecutive cells on a surface. The weights w solve Σ w x_cell =
+    point; their sum is not 1, and it may be 0 if the bracket does not contain the point.
     """
     around = mesh.neighbors(cell)
     others = around[:, None] if mesh.dimension == 1 else np.stack([around, np.roll(around, -1)], axis=1)
@@ -50,7 +51,10 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
 
 
 def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
-    """Weights over the candidates and two layers of their neighbors, non-negative, that reproduce a point."""
+    """Return the candidates with two layers of neighbors, and weights ≥ 0 of these cells that reproduce a point.
+
+    Raises ValueError for a point that the cells do not surround.
+    """
     from scipy.optimize import nnls
 
     cells = candidates

@@ -1,4 +1,4 @@
-"""Point masses on an interval: a split over two cells that keeps the mass and the first moment."""
+"""Deposits of point masses on an interval: a split over two cells with equal mass and first moment."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..mesh.mesh import Floats, Mesh
 
 
 def deposit_on_interval(mesh: Mesh, places: ArrayLike, masses: ArrayLike) -> Floats:
-    """Density (cells) of point masses (points,) at coordinates (points,).
+    """Return the density (cells,) of point masses (points,) at coordinates (points,).
 
-    Each is shared by the two cells whose centers bracket it; beyond the first or last center it goes to that cell.
-    Raises ValueError for a point outside the interval.
+    Each mass is shared by the two cells whose centers bracket it. Beyond the first or last center, that cell receives
+    the whole mass. Raises ValueError for a point outside the interval.
     """
     x, center = np.asarray(places, dtype=float), mesh.centers[:, 0]
     first, last = mesh.face_centers[0, 0], mesh.face_centers[-1, 0]

@@ -1,6 +1,6 @@
-"""Cells in pieces, one for every straight part of a side, between it and the cell's center.
+"""Pieces of cells: the simplices between each straight part of a side and the cell's center.
 
-On a curve a piece is a segment, on a surface a flat triangle. Neighboring cells share the corners on their face, so
+A piece is a segment on a curve and a flat triangle on a surface. Neighboring cells share the corners on their face, so
 that the images of the pieces under a continuous map leave no gap.
 """
 
@@ -15,21 +15,22 @@ from ..backends import Backend, backend_for
 from ..mesh.mesh import Floats, Integers, Mesh
 
 Numbers = NDArray[np.int64]
-EQUATOR = 1e-12  # the height below which a circle of latitude counts as a great circle
-POLAR = 2.5  # cell widths: the two rings next to a pole
+EQUATOR = 1e-12  # height below which a circle of latitude counts as a great circle
+POLAR = 2.5  # distance from the axis in cell widths that covers the two rings next to a pole
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The pieces of all cells; those of cell i are ``start[i]`` to ``start[i + 1]``.
+    """Pieces of all cells; cell i has the pieces ``start[i]`` to ``start[i + 1]``.
 
     points     (n, d) cell centers, then the ends of faces
-    corners    (pieces, dimension + 1) points of each piece, the cell's center first
-    volumes    (pieces,) those of a cell add up to its volume
-    centroids  (cells, d) of the pieces of each cell together
-    widths     (pieces,) of the cells
-    bulges     (pieces, 3) on a sphere: how far on the way from its chord to the cell's center the true side is, at one,
-               two and three quarters: negative where the side bends outwards, zero where it is a great circle
+    corners    (pieces, dimension + 1) indices of the points of each piece, the cell's center first
+    volumes    (pieces,) volume of each piece; the sum over a cell is the cell's volume
+    centroids  (cells, d) centroid of each cell's pieces together
+    widths     (pieces,) width of the cell
+    bulges     (pieces, 3) on a sphere: offset of the true side from its chord at one, two and three quarters, as a
+               fraction of the way to the cell's center; negative where the side is curved outwards, zero on a great
+               circle
     """
 
     points: Floats
@@ -41,11 +42,11 @@ class Pieces:
     bulges: Floats
 
     def on(self, backend: Backend) -> Pieces:
-        """The same pieces with their arrays on the device of a backend."""
+        """Return the same pieces with their arrays on the device of a backend."""
         return replace(self, **{name: backend.to_device(value) for name, value in vars(self).items()})
 
     def project(self, points: Floats) -> Floats:
-        """Points (n, d) onto the circle or the sphere; on an interval they are left as they are."""
+        """Return points (n, d) projected to the circle or the sphere; on an interval they are unchanged."""
         if points.shape[1] == 1:
             return points
         projected: Floats = points / np.sqrt(backend_for(points).xp.einsum("nd,nd->n", points, points))[:, None]
@@ -53,9 +54,9 @@ class Pieces:
 
 
 def pieces_of(mesh: Mesh) -> Pieces:
-    """The pieces of a circle, a sphere, or an interval."""
+    """Return the pieces of a circle, a sphere, or an interval."""
     vertices, sides, ends = _ENDS[mesh.dimension](mesh)
-    used = np.isin(sides, mesh.cell_sides)  # a wall has a side that is no cell's
+    used = np.isin(sides, mesh.cell_sides)  # one side of a wall belongs to no cell
     cell, ends = mesh.side_cells[sides[used]], ends[used]
     order = np.argsort(cell, kind="stable")
     cell, ends = cell[order], ends[order]
@@ -71,17 +72,17 @@ def pieces_of(mesh: Mesh) -> Pieces:
 
 
 def simplex_sizes(places: Floats) -> Floats:
-    """Length or area (n,) of flat segments (n, 2, d) or triangles (n, 3, d)."""
+    """Return the lengths (n,) of flat segments (n, 2, d) or the areas of flat triangles (n, 3, d)."""
     edges = places[:, 1:] - places[:, :1]
     return np.asarray(np.sqrt(np.linalg.det(edges @ edges.swapaxes(1, 2)).clip(0)) / (places.shape[1] - 1))
 
 
 def _sizes(places: Floats, polar: float) -> Floats:
-    """Lengths of segments (n, 2, d), areas of triangles (n, 3, 3).
+    """Return the lengths of segments (n, 2, d) or the areas of triangles (n, 3, 3).
 
-    Next to a circle of latitude half its length times the difference of polar angles: pieces are cut off by polar angle
-    where they are moved over another, and then the right mass passes. Flat triangles at the ends of a wide cell are
-    higher or lower than that by a share of order h; closer to the axis than ``polar`` flat ones did better.
+    A triangle on a circle of latitude has half the circle's length times the difference of polar angles: the remap cuts
+    pieces by polar angle, and this area makes the cut mass exact. Flat triangles at the ends of a wide cell deviate
+    from it by a fraction of order h. Closer to the axis than ``polar``, flat areas are used, which had smaller errors.
     """
     sizes = simplex_sizes(places)
     if places.shape[1] == 3:
@@ -94,9 +95,9 @@ def _sizes(places: Floats, polar: float) -> Floats:
 
 
 def _bulges(places: Floats) -> Floats:
-    """Of triangles (n, 3, 3) whose second and third corner may be joined by a circle of latitude.
+    """Return the bulges (n, 3) of triangles (n, 3, 3) whose second and third corner may lie on a circle of latitude.
 
-    The small root β of z² = cos²θ |x|² on the line x = p + β (center − p) from a point p of the chord.
+    A bulge is the small root β of z² = cos²θ |x|² on the line x = p + β (center − p) from a point p of the chord.
     """
     bulges = np.zeros((len(places), 3))
     if places.shape[1] == 3:
@@ -113,17 +114,18 @@ def _bulges(places: Floats) -> Floats:
 
 
 def _ends_on_curve(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
-    """A face of a curve is a point."""
+    """Return the face centers, all sides, and one end per side (sides, 1): a face of a curve is a point."""
     return mesh.face_centers, np.arange(2 * mesh.faces), np.repeat(np.arange(mesh.faces), 2)[:, None]
 
 
 def _ends_on_sphere(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
-    """Vertices (n, 3), and of every straight part of a face the side and both ends."""
+    """Return the vertices (n, 3), and for every straight part of a face its side and both ends."""
     counts = mesh.ring_cells.astype(np.int64)
     between = np.maximum(counts[:-1], counts[1:])  # faces on each circle between two rings
-    parts = counts.max() // between  # as many vertices on every circle: chords nowhere change their length at once
+    # Every circle has the same number of vertices, so that the length of chords changes smoothly.
+    parts = counts.max() // between
     around = between * parts
-    first = np.concatenate([[0], np.cumsum(around)])  # vertex of each circle, then the poles
+    first = np.concatenate([[0], np.cumsum(around)])  # first vertex of each circle; the poles follow
     found: list[Numbers] = []
     for r, count in enumerate(counts):
         j = np.arange(1, count + 1)

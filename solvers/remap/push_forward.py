@@ -1,4 +1,4 @@
-"""The push-forward T_# ρ of a density by a map T: the distribution of T(x) when x has the distribution ρ.
+"""Push-forward T_# ρ of a density by a map T: the distribution of T(x) when x has the distribution ρ.
 
     ∫ f dT_#ρ = ∫ f(T(x)) ρ(x) dx
 
@@ -23,31 +23,32 @@ Map = Callable[[Floats], Floats]
 
 
 class PushForward:
-    """T_# ρ on one mesh, for any number of densities and maps; keeps mass to rounding and ρ ≥ 0.
+    """Push-forward T_# ρ on one mesh for any number of densities and maps; conserves mass to rounding and keeps ρ ≥ 0.
 
-    A cell's mass moves in two ways, as in :class:`solvers.terms.advection.Advection`.
+    A cell's mass moves in one of two ways, as in :class:`solvers.terms.advection.Advection`.
 
-    Resolved densities: T is taken to be linear on the pieces of a cell and ρ on the cell, and the image of a piece is
-    cut up among the cells: the identity to rounding, no holes however far T stretches. On a curve of second order.
-    On a sphere, where circles of latitude cut flat pieces not quite where they should, what is misplaced is a share of
-    order h of the displacement next to the poles and of order h² elsewhere, up to about h cot θ/100 of a cell.
+    Resolved cells: T is approximated as linear on the pieces of a cell and ρ on the cell, and the image of a piece is
+    divided among the cells that it overlaps. The identity map is exact to rounding, and images have no gaps however
+    large the stretch. The method is of second order on a curve. On a sphere, circles of latitude do not cut flat pieces
+    exactly. The misplaced fraction of the displacement is of order h next to the poles and h² elsewhere, up to about h
+    cot θ/100 of a cell.
 
-    Lumps: mass is moved as points, from the cells' centers, and deposited with its first moment. Where it is so compact
-    as a deposited point mass is, it is first gathered into that point (`solvers.mesh.dual.Dual.gather`), which then
-    stays one, at its exact place, however many maps it is moved by. What is wider spreads like the square root of the
-    number of maps, unless they contract it.
+    Unresolved cells: mass moves as points from the cells' centers and is deposited with its first moment. Mass as
+    compact as a deposited point mass is first gathered into that point (`solvers.mesh.dual.Dual.gather`), which then
+    remains one point at its exact position under any number of maps. Less compact mass spreads in proportion to the
+    square root of the number of maps, unless the maps contract it.
 
-    A cell is moved as a point mass where the density is not resolved, and where T contracts it so much that overlaps
-    would only determine which cell contains it; it is moved in pieces where T stretches it apart.
+    A cell moves as a point mass where the density is not resolved, and where T contracts the cell so much that overlaps
+    would only determine which cell contains the image. It moves in pieces where T stretches the cell.
 
-    mesh       a circle, a sphere, or an interval: at a wall, what leaves goes into the last cell
+    mesh       a circle, a sphere, or an interval; mass that would pass a wall goes into the last cell
     resolved   relative smoothness indicators (low, high): below low a cell counts as resolved, above high as unresolved
     Raises ValueError for another mesh.
     """
 
-    shrunk = (0.125, 0.25)  # smallest stretch of a cell: below, it is moved as a point mass
-    compact = (0.8, 0.95)  # mass of the heaviest simplex at a cell over that around it
-    torn = (2.0, 4.0)  # largest stretch of a cell: above, it is moved in pieces
+    min_stretch = (0.125, 0.25)  # bounds of a cell's smallest stretch: below, it moves as a point mass
+    min_compactness = (0.8, 0.95)  # bounds of a cell's compactness: above, its mass moves as an atom
+    max_stretch = (2.0, 4.0)  # bounds of a cell's largest stretch: above, it moves in pieces
 
     def __init__(self, mesh: Mesh, resolved: tuple[float, float] = (0.05, 0.15)) -> None:
         check_mesh(mesh)
@@ -66,7 +67,7 @@ class PushForward:
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
 
     def apply(self, density: Floats, map: Map) -> Floats:
-        """T_# ρ (cells) of ρ = density (cells) ≥ 0 by T = map: points (n, d) → points (n, d) on the same manifold.
+        """Return T_# ρ (cells,) of ρ ≥ 0 (cells,) by the map T: points (n, d) → points (n, d) on the same manifold.
 
         Raises FloatingPointError where T is not finite, ValueError for a density of another shape.
         """
@@ -74,14 +75,14 @@ class PushForward:
         mesh, pieces = self.mesh, self.pieces
         images = finite(map(pieces.points))
         slope, smooth = self._reconstruct(density)
-        unresolved, torn = self._unresolved_shares(images, smooth)
-        rest = 1.0 - unresolved
+        unresolved, stretched = self._unresolved_shares(images, smooth)
+        resolved = 1.0 - unresolved
         masses = mesh.backend.empty(pieces.corners.shape)
         mesh.backend.launch(
             mesh.backend.fill_corners, len(pieces.corners), pieces.points, pieces.centroids, pieces.corners,
-            pieces.start, pieces.volumes, density * rest, slope * rest[:, None], masses,
+            pieces.start, pieces.volumes, density * resolved, slope * resolved[:, None], masses,
         )  # fmt: skip
-        long = mesh.backend.xp.flatnonzero(torn[pieces.corners[:, 0]])  # the first corner is the cell's center
+        long = mesh.backend.xp.flatnonzero(stretched[pieces.corners[:, 0]])  # the first corner is the cell's center
         scattered = self._scatter(*split_long(map, long, pieces, images, masses))
         if unresolved.any():
             scattered += self._move_unresolved(unresolved, density * mesh.volumes, map)
@@ -89,9 +90,12 @@ class PushForward:
         return moved
 
     def _move_unresolved(self, unresolved: Floats, masses: Floats, map: Map) -> Floats:
-        """Masses (cells) of unresolved cells after the map: as atoms where they are compact, else from cell centers."""
+        """Return the masses (cells,) of unresolved cells after the map.
+
+        Compact masses move as atoms, all others from cell centers.
+        """
         xp = self.mesh.backend.xp
-        compact = _ramp(self.dual.compactness(masses), self.compact)
+        compact = _ramp(self.dual.compactness(masses), self.min_compactness)
         spread = unresolved * (1 - compact) * masses
         cells = xp.flatnonzero(spread)
         atoms, atom_masses = self.dual.gather(unresolved * compact * masses)
@@ -109,18 +113,20 @@ class PushForward:
         return slope, smooth
 
     def _unresolved_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Unresolved share of each cell's mass, and which cells are being torn apart."""
+        """Return the unresolved fraction of each cell's mass, and a mask of cells with a large stretch."""
         mesh, pieces = self.mesh, self.pieces
         largest, smallest = (mesh.backend.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
         mesh.backend.launch(
             mesh.backend.stretch_factors, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
             smallest,
         )  # fmt: skip
-        unresolved = np.maximum(1 - smooth, 1 - _ramp(smallest, self.shrunk)) * (1 - _ramp(largest, self.torn))
-        return unresolved, largest > self.torn[0]
+        unresolved = np.maximum(1 - smooth, 1 - _ramp(smallest, self.min_stretch)) * (
+            1 - _ramp(largest, self.max_stretch)
+        )
+        return unresolved, largest > self.max_stretch[0]
 
     def _scatter(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
-        """Masses (cells) of pieces with these corners among the images, these corner masses and bulges."""
+        """Return the masses (cells,) of pieces with these corners among the images, corner masses and bulges."""
         mesh, backend = self.mesh, self.mesh.backend
         scattered = backend.zeros((backend.REMAP_PARTS, mesh.cells))
         if mesh.dimension == 2:
@@ -140,12 +146,12 @@ class PushForward:
 
 
 def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
-    """T_# ρ for one density and one map, see :class:`PushForward`."""
+    """Return T_# ρ for one density and one map, see :class:`PushForward`."""
     return PushForward(mesh).apply(density, map)
 
 
 def _gradient_coefficients(mesh: Mesh) -> Floats:
-    """(sides, d) tangent vectors c, in the order of ``cell_sides``: ∇u = Σ c (u_j − u_i) by least squares."""
+    """Return tangent vectors c (sides, d), in the order of ``cell_sides``: ∇u = Σ c (u_j − u_i) by least squares."""
     x = mesh.centers
     cell = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     offsets = x[mesh.side_cells[mesh.cell_sides ^ 1]] - x[cell]
@@ -159,7 +165,7 @@ def _gradient_coefficients(mesh: Mesh) -> Floats:
 
 
 def _edges_along(mesh: Mesh) -> Floats:
-    """Coordinates of the edges of a curve, (cells + 1,): angles, on an interval places; on a sphere of its rings."""
+    """Return the edges (cells + 1,) of a curve: angles, or positions on an interval; on a sphere the ring edges."""
     if mesh.dimension == 2:
         return mesh.ring_edges
     if mesh.centers.shape[1] == 1:
@@ -168,7 +174,7 @@ def _edges_along(mesh: Mesh) -> Floats:
 
 
 def _ramp(values: Floats, low_high: tuple[float, float]) -> Floats:
-    """0 below low, 1 above high, a cubic between."""
+    """Return 0 below low, 1 above high, and a cubic between."""
     low, high = low_high
     part = ((values - low) / (high - low)).clip(0, 1)
     ramp: Floats = part * part * (3 - 2 * part)

@@ -1,4 +1,4 @@
-"""Pieces of cells whose image is long are split, so that a map is linear enough on each."""
+"""Splitting of pieces with long images, so that a map is nearly linear on each piece."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from ..backends import backend_for
 from ..mesh.mesh import Floats, Integers
 from .pieces import Numbers, Pieces
 
-MAX_EDGE = 2.0  # cell widths that the image of a piece may span
-HALVINGS = {1: 10, 2: 4}  # by dimension; a map that still is not flat on 1/1024 or 1/16 of a cell counts as a jump
+MAX_EDGE = 2.0  # maximum length of a piece's image, in cell widths
+HALVINGS = {1: 10, 2: 4}  # by dimension; a map with a long image of 1/1024 or 1/16 of a cell counts as a jump
 
 
 def split_long(
     map: Callable[[Floats], Floats], long: Numbers, pieces: Pieces, images: Floats, masses: Floats
 ) -> tuple[Floats, Integers, Floats, Floats]:
-    """Images, corners, corner masses and bulges, with the pieces numbered ``long`` split until their images are short.
+    """Return images, corners, corner masses and bulges, with the pieces ``long`` split until their images are short.
 
-    map      from points (n, d) to points (n, d), images (n, d) those of ``pieces.points``
-    masses   (pieces, dimension + 1) mass of each piece if it had everywhere the density that it has at the corner
-    A piece whose image never gets short lies across a jump: each of its corners takes the same part of the mass.
+    map      function from points (n, d) to points (n, d); ``images`` (n, d) are those of ``pieces.points``
+    long     indices of the pieces to split
+    masses   (pieces, dimension + 1) mass of each piece for the constant density of each corner
+    A piece whose image never becomes short lies across a jump; each of its corners then receives an equal part of the
+    mass.
     Raises FloatingPointError where the map is not finite.
     """
     if not len(long):
@@ -49,7 +51,7 @@ def split_long(
 
 
 def finite(points: Floats) -> Floats:
-    """The points, if they are. Raises FloatingPointError."""
+    """Return the points. Raises FloatingPointError unless all are finite."""
     if not np.isfinite(points).all():
         raise FloatingPointError(f"the map is not finite at {int((~np.isfinite(points)).any(axis=1).sum())} points")
     return points
@@ -58,7 +60,7 @@ def finite(points: Floats) -> Floats:
 def _replaced(
     pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Integers, Floats, Floats]:
-    """The pieces that are not ``long``, and those that these have become: (n, ends, d) images, (n, ends) masses."""
+    """Return the arrays of :func:`split_long`: the pieces not in ``long``, followed by the split pieces (``done``)."""
     backend = backend_for(images)
     xp = backend.xp
     unchanged = xp.ones_like(masses[:, 0], dtype=bool)
@@ -81,7 +83,7 @@ def _longest_edge(places: Floats) -> Floats:
 
 
 def _halved(corners: Floats) -> Floats:
-    """Two halves of segments (n, 2, c), four quarters of triangles (n, 3, c), by their midpoints."""
+    """Return the two halves of segments (n, 2, c), or the four quarters of triangles (n, 3, c), by their midpoints."""
     xp = backend_for(corners).xp
     middle = (corners + xp.roll(corners, -1, axis=1)) / 2
     if corners.shape[1] == 2:
