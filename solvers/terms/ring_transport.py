@@ -62,42 +62,22 @@ class RingTransport:
         """
         work = self.work_arrays() if work is None else work
         east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity, work)
-        state = density, east, north, *low_high, occupied, work.flux().reshape(self._places), sent, outflow
-        return self._in_bands(*state) if self._is_in_bands else self._by_kernels(*state)
-
-    def _local(self, velocity: Floats, work: RingWork) -> tuple[Floats, Floats]:
-        """Return components along east and north, (cells,) each, in scratch arrays."""
-        mesh, backend, t = self.mesh, self.mesh.backend, self._tables
-        east, north = (array() for array in work.components)
-        backend.launch(
-            backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
-            east, north,
-        )  # fmt: skip
-        return east, north
-
-    def _in_bands(
-        self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
-        sent: Floats, outflow: Floats,
-    ) -> list[Any]:  # fmt: skip
-        t, host = self._tables, host_backend()
-        shares = host.launch(
-            host.flux_in_bands, self.mesh.cells, self._bands, self._parts, self._rows, t.volumes, t.offsets, t.reach,
-            t.slopes, t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux,
-            sent, outflow,
-        )  # fmt: skip
-        return shares + [
-            host.join_bands(
-                part, self._parts, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite, density,
-                occupied, east, north, flux, sent, outflow,
-            )
-            for part in range(len(self._parts) - 2)
-        ]  # fmt: skip
-
-    def _by_kernels(
-        self, density: Floats, east: Floats, north: Floats, low: float, high: float, occupied: Floats, flux: Floats,
-        sent: Floats, outflow: Floats,
-    ) -> list[Any]:  # fmt: skip
-        backend, t, cells = self.mesh.backend, self._tables, self.mesh.cells
+        (low, high), flux = low_high, work.flux().reshape(self._places)
+        t, cells, backend, host = self._tables, self.mesh.cells, self.mesh.backend, host_backend()
+        if self._is_in_bands:
+            shares = host.launch(
+                host.flux_in_bands, cells, self._bands, self._parts, self._rows, t.volumes, t.offsets, t.reach,
+                t.slopes, t.tangents, t.stencils, t.spans, t.opposite, density, east, north, low, high, occupied, flux,
+                sent, outflow,
+            )  # fmt: skip
+            between = [
+                host.join_bands(
+                    part, self._parts, self._rows, t.volumes, t.offsets, t.reach, t.slopes, t.spans, t.opposite,
+                    density, occupied, east, north, flux, sent, outflow,
+                )
+                for part in range(len(self._parts) - 2)
+            ]  # fmt: skip
+            return shares + between
         backend.launch(
             backend.reconstruct_on_rings, cells, 0, cells, t.rows, t.slopes, t.offsets, t.tangents, t.stencils,
             density, east, north, low, high, occupied, flux, outflow, sent,
@@ -109,6 +89,16 @@ class RingTransport:
         return backend.launch(
             backend.outflow_rates_on_rings, cells, 0, cells, t.rows, t.volumes, density, occupied, sent, outflow
         )
+
+    def _local(self, velocity: Floats, work: RingWork) -> tuple[Floats, Floats]:
+        """Return components along east and north, (cells,) each, in scratch arrays."""
+        mesh, backend, t = self.mesh, self.mesh.backend, self._tables
+        east, north = (array() for array in work.components)
+        backend.launch(
+            backend.local_components, mesh.cells, 0, mesh.cells, t.rows, t.sine, t.cosine, mesh.centers, velocity,
+            east, north,
+        )  # fmt: skip
+        return east, north
 
     def add_divergence(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:
         """Add to ``rate`` (cells,) what each cell receives less what it loses within dt, per area."""
