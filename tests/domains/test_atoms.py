@@ -1,4 +1,5 @@
-"""Atoms against exact laws: drift far below rounding, mergers at exponentially long times, staircases of the energy."""
+"""Atoms: exact solutions for drift far below rounding, mergers at exponentially long times, staircases of the
+energy."""
 
 import time as clock
 from dataclasses import replace
@@ -36,7 +37,7 @@ def law(beta, normalization="softmax", **fields):
 
 
 def staircase(beta, atoms):
-    """2βe^{−β}E = Σ_ij m_i m_j e^{−β|x_i − x_j|²/2}."""
+    """Return 2βe^{−β}E = Σ_ij m_i m_j e^{−β|x_i − x_j|²/2}."""
     apart = atoms.positions[:, None] - atoms.positions
     return atoms.masses @ np.exp(-beta / 2 * (apart**2).sum(axis=2)) @ atoms.masses
 
@@ -45,7 +46,7 @@ def staircase(beta, atoms):
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("norm", ["post", "ngpt", "cod"])
 def test_the_law_is_that_of_particles(d, normalization, norm):
-    """Several heads of any matrices, a network, each layer norm, at a time at which CoD counts."""
+    """The test has several heads of any matrices, a network, each layer norm, and a time at which CoD matters."""
     random = np.random.default_rng(d)
     matrices = random.standard_normal((3, d, d))
     heads = (Head(), Head(*matrices, weight=0.7), Head(1.0, -1.0, -0.5, 0.3))
@@ -56,7 +57,7 @@ def test_the_law_is_that_of_particles(d, normalization, norm):
     positions = on_sphere(6, d)
     found = AtomVelocity(particles).velocities(2.0, positions, masses)
     expected, _ = particles.rates(2.0, positions, np.ones(6))
-    # the particles' sums round at the size of their output
+    # the particles' sums round relative to the size of their output
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
 
@@ -64,7 +65,7 @@ def test_the_law_is_that_of_particles(d, normalization, norm):
 @pytest.mark.parametrize("beta", [4, 50, 200])
 @pytest.mark.parametrize("d", [2, 3])
 def test_drift_is_right_relative_to_itself(beta, d, normalization):
-    """β = 200: drift down to e^{−300}. Exponents round at β times 1e-16, and so does the drift."""
+    """β = 200 has drift down to e^{−300}. Exponents round at β times 1e-16, and so does the drift."""
     positions, masses = on_sphere(5, d, seed=d), np.array([0.1, 0.2, 0.3, 0.25, 0.15])
     found = law(beta, normalization).velocities(0.0, positions, masses)
     exact = exact_atoms.velocities(beta, positions, masses, normalization)
@@ -72,7 +73,7 @@ def test_drift_is_right_relative_to_itself(beta, d, normalization):
 
 
 def test_drift_near_the_antipode_is_right_relative_to_itself():
-    """From 1e-10 rad off the antipode, where P_i x_j from x_j − x_i would be right to 1e-6 at best."""
+    """The atoms are 1e-10 rad from antipodes, where P_i x_j from x_j − x_i would be accurate to 1e-6 at best."""
     positions, masses = on_circle(np.array([0.3, 0.3 + np.pi - 1e-10])), np.array([0.6, 0.4])
     exact = exact_atoms.velocities(3, positions, masses)
     found = law(3).velocities(0.0, positions, masses)
@@ -108,7 +109,7 @@ def test_what_atoms_cannot_be_is_refused():
 
 
 def assert_cosine_half_at(beta, masses, expected):
-    """The cosine is ½ within a relative 1e-6 of the time."""
+    """Assert that the cosine is ½ within a relative 1e-6 of the time."""
     atoms = Atoms(PAIR, np.array(masses))
     (_, before, _), (_, after, _) = exact_atoms.flow(
         law(beta), atoms, [0.0, expected * (1 - 1e-6), expected * (1 + 1e-6)]
@@ -119,7 +120,7 @@ def assert_cosine_half_at(beta, masses, expected):
 
 @pytest.mark.parametrize("beta", [4, 9, 16, 25, 50, 200])
 def test_two_equal_atoms_meet_at_the_time_of_the_closed_form(beta):
-    """β = 200: after 3e120."""
+    """The time for β = 200 is 3e120."""
     assert_cosine_half_at(beta, (0.5, 0.5), exact_atoms.pair_time_equal(beta))
 
 
@@ -138,11 +139,11 @@ def test_nearly_opposite_atoms_leave_each_other_at_their_rate():
 
 
 def test_an_atom_leaves_an_unstable_place_at_its_rate():
-    """V = diag(2, 1): the tangent of the angle to the second axis grows as eᵗ, from 1e-12; no step hops over it."""
+    """V = diag(2, 1): the tangent of the angle to the second axis grows as eᵗ, from 1e-12; no step skips it."""
     turning = law(1, heads=(Head(value=np.diag([2.0, 1.0])),))
     start = Atoms(np.array([[1e-12, 1.0]]), np.array([1.0]))
     halfway, _ = advance(turning, start, 0.0, -np.log(1e-12))
-    # the Newton iterations end at about 1e-14, which is a relative 1e-2 of the first steps at worst
+    # Newton's iteration ends at about 1e-14, at worst a relative 1e-2 of the first steps
     np.testing.assert_allclose(halfway.positions, [[np.sqrt(0.5), np.sqrt(0.5)]], rtol=0, atol=1e-3)
     end, _ = advance(turning, start, 0.0, 1e6)
     np.testing.assert_allclose(end.positions, [[1.0, 0.0]], rtol=0, atol=1e-9)
@@ -154,7 +155,7 @@ def test_the_references_agree():
 
 
 def meeting_times(beta, positions, masses, end):
-    """Times at which pairs of particles touch, from the law written out, DOP853 at 1e-13."""
+    """Return the times at which pairs of particles touch, from the velocity written out, DOP853 at 1e-13."""
     pairs = [(i, j) for i in range(len(masses)) for j in range(i)]
 
     def rate(_, state):
@@ -178,12 +179,13 @@ def test_three_unequal_clusters_on_the_sphere_merge_when_particles_do():
     _, mergers = advance(law(5), Atoms(THREE, MASSES), 0.0, 1e4)
     expected = meeting_times(5.0, THREE, MASSES, mergers[-1].time + 1)
     assert len(mergers) == 2
-    # particles of one atom stay MERGE_ANGLE apart in the end, where this is 1e-6 of the time's digits
+    # particles of one atom stay MERGE_ANGLE apart, which changes the time by a relative 1e-6
     np.testing.assert_allclose([merger.time for merger in mergers], expected[:2], rtol=1e-5)
 
 
 def first_contact(rate, positions, time, end):
-    """Time and positions at the first contact of two particles that follow ``rate``, LSODA at 1e-10; None without."""
+    """Return time and positions at the first contact of two particles that follow ``rate``, LSODA at 1e-10; None
+    without."""
     one, other = np.triu_indices(len(positions), 1)
 
     def place(state):
@@ -203,7 +205,7 @@ def first_contact(rate, positions, time, end):
 
 
 def mergers_by_events(beta, normalization, positions, masses, end):
-    """(time, lighter mass, heavier mass) of each merger, from the velocity written out and events of SciPy."""
+    """Return (time, lighter mass, heavier mass) of each merger, from the velocity written out and events of SciPy."""
     found, time = [], 0.0
 
     def rate(x):
@@ -224,7 +226,7 @@ def mergers_by_events(beta, normalization, positions, masses, end):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_all_mergers_of_random_atoms_are_found(seed):
-    """Each step of a run ends at the first merger: none is missed, and times agree within what TOLERANCE allows."""
+    """A step of a run ends at the first merger: none is missed, and times agree within the effect of TOLERANCE."""
     random, normalization = np.random.default_rng(seed), ("softmax", "unnormalized")[seed // 3]
     count, d, beta = 5, 2 + seed % 3, float(random.uniform(1, 7))
     atoms = Atoms(on_sphere(count, d, seed), random.dirichlet(np.ones(count)))
@@ -234,11 +236,12 @@ def test_all_mergers_of_random_atoms_are_found(seed):
         atoms, time, mergers = until_merger(law(beta, normalization), atoms, time, end)
         found += [(merger.time, *sorted(merger.masses)) for merger in mergers]
     assert len(expected) >= 3
-    np.testing.assert_allclose(found, expected, rtol=1e-5)  # times are right to 1e-7, about β times as sensitive
+    # Times have relative errors of 1e-7, and the mergers about β times as much.
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_the_energy_climbs_its_staircase():
-    """β = 25: 2βe^{−β}E = Σ m² within 1e-6 between mergers, by the size of e^{β(cos − 1)}; it lifts by 2 m_i m_j."""
+    """β = 25: 2βe^{−β}E = Σ m² within 1e-6 between mergers, the size of e^{β(cos − 1)}; a merger adds 2 m_i m_j."""
     start = Atoms(THREE, MASSES)
     _, mergers = advance(law(25), start, 0.0, 1e30)
     first, second = (merger.time for merger in mergers)
@@ -250,7 +253,7 @@ def test_the_energy_climbs_its_staircase():
 
 
 def test_mergers_keep_mass_and_the_first_moment():
-    """Three in one place and two in another: the moments differ by MERGE_ANGLE squared."""
+    """Three atoms merge at one point and two at another: the moments differ by MERGE_ANGLE squared."""
     angles = np.array([0.0, 0.5e-6, 1.0e-6, 2.0, 2.0 + 0.5e-6])
     atoms = Atoms(on_circle(angles), np.array([0.1, 0.2, 0.3, 0.15, 0.25]))
     merged, mergers = advance(law(9), atoms, 7.0, 7.0)
@@ -262,7 +265,7 @@ def test_mergers_keep_mass_and_the_first_moment():
 
 
 def test_a_ladder_of_twelve_clusters_up_to_1e30():
-    """β = 40: mergers from t = 10 to 10^15; two are left, which would need e^{40 (1 − cos)} more."""
+    """β = 40: mergers from t = 10 to 10^15; two atoms are left, which would need e^{40 (1 − cos)} more."""
     random = np.random.default_rng(3)
     angles = 2 * np.pi * (np.arange(12) + 0.6 * (random.random(12) - 0.5)) / 12
     masses = random.random(12) + 0.5
@@ -283,7 +286,7 @@ def test_rotations_commute_with_the_flow():
     turned, others = advance(law(9), Atoms(THREE @ rotation.T, MASSES), 0.0, 1e5)
     assert plain.count == turned.count
     np.testing.assert_allclose(turned.positions, plain.positions @ rotation.T, rtol=0, atol=1e-8)  # 100 tolerances
-    np.testing.assert_allclose([m.time for m in others], [m.time for m in mergers], rtol=1e-7)  # β times as much
+    np.testing.assert_allclose([m.time for m in others], [m.time for m in mergers], rtol=1e-7)  # β times the tolerance
 
 
 def test_a_resumed_flow_is_the_same_bit_for_bit():
@@ -318,7 +321,7 @@ def test_until_merger_stops_at_the_first_of_all():
 
 
 def test_until_merger_stops_where_two_touch_and_not_at_the_end_of_its_step():
-    """Unnormalized, φ̇ = −e^{β(cos φ − 1)} sin φ by the clock of ``rescaled``, to the chord MERGE_ANGLE."""
+    """Unnormalized attention, φ̇ = −e^{β(cos φ − 1)} sin φ in ``rescaled`` time, down to the chord MERGE_ANGLE."""
     beta, angle = 4.0, 0.4
     atoms = Atoms(on_circle([0.0, angle]), np.array([0.7, 0.3]))
     touching = 2 * np.arcsin(MERGE_ANGLE / 2)
@@ -332,14 +335,14 @@ def test_until_merger_stops_where_two_touch_and_not_at_the_end_of_its_step():
 
 
 def test_those_who_touch_at_once_merge_at_once():
-    """A square on the circle, two pairs of equal masses that meet at one time but for rounding."""
+    """A square on the circle has two pairs of equal masses that meet at one time up to rounding."""
     atoms = Atoms(on_circle([-0.2, 0.2, np.pi - 0.2, np.pi + 0.2]), np.full(4, 0.25))
     after, _, found = until_merger(law(9), atoms, 0.0, 1e3)
     assert (after.count, len({merger.time for merger in found})) == (2, 1)
 
 
 def test_what_rests_stays_to_any_time():
-    """Opposite atoms, and ones so far apart that their attraction, e^{−14000}, is no number."""
+    """Opposite atoms, and atoms so far apart that their attraction, e^{−14000}, underflows, do not move."""
     opposite = Atoms(np.array([[0.6, 0.8], [-0.6, -0.8]]), np.array([0.3, 0.7]))
     for atoms, beta in ((opposite, 1), (Atoms(PAIR, np.array([0.5, 0.5])), 1e4)):
         later, mergers = advance(law(beta), atoms, 0.0, 1e300)
@@ -358,7 +361,7 @@ def test_a_call_with_nothing_to_do_takes_milliseconds():
 
 @pytest.mark.parametrize("norm", ["post", "ngpt", "cod"])
 def test_general_matrices_and_a_network_move_atoms_as_particles(norm):
-    """To t = 3 from 2; the particles' flow is Dormand and Prince's at 1e-12."""
+    """The flow runs from t = 2 to 3; the particles' flow is Dormand and Prince's at 1e-12."""
     matrices = np.random.default_rng(8).standard_normal((3, 3, 3))
     particles = ParticleVelocity(
         2.0, "softmax", (Head(*matrices), Head()), MASSES, LayerNorm(norm), feed_forward_random(3, 6, "tanh")
@@ -370,7 +373,7 @@ def test_general_matrices_and_a_network_move_atoms_as_particles(norm):
 
 
 def test_cod_is_post_by_its_clock():
-    """τ = 2(√(t + 1) − 1), so that what post does until τ, CoD does until t = (τ/2 + 1)² − 1."""
+    """CoD until t = (τ/2 + 1)² − 1 equals post until τ = 2(√(t + 1) − 1)."""
     atoms = Atoms(PAIR, np.array([0.5, 0.5]))
     (post,) = advance(law(16), atoms, 0.0, 1e10)[1]
     (cod,) = advance(law(16, norm=LayerNorm("cod")), atoms, 0.0, 1e20)[1]
@@ -378,7 +381,7 @@ def test_cod_is_post_by_its_clock():
 
 
 def test_repelled_atoms_come_to_rest_evenly_spaced():
-    """V = −I, β = 9, to 10^20: the last of their motion is a relaxation at e^{−cβ}."""
+    """V = −I, β = 9, to 10^20: the last motion is a relaxation at e^{−cβ}."""
     atoms = Atoms(on_circle(np.array([0.0, 1.0, 2.2, 3.9, 5.0])), np.full(5, 0.2))
     later, mergers = advance(law(9, heads=(Head(value=-1.0),)), atoms, 0.0, 1e20)
     angles = np.sort(np.arctan2(later.positions[:, 1], later.positions[:, 0]))

@@ -29,7 +29,7 @@ from solvers.transforms.gegenbauer import gegenbauer
 from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
 
-DEGREES = np.arange(40)  # more than the fastest one
+DEGREES = np.arange(40)  # more degrees than the fastest-growing one
 mesh_polar = cache(polar)
 NODES, GAUSS = np.polynomial.legendre.leggauss(400)
 ANGLE = (NODES + 1) * np.pi / 2
@@ -63,9 +63,10 @@ def laws(mesh, dimension):
 
 
 def dense_sums(mesh, dimension, beta, masses):
-    """(3, cells) Z and both parts of ∫ y e^{β⟨x,y⟩} dμ, times e^{−|β|}, as means over angles φ on circles of latitude.
+    """Return (3, cells) Z and both parts of ∫ y e^{β⟨x,y⟩} dμ, times e^{−|β|}, as means over angles φ on circles of
+    latitude.
 
-    y = cosθ′ e + sinθ′ (cosφ t + …), t the direction of x across e; φ has the law ∝ sin^{d−3} φ, on S¹ 0 or π.
+    y = cosθ′ e + sinθ′ (cosφ t + …), t the direction of x across e; φ has the density ∝ sin^{d−3} φ, on S¹ 0 or π.
     """
     theta = mesh.centers[:, 0]
     turns, odds = (np.array([1.0, -1.0]), np.ones(2)) if dimension == 2 else (np.cos(ANGLE), law_of(dimension - 1))
@@ -79,7 +80,8 @@ def dense_sums(mesh, dimension, beta, masses):
 
 
 def dense_attention(mesh, dimension, beta, density, normalization):
-    """Z e^{−|β|} (cells,) and the output (2, cells), less 1 − (2D)² times the error of the same sums for uniform."""
+    """Return Z e^{−|β|} (cells,) and the output (2, cells), minus 1 − (2D)² times the same sums' error for a uniform
+    density."""
 
     def normalized(sums):
         return sums[1:] / sums[0] if normalization == "softmax" else sums[1:]
@@ -105,7 +107,8 @@ by_dimension = pytest.mark.parametrize("dimension", [2, 3, 4, 64, 1024, 4096])
 @by_beta
 @by_dimension
 def test_kernel_by_quadrature(dimension, beta):
-    """Every sum at every latitude, relative to its own Z however small: no cluster takes the digits of the rest."""
+    """The error of every sum at every latitude is relative to its own Z, however small: no cluster dominates the
+    rounding."""
     mesh = polar(64, dimension)
     kernel = PolarKernel(mesh, dimension, beta)
     for name, density in laws(mesh, dimension):
@@ -119,7 +122,7 @@ def test_kernel_by_quadrature(dimension, beta):
 @by_beta
 @by_dimension
 def test_attention_by_quadrature(dimension, beta):
-    """Mass-weighted, relative to the largest output."""
+    """The error is mass-weighted, relative to the largest output."""
     mesh = polar(64, dimension)
     for value, normalization in ((1.0, "softmax"), (-0.5, "unnormalized")):
         law = attention(mesh, dimension, beta, normalization, value)
@@ -141,7 +144,7 @@ def test_velocity_is_finite_and_at_most_one(dimension, beta):
         velocity = law.velocity(0.0, density)
         assert velocity.shape == (mesh.cells, 1)
         assert np.isfinite(velocity).all(), name
-        assert np.abs(velocity).max() <= 1 + 1e-3  # but for the error that is taken off, O(h²)
+        assert np.abs(velocity).max() <= 1 + 1e-3  # up to the subtracted error, O(h²)
     assert np.abs(law.velocity(0.0, initial.initial_uniform(mesh, dimension))).max() < 1e-15
 
 
@@ -159,7 +162,7 @@ def test_too_many_cells_and_unknown_normalizations_are_refused():
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("dimension", [2, 3, 64, 1024, 4096])
 def test_a_uniform_density_stays(dimension, normalization, noise):
-    """β = 9, t = 10, to the last bit, noise included."""
+    """β = 9, t = 10: the density stays to the last bit, noise included."""
     mesh = mesh_polar(256, dimension)
     start = initial.initial_uniform(mesh, dimension)
     state = run(attention(mesh, dimension, 9.0, normalization), start, 10.0, noise / dimension)
@@ -178,9 +181,10 @@ def test_growth_rates_agree_with_quadrature():
 
 
 def growth_error(mesh, dimension, beta, degree, normalization, noise):
-    """Measured rate less the exact one, over the larger of it and a quarter of attraction's part.
+    """Return the measured minus the exact rate, over the larger of the exact rate and a quarter of attraction's part.
 
-    ρ̄ e^{±εφ_l}, ε = 1e-4, and the difference of both: no terms in ε². Until the fastest mode has grown by half.
+    The difference of two runs from ρ̄ e^{±εφ_l}, ε = 1e-4, has no terms in ε². The runs end when the fastest mode
+    has grown by half.
     """
     law = attention(mesh, dimension, beta, normalization)
     attraction = growth_rates(dimension, beta, DEGREES, normalization, rescaled=True)
@@ -203,7 +207,7 @@ def growth_error(mesh, dimension, beta, degree, normalization, noise):
      (1024, 64.0, 0.01)],
 )  # fmt: skip
 def test_growth(dimension, beta, reach, normalization, noisy):
-    """Degrees 1 to 4; the noise is a third of what would keep degree 1 from growing."""
+    """The degrees are 1 to 4; the noise is a third of the value at which degree 1 does not grow."""
     noise = 0.3 * growth_rates(dimension, beta, DEGREES, normalization, rescaled=True)[1] / (dimension - 1) * noisy
     for degree in (1, 2, 3, 4):
         error = growth_error(mesh_polar(512, dimension), dimension, beta, degree, normalization, noise)
@@ -211,11 +215,11 @@ def test_growth(dimension, beta, reach, normalization, noisy):
 
 
 def test_growth_is_second_order():
-    """Until the time step's error, some 1e-5 of the rate, shows."""
+    """The order holds until the error of the time step, some 1e-5 of the rate, dominates."""
     for dimension, degree, noise in ((3, 3, 0.05), (64, 3, 0.0), (64, 3, 2e-3)):
         errors = [abs(growth_error(polar(n, dimension), dimension, 5.0, degree, "softmax", noise)) for n in (128, 512)]
         observed = exact.orders(errors, (128, 512))
-        reach = 1.4 if dimension == 3 else 1.6  # p ∝ θ at the poles: the cells there are of first order
+        reach = 1.4 if dimension == 3 else 1.6  # p ∝ θ at the poles: the cells at the poles are of first order
         assert observed[0] > reach, f"d = {dimension}: order {observed[0]:.2f}, errors {errors}"
 
 
@@ -223,7 +227,7 @@ def test_growth_is_second_order():
 
 
 def moebius_parameter(dimension, start, until):
-    """s(t) at β = 0: ṡ = ⟨z⟩, with z = (z₀ + tanh s)/(1 + z₀ tanh s) and z₀ uniform on the sphere."""
+    """Return s(t) at β = 0: ṡ = ⟨z⟩, with z = (z₀ + tanh s)/(1 + z₀ tanh s) and z₀ uniform on the sphere."""
     odds, z = law_of(dimension) / law_of(dimension).sum(), np.cos(ANGLE)
 
     def mean(_, s):
@@ -244,7 +248,8 @@ def test_the_exact_flow_agrees_with_the_circle_and_the_sphere():
     [(2, 0.2, 2.0, 1.9), (3, 0.2, 2.0, 1.8), (4, 0.2, 2.0, 1.9), (64, 0.05, 1.0, 1.9), (1024, 0.02, 1.0, 1.9)],
 )
 def test_order_on_the_exact_flow(dimension, start, until, reach):
-    """β = 0: the uniform density pushed along the axis. L¹ error; d = 3 has p ∝ θ at the poles, resolved to order 1."""
+    """β = 0: the uniform density is pushed along the axis. L¹ error; d = 3 has p ∝ θ at the poles, resolved to order
+    1."""
     sizes, errors = (128, 256, 512), []
     for size in sizes:
         mesh = polar(size, dimension)
@@ -259,7 +264,7 @@ def test_order_on_the_exact_flow(dimension, start, until, reach):
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_d_3_is_the_sphere(normalization, noise):
-    """The mass in each ring of the sphere's mesh, from the same start, β = 4: both converge to the same law."""
+    """The mass in each ring of the sphere's mesh, from the same start, β = 4, converges to the same limit in both."""
     differences = []
     for rings in (32, 64, 128):
         surface, line = sphere(rings), from_edges(np.linspace(0, np.pi, rings + 1), "axisymmetric")
@@ -283,7 +288,7 @@ def test_d_3_is_the_sphere(normalization, noise):
 
 @pytest.mark.parametrize(("dimension", "beta"), [(512, 9.0), (64, 100.0)])
 def test_collapse_in_high_dimensions(dimension, beta):
-    """From ⟨z⟩ of some 1e-3: one cluster at the pole, all mass within a cell or two, nothing lost."""
+    """A start with ⟨z⟩ of some 1e-3 ends in one cluster at the pole, all mass within a cell or two, none lost."""
     mesh = mesh_polar(512, dimension)
     start = initial.initial_von_mises_fisher(mesh, dimension, [0.01 * np.sqrt(dimension)], [1.0])
     heights, lowest = [], []
@@ -302,7 +307,7 @@ def test_collapse_in_high_dimensions(dimension, beta):
 
 
 def test_two_opposite_poles():
-    """An even law at d = 4: two clusters, mirror images of each other, that stay."""
+    """An even density at d = 4 forms two clusters, mirror images of each other, that stay."""
     mesh = mesh_polar(256, 4)
     start = initial.initial_von_mises_fisher(mesh, 4, [40.0, -40.0], [0.5, 0.5])
     masses = run(attention(mesh, 4, 9.0), start, 20.0).values * mesh.volumes
@@ -362,7 +367,8 @@ def test_a_perturbation_has_the_size_that_it_says():
             density = initial.initial_perturbed(mesh, dimension, 1e-3, 12, seed)
             ratio = np.divide(density, uniform, out=np.ones(mesh.cells), where=uniform > 0)
             squares.append(uniform * mesh.volumes @ ((ratio - 1) / 1e-3) ** 2)
-        assert np.mean(squares) == pytest.approx(1.0, abs=3 * np.sqrt(2 / 12 / 60))  # of a χ² with 12 degrees
+        # Spread of a χ² with 12 degrees of freedom.
+        assert np.mean(squares) == pytest.approx(1.0, abs=3 * np.sqrt(2 / 12 / 60))
 
 
 def test_points_keep_mass_and_place():
@@ -396,7 +402,7 @@ def diffusion(mesh, dimension, noise):
 
 @pytest.mark.parametrize("dimension", [2, 3, 64, 4096])
 def test_modes_decay_at_their_rates(dimension):
-    """e^{−l(l + d − 2)κt}, second order in space."""
+    """Modes decay as e^{−l(l + d − 2)κt}, to second order in space."""
     for degree in (1, 2, 4):
         errors = []
         for cells in (128, 512):
@@ -416,7 +422,7 @@ def test_modes_decay_at_their_rates(dimension):
 
 
 def test_noise_is_second_order_in_time():
-    """Against tiny steps on the same mesh."""
+    """The reference takes tiny steps on the same mesh."""
     mesh = polar(128, 8)
     start = initial.initial_von_mises_fisher(mesh, 8, [20.0], [1.0])
 
@@ -435,7 +441,7 @@ def test_noise_is_second_order_in_time():
 @pytest.mark.parametrize("dt", [1e-6, 1e-3, 1.0])
 @pytest.mark.parametrize("dimension", [3, 4096])
 def test_a_lump_spreads_without_loss_or_undershoot(dimension, dt):
-    """⟨z⟩ decays as e^{−(d−1)κt} by one step, by many, and not below zero anywhere."""
+    """⟨z⟩ decays as e^{−(d−1)κt} by one step and by many, and the density is nowhere below zero."""
     mesh = polar(256, dimension)
     density, term = initial.initial_points(mesh, [1.2]), diffusion(mesh, dimension, 1.0 / dimension)
     start, steps = height(mesh, density), 20
@@ -462,14 +468,14 @@ def test_an_undershoot_is_told_and_mended_if_it_is_to_be():
 
 
 def test_what_is_not_finite_is_told_by_the_step():
-    """Not by an error of the linear solver: a run then stops as for any state that is not finite."""
+    """The step returns NaN, and the linear solver raises no error: a run then stops as for any non-finite state."""
     term = diffusion(mesh_polar(64, 8), 8, 1.0)
-    term.step(0.05, np.full(64, 1 / np.pi))  # the first values are the caller's, and refused if they are not finite
+    term.step(0.05, np.full(64, 1 / np.pi))  # the first values are the caller's, and refused if not finite
     assert np.isnan(term.step(0.05, np.full(64, np.nan)))
 
 
 def test_steps_that_are_taken_again_are_those_that_were_limited_at_once():
-    """To the last bit: whether undershoots are expected in all steps or only seen afterwards."""
+    """Steps agree to the last bit, whether undershoots are expected in all steps or only detected afterwards."""
     mesh, found = mesh_polar(64, 8), []
     for calm in (0, 1000):
         state = State(0.0, initial.initial_points(mesh, [0.7, 1.9]))
@@ -482,7 +488,7 @@ def test_steps_that_are_taken_again_are_those_that_were_limited_at_once():
 @pytest.mark.parametrize(("dimension", "noise"), [(2, 0.3), (3, 0.2), (16, 0.04)])
 @pytest.mark.parametrize("start", [0.5, 40.0])
 def test_noise_and_attraction_settle_on_von_mises_fisher(dimension, noise, start):
-    """β = 0: the stationary law is p̄ e^{Rz/κ}, R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), from either side."""
+    """β = 0: the stationary density is p̄ e^{Rz/κ}, R = I_{d/2}(R/κ)/I_{d/2−1}(R/κ), from either side."""
     mesh = mesh_polar(256, dimension)
     density = initial.initial_von_mises_fisher(mesh, dimension, [start], [1.0])
     state = run(attention(mesh, dimension, 0.0), density, 20.0, noise)
@@ -513,18 +519,18 @@ def test_a_bump_off_the_axis_is_spread_around_it(dimension):
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 @pytest.mark.parametrize("c", [3e3, 1e5, -1e7])
 def test_a_bump_within_a_cell_keeps_its_place(dimension, c):
-    """Its mean angle is that of 8192 cells; whole in a cell's center it could be half a cell off."""
+    """The mean angle is that of 8192 cells; all mass at a cell's center could be half a cell off."""
     coarse, fine = mesh_polar(64, dimension), mesh_polar(8192, dimension)
     for cosine in np.cos([0.7, 0.72, 0.74]):
         found, expected = (
             initial.initial_von_mises_fisher(mesh, dimension, [c], [1.0], [cosine]) * mesh.volumes @ mesh.centers[:, 0]
             for mesh in (coarse, fine)
         )
-        assert found == pytest.approx(expected, abs=1 / abs(c) + 1e-3 * coarse.width)  # the mean's angle: 1/c off
+        assert found == pytest.approx(expected, abs=1 / abs(c) + 1e-3 * coarse.width)  # angle of the mean: 1/c off
 
 
 def test_a_case_says_where_a_bump_is():
-    """``center`` is a cosine: the bump of a case lies about it, not about the pole."""
+    """The key ``center`` is a cosine: the bump of a case lies about that latitude, not about the pole."""
     components = "[{center = [0.5], concentration = 2000.0}]"
     domain = 'manifold = "axisymmetric"\nresolution = 64\ndimension = 3'
     text = f"attention.beta = 1.0\ntime.end = 1.0\n[domain]\n{domain}"
@@ -536,7 +542,7 @@ def test_a_case_says_where_a_bump_is():
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 @pytest.mark.parametrize("beta", [100.0, 1000.0, -1000.0])
 def test_velocity_far_from_all_mass(dimension, beta):
-    """Assert velocities by sums of logarithms: Z at the far pole is e^{−2000} of Z beside the mass."""
+    """Velocities by sums of logarithms are the reference: Z at the far pole is e^{−2000} of Z beside the mass."""
     mesh = polar(64, dimension)
     density = np.where(mesh.centers[:, 0] < 0.3, 1.0, 0.0)
     density /= density @ mesh.volumes

@@ -1,4 +1,4 @@
-"""The causal mask against causal particles."""
+"""The causal mask, compared with causal particles."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def turned(angle, d):
 
 
 def causal_tokens(places, beta, end):
-    """Where tokens in a row come by ẋ_k = P Σ_{j≤k} softmax_j(β⟨x_k, x_j⟩) x_j."""
+    """Return the final positions of tokens in a row by ẋ_k = P Σ_{j≤k} softmax_j(β⟨x_k, x_j⟩) x_j."""
 
     def rate(time, flat):
         x = flat.reshape(places.shape)
@@ -39,13 +39,13 @@ def test_velocity_sees_labels_up_to_its_own(normalization):
     found = CausalVelocity(velocity, labels)(0.0, densities).reshape(labels, mesh.cells, 3)
     for k in range(labels):
         seen = densities[: k + 1].sum(axis=0)
-        # The part of a uniform density of mass 1 − (k + 1)/labels moves nothing, so it may stand in for what is unseen.
+        # A uniform density of mass 1 − (k + 1)/labels moves nothing, so that it may replace the hidden labels.
         np.testing.assert_allclose(found[k], velocity(0.0, seen), atol=1e-12 * np.abs(found).max())
 
 
 @pytest.mark.parametrize("build", [lambda: circle(256), lambda: sphere(48)], ids=["circle", "sphere"])
 def test_first_label_is_frozen_and_the_rest_come_to_it(build):
-    """One token a label, V = I: label 1 stays, label k comes at the rate 1 − 1/k, so all in all at ½ (2411.04990)."""
+    """V = I with one token a label: label 1 stays, label k approaches at the rate 1 − 1/k, the whole at ½ (2411.04990)."""
     mesh, labels = build(), 4
     d = mesh.centers.shape[1]
     places = [turned(angle, d) for angle in (0.3, 0.9, -0.5, 1.4)]
@@ -61,18 +61,18 @@ def test_first_label_is_frozen_and_the_rest_come_to_it(build):
     early = angles()
     evolve(state, equation, STEPPERS["ssprk3"], 6.0, rtol=None)
     late = angles()
-    # A point between cells is split over them, and they come together: their center stays to second order.
+    # A point between cells is split over them, and the parts merge: their center stays to second order.
     assert late[0] <= 1e-3 * mesh.width
-    # Label 2 sees label 1 and itself only; close by, angle' = −angle/2 to first order in β-independent small angles.
+    # Label 2 attends to label 1 and itself only; for small angles angle' = −angle/2, independent of β.
     assert np.log(early[1] / late[1]) / 3.0 == pytest.approx(0.5, rel=0.01)
     expected = causal_tokens(np.array(places), 1.0, 6.0)
     means = (state.values.reshape(labels, -1) * mesh.volumes * labels) @ mesh.centers
     directions = means / np.linalg.norm(means, axis=1)[:, None]
-    assert np.linalg.norm(directions - expected, axis=1).max() <= 0.01  # of a path of about 1 radian
+    assert np.linalg.norm(directions - expected, axis=1).max() <= 0.01  # relative to a path of about 1 radian
 
 
 def test_speed_is_that_of_labels_as_they_see():
-    """Two labels, one token each: the first rests, the second moves as by particles; without a mask both would move."""
+    """Two labels, one token each: the first rests, the second moves as a particle; without a mask both would move."""
     mesh, places = circle(512), [turned(0.3, 2), turned(1.3, 2)]
     density = np.concatenate([initial_points(mesh, [place]) for place in places]) / 2
     velocity = Velocity(Attention(mesh, 1.0))

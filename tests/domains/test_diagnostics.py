@@ -1,4 +1,4 @@
-"""Diagnostics against the formulas they stand for."""
+"""Diagnostics, compared with their formulas."""
 
 from functools import cache
 
@@ -33,8 +33,8 @@ BUILDERS = pytest.mark.parametrize(
 )
 
 
-# Attention adds the uniform density's part exactly, whereas the cells' masses count at their centers. The difference
-# is rounding on the circle; on the rings it is what the midpoint rule leaves of a smooth kernel.
+# Attention adds the uniform density's part exactly, whereas the cells' masses count at their centers. The difference is
+# rounding on the circle, and on rings the midpoint rule's error for a smooth kernel.
 KERNEL_SUM = {"circle": 1e-11, "sphere": 1e-5}
 
 
@@ -44,7 +44,7 @@ def measure(mesh, density, beta, normalization="softmax"):
 
 
 def cell_points(mesh, count):
-    """``count`` cells whose centers are far from each other, so that point masses there sit in one cell each."""
+    """Return ``count`` cells whose centers are far from each other, so that point masses fill one cell each."""
     chosen = [0]
     while len(chosen) < count:
         nearest = (mesh.centers @ mesh.centers[chosen].T).max(axis=1)
@@ -55,7 +55,8 @@ def cell_points(mesh, count):
 @BUILDERS
 @pytest.mark.parametrize("beta", [0.0, 3.0, 40.0])
 def test_uniform(build, beta):
-    """log ρ̄; E = Z/2β with Z = I₀(β) on S¹, sinh(β)/β on S²; no speed, no centroid, power in degree 0 alone."""
+    """The values are log ρ̄; E = Z/2β with Z = I₀(β) on S¹, sinh(β)/β on S²; zero speed and centroid, power in
+    degree 0 only."""
     mesh = build()
     values = measure(mesh, initial_uniform(mesh), beta)
     assert values["mass"] == pytest.approx(1.0, abs=1e-14)
@@ -75,7 +76,7 @@ def test_uniform(build, beta):
 
 @BUILDERS
 def test_uniform_has_no_power_in_other_degrees(build):
-    """To rounding: quadrature must not hide a mode of amplitude 1e-6, which has power 1e-12."""
+    """Power in other degrees vanishes to rounding: quadrature must not hide a mode of amplitude 1e-6, which has power 1e-12."""
     mesh = build()
     assert measure(mesh, initial_uniform(mesh), 3.0)["power"][1:].max() < 1e-24
 
@@ -83,20 +84,21 @@ def test_uniform_has_no_power_in_other_degrees(build):
 @BUILDERS
 @pytest.mark.parametrize("beta", [0.5, 9.0, 300.0])
 def test_one_atom(build, beta):
-    """2β e^{−β} E = 1, entropy log of a cell's density, and it stands still."""
+    """2β e^{−β} E = 1, the entropy is the log of a cell's density, and the atom is at rest."""
     mesh = build()
     cell = cell_points(mesh, 3)[-1]
     values = measure(mesh, initial_points(mesh, mesh.centers[[cell]]), beta)
     assert 2 * beta * np.exp(-beta) * values["energy"] == pytest.approx(1.0, rel=KERNEL_SUM[mesh.manifold])
     assert values["entropy"] == pytest.approx(-np.log(mesh.volumes[cell]), rel=1e-11)
-    assert values["speed"] < 1e-6  # the deposit leaves 1e-16 of the mass next door; speed is the root of a mean square
+    # The deposit leaves 1e-16 of the mass in the next cell; speed is the root of a mean square.
+    assert values["speed"] < 1e-6
     assert values["clusters"] == 1
     np.testing.assert_allclose(values["centroid"], mesh.centers[cell], atol=1e-14)
 
 
 @BUILDERS
 def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential(build):
-    """At β = 1000 e^β overflows; the column is E e^{−β} = 1/2β for an atom, and an attribute states the unit."""
+    """e^β overflows at β = 1000; the column is E e^{−β} = 1/2β for an atom, and an attribute states the unit."""
     mesh = build()
     law = Velocity(Attention(mesh, 1000.0))
     diagnostics = diagnostics_round(("energy",), mesh, law)
@@ -108,7 +110,8 @@ def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential(build)
 @BUILDERS
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_two_atoms(build, normalization):
-    """Cosine g: 2βE = Σ m_i m_j e^{β g_ij}; each moves at its share of the other, times sin of the angle."""
+    """2βE = Σ m_i m_j e^{β g_ij} for cosine g; each atom moves at its share of the other, times the sine of the
+    angle."""
     mesh, beta, masses = build(), 2.0, np.array([0.7, 0.3])
     points = mesh.centers[[cell_points(mesh, 2)[0], mesh.cells // 3]]
     cosine = float(points[0] @ points[1])
@@ -128,17 +131,18 @@ def test_two_atoms(build, normalization):
 @pytest.mark.parametrize("beta", [0.0, 3.0, 40.0])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_entropy_rate_of_one_atom(build, beta, normalization):
-    """−∫ρ div X = d − 1 with softmax and (d − 1) e^β without, however narrow the density."""
+    """−∫ρ div X is d − 1 with softmax and (d − 1) e^β without, however narrow the density."""
     mesh = build()
     d = mesh.centers.shape[1]
     values = measure(mesh, initial_points(mesh, mesh.centers[[cell_points(mesh, 2)[1]]]), beta, normalization)
     exact = (d - 1) * (1 if normalization == "softmax" else np.exp(beta))
-    # the law counts the cell's mass at its center, and the deposit is within 1e-16 of it
+    # the cell's mass counts at its center, and the deposit is within 1e-16 of it
     assert values["entropy_rate"] == pytest.approx(exact, rel=10 * beta * KERNEL_SUM[mesh.manifold] + 1e-10)
 
 
 def entropy_steps(mesh, normalization):
-    """dH/dt by a difference over a run, and by the diagnostic, at a time when the density is smooth but not slight."""
+    """Return dH/dt by a difference over a run, and by the diagnostic, when the density is smooth but far from
+    uniform."""
     beta, time, step = 3.0, 0.3 if normalization == "softmax" else 0.06, 2e-4
     law, d = Velocity(Attention(mesh, beta, normalization)), mesh.centers.shape[1]
     diagnostics, seen = diagnostics_round(("entropy", "entropy_rate"), mesh, law), []
@@ -151,7 +155,7 @@ def entropy_steps(mesh, normalization):
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_entropy_rate_is_how_the_entropy_grows(normalization):
-    """On the circle the two differ by the order of the scheme, 2."""
+    """The two differ on the circle by the order of the scheme, 2."""
     errors = []
     for cells in (48, 96, 192):
         difference, rate = entropy_steps(mesh_circle(cells), normalization)
@@ -163,7 +167,7 @@ def test_entropy_rate_is_how_the_entropy_grows(normalization):
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_entropy_rate_is_how_the_entropy_grows_on_the_sphere(normalization):
-    """Rings leave 1 % at 24 and less at 48; the rate is positive, as tokens gather."""
+    """Rings leave 1 % at 24 and less at 48; the rate is positive, since tokens concentrate."""
     errors = []
     for rings in (24, 48):
         difference, rate = entropy_steps(mesh_sphere(rings), normalization)
@@ -180,7 +184,7 @@ def test_entropy_rate_unnormalized_is_a_sum_over_degrees():
     l = np.arange(len(values["power"]))
     square = values["power"] / (2 * np.pi)  # ‖ρ_l‖²: the mean square over ρ̄² times ρ̄² 2π
     by_degree = l**2 * 2 * np.pi * special.iv(l, beta) / beta * square
-    assert by_degree[-1] < 1e-12  # the power's last degree is beyond what counts
+    assert by_degree[-1] < 1e-12  # the last degree of the power is negligible
     assert values["entropy_rate"] == pytest.approx(by_degree.sum(), rel=1e-10)
 
 
@@ -214,7 +218,7 @@ def test_masses_and_centers_of_clusters(build):
 
 @BUILDERS
 def test_pairs_of_clusters(build):
-    """Σ m² of the pairs have met, and 2 m_i m_j lie at the angle between i and j, blurred by two cells at most."""
+    """Σ m² of the pairs have met, and 2 m_i m_j lie at the angle between i and j, smeared over two cells at most."""
     mesh = build()
     points, masses = mesh.centers[cell_points(mesh, 2)], np.array([0.6, 0.4])
     values = measure(mesh, initial_points(mesh, points, masses), 9.0)
@@ -227,7 +231,7 @@ def test_pairs_of_clusters(build):
 @BUILDERS
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_staircase(build, count):
-    """Far clusters: 2β e^{−β} E → Σ m_j², within e^{−β(1 − cos)} of the nearest two."""
+    """2β e^{−β} E → Σ m_j² for distant clusters, within e^{−β(1 − cos)} of the nearest two."""
     mesh, beta = build(), 60.0
     points = mesh.centers[cell_points(mesh, count)]
     masses = np.arange(1.0, count + 1) / (count * (count + 1) / 2)
@@ -243,7 +247,7 @@ def test_staircase(build, count):
 @pytest.mark.parametrize("degree", [1, 3, 7, 16])
 @pytest.mark.parametrize("amplitude", [1e-6, 1e-2])
 def test_power_of_a_harmonic_on_the_circle(degree, amplitude):
-    """Amplitude² in its degree, nothing but rounding elsewhere."""
+    """The power is amplitude² in its degree, and rounding elsewhere."""
     mesh = mesh_circle(128)
     values = measure(mesh, initial_harmonic(mesh, degree, 0, amplitude), 5.0)
     assert values["power"][degree] == pytest.approx(amplitude**2, rel=1e-8)
@@ -252,7 +256,7 @@ def test_power_of_a_harmonic_on_the_circle(degree, amplitude):
 
 @pytest.mark.parametrize(("degree", "order"), [(1, 0), (1, -1), (2, 1), (3, -3), (5, 2)])
 def test_power_of_a_harmonic_on_the_sphere(degree, order):
-    """Amplitude² in its degree; the sum over cells of two harmonics is zero to second order in the mesh width only."""
+    """The power is amplitude² in its degree; harmonics are orthogonal over cells to second order in the mesh width."""
     amplitude, leaks = 1e-2, []
     for rings in (48, 96):
         mesh = mesh_sphere(rings)
@@ -270,11 +274,11 @@ def test_centroid_and_energy_of_a_smooth_density(build):
     axis = np.array([0.6, 0.8, 0.0])[: mesh.centers.shape[1]]
     values = measure(mesh, initial_moebius(mesh, axis, s), 0.0)
     length = np.tanh(s / 2) if mesh.dimension == 1 else 1 / np.tanh(s) - s / np.sinh(s) ** 2
-    # On the circle sums of smooth functions are exact to rounding; on the rings the midpoint rule is second order.
+    # On the circle sums of smooth functions are exact to rounding; on rings the midpoint rule is of second order.
     tolerance = 1e-12 if mesh.dimension == 1 else mesh.width**2
     np.testing.assert_allclose(values["centroid"], length * axis, atol=tolerance)
     assert values["energy"] == pytest.approx(length**2 / 2, abs=tolerance)
-    # X = P_x m at β = 0: ∫|X|²ρ = |m|² − ∫⟨x,m⟩²ρ, which the sum over the cells states as well
+    # X = P_x m at β = 0: ∫|X|²ρ = |m|² − ∫⟨x,m⟩²ρ, which the sum over the cells confirms
     m = values["centroid"]
     square = m @ m - (initial_moebius(mesh, axis, s) * mesh.volumes) @ (mesh.centers @ m) ** 2
     assert values["speed"] == pytest.approx(np.sqrt(square), rel=1e-10)

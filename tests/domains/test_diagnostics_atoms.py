@@ -1,4 +1,4 @@
-"""What is measured of atoms at cell centers is what is measured of the density that has all its mass in those cells."""
+"""Diagnostics of atoms at cell centers equal those of the density with all of its mass in those cells."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ def test_atoms_against_cells(mesh, cells, normalization):
     atoms = Atoms(mesh.centers[cells], MASSES)
     sample = AtomSample(AtomVelocity(ParticleVelocity(4.0, normalization)), 0.0, atoms, len(expected["power"]))
     for name in names:
-        # exact sums on both sides, but for the uniform part on the sphere, in closed form there: a quadrature's error;
-        # on the circle pairs are of cells with a width, so that a pair may be in two bins
+        # exact sums on both sides, except the uniform part on the sphere, in closed form for the density: a
+        # quadrature's error. On the circle pairs are of cells with a width, so that a pair may be in two bins.
         tolerance = 1e-3 if mesh.dimension == 2 and name in ("energy", "speed", "power") else 1e-10
         if not (name == "pairs" and mesh.dimension == 1):
             found = DIAGNOSTICS[name](sample)

@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def diagnostics_and_states(changes: dict[str, Any]):
-    """All diagnostics of a case, and densities of it: smooth, of few cells, uniform, and with empty cells."""
+    """Return all diagnostics of a case, and densities: smooth, of few cells, uniform, and with empty cells."""
     data: dict[str, Any] = {
         "domain": {"manifold": "circle", "resolution": 64},
         "attention": {"beta": 4.0},
@@ -70,7 +70,7 @@ def test_a_value_does_not_depend_on_the_states_beside_it(name):
 
 
 def test_each_state_has_the_velocity_of_its_time():
-    """Heads that change at a time, as those of layers do, between the samples."""
+    """Heads change between the samples, as those of layers do."""
     mesh = circle(32)
     before, after = (
         Velocity(Attention(mesh, 3.0, heads=[Head(value=v, query=q)])) for v, q in ((1.0, 1.0), (-2.0, 2.5))
@@ -86,7 +86,7 @@ def test_each_state_has_the_velocity_of_its_time():
 
 @pytest.mark.parametrize("mesh", [circle(97), sphere(10)], ids=["circle", "sphere"])
 def test_clusters_of_many_densities(mesh):
-    """Those of each, among them a uniform one, plateaus, and many peaks, some of equal mass."""
+    """The clusters are those of each density, also of a uniform one, plateaus, and many peaks, some of equal mass."""
     random = np.random.default_rng(0)
     peaks = np.zeros((2, mesh.cells))
     peaks[0, :: mesh.cells // 8] = 1.0

@@ -1,4 +1,4 @@
-"""Files of layers and of matrices that a case names: nothing is taken from outside them, wrong contents are a line."""
+"""Files of layers and of matrices that a case names: no data from outside them, one line for wrong contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs: the exact flow at β = 0, rotated problems, identities, long times, how many clusters form."""
+"""Whole runs: the exact flow at β = 0, rotated problems, identities, long times, number of clusters."""
 
 import numpy as np
 import pytest
@@ -57,24 +57,24 @@ def test_the_exact_flow_agrees_with_its_printed_values():
 
 # --- rotation -------------------------------------------------------------------------------------------
 
-TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]  # orthogonal, in no relation to the rings
+TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]  # orthogonal, unrelated to the rings
 
 
 def lumpy(mesh, turn):
-    """A smooth density with harmonics of degree 1 to 3, turned."""
+    """Return a smooth density with harmonics of degree 1 to 3, rotated."""
     x, y, z = turn.T @ mesh.centers.T
     return (1 + 0.3 * x + 0.2 * y * z + 0.2 * x * y * z - 0.2 * (z * z - 1 / 3)) / (4 * np.pi)
 
 
 def moments(mesh, density, turn):
-    """⟨x⟩, ⟨xxᵀ⟩ and ⟨xxx⟩ seen from the turned frame, as one vector."""
+    """Return ⟨x⟩, ⟨xxᵀ⟩ and ⟨xxx⟩ in the rotated frame, as one vector."""
     x, masses = mesh.centers @ turn, density * mesh.volumes
     second, third = np.einsum("i,ia,ib->ab", masses, x, x), np.einsum("i,ia,ib,ic->abc", masses, x, x, x)
     return np.concatenate([masses @ x, second.ravel(), third.ravel()])
 
 
 def test_a_rotated_problem_has_the_rotated_answer():
-    """β = 4, long enough for the perturbation to grow threefold; the moments agree to second order."""
+    """The moments agree to second order at β = 4, long enough for the perturbation to grow threefold."""
     sizes, differences = (24, 48, 96), []
     for rings in sizes:
         mesh = sphere(rings)
@@ -90,7 +90,7 @@ def test_a_rotated_problem_has_the_rotated_answer():
 
 @pytest.mark.parametrize(("build", "sizes"), [(circle, (64, 128, 256)), (sphere, (24, 48, 96))])
 def test_energy_grows_by_the_square_of_the_velocity(build, sizes):
-    """Unnormalized: dE/dt = ∫|X|²dμ, E = (1/2β)∬e^{β⟨x,y⟩}ρρ. To second order for a resolved density."""
+    """dE/dt = ∫|X|²dμ for unnormalized attention, E = (1/2β)∬e^{β⟨x,y⟩}ρρ, to second order for a resolved density."""
     errors = []
     for size in sizes:
         mesh = build(size)
@@ -112,7 +112,7 @@ def test_energy_grows_by_the_square_of_the_velocity(build, sizes):
 
 @pytest.mark.parametrize(("build", "sizes"), [(circle, (64, 128, 256)), (sphere, (24, 48, 96))])
 def test_entropy_grows_as_the_identity_says(build, sizes):
-    """Unnormalized: dH/dt = Σ_l λ_l p_l > 0 at any density, λ_l the linear growth rates, p_l the power of degree l."""
+    """dH/dt = Σ_l λ_l p_l > 0 for unnormalized attention, λ_l the linear growth rates, p_l the power of degree l."""
     errors = []
     for size in sizes:
         mesh = build(size)
@@ -123,7 +123,7 @@ def test_entropy_grows_as_the_identity_says(build, sizes):
         rate = np.zeros(mesh.cells)
         equation.terms[0].rate(0.0, rate)
         gained = (np.log(density) * mesh.volumes) @ rate  # dH = ∫ (log ρ + 1) dρ
-        degrees = np.arange(13)  # beyond, λ_l p_l is less than 1e-9 of the sum
+        degrees = np.arange(13)  # higher degrees contribute less than 1e-9 of the sum of λ_l p_l
         power = diagnostics_round(("power",), mesh, law, degrees=12)(0.0, density)["power"]
         identity = growth_rates(mesh.centers.shape[1], 2.0, degrees, "unnormalized") @ power
         assert gained > 0
@@ -136,7 +136,7 @@ def test_entropy_grows_as_the_identity_says(build, sizes):
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("mesh", [circle(128), sphere(32)], ids=lambda mesh: mesh.manifold)
 def test_tokens_stay_in_their_cone(mesh, normalization):
-    """Tokens in an open hemisphere around w never leave the cap that holds them, but for a cell's width."""
+    """Tokens in an open hemisphere around w never leave their cap, up to a cell's width."""
     random = np.random.default_rng(4)
     pole = np.array([0.6, -0.8] if mesh.dimension == 1 else [0.36, -0.48, 0.8])
     points = random.standard_normal((200, len(pole)))
@@ -164,7 +164,7 @@ def test_tokens_stay_in_their_cone(mesh, normalization):
     ids=["circle", "sphere"],
 )
 def test_mass_and_positivity_over_many_steps(mesh, beta, steps):
-    """From a random density through collapse and mergers, at small steps."""
+    """A run from a random density through collapse and mergers, at small steps, keeps mass and sign."""
     drift, lowest = [], []
 
     def sample_of(state):
@@ -192,9 +192,10 @@ def test_mass_and_positivity_over_many_steps(mesh, beta, steps):
 
 @pytest.mark.parametrize("beta", [5.0, 7.0, 9.0])
 def test_number_of_clusters_that_form_is_the_fastest_degree(beta):
-    """From small random perturbations on the circle: the median over 20 seeds of the most clusters until t = 25.
+    """The median over 20 seeds of the largest cluster count until t = 25, from small random perturbations on the
+    circle.
 
-    The most, since three of four at β = 7 have begun to merge before the last has formed.
+    The largest count is taken since three of four clusters at β = 7 have begun to merge before the last has formed.
     """
     mesh, most = circle(256), []
     for seed in range(20):
@@ -207,7 +208,7 @@ def test_number_of_clusters_that_form_is_the_fastest_degree(beta):
 
 
 def test_a_harmonic_keeps_its_symmetry():
-    """Nothing but the mode's own period grows: l lumps of equal mass."""
+    """The mode grows with its own period only, to l clusters of equal mass."""
     mesh = circle(240)
     clusters = find_clusters(mesh, run(mesh, initial_harmonic(mesh, 4, 0, 1e-2), 9.0, 15.0).values)
     assert clusters.count == 4
@@ -215,10 +216,10 @@ def test_a_harmonic_keeps_its_symmetry():
 
 
 def test_pattern_of_the_mesh_is_not_seen_in_clusters():
-    """The place of the first cluster of many random densities on the sphere prefers neither axis nor rings."""
+    """The position of the first cluster of many random densities on the sphere prefers neither axis nor rings."""
     mesh, height = sphere(24), []
     for seed in range(24):
         state = run(mesh, initial_perturbed(mesh, 1e-2, 3, seed), 2.0, 12.0)
         height.append(abs(find_clusters(mesh, state.values).centers[0, 2]))
-    mean = np.mean(height)  # of a uniform direction |z| is uniform on [0, 1]: ½ ± 0.289/√24
+    mean = np.mean(height)  # |z| of a uniform direction is uniform on [0, 1]: ½ ± 0.289/√24
     assert abs(mean - 0.5) < 3 * 0.289 / np.sqrt(24), f"mean |z| {mean:.3f}"

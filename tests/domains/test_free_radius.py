@@ -1,4 +1,4 @@
-"""Densities with a radius, against tokens with a radius and exact solutions in R^d."""
+"""Densities with a radius: comparison with tokens with a radius and exact solutions in R^d."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def mean_and_covariance(space, density, time=0.0):
 
 
 def mean_radius(space, density):
-    """e^⟨log r⟩: lumps move exactly in log r."""
+    """Return e^⟨log r⟩, since concentrated masses move exactly in log r."""
     return np.exp(space.on_radii(density) * space.radial.volumes @ space.radial.centers[:, 0])
 
 
@@ -55,7 +55,7 @@ def tokens(rates, start, end):
 
 
 def output_scales(norm, time, radius, along, length):
-    """s and g of the table of 2510.22026, written out anew."""
+    """Return s and g of the table of 2510.22026, written out independently."""
     if norm == "peri":
         return radius * length, along / length
     if norm == "mix" and time < 1.0:
@@ -65,7 +65,7 @@ def output_scales(norm, time, radius, along, length):
 
 @pytest.mark.parametrize("norm", ["pre", "peri", "mix"])
 def test_a_pair_with_a_radius(norm):
-    """Two tokens 2 rad apart, β = 2, r₀ = 1, mix with its switch at t = 1."""
+    """Two tokens are 2 rad apart, β = 2, r₀ = 1, and mix has its switch at t = 1."""
     beta, end = 2.0, 3.0
 
     def rates(time, state):
@@ -111,14 +111,15 @@ def test_a_ring_of_latitude_with_a_radius(norm):
     theta, radius = tokens(rates, [start, 1.0], end)
     masses = space.on_directions(state.values) * space.directions.volumes
     found = masses @ latitude
-    assert found - begun == pytest.approx(theta - start, rel=0.01)  # 0.8 %: on 64 rings a ring is two cells wide
+    # 0.8 %: on 64 rings the tokens' ring is two cells wide.
+    assert found - begun == pytest.approx(theta - start, rel=0.01)
     assert mean_radius(space, state.values) == pytest.approx(radius, rel=0.01)
 
 
 @pytest.mark.parametrize("covariance", [[[0.2, 0.0], [0.0, 0.2]], [[0.2, 0.05], [0.05, 0.1]]])
 @pytest.mark.parametrize(("value", "end"), [(1.0, None), (-1.0, 3.0)])
 def test_gaussians_stay_gaussian(covariance, value, end):
-    """Σ(t) = (Σ₀⁻¹ − 2vβt)⁻¹ without layer norm: V = I until βλ = 0.6, and contracting with V = −I."""
+    """Σ(t) = (Σ₀⁻¹ − 2vβt)⁻¹ without layer norm: V = I until βλ = 0.6, and contraction with V = −I."""
     precision = np.linalg.inv(covariance)
     if end is None:
         end = (np.linalg.eigvalsh(precision).min() - 1 / 0.6) / 2
@@ -133,7 +134,7 @@ def test_gaussians_stay_gaussian(covariance, value, end):
 
 
 def test_growth_of_a_compact_support_tends_to_the_norm_of_the_value():
-    """Attention sees the farthest tokens only once βr² is large: R grows at ‖V‖ = 1, followed over five decades."""
+    """Attention favors the farthest tokens only once βr² is large: R grows at ‖V‖ = 1, over five decades."""
     space = FreeRadius(circle(32), radial_mesh(0.02, 4.0, 48, 1.0), expansion=1.0)
     law = np.where((space.radii() > 0.5) & (space.radii() < 1.0), 1.0, 0.0)
     state = State(0.0, initial_product(space, 1 + 0.5 * space.directions.centers @ [0.8, 0.6], law))
@@ -143,7 +144,7 @@ def test_growth_of_a_compact_support_tends_to_the_norm_of_the_value():
         logs.append(space.on_radii(state.values) * space.radial.volumes @ np.log(space.radii(time)))
     rates = np.diff(logs) / 2
     assert rates == pytest.approx(1.0, rel=0.02), rates
-    assert abs(rates[1] - 1) < 0.5 * abs(rates[0] - 1)  # it tends there
+    assert abs(rates[1] - 1) < 0.5 * abs(rates[0] - 1)  # the rate converges
     assert np.exp(logs[-1]) > 1e4
 
 
@@ -161,7 +162,7 @@ def test_one_dirac_follows_the_value():
 
 
 def test_mix_keeps_the_radius_from_its_gate_until_its_switch():
-    """Its layer norm is post until then, which takes away what points along x."""
+    """The layer norm is post until the switch, which removes the part along x."""
     space = FreeRadius(circle(32), radial_mesh(0.1, 10.0, 40, 1.0))
     start = initial_at_radius(space, initial_points(space.directions, [[0.6, 0.8]]), 1.0)
     output = output_at_directions(space, ShellAttention(space.directions, 1.0))
@@ -173,7 +174,7 @@ def test_mix_keeps_the_radius_from_its_gate_until_its_switch():
 
 
 def test_a_gate_balances_growth():
-    """All tokens at one point: A = x, so that γ = 1 keeps the radius and γ = 1.5 shrinks it as e^{−t/2}."""
+    """A = x for all tokens at one point, so that γ = 1 keeps the radius and γ = 1.5 shrinks it as e^{−t/2}."""
     space = FreeRadius(circle(32), radial_mesh(0.1, 4.0, 64, 0.1))
     for gate in (1.0, 1.5):
         state = State(0.0, initial_at_radius(space, initial_points(space.directions, [[1.0, 0.0]]), 1.0))
@@ -219,7 +220,7 @@ def test_impossible_radial_meshes(innermost, outermost, core):
 
 
 def test_points_begin_at_their_own_radii():
-    """Each point keeps its mass, ⟨log r⟩ exactly and its direction on average: chords over a cell are h²/8 short."""
+    """Every point keeps its mass, ⟨log r⟩ exactly and its direction on average: chords over a cell are h²/8 short."""
     points, masses = np.array([[0.5, 0.0], [0.0, 2.0], [-3.0, 3.0]]), np.array([0.5, 0.2, 0.3])
     space = FreeRadius(circle(64), radial_mesh(0.1, 10.0, 40, 1.0))
     density = initial_at_points(space, points, masses)
@@ -255,7 +256,7 @@ diagnostics = ["variance"]
 
 
 def test_check_estimates_how_much_the_mesh_widens_a_gaussian(tmp_path):
-    """The variance of 2 × 4000 tokens has grown by 0.50 % at t = 0.25, the cells' by more: as estimated, to a third."""
+    """The variance of 2 × 4000 tokens grows by 0.50 % to t = 0.25, the cells' by more, as estimated to a third."""
     case = parse(PERI)
     assert run(case, tmp_path / "run.h5", quiet=True) == DONE
     first, last = read(tmp_path / "run.h5").diagnostics["variance"]
@@ -269,7 +270,8 @@ def test_check_estimates_how_much_the_mesh_widens_a_gaussian(tmp_path):
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("directions", [circle(48), sphere(9)], ids=["circle", "sphere"])
 def test_attention_far_from_all_mass(directions, normalization, beta):
-    """In every cell, by sums over all pairs with the largest exponent taken off; runs leave what holds no mass."""
+    """Sums over all pairs, with the largest exponent subtracted, are the reference in every cell; runs skip empty
+    cells."""
     radii, d = np.array([0.1, 0.5, 1.0, 2.0, 3.0]), directions.ambient_dimension
     masses = np.zeros((5, directions.cells))
     masses[2, :3], masses[3, 1] = [0.2, 0.3, 0.1], 0.4

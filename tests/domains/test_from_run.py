@@ -1,4 +1,4 @@
-"""Runs that begin with a snapshot of another run: on the same cells the same numbers, on others the same density."""
+"""Runs that begin with a snapshot of another run: identical on the same cells, the same density on others."""
 
 import numpy as np
 import pytest
@@ -51,13 +51,13 @@ def begun(tmp_path, settings=()):
 
 
 def from_run(path, *settings):
-    """The initial values of a case that begins with the run."""
+    """Return the initial values of a case that begins with the run."""
     return set_up(parse(BEGINNING, [*settings, f"initial={{kind = 'file', file = '{path}'}}"])).initial()
 
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_on_the_same_cells_it_is_the_snapshot(name, tmp_path):
-    """The last one, or the last up to a time; each label of a mask begins with its share of it."""
+    """The snapshot is the last one, or the last up to a time; each label of a mask begins with its share of it."""
     first = begun(tmp_path, DOMAINS[name])
     for setting, k in (("", 4), (", time = 0.6", 2), (", time = 0.5", 2)):
         initial = f"initial={{kind = 'file', file = '{first.path}'{setting}}}"
@@ -80,7 +80,8 @@ def test_masses_of_tokens_come_with_them(tmp_path):
 
 @pytest.mark.parametrize("place", [circle, sphere])
 def test_on_finer_cells_it_is_of_second_order(place, tmp_path):
-    """From 16, 32 and 64 rings or cells to the finest mesh, against the exact density there."""
+    """The errors from 16, 32 and 64 rings or cells to the finest mesh are relative to the exact density on that
+    mesh."""
     name, errors = place.__name__, []
     start = [f"domain.manifold={name}", "time.end=1e-9", *([PLANE] if name == "circle" else [])]
     fine = place(200)
@@ -98,7 +99,7 @@ def test_on_finer_cells_it_is_of_second_order(place, tmp_path):
 
 @pytest.mark.parametrize("settings", [[], ["domain={manifold = 'particles', count = 200}"]], ids=["cells", "particles"])
 def test_on_coarser_cells_mass_and_first_moment_are_kept(settings, tmp_path):
-    """The moment within what is lost where a point's mass is shared by cells around it: less than (width)²/4."""
+    """The moment changes by the loss of sharing a point's mass among cells around it: less than (width)²/4."""
     first = begun(tmp_path, [*(settings or ["domain.resolution=48"])])
     points = first.snapshot(-1) if settings else first.cell_centers
     masses = first.weights if settings else first.snapshot(-1) * first.cell_areas

@@ -1,4 +1,4 @@
-"""Initial densities from arrays, formulas and label by label: what they are, and what is refused."""
+"""Initial densities from arrays, formulas and label by label: their values, and refused input."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ BUMP = "kind = 'von_mises_fisher'\ncomponents = [{ center = [1.0], concentration
     ("2-(3-x)-(1+x)**2", -2.75),
 ], ids=lambda value: str(value)[:5])  # fmt: skip
 def test_formulas_as_deep_as_their_length_allows(formula, value):
-    """Python's calls nest a thousand deep. The power tower tends to the x of x = ½ˣ."""
+    """Python's calls nest a thousand deep. The power tower tends to the solution of x = ½ˣ."""
     assert evaluate(formula, {"x": 0.5}) == pytest.approx(value, rel=1e-14)
 
 
@@ -66,7 +66,8 @@ def test_formulas_as_deep_as_their_length_allows(formula, value):
     ("axisymmetric", "exp(4*cos(theta))", BUMP),
 ])  # fmt: skip
 def test_formulas_on_the_line_and_about_an_axis(manifold, formula, built_in):
-    """Against exact averages of a Gaussian and of e^{4z} on S^7; values at centers are second order in the cells."""
+    """Exact averages of a Gaussian and of e^{4z} on S^7 are the reference; center values are of second order in the
+    cells."""
     size = "200\ndimension = 8" if manifold == "axisymmetric" else "200"
     exact = density(built_in, manifold, size)
     given = density(f"kind = 'formula'\ndensity = '{formula}'" + built_in.partition("mean = 1.0")[2], manifold, size)
@@ -153,7 +154,8 @@ def test_tokens_of_a_file_are_shared_out_among_labels(tmp_path):
 
 
 def test_a_softmax_mask_moves_labels_that_differ(tmp_path):
-    """Alike labels move alike under softmax, whatever the mask; smooth ones that differ do not, and files keep each."""
+    """Equal labels move equally under softmax, whatever the mask; smooth different labels do not, and files keep
+    each."""
     parts = (
         "kind = 'by_label'\nparts = [{kind = 'formula', density = '1 + x/2'}, {kind = 'formula', density = '1 + y/2'}]"
     )
@@ -165,4 +167,4 @@ def test_a_softmax_mask_moves_labels_that_differ(tmp_path):
     np.testing.assert_allclose(found @ mesh.volumes, 0.5, rtol=1e-13)
     np.testing.assert_allclose(found.sum(axis=1)[-1], file.density(-1), rtol=1e-14)
     away = np.abs(file.diagnostics["label_centroid"][-1] - file.diagnostics["label_centroid"][0])
-    assert away[1, 0] > 5 * away[0, 1]  # the second label is drawn to the first, which does not see it
+    assert away[1, 0] > 5 * away[0, 1]  # the second label is attracted by the first, which does not see it

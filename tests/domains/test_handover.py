@@ -1,4 +1,4 @@
-"""From densities to atoms: how wide a collapsed cluster is, and merging times that no density could be carried to."""
+"""Handover from densities to atoms: the width of a collapsed cluster, and merging times beyond the reach of a density."""
 
 import time as clock
 
@@ -42,12 +42,12 @@ def law(beta):
 
 
 def blobs():
-    """Two equal blobs 0.07 rad wide, six cells, ANGLE apart and off the mesh's symmetries."""
+    """Return two equal blobs 0.07 rad wide, six cells, ANGLE apart and off the mesh's symmetries."""
     return initial_von_mises_fisher(MESH, on_circle(0.3, 0.3 + ANGLE), [200.0, 200.0], [0.5, 0.5])
 
 
 def carry(beta, density, start, end, most=None):
-    """State at ``end``, or when the density has collapsed to ``most``, by the mesh."""
+    """Return the state at ``end``, or when the density has collapsed to ``most``, by the mesh."""
     state = State(start, density.copy())
     equation = mean_field_equation(MESH, Velocity(Attention(MESH, beta)))
 
@@ -58,18 +58,19 @@ def carry(beta, density, start, end, most=None):
 
 
 def test_the_spread_of_points_in_cells():
-    """0 for a point at a cell's center, √(p(1 − p)) for one that two cells share: at most ½ on the circle."""
+    """The spread is 0 for a point at a cell's center, √(p(1 − p)) for one that two cells share: at most ½ on the
+    circle."""
     width = 2 * np.pi / 512
     for shift, expected in ((0.5, 0.0), (1.0, 0.5), (0.8, np.sqrt(0.3 * 0.7))):
         density = initial_points(MESH, on_circle(shift * width))
-        assert spread(MESH, density) == pytest.approx(expected, abs=1e-4)  # chords for arcs, over three cells
+        assert spread(MESH, density) == pytest.approx(expected, abs=1e-4)  # chords instead of arcs, over three cells
 
 
 def test_the_spread_of_a_blob_is_its_width():
-    """In units of the cells; the widest counts."""
+    """The spread is in units of the cells, and the widest cluster counts."""
     mesh = circle(2048)
     density = initial_von_mises_fisher(mesh, on_circle(0.3, 2.3), [2000.0, 200.0], [0.5, 0.5])
-    assert spread(mesh, density) * mesh.width == pytest.approx(1 / np.sqrt(200), rel=0.01)  # 1/√c but for 1/c
+    assert spread(mesh, density) * mesh.width == pytest.approx(1 / np.sqrt(200), rel=0.01)  # 1/√c up to 1/c
 
 
 def test_points_on_the_sphere_are_held_within_a_cell_or_so():
@@ -95,7 +96,8 @@ def test_a_density_counts_as_collapsed_when_all_clusters_have():
 
 @pytest.mark.parametrize("beta", [9, 16, 25])
 def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
-    """Cosine ½ within 1 %: t = 2e4, 2e8 and 6e13, in seconds. The blobs collapse in about two units of time."""
+    """The cosine is ½ within 1 % of t = 2e4, 2e8 and 6e13, computed in seconds. The blobs collapse in about two time
+    units."""
     began = clock.process_time()
     state = carry(beta, blobs(), 0.0, 100.0, SPREAD)
     atoms = atoms_of(collapsed(MESH, state.values))
@@ -117,9 +119,9 @@ def carried_on(density, start, end):
 
 
 def test_the_error_of_a_hand_over_falls_with_the_spread():
-    """Four clusters out of noise, handed over at 10, 5 and 1 cells and then at time 30; the next merger is at 337.
+    """Four clusters from noise are handed over at 10, 5 and 1 cells and then at time 30; the next merger is at 337.
 
-    By the mesh itself the last would be exact: it moves the clusters by 4e-5 rad meanwhile, of its own error.
+    The mesh's own error, which moves the clusters by 4e-5 rad meanwhile, limits the last one.
     """
     density, time, errors = initial_perturbed(MESH, 1e-2), 0.0, []
     for most in (10.0, 5.0, SPREAD):
@@ -145,11 +147,13 @@ def test_the_difference_of_states():
 
 
 def test_error_is_of_a_merger_that_neither_moment_has_had():
-    """Of two atoms about to meet the later moment sees one: both then wait for the next merger, at nearly one time."""
+    """The later of two handovers merges a pair that is about to meet: both then wait for the next merger, at nearly
+    one time."""
     early = Atoms(on_circle(0.3, 0.32, 0.31 + ANGLE), np.array([0.25, 0.25, 0.5]))
     late = Atoms(on_circle(0.31, 0.31 + ANGLE), np.array([0.5, 0.5]))
     times = [_falls_below(2, law(9), atoms, 0.0, 1e6) for atoms in (early, late)]
     assert times[0] == pytest.approx(times[1], rel=1e-3)
-    assert times[1] == pytest.approx(exact.pair_time_equal(9.0, ANGLE), rel=1e-2)  # and e^{4.5} from cosine 1/2 on
+    # A further e^{4.5} after the cosine 1/2.
+    assert times[1] == pytest.approx(exact.pair_time_equal(9.0, ANGLE), rel=1e-2)
     assert _falls_below(3, law(9), early, 0.0, 1e6) < 100
     assert _falls_below(1, law(9), late, 0.0, 1e6) == 1e6

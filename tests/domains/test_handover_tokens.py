@@ -1,4 +1,4 @@
-"""Tokens that are handed over to atoms: merging times in any dimension, and what tokens are in between."""
+"""Tokens handed over to atoms: merging times in any dimension, and the tokens between mergers."""
 
 import math
 from dataclasses import replace
@@ -42,7 +42,7 @@ spacing = "log"
 
 @pytest.mark.parametrize(("beta", "dimension"), [(9, 2), (16, 5), (25, 20)])
 def test_two_tokens_meet_at_the_time_of_the_closed_form(beta, dimension, tmp_path):
-    """Cosine ½ within 1e-5 of 2e4, 2e8 and 6e13: errors of 1e-9 a step, β times as much of the time."""
+    """The cosine is ½ within 1e-5 of 2e4, 2e8 and 6e13: errors of 1e-9 a step, β times as much of the time."""
     expected = pair_time_equal(beta)
     first, second = np.zeros((2, dimension))
     first[0], second[:2] = 1.0, (np.cos(2.0), np.sin(2.0))
@@ -75,7 +75,7 @@ samples = 120
 
 
 def test_tokens_are_where_they_are_without_it(tmp_path):
-    """And so are the diagnostics, but near a merger, of which atoms tell a little later."""
+    """Diagnostics also agree, except near a merger, which atoms report a little later."""
     plain, handed = tmp_path / "plain.h5", tmp_path / "handed.h5"
     assert run(parse(CLOUD), plain, quiet=True) == DONE
     assert run(parse(CLOUD, ["hand_over={}", "output.spacing=linear"]), handed, quiet=True) == DONE
@@ -111,7 +111,7 @@ def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
 
 
 def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
-    """√(3β/2) clusters of many tokens on the circle."""
+    """Many tokens on the circle form √(3β/2) clusters."""
     assert "handover" not in estimate(load("tokens_ladder", ["domain.count=16"]))
     assert estimate(load("tokens_ladder")).count("in advance, then some for each merger of their atoms") == 1
     many = estimate(load("tokens_ladder", ["domain.count=200"]))
@@ -134,7 +134,7 @@ def test_tokens_go_where_their_atom_goes():
 
 
 def test_tokens_of_atoms_that_merged_go_on_together():
-    """0 and 2 become one, which 1 then joins."""
+    """Atoms 0 and 2 merge, and then 1 joins."""
     held = TokenStates(np.full(4, 0.25), 2, 1.0, 0.25)
     values = np.column_stack([on_circle(0.0, 1.0, 2.0, 3.0), [0, 1, 2, 3]])
     mergers = [
@@ -163,7 +163,7 @@ def test_what_atoms_cannot_be_is_refused(setting):
 
 @pytest.mark.parametrize("domain", ['manifold = "particles"', 'manifold = "circle"\nresolution = 64'])
 def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, monkeypatch):
-    """From the start, within the first interval, and at its end, killed while the error is computed."""
+    """The run is killed at the start, within the first interval, and at its end while the error is computed."""
     monkeypatch.setattr("meanfield.domains.atoms.setup.FIRST_CHECK", 5.0)  # some steps
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
     case = parse(text.replace('manifold = "particles"', domain))
@@ -175,7 +175,7 @@ def test_a_run_goes_on_to_the_same_hand_over_from_any_step_before_it(domain, mon
 
     integrate(State(0.0, problem.initial()), problem.dynamics, case.time.end, (), keep)
     first = problem.run_scalars["hand_over_time"]
-    shape = problem.initial().shape  # atoms have another
+    shape = problem.initial().shape  # atoms have another shape
     before = [state for state in kept if state.values.shape == shape]
     assert before[-1].time == first
     assert len(before) > 1
@@ -209,7 +209,7 @@ def test_a_hand_over_waits_for_no_sample(domain, spacing):
 
 
 def test_tokens_that_do_not_move_are_handed_over(tmp_path):
-    """V = 0: there is no time in which one moves by a radian."""
+    """V = 0: there is no time in which a token moves by a radian."""
     text = PAIR.format(beta=9, first=[1.0, 0.0], second=[-0.4, 0.9], end=1e3, times=[0.0, 1e3])
     assert run(parse(text, ["attention.value=[[0.0, 0.0], [0.0, 0.0]]"]), tmp_path / "run.h5", quiet=True) == DONE
     kept = read(tmp_path / "run.h5")

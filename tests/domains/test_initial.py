@@ -1,4 +1,4 @@
-"""Initial densities: mass 1, nonnegative, and each with the property that names it."""
+"""Initial densities: mass 1, nonnegative, and each with its defining property."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_uniform_is_one_number(mesh):
 
 @by_manifold
 def test_perturbed_has_unit_variance_and_equal_power(mesh):
-    """Over seeds: the mean square of each degree 1 … 6 of log ρ is amplitude²/6, and nothing lies beyond."""
+    """The mean square over seeds of each degree 1 … 6 of log ρ is amplitude²/6, and zero beyond."""
     degrees, seeds, amplitude = 6, 400, 1e-3
     transform, mean = harmonic_transform(mesh, 9), 1 / mesh.volume
     power = np.mean(
@@ -48,17 +48,17 @@ def test_perturbed_has_unit_variance_and_equal_power(mesh):
         axis=0,
     )
     scaled = power * degrees / amplitude**2
-    # Power of degree l is the mean of 2 or 2l + 1 squares of normal numbers, and of all seeds: four standard errors.
+    # Power of degree l is the mean of 2 or 2l + 1 squares of normal numbers, over all seeds: four standard errors.
     l = np.arange(1, degrees + 1)
     terms = 2 * np.ones(degrees) if mesh.dimension == 1 else 2 * l + 1
     off = np.abs(scaled[:degrees] - 1) / np.sqrt(2 / (terms * seeds))
     assert off.max() < 4, f"power {scaled} is {off} standard errors off"
-    assert scaled[degrees:].max() < 1e-3  # amplitude², and the O(h²) of cell averages squared
+    assert scaled[degrees:].max() < 1e-3  # amplitude², and the squared O(h²) of cell averages
 
 
 @pytest.mark.parametrize(("coarse", "fine"), [(circle(128), circle(384)), (sphere(48), sphere(96))])
 def test_perturbed_depends_on_the_seed_alone(coarse, fine):
-    """The same field at any resolution: its first moment agrees to second order in the width."""
+    """The field is the same at any resolution: its first moment agrees to second order in the width."""
     first, second = (initial.initial_perturbed(m, 0.5, 4, 7) * m.volumes @ m.centers for m in (coarse, fine))
     assert np.abs(first - second).max() < 1e-3
     assert np.abs(first).max() > 0.01
@@ -133,7 +133,7 @@ def test_points_keep_their_center_of_mass(mesh):
 @pytest.mark.parametrize("s", [-8.0, 8.0, 400.0])
 @pytest.mark.parametrize("manifold", ["circle", "sphere"])
 def test_narrow_moebius_keeps_its_place(manifold, s):
-    """A density narrower than cells is where it should be, not at a cell center: half a cell off otherwise."""
+    """A density narrower than cells has its exact position; at a cell center it would be half a cell off."""
     mesh, axis = {"circle": (circle(31), [0.3, 1.0]), "sphere": (sphere(12), [0.5, -0.2, 0.7])}[manifold]
     density = initial.initial_moebius(mesh, axis, s)
     mean, towards = (density * mesh.volumes) @ mesh.centers, np.sign(s) * np.array(axis) / np.linalg.norm(axis)

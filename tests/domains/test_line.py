@@ -1,4 +1,4 @@
-"""The line without layer norm: Gaussians against their exact blow-up, gates, compact supports, fronts."""
+"""The line without layer norm: exact blow-up of Gaussians, gates, compact supports, fronts."""
 
 from functools import cache
 
@@ -32,14 +32,14 @@ def moments(mesh, density):
 
 @cache
 def gaussian_run(mean, until):
-    """Means and variances at ten times up to ``until``, from variance 0.2 at β = 1."""
+    """Return means and variances at ten times up to ``until``, from variance 0.2 at β = 1."""
     found = []
     observer = Observer(lambda state: found.append((state.time, *moments(WIDE, state.values))), Every(until, 10))
     run(WIDE, initial_gaussian(WIDE, mean, 0.2), until, observers=[observer])
     return np.array(found)
 
 
-@pytest.mark.parametrize("mean", [0.0, 0.1])  # at −0.5 a token attends to 8 widths out in the end
+@pytest.mark.parametrize("mean", [0.0, 0.1])  # at −0.5 a token finally attends to 8 widths out
 def test_a_gaussian_spreads_as_it_should(mean):
     """s = s₀/(1 − 2βs₀t), m = m₀ eᵗ (1 − 2βs₀t)^{−1/2}, from βs₀ = 0.2 until βs = 1."""
     time, means, variances = gaussian_run(mean, 2.0).T
@@ -57,7 +57,7 @@ def test_the_time_of_blow_up():
 
 @pytest.mark.parametrize(("beta", "gate"), [(1.0, 0.3), (2.0, 0.5)])
 def test_the_gate_holds_below_its_threshold(beta, gate):
-    """ṡ = 2s(βs − γ): from s₀ > γ/β the variance grows, below it shrinks. The threshold by bisection."""
+    """ṡ = 2s(βs − γ): from s₀ > γ/β the variance grows, below it shrinks; bisection finds the threshold."""
     low, high = 0.5 * gate / beta, 2.0 * gate / beta
     for _ in range(7):
         middle = np.sqrt(low * high)
@@ -69,7 +69,7 @@ def test_the_gate_holds_below_its_threshold(beta, gate):
 
 
 def test_a_negative_value_draws_together():
-    """V = −1: s = s₀/(1 + 2βs₀t), without end and without a collapse."""
+    """V = −1: s = s₀/(1 + 2βs₀t) at all times, without a collapse."""
     mesh = line(512, 10.0, 1.0)
     state = run(mesh, initial_gaussian(mesh, 0.0, 1.0), 5.0, value=-1.0)
     assert moments(mesh, state.values)[1] == pytest.approx(1 / 11, rel=0.01)
@@ -102,7 +102,7 @@ def test_a_compact_support_grows_at_the_rate_of_the_value(value):
 
 @pytest.mark.parametrize("place", [0.3, -2.0, 40.0])
 def test_a_point_grows_at_the_rate_of_the_value(place):
-    """ẋ = Vx of a Dirac, whatever β: its first moment to the time step's error."""
+    """ẋ = Vx of a Dirac, whatever β, holds for the first moment up to the time step's error."""
     mesh = line(256, 1e3, 1.0)
     for beta in (0.0, 1.0, 1e3):
         state = run(mesh, deposit_on_interval(mesh, [place], [1.0]), 1.0, beta)
@@ -110,10 +110,11 @@ def test_a_point_grows_at_the_rate_of_the_value(place):
 
 
 def test_two_points_drive_each_other_apart():
-    """±a: u = βa², u̇ = 2u tanh u, so sinh u = sinh u₀ e^{2t}."""
+    """u = βa² of the points ±a satisfies u̇ = 2u tanh u, so that sinh u = sinh u₀ e^{2t}."""
     state = run(WIDE, deposit_on_interval(WIDE, [-0.7, 0.7], [0.5, 0.5]), 1.0, beta=1.0)
     found = moments(WIDE, state.values)[1]
-    assert found == pytest.approx(np.arcsinh(np.sinh(0.49) * np.exp(2.0)), rel=0.02)  # lumps have a width of their own
+    # Point masses on cells have a width.
+    assert found == pytest.approx(np.arcsinh(np.sinh(0.49) * np.exp(2.0)), rel=0.02)
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
@@ -133,13 +134,14 @@ def test_far_tokens_do_not_overflow():
     velocity = attention.velocity(0.0, initial_interval(FAR, -1e6, 2e6))[:, 0]
     x = FAR.centers[:, 0]
     assert np.isfinite(velocity).all()
-    assert velocity[x > 1] == pytest.approx(2e6, rel=0.1)  # β x·10⁶ ≫ 1: all to the farthest, to a cell's width
+    # Β x·10⁶ ≫ 1: all attend to the farthest token, to a cell's width.
+    assert velocity[x > 1] == pytest.approx(2e6, rel=0.1)
     assert velocity[x < -1] == pytest.approx(-1e6, rel=0.1)
 
 
 def test_noise_alone_spreads_a_gaussian():
-    """s = s₀ + 2κt at V = 0, where the ends are far."""
-    steps = Observer(lambda state: None, Every(1.0, 20))  # nothing moves to limit the time step
+    """s = s₀ + 2κt at V = 0 with distant ends."""
+    steps = Observer(lambda state: None, Every(1.0, 20))  # no velocity limits the time step
     state = run(WIDE, initial_gaussian(WIDE, 0.5, 0.2), 1.0, value=0.0, noise=0.3, observers=[steps])
     mean, variance = moments(WIDE, state.values)
     assert mean == pytest.approx(0.5, abs=1e-4)
@@ -147,7 +149,7 @@ def test_noise_alone_spreads_a_gaussian():
 
 
 def test_a_gaussian_has_exact_cell_masses_and_tails():
-    """Against log-space sums of the density on a finer mesh: relative accuracy 12 widths out."""
+    """Log-space sums of the density on a finer mesh are the reference: relative accuracy 12 widths out."""
     mesh = from_edges(np.linspace(-12, 12, 97), "line")
     node = mesh.centers + 0.5 * mesh.volumes[:, None] * np.polynomial.legendre.leggauss(20)[0]
     weight = np.polynomial.legendre.leggauss(20)[1] / 2

@@ -1,4 +1,4 @@
-"""Two point masses merge when the exact law of two tokens says, in any direction: the mesh pins nothing."""
+"""Two point masses merge at the exact time of two tokens, in any direction: the mesh pins no cluster."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,8 @@ def pair_on_circle(offset):
 
 
 def pair_on_sphere(kind):
-    """Two points 2 rad apart: along a meridian, over the north pole, on the equator, or anywhere."""
+    """Return two points 2 rad apart: along a meridian, over the north pole, on the equator, or in a random
+    direction."""
     if kind == "meridian":
         colatitudes, azimuth = (0.57, 0.57 + ANGLE), (0.0, 0.0)
     elif kind == "pole":
@@ -43,7 +44,8 @@ def pair_on_sphere(kind):
 
 
 def merging_time(mesh, points, masses=(0.5, 0.5), normalization="softmax", **scheme):
-    """Time until the clusters' centers of mass have the cosine ½, over the exact one; infinite if not by 1.3."""
+    """Return the time until the clusters' centers of mass have the cosine ½, over the exact one; infinite if not by
+    1.3."""
     expected = exact.pair_time(BETA, masses, normalization)
     velocity = Velocity(Attention(mesh, BETA, normalization))
     equation = mean_field_equation(mesh, velocity)
@@ -97,7 +99,7 @@ def test_merging_on_the_circle_unnormalized():
 
 
 def test_face_velocities_pin_clusters():
-    """Velocities at faces all point into a cluster's cell, and it never moves.
+    """Velocities at faces all point into a cluster's cell, which never moves.
 
     Donor cells alone, (0, 0), do not pin.
     """

@@ -1,4 +1,4 @@
-"""A new kind of domain is one folder and one file: a copy of the package to which both are added has all commands."""
+"""A new kind of domain is one folder and one file: a copy of the package with both has all commands."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_a_domain_is_a_folder_and_one_file(tmp_path):
     (tmp_path / "case.toml").write_text(CASE, "utf-8")
     tables = CASE.replace("\n", "\ncase.").replace("case.title", "title").removesuffix("case.")
     (tmp_path / "sweep.toml").write_text(f'{tables}\n[keys]\n"attention.beta" = [1.0, 2.0]\n', "utf-8")
-    source = Path(__file__).parents[2]  # of solvers, where the packages are not installed
+    source = Path(__file__).parents[2]  # folder of solvers, if the packages are not installed
     paths = [str(tmp_path), *([str(source)] if (source / "solvers").exists() else [])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-c", SCRIPT, str(Path(__file__).parents[1])]

@@ -8,7 +8,8 @@ from meanfield.case.errors import CaseError
 from meanfield.domains.sphere.precision import error
 from meanfield.runtime.cost import estimate
 
-SINGLE = 1e-5  # of the largest density after 20 steps: each rounds ten times, by 6e-8, differences that are a tenth
+# Relative to the largest density after 20 steps: each rounds ten times, by 6e-8, differences that are a tenth.
+SINGLE = 1e-5
 CASES = [
     ("metastable_circle", ["domain.resolution=64"]),
     ("noise_above", ["domain.resolution=64"]),

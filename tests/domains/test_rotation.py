@@ -1,4 +1,4 @@
-"""The mesh leaves no pattern: a rotated random density forms the same clusters, and the same of them merge."""
+"""The mesh leaves no pattern: a rotated random density forms the same clusters with the same mergers."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,11 @@ from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
-SEED = 1  # one whose first merger comes early
+SEED = 1  # a seed with an early first merger
 
 
 def random_field(points: np.ndarray, seed: int, degrees: int = 8) -> np.ndarray:
-    """A Gaussian field of unit variance at any points of the sphere, the same function for each seed."""
+    """Return a Gaussian field of unit variance at any points of the sphere, the same function for each seed."""
     random = np.random.default_rng(seed)
     theta, phi = np.arccos(points[:, 2].clip(-1, 1)), np.arctan2(points[:, 1], points[:, 0])
     field = np.zeros(len(points))
@@ -30,7 +30,7 @@ def random_field(points: np.ndarray, seed: int, degrees: int = 8) -> np.ndarray:
 
 
 def clusters_at(times: tuple[float, ...], rotation: np.ndarray, rings: int) -> list[Clusters]:
-    """Clusters of the rotated problem, turned back."""
+    """Return the clusters of the rotated problem, rotated back."""
     mesh = sphere(rings)
     density = np.exp(0.3 * random_field(mesh.centers @ rotation, seed=SEED))
     state = State(0.0, density / (density @ mesh.volumes))
@@ -45,7 +45,7 @@ def clusters_at(times: tuple[float, ...], rotation: np.ndarray, rings: int) -> l
 
 @pytest.mark.slow
 def test_the_same_clusters_form_and_merge_in_any_orientation():
-    """Four clusters at t = 11, two after mergers; masses to 1 % of the whole, places to a cell and a half.
+    """Four clusters at t = 11, two after mergers: masses agree to 1 % of the whole, positions to a cell and a half.
 
     A basin boundary that moves by one cell of 64 rings, along the length of a cluster's rim, carries about 1 %.
     """

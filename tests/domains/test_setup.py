@@ -1,4 +1,4 @@
-"""From a case to what it names: what no other test reads from a case file."""
+"""Problems of cases: settings that no other test reads from a case file."""
 
 import h5py
 import numpy as np
@@ -28,7 +28,7 @@ end = 1.0
 
 
 def law_of(*overrides):
-    """The velocity of the case and its density at time 0."""
+    """Return the velocity of the case and its density at time 0."""
     problem = set_up(parse(CASE, overrides))
     density = problem.initial()
     return problem.diagnostics((), None).sample_of([0.0], density[None]).velocity_at(0.0), density
@@ -83,7 +83,7 @@ def test_a_larger_sphere_is_a_larger_beta():
 
 
 def test_a_network_sees_the_larger_sphere():
-    """θ̇ = P_θ F(gθ)/g: for F(x) = W(x + b), b so large that relu passes all, and g = 2 that is P_θ W(θ + b/2)."""
+    """θ̇ = P_θ F(gθ)/g: for F(x) = W(x + b), b so large that relu passes all, and g = 2, the rate is P_θ W(θ + b/2)."""
     identity, turn = np.eye(3), np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     law, density = law_of(
         f"attention.value={np.zeros((3, 3)).tolist()}",
@@ -121,12 +121,12 @@ def test_noise_acts_on_the_larger_sphere(tmp_path):
     case = parse(NOISY, ["stabilizers.scale=2", "attention.value=[[0, 0], [0, 0]]"])
     assert run(case, tmp_path / "run.h5", quiet=True) == DONE
     centroid = read(tmp_path / "run.h5").diagnostics["centroid"]
-    # h²/12 = 2e-4 of the exponent is what differences of second order leave
+    # h²/12 = 2e-4 of the exponent is the error of second-order differences
     np.testing.assert_allclose(centroid[-1, 0] / centroid[0, 0], np.exp(-0.5 / 4), rtol=5e-5)
 
 
 def test_noisy_tokens_of_a_larger_sphere_are_those_of_the_unit_one(tmp_path):
-    """Bit for bit, with β g² and κ/g² for a power of two; the file says that they are directions."""
+    """Runs agree bit for bit, with β g² and κ/g² for a power of two; the file states that they are directions."""
     tokens = NOISY.replace('"circle"', '"particles"').replace("resolution = 128", "dimension = 3\ncount = 20")
     cases = ["stabilizers.scale=2"], ["attention.beta=8", "stabilizers.noise=0.125"]
     for name, changes in zip("ab", cases, strict=True):

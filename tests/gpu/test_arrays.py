@@ -1,4 +1,4 @@
-"""The device's arrays: functions of the backend's namespace take them, and no copy to the host goes unseen."""
+"""Device arrays: accepted by functions of the backend's namespace, without unnoticed copies to the host."""
 
 import re
 import subprocess
@@ -94,7 +94,7 @@ def test_array_of_the_host_is_refused(mix):
         mix(gpu.to_device(A))
 
 
-UNTAKEN = {  # what CuPy 14.2 raises an error for, and the answer of the stand-in
+UNTAKEN = {  # CuPy 14.2 raises an error for these; the stand-in's message
     "other ufuncs": (lambda a: np.spacing(a), "ufunc spacing"),
     "ufuncs of others": (lambda a: special.i0e(a), "ufunc i0e"),
     "reductions by ufuncs": (lambda a: np.add.reduce(a), "add.reduce"),
@@ -146,7 +146,7 @@ def test_arrays_take_no_attributes():
         gpu.to_device(A).shape = (48,)
 
 
-if CUPY is not None:  # which is no part of the set-up; it takes no device
+if CUPY is not None:  # CuPy is not part of the setup; the check needs no device
 
     def test_what_is_refused_by_its_name_is_not_in_cupy():
         homes = CUPY, CUPY.linalg, CUPY.ndarray
@@ -210,7 +210,7 @@ MESSAGES = [
 @pytest.mark.parametrize(("error", "message"), MESSAGES)
 @pytest.mark.parametrize("needed", ["zeros", "rfft", "sums_at"])
 def test_what_every_run_needs_is_tried_and_refused_in_a_line(needed, error, message):
-    """Arrays, transforms and kernels are of libraries of their own."""
+    """Arrays, transforms and kernels use different libraries."""
 
     def fails(*arguments):
         raise error
@@ -222,7 +222,7 @@ def test_what_every_run_needs_is_tried_and_refused_in_a_line(needed, error, mess
 
 
 class Slow:
-    """A number that takes long to read: all other threads come in between."""
+    """A number whose conversion takes long, so that all other threads run in between."""
 
     def __index__(self):
         time.sleep(0.05)
@@ -240,7 +240,7 @@ def _mirror(items, count):
 
 @only_simulated
 def test_threads_of_a_block_share_one_array():
-    """The simulator's own way may give some of them another: a wrong sum, now and then on a busy machine."""
+    """The simulator's own method may give some threads another array: a wrong sum, sometimes, on a busy machine."""
     items = gpu.to_device(np.arange(float(THREADS)))
     run(_mirror, (1, THREADS), items, Slow())
     assert np.array_equal(gpu.to_host(items), np.arange(THREADS)[::-1])

@@ -1,4 +1,4 @@
-"""Cases of every kind on the device against the CPU: steps or layers with each switch, and whole runs of some."""
+"""Cases of every kind on the device, compared with the CPU: steps or layers with each switch, and some whole runs."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from solvers.timestepping.state import State
 from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.polar import log_masses
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator uses NumPy's numbers, which warn
 
 EQUAL = 1e-12  # relative to the largest number of an array
 WAVES = 'kind = "perturbed"\ndegrees = 2\namplitude = 0.5'
@@ -48,7 +48,7 @@ def text_of(manifold, lumps=False):
 
 
 def switches(d):
-    """Name → overrides of a case in R^d; names with "lumps" are of point masses."""
+    """Return name → overrides of a case in R^d; names with "lumps" have point masses."""
     matrix = (np.eye(d) + 0.3 * np.eye(d, k=1) - 0.2 * np.eye(d, k=-1)).tolist()
     other = np.diag([1.0, -0.5, 0.7][:d]).tolist()
     layers = ["time.method=layers", "time.layers=2", "time.step=0.1"]
@@ -79,14 +79,15 @@ def switches(d):
     }
 
 
-# Where more is waited for: convergence, what is to be split, undershoots
+# Cases that wait for more: convergence, choice of a split, undershoots
 MORE = ("sinkhorn", "layers", "noise, lumps")
 ON_SPHERE = ["lumps", "matrices", "gaussian, matrices", "unnormalized", "noise, lumps", "labels", "layers, stretched"]
 CASES = [("circle", name) for name in switches(2)] + [("sphere", name) for name in ON_SPHERE]
 
 
 def advanced(case, backend, steps):
-    """The problem, the state after so many steps, and for each but the first what :func:`transfers` counted."""
+    """Return the problem, the state after ``steps`` steps, and the count of :func:`transfers` for each step but the
+    first."""
     problem, counts = set_up(case, backend), []
     state = State(0.0, problem.initial())
 
@@ -100,30 +101,30 @@ def advanced(case, backend, steps):
 
 
 def transfers():
-    """Numbers and arrays that have come to the host so far, and sizes of arrays that had to be waited for."""
+    """Return the number of copies to the host so far, and of sizes of arrays that had to be waited for."""
     kind = type(gpu.zeros(1))
     return kind.transfers + kind.waits if SIMULATED else 0
 
 
 def in_attempts(noise, others=0):
-    """What comes to the host in a step of one or two attempts, and ``others`` once.
+    """Return the copies to the host in a step of one or two attempts, with ``others`` counted once.
 
-    Each attempt has the length of the next step, moments of the values and of their rates as one array, and with noise
-    the least value after each half step of diffusion.
+    Each attempt needs the length of the next step, moments of the values and of their rates as one array, and with
+    noise the least value after each half step of diffusion.
     """
     attempt = 2 + (2 if noise else 0)
     return others + attempt, others + 2 * attempt
 
 
 def difference(expected, found):
-    """Relative to the largest; NaN, which atoms have for an entropy, equals NaN."""
+    """Return the difference relative to the largest value; NaN, which atoms have as entropy, equals NaN."""
     assert np.array_equal(np.isnan(expected), np.isnan(found))
     return np.nanmax(np.abs(found - expected)) / np.nanmax(np.abs(expected))
 
 
 @pytest.mark.parametrize(("manifold", "name"), CASES)
 def test_steps_are_the_cpu_s(manifold, name):
-    steps = 1 if manifold == "sphere" else 12 if "noise" in name else 2  # an undershoot is not forgotten for 8 steps
+    steps = 1 if manifold == "sphere" else 12 if "noise" in name else 2  # an undershoot has an effect for 8 steps
     case = parse(text_of(manifold, "lumps" in name), ["time.end=20", *switches(DIMENSION[manifold])[name]])
     _, expected, _ = advanced(case, None, steps)
     problem, found, counts = advanced(case, gpu, steps)
@@ -150,7 +151,7 @@ class LessTrusted(Bilinear):
 
 
 def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
-    """Small grids, on which some cells are near where b vanishes, and the Z of others counts as lost."""
+    """The grids are small: some cells are near where b vanishes, and the Z of others counts as lost."""
     monkeypatch.setattr("solvers.transforms.anisotropic.bilinear.exponential_degree", lambda dimension, beta: 3)
     mesh = sphere(10)
     matrix = np.array([[1.0, 0.3, 0.0], [0.0, 0.5, 0.2], [0.0, 0.0, 0.1]])
@@ -160,7 +161,7 @@ def test_sums_with_a_matrix_by_both_grids_are_the_cpu_s(monkeypatch):
     assert 0 < len(operator._targets.near) < mesh.cells
     lengths = operator._lengths()
     usual = [gpu.to_host(scale) for scale in (operator._targets.scale(lengths), lengths)]
-    assert ((expected[0] != usual[0]) & (expected[0] != usual[1])).any()  # what was lost has a scale of its own
+    assert ((expected[0] != usual[0]) & (expected[0] != usual[1])).any()  # lost sums have a scale of their own
     assert max(map(difference, expected, map(gpu.to_host, found))) < EQUAL
 
 
@@ -189,10 +190,11 @@ FREE = [("circle", "pre", 2.0, []), ("circle", "none", 40.0, []), ("circle", "pe
 
 @pytest.mark.parametrize(("manifold", "norm", "beta", "settings"), FREE)
 def test_steps_with_a_radius_are_the_cpu_s(manifold, norm, beta, settings, monkeypatch):
-    """By transforms between shells, by pairs (none, β = 40, and matrices), and from the directions only."""
+    """The sums are by transforms between shells, by pairs (none, β = 40, and matrices), and from the directions
+    only."""
     monkeypatch.setattr(
         "solvers.transforms.shells.SphereShells.largest_exponent", 0.7
-    )  # a lower degree: less to simulate
+    )  # a lower degree: less work for the simulator
     text = FREE_RADIUS.format(manifold=manifold, resolution={"circle": 8, "sphere": 4}[manifold], norm=norm, beta=beta)
     case, steps = parse(text, settings), 1
     _, expected, _ = advanced(case, None, steps)
@@ -212,7 +214,7 @@ def equal_runs(here, there):
 
 
 def on_both(case, folder):
-    """Files of a run on the host and of one on the device."""
+    """Return files of a run on the host and of one on the device."""
     files = folder / "here.h5", folder / "there.h5"
     assert run(case, files[0], quiet=True) == run(case, files[1], quiet=True, backend=gpu) == 0
     return files
@@ -227,7 +229,7 @@ def test_matrices_of_a_file_by_layer(tmp_path):
 
 
 def test_run_that_hands_over_to_atoms(tmp_path):
-    """The density on the device, the atoms on the host."""
+    """The density is on the device, the atoms on the host."""
     settings = ["hand_over.spread=1.0", "time.end=6.0", "output.samples=6", "attention.beta=4"]
     here, there = on_both(parse(text_of("circle", lumps=True), settings), tmp_path)
     times = [read(file).attributes["hand_over_time"] for file in (here, there)]
@@ -317,7 +319,7 @@ WITH_AN_AXIS = [(AXISYMMETRIC.format(dimension=d, initial=initial), settings, 1)
 
 @pytest.mark.parametrize(("text", "settings", "numbers"), WITHOUT_LAYER_NORM + WITH_AN_AXIS)
 def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers):
-    """What comes to the host in a step: see in_attempts; on the line also the mass at the ends of the mesh."""
+    """The copies to the host in a step are those of in_attempts; on the line also the mass at the ends of the mesh."""
     case, steps = parse(text, settings), 3 if settings is NOISE else 2
     _, expected, _ = advanced(case, None, steps)
     problem, found, counts = advanced(case, gpu, steps)
@@ -326,7 +328,7 @@ def test_steps_on_an_interval_are_the_cpu_s(text, settings, numbers):
     assert problem.attributes == {"device": "gpu"}
     worst = difference(expected.values, gpu.to_host(found.values))
     assert worst < EQUAL, f"{worst:.1e}"
-    if SIMULATED and settings[:2] != LAYERS[:2] and "points" not in text:  # which undershoot
+    if SIMULATED and settings[:2] != LAYERS[:2] and "points" not in text:  # point masses undershoot
         assert counts[-1] in in_attempts(settings is NOISE, others=numbers - 1)
 
 
@@ -354,7 +356,7 @@ def test_uniform_law_is_steady_to_the_bit(dimension):
 
 @pytest.mark.parametrize("limited", [True, False])
 def test_drift_and_diffusion_are_the_cpu_s(limited):
-    """Of a lump next to empty cells, which undershoot; nothing comes to the host where they may."""
+    """A point mass next to empty cells undershoots; nothing is copied to the host where undershoots are allowed."""
     mesh, stepped = polar(16, 8), []
     for backend in (cpu, gpu):
         density = backend.to_device(np.eye(16)[5])
@@ -365,14 +367,14 @@ def test_drift_and_diffusion_are_the_cpu_s(limited):
         stepped.append((backend.to_host(density), float(lowest)))
     (expected, lowest), (found, found_lowest) = stepped
     assert difference(expected, found) < EQUAL
-    assert found_lowest == pytest.approx(lowest, rel=1e-10)  # what is left of two densities that nearly cancel
+    assert found_lowest == pytest.approx(lowest, rel=1e-10)  # the remainder of two densities that nearly cancel
     assert lowest < 0
     assert (expected.min() < 0) is not limited
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 33])
 def test_tridiagonal_equations_are_solved_as_on_the_cpu(count):
-    """No column is outweighed by what is beside its diagonal, some rows are: drift towards few cells."""
+    """Columns are diagonally dominant, some rows are not: drift towards few cells."""
     random = np.random.default_rng(count)
     below, above = -np.exp(6.0 * random.standard_normal((2, count - 1)))
     diagonal = 1.0 - np.append(below, 0.0) - np.append(0.0, above)

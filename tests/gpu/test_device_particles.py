@@ -1,4 +1,4 @@
-"""Particles on the device against the CPU: their laws, whole steps and whole runs, and what they bring to the host."""
+"""Particles on the device, compared with the CPU: velocities, whole steps and whole runs, and copies to the host."""
 
 from dataclasses import replace
 
@@ -20,10 +20,10 @@ from solvers.io.run_file import read
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import Exploding, NonFinite, State
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator uses NumPy's numbers, which warn
 
 EQUAL = 1e-12  # relative to the largest number: the order of sums differs
-SINGLE = 2e-6  # a rounding of float32, 6e-8, of exponents up to 4, and of the sums of 16 terms
+SINGLE = 2e-6  # rounding of float32, 6e-8, of exponents up to 4, and of the sums of 16 terms
 START = tokens_uniform(16, 3, seed=3)
 MASSES = np.random.default_rng(4).random(16)
 MATRIX = np.random.default_rng(5).standard_normal((3, 3))
@@ -62,7 +62,7 @@ def test_laws_are_the_cpu_s(name):
 
 
 def test_many_tokens_on_the_sphere_go_by_pairs_there():
-    """The CPU's transform is no array code, and to choose it would bring lengths to the host."""
+    """The CPU's transform is not array code, and its selection would copy lengths to the host."""
     points = tokens_uniform(5000, 3)
     assert isinstance(token_sums(gpu.to_device(points), 2.0, Head()), PairSums)
     assert not isinstance(token_sums(points, 2.0, Head()), PairSums)
@@ -104,10 +104,10 @@ def test_steps_are_the_cpu_s(advance, name):
     expected, _ = advanced(advance, law, START.copy())
     found, transfers = advanced(advance, placed(law), gpu.to_device(START))
     assert found.steps == expected.steps > 0
-    assert found.dt == pytest.approx(expected.dt, rel=1e-8)  # of an error that is itself rounding in part
+    assert found.dt == pytest.approx(expected.dt, rel=1e-8)  # of an error that is partly rounding
     assert difference(expected.values, found.values) < EQUAL
-    if SIMULATED:  # a number a step; besides, the first step, which is chosen by three and one more if it is refused
-        # and by two checks of the first values in each of two segments
+    if SIMULATED:  # one number a step, and three for the choice of the first step, one more if that is refused
+        # and two checks of the first values in each of two segments
         assert transfers <= expected.steps + (6 if advance != "adaptive" else 9)
 
 

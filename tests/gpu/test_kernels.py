@@ -1,4 +1,4 @@
-"""Each kernel of the device against the same kernel of the CPU, with the arguments of real calls."""
+"""Kernels of the device, compared with the same kernels of the CPU, with the arguments of real calls."""
 
 from dataclasses import replace
 from functools import partial
@@ -32,10 +32,10 @@ from solvers.transforms.harmonics import harmonic_transform
 from solvers.transforms.ring_transforms import RingFFTs
 from solvers.transforms.zonal import zonal_operator
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator uses NumPy's numbers, which warn
 
 EQUAL = 1e-12  # relative to the largest number of an array: the order of sums differs, and a·b + c is one operation
-SINGLE = 3e-6  # a rounding of float32, 6e-8, of differences of neighbors that are a twentieth of them, and twice that
+SINGLE = 3e-6  # rounding of float32, 6e-8, of differences of neighbors that are a twentieth of them, and twice that
 MESHES = [circle(32), sphere(8)]
 WALLED = from_edges(np.linspace(0.0, 1.0, 12), "line")
 COMPILED = {name for name in Backend.__annotations__ if hasattr(getattr(cpu, name, None), "py_func")}
@@ -48,11 +48,12 @@ def copied(arguments):
 def densities(mesh):
     random = np.random.default_rng(1)
     yield np.exp(2.0 * mesh.centers[:, 0]) * (1.0 + 0.1 * random.random(mesh.cells))  # partly resolved
-    yield np.where(random.random(mesh.cells) < 0.2, random.random(mesh.cells), 0.0)  # lumps, and cells without mass
+    # Unresolved cells, and cells without mass.
+    yield np.where(random.random(mesh.cells) < 0.2, random.random(mesh.cells), 0.0)
 
 
 def use_every_kernel(mesh):
-    """Operations on small meshes that launch every kernel but those that a test below calls by itself."""
+    """Launch every kernel, except those called directly by a test below, through operations on small meshes."""
     random = np.random.default_rng(0)
     velocity = random.standard_normal(mesh.centers.shape)
     cpu.launch(cpu.project_to_tangent, mesh.cells, mesh.centers, velocity)
@@ -97,7 +98,8 @@ def unit(x):
 
 @pytest.fixture(scope="module")
 def calls():
-    """(kernel's name, work, arguments) of launches on the CPU, two of each kernel and each shape of its arguments."""
+    """Return (kernel's name, work, arguments) of launches on the CPU, two of each kernel and each shape of its
+    arguments."""
     found, counts = [], {}
 
     def launch(kernel, work, *arguments):
@@ -112,7 +114,7 @@ def calls():
         patch.setattr(cpu, "launch", launch)
         patch.setattr("solvers.transforms.harmonics.ring_transform", RingFFTs)
         patch.setattr("solvers.terms.advection.RingTransport", partial(RingTransport, in_bands=False))
-        patch.setattr(cpu, "empty", cpu.zeros)  # what a kernel leaves out is compared as well
+        patch.setattr(cpu, "empty", cpu.zeros)  # entries that a kernel skips are compared as well
         for mesh in MESHES:
             use_every_kernel(mesh)
         walled = Advection(WALLED, lambda t, u: np.sin(5.0 * WALLED.centers), nonnegative=True)
@@ -121,7 +123,7 @@ def calls():
 
 
 def run_on_both(name, work, arguments):
-    """What a kernel leaves in its arguments and what it returns, on the CPU and on the device."""
+    """Return the arguments after a kernel and its return values, on the CPU and on the device."""
     here = copied(arguments)
     there = [gpu.to_device(argument) for argument in copied(arguments)]
     returned = cpu.launch(getattr(cpu, name), work, *here), gpu.launch(getattr(gpu, name), work, *there)
@@ -129,7 +131,7 @@ def run_on_both(name, work, arguments):
 
 
 def paired(name, here, there):
-    """The arrays among the arguments of both; of what has landed the parts together, for there are others there."""
+    """Return the arrays among both arguments, with parts of remapped mass summed, since the device has other parts."""
     arrays = [(a, gpu.to_host(b)) for a, b in zip(here, there, strict=True) if isinstance(a, np.ndarray)]
     if name.startswith("remap"):
         arrays[-1] = tuple(landed.sum(axis=0) for landed in arrays[-1])
@@ -158,7 +160,8 @@ def test_kernel_does_what_the_cpu_s_does(calls, name):
 
 
 def tiles_for(backend, targets, sources, weights, number):
-    """The arguments of exponential_sums as :mod:`solvers.transforms.pairwise` lays them out for these kernels."""
+    """Return the arguments of exponential_sums in the layout of :mod:`solvers.transforms.pairwise` for these
+    kernels."""
     tiles = pairwise._in_tiles(targets, backend.PAIR_BYTES // number.itemsize, number)
     padded = pairwise._with_exponents(sources, weights, None, backend.PAIR_SOURCES, number)
     groups = pairwise._in_groups(sources, weights, backend.PAIR_SOURCES, number)
@@ -167,7 +170,7 @@ def tiles_for(backend, targets, sources, weights, number):
 
 
 def sums_by(backend, targets, sources, weights, running, causal, number):
-    """Scale (n,) and sums (n, 1 + d) by the exponential_sums of one module of kernels."""
+    """Return scale (n,) and sums (n, 1 + d) by the exponential_sums of one backend."""
     tiles, padded, groups, scale, sums = tiles_for(backend, targets, sources, weights, np.dtype(number))
     if not running:
         scale[:] = 1.0
@@ -183,7 +186,7 @@ def tokens(count, dimension):
     return 3.0 * random.standard_normal((count, dimension)), random.random(count)
 
 
-# 17 components and the exponent do not fit into what is at hand at once; 130 targets are two tiles
+# 17 components and the exponent exceed the memory available at once; 130 targets are two tiles
 SUMS = [(True, True, 2, 130), (False, True, 2, 130), (True, False, 17, 20), (False, False, 2, 20)]
 
 
@@ -215,7 +218,7 @@ def test_array_of_the_host_is_refused():
 
 
 def test_pieces_land_in_any_number_of_turns(calls, monkeypatch):
-    """Pieces are taken some at a time, so that their parts fit into memory."""
+    """Pieces are processed in groups, so that their parts fit into memory."""
     for name in ("remap_on_curve", "remap_on_sphere"):
         call = next(call for call in calls if call[0] == name)
         expected, _ = run_on_both(*call)
@@ -225,7 +228,7 @@ def test_pieces_land_in_any_number_of_turns(calls, monkeypatch):
 
 
 def test_rings_are_added_up_in_any_number_of_parts(calls, monkeypatch):
-    """With many degrees there are few parts, so that they fit into memory, and each adds up several groups of rings."""
+    """Many degrees give few parts, which fit into memory, and each part sums several groups of rings."""
     monkeypatch.setattr("solvers.backends.gpu.rings.RINGS_TOGETHER", 2)
     monkeypatch.setattr("solvers.backends.gpu.rings.MAX_NUMBERS", 1)
     arrays, _ = run_on_both(*next(call for call in calls if call[0] == "legendre_analysis"))
@@ -244,7 +247,7 @@ def test_any_number_of_threads_gives_the_same(calls, monkeypatch):
 
 
 def test_threads_beyond_the_items_are_the_last_ones():
-    """A cell's work is counted by its sides: threads that have none must not be spread among those that do."""
+    """The work of a cell is counted by its sides: idle threads must not be spread among active ones."""
     share = launching._on_device(cpu_launching.share)
     shares = [getattr(share, "py_func", share)(worker, 40, 10) for worker in range(40)]
     assert shares == [(i, i + 1) for i in range(10)] + [(10, 10)] * 30
@@ -272,13 +275,14 @@ def test_sums_over_pairs_in_float32():
     arguments = points / 2, points, weights
     expected = sums_by(cpu, *arguments, True, True, np.float64)
     found = sums_by(gpu, *(in_single(argument) for argument in arguments), True, True, np.float32)
-    # exponents of up to 10 are rounded to 1e-6, and their exponentials by as much
+    # exponents of up to 10 are rounded to 1e-6, and so are their exponentials
     assert max(map(difference, expected, found)) < 1e-5
 
 
 @pytest.mark.parametrize("mesh", [circle(24), sphere(4)], ids=["circle", "sphere"])
 def test_whole_step_in_float32(mesh):
-    """Of 1e3 operations on a number each rounds by 6e-8 at random; by 1e-7 at least, for float32 is what is used."""
+    """A number passes 1e3 operations, each with a random rounding of 6e-8; the error is at least 1e-7, for float32
+    is used."""
     start = next(densities(mesh))
     start /= start @ mesh.volumes
 
@@ -298,7 +302,7 @@ def test_whole_step_in_float32(mesh):
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize(("lost", "held"), [(0, 30), (1, 1), (1, 90), (4, 3), (7, 90), (20, 50), (90, 90)])
 def test_sums_that_were_lost_are_the_cpu_s(d, lost, held):
-    """Few targets with their sources in parts, some of them without any, and more targets than threads."""
+    """Few targets have their sources in parts, some without any, and other cases have more targets than threads."""
     random = np.random.default_rng(0)
     targets, sources, vectors = 9 * random.standard_normal((90, d)), *random.standard_normal((2, 90, d))
     mask, weights = np.zeros(90, bool), np.zeros(90)

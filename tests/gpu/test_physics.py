@@ -1,4 +1,4 @@
-"""Physics on the device, against exact answers. The simulator takes too long: without a GPU the CPU shows the tests."""
+"""Physics on the device: exact solutions. The simulator is too slow: without a GPU the tests run on the CPU."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,8 @@ def test_smooth_flow_is_the_exact_one(mesh):
     axis = (0.48, 0.6, 0.64)[:d]
     end = evolved(mesh, 0.0, initial_moebius(mesh, axis, 0.2), 1.0)
     expected = initial_moebius(mesh, axis, exact.moebius_parameter(d, 0.2, 1.0))
-    assert np.abs(end - expected) @ mesh.volumes < 0.02  # 64 cells, 24 rings; it falls with the square of the width
+    # 64 cells, 24 rings; the error falls with the square of the width.
+    assert np.abs(end - expected) @ mesh.volumes < 0.02
 
 
 def test_two_lumps_meet_when_they_should():
@@ -73,7 +74,7 @@ def test_two_lumps_meet_when_they_should():
     start = initial_points(mesh, [[np.cos(angle), np.sin(angle)] for angle in (0.3, 2.3)])
     evolved(mesh, 4.0, start, 100.0, after_step=past_half)
     reached = np.interp(np.sqrt(0.75), *np.array(found[-2:]).T)
-    assert reached == pytest.approx(exact.pair_time_equal(4.0), rel=0.01)  # by lumps as wide as a cell
+    assert reached == pytest.approx(exact.pair_time_equal(4.0), rel=0.01)  # point masses as wide as a cell
 
 
 def test_two_tokens_meet_when_they_should():

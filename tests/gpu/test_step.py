@@ -1,4 +1,4 @@
-"""Whole steps and a whole small run on the device against the CPU, and what they bring to the host."""
+"""Whole steps and a whole small run on the device, compared with the CPU, and copies to the host."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
-pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator's numbers are NumPy's, which warn
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the simulator uses NumPy's numbers, which warn
 
 EQUAL = 1e-12  # relative to the largest density
 TURNED = Head(value=np.array([[1.0, 0.5, 0.0], [-0.5, 1.0, 0.0], [0.0, 0.1, 0.7]]))
@@ -41,7 +41,7 @@ def evolved(mesh, density, head, noise, rate, until):
 def test_steps_are_the_cpu_s(law):
     mesh, head, noise, rate, until = LAWS[law]
     density = np.exp(2.0 * mesh.centers[:, 0])
-    density[3] = 4.0  # a lump
+    density[3] = 4.0  # a point mass
     density /= density @ mesh.volumes
     expected, _ = evolved(mesh, density.copy(), head, noise, rate, until)
     found, transfers = evolved(mesh.on(gpu), gpu.to_device(density), head, noise, rate, until)
@@ -50,7 +50,7 @@ def test_steps_are_the_cpu_s(law):
     assert worst < EQUAL, f"{worst:.1e}"
     if (
         SIMULATED and not noise
-    ):  # the time step, once more at the start, where checks see that the state is finite and ≥ 0
+    ):  # the time step, and once at the start, where checks test that the state is finite and ≥ 0
         assert transfers == expected.steps + 5
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints with a right hash and wrong scalars or arrays: a run is not resumed from them, and a line says why."""
+"""Checkpoints with a right hash and wrong scalars or arrays: no run resumes from them, and a line states the reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RESUME = ["resume", "run.h5", "--until", "0.3", "--quiet"]
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the file of a killed run, and the checkpoints beside it."""
+    """Return a folder with the file of a killed run, and the checkpoints beside it."""
     folder = tmp_path_factory.mktemp("killed")
     run(parse(CELLS), folder / "cells.h5", quiet=True)
     mark_as_killed(folder / "cells.h5")
@@ -47,7 +47,7 @@ def change(path: Path, scalars: dict[str, Any], arrays: dict[str, Any] | None = 
 
 
 def copied(killed: Path, folder: Path) -> Path:
-    """Copy the run; returns the path of its latest checkpoint."""
+    """Copy the run, and return the path of its latest checkpoint."""
     for path in killed.glob("run.h5*"):
         (folder / path.name).write_bytes(path.read_bytes())
     return folder / "run.h5.checkpoint-1"

@@ -15,7 +15,7 @@ MAX_FRAMES = 6
 
 
 def frames_above(caller):
-    """Names of the functions from ``caller`` down to the one that asks for a term's rate."""
+    """Return the names of the functions from ``caller`` down to the one that asks for a term's rate."""
     names, frame = [], sys._getframe(2)
     while frame.f_code is not caller.__code__:
         names.append(frame.f_code.co_qualname)
@@ -27,7 +27,8 @@ def frames_above(caller):
     "name", ["growth_circle", "layer_norm_pre", "blow_up_line", "collapse_high_dimension", "metastable_circle"]
 )
 def test_few_frames_from_a_run_to_the_sum(name, tmp_path, monkeypatch):
-    """The sum is taken where the terms' rates are asked for; a free radius has a product of advections there."""
+    """The sum is formed where the terms' rates are requested; a free radius has a product of advections at that
+    place."""
     rate, seen = Advection.rate, []
 
     def looking(term, dt, values):
@@ -45,7 +46,7 @@ def test_few_frames_from_a_run_to_the_sum(name, tmp_path, monkeypatch):
 
 
 class InMemory:
-    """A recorder that keeps nothing but the times of steps, and asks for an end after some."""
+    """A recorder that keeps only the times of steps, and requests an end after some."""
 
     observers = ()
 
@@ -78,7 +79,7 @@ def test_a_recorder_may_keep_its_run_in_memory():
     kept: Recorder = recorder
     running.evolve(problem, state, case.time.end, kept)
     assert state.time == recorder.times[-1] == 0.5
-    assert recorder.errors == [None, None]  # of the compilation, and of the run
+    assert recorder.errors == [None, None]  # the errors of the compilation, and of the run
 
 
 def test_an_interrupt_is_raised_with_its_time(monkeypatch):

@@ -1,4 +1,4 @@
-"""Samples that a signal gives up: no further diagnostic is computed, and the run continues to the same numbers."""
+"""Samples that a signal cancels: no further diagnostic is computed, and the run continues with the same numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASES = {
 
 @pytest.fixture
 def signal_in(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Ctrl-C comes in the energy of the n-th sample, n being the first item; then the samples whose clusters follow."""
+    """Send Ctrl-C in the energy of the n-th sample, n the first item; then list the samples whose clusters follow."""
     seen, values = [0], Diagnostics.values
 
     def signalling(self: Diagnostics, sample: object, *rest: object) -> dict[str, object]:
@@ -63,7 +63,7 @@ def test_a_signal_within_a_sample_gives_it_up(kind: str, at: int, tmp_path: Path
     assert run(case, whole, quiet=True) == DONE
     signal_in[:] = [at]
     assert run(case, path, quiet=True) == INTERRUPTED
-    assert signal_in[1:] == [*range(at - 1, 0, -1)]  # none for the sample in which the signal came
+    assert signal_in[1:] == [*range(at - 1, 0, -1)]  # no clusters for the sample of the signal
     facts = describe(path)
     assert facts["state"] == "interrupted"
     assert read(path).times[-1] <= facts["last_time"] < case.time.end
@@ -77,14 +77,14 @@ def test_a_signal_within_a_sample_gives_it_up(kind: str, at: int, tmp_path: Path
 
 
 def test_the_last_sample_is_not_given_up(tmp_path: Path, signal_in: list[int]) -> None:
-    """Its run has reached its end, and could not continue with it."""
+    """The run has reached its end, and could not continue with the sample."""
     path = tmp_path / "run.h5"
     signal_in[:] = [41]
     assert run(load("tokens_high_dimension", TOKENS), path, quiet=True) == DONE
     assert len(read(path).sample_times) == 41
 
 
-LONG = {  # of each long diagnostic a function that it calls in its midst
+LONG = {  # for each long diagnostic a function that it calls internally
     "clusters": "meanfield.clusters.among_tokens._cover",
     "modes": "meanfield.clusters.modes.exponential_sums",
     "pairs": "solvers.backends.cpu.bin_pairs",
@@ -96,7 +96,7 @@ LONG = {  # of each long diagnostic a function that it calls in its midst
 def test_a_signal_within_a_long_diagnostic_gives_it_up(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not only those after it: it would be the only one, and its sample would be written."""
+    """The signal cancels the diagnostic itself, which would otherwise complete, and its sample would be written."""
     changes = [*TOKENS, "domain.count=40", "domain.dimension=5", f'output.diagnostics=["{name}"]']
     case, path, whole = load("tokens_high_dimension", changes), "a.h5", "b.h5"
     function, times = resolve_name(LONG[name]), [0]
@@ -119,7 +119,8 @@ def test_a_signal_within_a_long_diagnostic_gives_it_up(
 
 
 def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take milliseconds and are written; the run ends after its step, and continues to the same numbers."""
+    """The samples take milliseconds and are written; the run ends after its step, and continues with the same
+    numbers."""
     case, path, whole = load(*CASES["in steps of a density"]), tmp_path / "run.h5", tmp_path / "whole.h5"
     of_states, found = DiagnosticsTogether.of_states, list[int]()
 
@@ -144,7 +145,7 @@ def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeyp
 
 
 class Doubling:
-    """u' = u/t by exact steps of length 1, interpolated or not."""
+    """Integrator that adds 1 to time and values in each step, interpolated or not."""
 
     meets_kept = False
 
@@ -163,7 +164,7 @@ class Interpolated(Doubling):
 
 @pytest.mark.parametrize(("integrator", "due", "expected"), [(Interpolated(), 2.5, 2.0), (Doubling(), 3.0, 3.0)])
 def test_the_state_that_a_loop_goes_on_from(integrator: Doubling, due: float, expected: float) -> None:
-    """That before the step where it is interpolated, and due again with that state."""
+    """A loop that interpolates continues from the state before the step, and observes the due time again."""
     times: list[float] = []
 
     def observed(state: State) -> None:

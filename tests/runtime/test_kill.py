@@ -1,4 +1,4 @@
-"""Runs that are killed without warning, at fifty random moments: nothing is lost, and all end as if undisturbed."""
+"""Runs killed without warning at fifty random times: nothing is lost, and all end as if undisturbed."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ snapshots = 40
 samples = 120
 checkpoint = 0.01
 """
-SERIES, KILLS = 5, 10  # fifty kills, in parts that cores can share
+SERIES, KILLS = 5, 10  # fifty kills, in parts for several cores
 BETWEEN = 0.02  # seconds from a snapshot to the next, on an idle machine
 Start = Callable[[Path, int, float], BaseProcess]
 
 
 def run_and_die(path: Path, snapshots: int, wait: float) -> None:
-    """In a child: the run, or what is left of it, killed ``wait`` seconds after the file holds so many snapshots.
+    """Run the case, or the rest of it, in a child, killed ``wait`` seconds after the file holds ``snapshots``
+    snapshots.
 
-    By a timer of its own, which the kernel looks at: a test that had to see the file first would come late on a busy
-    machine, now and then after the end. Its signal ends the process as SIGKILL does, and nothing is done about it.
+    The child has its own timer, checked by the kernel: a test that polls the file would be late on a busy machine,
+    sometimes after the end. The timer's signal ends the process as SIGKILL does, and is not handled.
     """
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
@@ -57,7 +58,7 @@ def run_and_die(path: Path, snapshots: int, wait: float) -> None:
 
         return dying
 
-    run_file.FLUSH_EVERY = 0.0  # what is written waits for nothing, as where it is seconds apart
+    run_file.FLUSH_EVERY = 0.0  # data are written at once, as when snapshots are seconds apart
     RunFile.__init__ = then_die(RunFile.__init__)
     RunFile.write_snapshot = then_die(RunFile.write_snapshot)
     sys.exit(resume(path, quiet=True) if path.exists() else run(parse(CASE), path, quiet=True))
@@ -65,7 +66,7 @@ def run_and_die(path: Path, snapshots: int, wait: float) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The run that nobody disturbs; its kernels are compiled then."""
+    """Return the undisturbed run, during which kernels are compiled."""
     path = tmp_path_factory.mktemp("whole") / "run.h5"
     assert run(parse(CASE), path, quiet=True) == DONE
     return read(path)
@@ -73,7 +74,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def start() -> Start:
-    """A function that starts the run, or continues it, in a process of its own that starts fast."""
+    """Return a function that starts or continues the run in a separate process with a fast start."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["pytest", "scipy.fft", "h5py", "meanfield.cli.parser", "meanfield.running"])
 
@@ -86,7 +87,8 @@ def start() -> Start:
 
 
 def killed(path: Path, start: Start, snapshots: int, wait: float) -> bool:
-    """Run and be killed, ``wait`` seconds after the file holds so many snapshots; False if the run was over by then."""
+    """Run and be killed ``wait`` seconds after the file holds ``snapshots`` snapshots; return False if the run had
+    ended."""
     process = start(path, snapshots, wait)
     process.join()
     assert process.exitcode in (DONE, -signal.SIGALRM)
@@ -94,9 +96,10 @@ def killed(path: Path, start: Start, snapshots: int, wait: float) -> bool:
 
 
 def inspect(path: Path, whole: Run, capsys: pytest.CaptureFixture[str]) -> Run:
-    """What is there right after a kill: known as killed, plainly readable, and the beginning of the whole run.
+    """Return the file right after a kill, and assert that it is known as killed, readable, and a beginning of the whole
+    run.
 
-    A kill may meet a process that has closed its file and not ended yet: then all has to be there.
+    A kill may meet a process that has closed its file and not ended yet: then the file has to be complete.
     """
     assert main(["info", str(path), "--json"]) == 0
     if (state := json.loads(capsys.readouterr().out)["state"]) == "finished":
@@ -114,7 +117,7 @@ def inspect(path: Path, whole: Run, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def assert_beginning(found: Run, whole: Run) -> None:
-    """Every snapshot and sample that is there has the bytes of the whole run's."""
+    """Assert that every existing snapshot and sample has the bytes of the whole run's."""
     assert found.times.tobytes() == whole.times[: found.snapshots].tobytes()
     for k in range(found.snapshots):
         assert found.density(k).tobytes() == whole.density(k).tobytes(), f"snapshot {k}"
@@ -136,12 +139,13 @@ def assert_whole(path: Path, whole: Run) -> None:
 def test_killed_at_random_moments_and_resumed(
     series: int, tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ten kills, from before the first snapshot to after the last checkpoint; every run ends as if undisturbed."""
+    """Ten kills are spread from before the first snapshot to after the last checkpoint; every run ends as if
+    undisturbed."""
     moments, reached = random.Random(series), []
     while len(reached) < KILLS:
         path = tmp_path / f"{len(reached)}.h5"
         if not killed(path, start, moments.randrange(whole.snapshots), moments.uniform(0, BETWEEN)):
-            path.unlink()  # over before the kill
+            path.unlink()  # the run ended before the kill
             continue
         reached.append(inspect(path, whole, capsys).snapshots)
         assert resume(path, quiet=True) == DONE
@@ -151,7 +155,7 @@ def test_killed_at_random_moments_and_resumed(
 
 
 def test_killed_again_and_again(tmp_path: Path, whole: Run, start: Start, capsys: pytest.CaptureFixture[str]) -> None:
-    """One run that is killed at six starts in a row, early and late."""
+    """A run is killed at six consecutive starts, early and late."""
     path, moments, reached = tmp_path / "run.h5", random.Random(0), 0
     for _ in range(6):
         assert killed(path, start, reached + moments.randrange(whole.snapshots // 8), moments.uniform(0, BETWEEN))
@@ -161,7 +165,7 @@ def test_killed_again_and_again(tmp_path: Path, whole: Run, start: Start, capsys
 
 
 def test_killed_just_before_its_end_is_recorded(tmp_path: Path, whole: Run) -> None:
-    """All is computed and checkpointed, and the file does not say so yet: resume has that left to do."""
+    """All is computed and checkpointed, but the file does not state this yet: resume has only that left to do."""
     path = tmp_path / "run.h5"
     assert run(parse(CASE), path, quiet=True) == DONE
     with RunFile.append(path):

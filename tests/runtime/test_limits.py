@@ -1,4 +1,4 @@
-"""Limits of the machine: a case beyond memory or disk is refused before it begins, and --force continues."""
+"""Limits of the machine: a case beyond memory or disk is refused before the start, and --force continues."""
 
 import resource
 from pathlib import Path
@@ -48,7 +48,8 @@ def test_needs_are_those_that_check_prints() -> None:
     ],
 )
 def test_a_file_is_not_larger_than_was_said(changes: list[str], tmp_path: Path) -> None:
-    """By a fifth at most: snapshots, samples of any size and checkpoint count, and what each dataset has at least."""
+    """The size exceeds the estimate by at most a fifth: snapshots, samples of any size, checkpoint and minimum sizes
+    count."""
     case = parse(CASE, changes)
     run(case, tmp_path / "run.h5", quiet=True)
     assert (tmp_path / "run.h5").stat().st_size < 1.2 * file_bytes(case)

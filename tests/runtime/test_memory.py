@@ -1,4 +1,4 @@
-"""Memory that arrays of a run have freed is used again."""
+"""Memory of freed arrays of a run is used again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-SIZE, TIMES = 1 << 21, 20  # bytes of an array, and how often a new one is filled
+SIZE, TIMES = 1 << 21, 20  # bytes of an array, and number of times that a new one is filled
 COUNT = f"""
 import resource
 import sys
@@ -27,7 +27,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's malloc; others keep memory as they like")
 def test_freed_arrays_are_used_again_without_page_faults() -> None:
-    """Four arrays at a time, in pages of 4 KiB: all but the first four cost none."""
+    """Four arrays at a time, in pages of 4 KiB: all except the first four cause no page fault."""
 
     free = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}  # as dask sets them
 

@@ -23,13 +23,13 @@ def blown_up(tmp_path_factory):
 
 
 def test_energy_beyond_the_range_of_numbers_is_stated(blown_up):
-    """|u| = e^{0.8 t} about, so that e^{|u|²} is the largest double at t = ½ log(709)/0.8 = 4.1."""
+    """|u| is about e^{0.8 t}, so that e^{|u|²} is the largest double at t = ½ log(709)/0.8 = 4.1."""
     facts_found = describe(blown_up)
     assert list(facts_found["overflow"]) == ["energy"]
     assert 4.0 <= facts_found["overflow"]["energy"] <= 5.0  # samples are 8/17 apart
     expected = "energy infinite (beyond 1.8e308) from t = 4.235 on"
     assert f"{'overflow':9} {expected}" in format_text(facts_found)
-    assert expected.replace("4.235", "4.24") in facts(load(blown_up))  # captions have three figures
+    assert expected.replace("4.235", "4.24") in facts(load(blown_up))  # captions have three digits
     with h5py.File(blown_up) as file:
         assert file["diagnostics/energy"].attrs["overflow"] == "inf where it exceeds 1.8e308"
         assert "overflow" not in file["diagnostics/speed"].attrs

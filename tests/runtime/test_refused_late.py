@@ -1,4 +1,4 @@
-"""What only shows when a case is set up is refused in a line as well, before anything is computed."""
+"""Errors that show only when a case is set up: refused in a line, before anything is computed."""
 
 import re
 
@@ -98,7 +98,7 @@ def test_layer_that_is_not_finite_stops_the_run(tmp_path, capsys):
     ("values", "message"), [([-1.0] * 100_001, "nowhere negative"), ([1.0] * 7, "a number for each cell")]
 )
 def test_check_refuses_a_large_density_of_the_user(values, message, tmp_path, monkeypatch, capsys):
-    """As a run does; a built-in density of so many cells is not tried."""
+    """A check refuses the same input as a run; a built-in density with as many cells is not built."""
     monkeypatch.chdir(tmp_path)
     np.save("density.npy", values)
     (tmp_path / "case.toml").write_text(

@@ -1,4 +1,4 @@
-"""The remaining time of runs whose steps are known, exactly."""
+"""Remaining time of runs whose steps are known exactly."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from meanfield.runtime.messages import counted
 from meanfield.runtime.remaining import MAX_MOMENTS, MIN_STEPS, RemainingTime
 from solvers.timestepping.schedules import Every, Logarithmic
 
-SECONDS = 0.25  # of a step
+SECONDS = 0.25  # seconds per step
 
 
 def after(remaining: RemainingTime, times: list[float], first: float = 5.0) -> RemainingTime:
-    """After steps that reach these times, the first of them late."""
+    """Update after steps that reach these times, the first of them at ``first``, and return the object."""
     for step, time in enumerate(times):
         remaining.update(time, first + SECONDS * step)
     return remaining
@@ -26,7 +26,7 @@ def test_steps_of_one_length(steps: int) -> None:
 
 @pytest.mark.parametrize("q", [0.5, 0.8])
 def test_steps_that_grow_with_time(q: float) -> None:
-    """Times s^(1/q) at step s: n = t^q."""
+    """The times are s^(1/q) at step s: n = t^q."""
     remaining = after(RemainingTime(401 ** (1 / q), []), [s ** (1 / q) for s in range(1, 102)])
     assert remaining.seconds() == pytest.approx(300 * SECONDS, rel=1e-6)
 
@@ -48,22 +48,24 @@ def test_outputs_of_two_schedules_are_at_the_same_steps() -> None:
 
 
 def test_looks_within_steps_take_the_time() -> None:
-    """Five interpolated looks in a step, of which there are forty more."""
+    """The step contains five interpolated observations, and forty more steps follow."""
     remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), [1.0 + k / 2 for k in range(31)])  # t = 16
     assert remaining.seconds() == pytest.approx(40 * SECONDS / 5)
-    growing = [1.03 + 0.3 * k + 0.01 * k * (k - 1) for k in range(31)]  # from 3 looks in a step to 9; t = 18.73
+    growing = [1.03 + 0.3 * k + 0.01 * k * (k - 1) for k in range(31)]  # from 3 observations per step to 9; t = 18.73
     remaining = after(RemainingTime(20.0, [Every(20.0, 200)]), growing)
-    assert remaining.seconds() == pytest.approx(13 * 12 * SECONDS / 93)  # 93 looks since step 18, t = 9.49, in 12 steps
+    # 93 observations since step 18, t = 9.49, in 12 steps.
+    assert remaining.seconds() == pytest.approx(13 * 12 * SECONDS / 93)
 
 
 def test_nothing_is_shown_where_half_of_the_steps_say_otherwise() -> None:
-    """After half of these steps there seemed to be one for each look; now many looks lie in each."""
+    """The first half of these steps has one step for each observation; the second half has many observations in
+    each."""
     times = [1e-8 * 2**k for k in range(31)]  # t = 10.7
     assert after(RemainingTime(20.0, [Every(20.0, 200)]), times).seconds() is None
 
 
 def test_a_start_of_another_kind_is_forgotten() -> None:
-    """An eighth of steps a thousand times as short, as before a run has left its initial state."""
+    """The first eighth of the steps is a thousand times as short, as before a run has left its initial state."""
     times = [1e-4 * (k + 1) for k in range(10)] + [1e-3 + 0.1 * (k + 1) for k in range(71)]  # t = 7.1
     assert after(RemainingTime(20.0, []), times).seconds() == pytest.approx(129 * SECONDS, rel=1e-2)
 
@@ -82,14 +84,14 @@ def test_the_first_half_second_says_nothing() -> None:
 
 
 def test_from_a_handover_on_steps_are_looks() -> None:
-    """To t = 10¹⁴ in 141 looks; the steps before the handover do not say when it is."""
+    """The run has 141 observations to t = 10¹⁴; the steps before the handover do not determine its time."""
     schedule = Logarithmic(1.0, 1e14, 141)
     remaining = after(RemainingTime(1e14, [schedule], hand_over=True), [0.01 * (k + 1) for k in range(99)])
     assert remaining.seconds() is None
     remaining.handed_over()
     after(remaining, [schedule.due(k) for k in range(1, 32)], first=9.0)
     assert remaining.seconds() == pytest.approx(110 * SECONDS)
-    remaining.handed_over()  # again: nothing is forgotten
+    remaining.handed_over()  # a second call keeps the history
     assert remaining.seconds() is not None
 
 

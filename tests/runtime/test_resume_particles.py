@@ -1,4 +1,4 @@
-"""Runs with particles, and such that are handed over to atoms, interrupted after any step: they continue to the bit."""
+"""Runs with particles, also handed over to atoms, interrupted after any step: they continue bit for bit."""
 
 import signal
 import subprocess
@@ -63,7 +63,7 @@ CASES = {
 
 
 class StopAfter(Stop):
-    """What ``stop_on_signal`` yields, as if a signal came before the look number ``after``."""
+    """Replacement of the object of ``stop_on_signal``, with a signal before check number ``after``."""
 
     def __init__(self, after):
         super().__init__()
@@ -106,12 +106,12 @@ def test_goes_on_to_the_bit(name, steps, tmp_path, monkeypatch):
     }
     for mark in ("hand_over_time", "hand_over_error", "hand_over_angle"):
         assert (mark in found.attributes) == name.startswith("handed over")
-        assert repr(found.attributes.get(mark)) == repr(whole.attributes.get(mark))  # NaN is NaN
+        assert repr(found.attributes.get(mark)) == repr(whole.attributes.get(mark))  # in repr NaN equals NaN
 
 
 @pytest.mark.parametrize("name", ["adaptive", "noise", "ssprk3", "layers", "sequence"])
 def test_ended_at_once_before_the_first_checkpoint_in_time(name, tmp_path, monkeypatch):
-    """Within the first minute: a step of tokens depends on more than a snapshot has."""
+    """A run is ended within the first minute: a step of tokens depends on more than a snapshot holds."""
     text, changes = CASES[name]
     case = parse(text, changes)
     assert run(case, tmp_path / "whole.h5", quiet=True) == DONE
@@ -140,7 +140,7 @@ def test_hand_over_is_marked_and_mergers_are_samples(tmp_path):
     assert 0 <= file.attributes["hand_over_angle"] < 0.01  # a tenth of a cell's width, 2π/64
     clusters, mass = file.diagnostics["clusters"], file.diagnostics["cluster_mass"]
     assert list(np.unique(clusters)) == [1, 2, 3]
-    assert len(file.sample_times) == 41 + 2  # the schedule's, and one at each of two mergers
+    assert len(file.sample_times) == 41 + 2  # those of the schedule, and one at each of two mergers
     assert np.abs(np.nansum(mass, axis=1) - 1).max() < 1e-12
     assert np.nanmax(np.abs(file.density(-1) @ file.cell_areas - 1)) < 1e-12
 
@@ -162,7 +162,8 @@ run(parse(sys.stdin.read()), sys.argv[1])
 
 @pytest.mark.parametrize("events", [2, 3, 4, 5])
 def test_events_after_the_checkpoint_are_found_again(events, tmp_path):
-    """Killed among the events of the handover, after them, and after each merger, with a checkpoint of time 0 alone."""
+    """The kills are among the events of the handover, after them, and after each merger, with a checkpoint of time 0
+    alone."""
     path = tmp_path / "run.h5"
     assert run(parse(HANDED), tmp_path / "whole.h5", quiet=True) == DONE
     whole = read(tmp_path / "whole.h5")
@@ -195,7 +196,7 @@ def test_files_tell_particles_from_densities(tmp_path):
 
 
 def test_particles_open_in_xarray(tmp_path):
-    """The layout is netCDF-4's: token and d are dimensions, units and names are there."""
+    """The layout is netCDF-4's: token and d are dimensions, units and names are present."""
     xarray = pytest.importorskip("xarray")
     path = tmp_path / "run.h5"
     assert run(parse(TOKENS), path, quiet=True) == DONE
@@ -208,7 +209,7 @@ def test_particles_open_in_xarray(tmp_path):
 
 @pytest.mark.parametrize("text", [TOKENS, HANDED])
 def test_an_end_of_its_own_is_kept(text, tmp_path):
-    """`resume --until TIME` leaves a snapshot and a sample at TIME, between the schedule's, and continues there."""
+    """`resume --until TIME` leaves a snapshot and a sample at TIME, between the schedule's, and continues from TIME."""
     path = tmp_path / "run.h5"
     case = parse(text, ["time.end=1.0", "output.spacing=linear"])
     assert run(case, path, quiet=True) == DONE

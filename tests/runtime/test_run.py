@@ -1,4 +1,4 @@
-"""Whole runs: interrupted, killed, resumed, extended, failed; what their files and their exit statuses say."""
+"""Whole runs: interrupted, killed, resumed, extended, failed; their files and exit statuses."""
 
 import math
 import os
@@ -37,12 +37,12 @@ end = 4.0
 snapshots = 8
 samples = 40
 """
-PATIENCE = 300.0  # seconds for a process to start, compile and end: a few, but machines are shared
-LONG = ["time.end=1e6", "output.snapshots=1000000", "output.samples=2000000"]  # nobody waits for its end
+PATIENCE = 300.0  # seconds for a process to start, compile and end: it takes a few, but machines are shared
+LONG = ["time.end=1e6", "output.snapshots=1000000", "output.samples=2000000"]  # no test waits for its end
 
 
 def assert_same(one, other):
-    """The same snapshots and diagnostics, bit for bit."""
+    """Assert equal snapshots and diagnostics, bit for bit."""
     np.testing.assert_array_equal(one.times, other.times)
     np.testing.assert_array_equal(one.sample_times, other.sample_times)
     for k in range(one.snapshots):
@@ -53,7 +53,7 @@ def assert_same(one, other):
 
 
 def start(tmp_path, *overrides):
-    """`meanfield run` of the case as its own process, writing run.h5; returns it with the file's path."""
+    """Start `meanfield run` of the case as a process that writes run.h5, and return it with the file's path."""
     (tmp_path / "case.toml").write_text(CASE)
     path = tmp_path / "run.h5"
     sets = [word for override in overrides for word in ("--set", override)]
@@ -62,7 +62,7 @@ def start(tmp_path, *overrides):
 
 
 def wait_for(condition, process, seconds=PATIENCE):
-    """Wait, first for the kernels to compile, until the condition holds while the process runs."""
+    """Wait, also for the kernels to compile, until the condition holds while the process runs."""
     deadline = clock.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.stderr.read()
@@ -76,7 +76,8 @@ def has_snapshots(path, count):
 
 @pytest.fixture
 def interrupt_after(monkeypatch):
-    """A function that makes a run get SIGINT, as from Ctrl-C, once its velocity has been evaluated so often."""
+    """Return a function that sends SIGINT to a run, as Ctrl-C does, at evaluation number ``evaluations`` of its
+    velocity."""
 
     def arm(evaluations):
         left = [evaluations]
@@ -98,7 +99,7 @@ def interrupt_after(monkeypatch):
 
 @pytest.fixture
 def lose_velocity(monkeypatch):
-    """A function that makes the velocity NaN from a model time on."""
+    """Return a function that makes the velocity NaN after a given model time."""
     velocity = Velocity.__call__
 
     def arm(after):
@@ -143,7 +144,8 @@ def test_interrupted_again_and_again(tmp_path, interrupt_after):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_from_outside(tmp_path, number):
-    """Status 130 soon after Ctrl-C or a batch system's SIGTERM; the file is whole and continues where it stopped."""
+    """The status is 130 soon after Ctrl-C or a batch system's SIGTERM; the file is whole and continues where it
+    stopped."""
     process, path = start(tmp_path, *LONG)
     wait_for(lambda: has_snapshots(path, 5), process)
     process.send_signal(number)
@@ -158,7 +160,7 @@ def test_signal_from_outside(tmp_path, number):
 
 
 def test_killed_and_resumed_is_the_uninterrupted_run(tmp_path):
-    """SIGKILL leaves no time for anything: what follows the last checkpoint is cut off and computed again."""
+    """SIGKILL leaves no time for any action: data after the last checkpoint are cut off and computed again."""
     process, path = start(tmp_path, *LONG, "output.checkpoint=0.05")
     checkpoints = Checkpoints(path)
     wait_for(lambda: has_snapshots(path, 5) and path.with_name("run.h5.checkpoint-1").exists(), process)
@@ -210,7 +212,7 @@ def test_until_may_be_a_number_of_numpy(tmp_path):
 
 @pytest.fixture
 def interrupted(tmp_path, interrupt_after):
-    """A run of the case that has stopped somewhere in the middle."""
+    """Return the file of a run of the case that has stopped midway."""
     interrupt_after(100)
     assert run(parse(CASE), tmp_path / "run.h5", quiet=True, command="meanfield run") == INTERRUPTED
     interrupt_after(10**9)
@@ -232,12 +234,12 @@ def test_changed_settings_hold_from_there_on_and_are_recorded(interrupted):
     assert second.versions.startswith("python 3")
     assert describe(interrupted)["beta"] == 1.0
     last = after.density(-1)
-    assert last.max() / last.min() < 1.3  # so much noise undoes the clusters; without it the ratio is beyond 1e3
+    assert last.max() / last.min() < 1.3  # this noise dissolves the clusters; without it the ratio is above 1e3
     assert before.density(-1).max() / before.density(-1).min() > 1.3
 
 
 def assert_beginning(one, other):
-    """All of one file's snapshots and diagnostics are in the other."""
+    """Assert that all of one file's snapshots and diagnostics are in the other."""
     np.testing.assert_array_equal(one.times, other.times[: one.snapshots])
     for k in range(one.snapshots):
         np.testing.assert_array_equal(one.density(k), other.density(k))
@@ -246,7 +248,7 @@ def assert_beginning(one, other):
 
 
 def test_a_changed_setting_outlives_a_further_stop(interrupted, interrupt_after):
-    """Resumed with a change and killed in the next moment, the change still holds for the resume after it."""
+    """A change given to resume holds for the next resume too, even if the run is killed immediately."""
     interrupt_after(1)
     assert resume(interrupted, changes=["attention.beta=1"], quiet=True) == INTERRUPTED
     interrupt_after(10**9)
@@ -256,7 +258,7 @@ def test_a_changed_setting_outlives_a_further_stop(interrupted, interrupt_after)
 
 
 def test_the_same_change_at_the_start_is_the_same_run(tmp_path, interrupt_after):
-    """Nothing of the former settings stays behind: changed before the first step, it is the run of the changed case."""
+    """The former settings have no effect: changed before the first step, the run is that of the changed case."""
     changes = ["attention.beta=3", "time.cfl=0.2", "time.method=ssprk2", "output.snapshots=16", "output.samples=10"]
     path = tmp_path / "parts.h5"
     run(parse(CASE), path, quiet=True)
@@ -267,7 +269,7 @@ def test_the_same_change_at_the_start_is_the_same_run(tmp_path, interrupt_after)
 
 
 def test_other_schedules_begin_where_the_run_is(interrupted):
-    """No snapshot twice, none out of time, and none that both schedules name left out."""
+    """No snapshot is doubled or out of order, and none due in both schedules is omitted."""
     before = read(interrupted)
     reached = float(Checkpoints(interrupted).read()[1]["time"])
     assert resume(interrupted, changes=["output.every=0.25", "output.samples=80", "time.end=5"], quiet=True) == DONE
@@ -305,7 +307,7 @@ def test_an_extension_that_was_broken_off_goes_on_to_its_end(interrupted, interr
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 def test_without_a_checkpoint_the_last_snapshot_serves(tmp_path, rows, capsys):
-    """Killed before the first checkpoint, or moved without it: nothing that the file holds is given up."""
+    """A run killed before the first checkpoint, or moved without it, keeps all that the file holds."""
     run(parse(CASE), tmp_path / "whole.h5", quiet=True)
     path = tmp_path / "moved" / "run.h5"
     path.parent.mkdir()
@@ -319,7 +321,7 @@ def test_without_a_checkpoint_the_last_snapshot_serves(tmp_path, rows, capsys):
 
 @pytest.mark.parametrize("changes", [[], ["domain.labels=3", "attention.mask=causal"]], ids=["snapshot", "labels"])
 def test_a_run_leaves_its_file_alone_and_goes_on_from_it_bit_for_bit(tmp_path, changes):
-    """The last state is in the file: its last snapshot, or beside the snapshots where these are not all of a state."""
+    """The last state is in the file: as its last snapshot, or beside the snapshots where these are not a full state."""
     path, whole = tmp_path / "run.h5", tmp_path / "whole.h5"
     for target, end in ((path, 1.0), (whole, 2.0)):
         schedule = ["output.every=0.5", f"time.end={end}", f"output.samples={2 * int(end)}"]
@@ -333,7 +335,7 @@ def test_a_run_leaves_its_file_alone_and_goes_on_from_it_bit_for_bit(tmp_path, c
 
 
 def test_a_checkpoint_beside_a_file_counts_before_that_within(tmp_path):
-    """Files of earlier versions have theirs beside them, and so has a run that was killed."""
+    """Files of earlier versions have their checkpoints beside them, and so has a killed run."""
     path = tmp_path / "run.h5"
     run(parse(CASE, ["time.end=1"]), path, quiet=True)
     arrays, scalars = Checkpoints(path).read()
@@ -346,7 +348,7 @@ def test_a_checkpoint_beside_a_file_counts_before_that_within(tmp_path):
 
 
 def test_runs_outside_the_main_thread(tmp_path):
-    """Signals are for the main thread alone; a thread of a notebook or of a worker still has to run."""
+    """Signals are for the main thread alone, but a thread of a notebook or of a worker has to run, too."""
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(run, parse(CASE), tmp_path / "run.h5", quiet=True).result() == DONE
 
@@ -365,7 +367,7 @@ SHARP = ("attention.beta=1e4", 'attention.key={ensemble = "ginibre"}')
 
 @pytest.mark.parametrize("manifold", ["circle", "particles"])
 def test_sinkhorn_attention_without_a_balance(tmp_path, capsys, manifold):
-    """Status 3, and the file says why: at β = 10⁴ with a random key 1000 rounds do not converge."""
+    """The status is 3, and the file states the reason: at β = 10⁴ with a random key 1000 rounds do not converge."""
     path = tmp_path / "run.h5"
     domain = "domain.resolution=64" if manifold == "circle" else 'domain={manifold = "particles", count = 20}'
     case = parse(CASE, [domain, "attention.normalization=sinkhorn", "stabilizers.noise=0.0", *SHARP])
@@ -378,7 +380,7 @@ def test_sinkhorn_attention_without_a_balance(tmp_path, capsys, manifold):
 
 @pytest.mark.parametrize("after", [0.0, 0.9])
 def test_non_finite_state(tmp_path, lose_velocity, capsys, after):
-    """Status 3; the file says why and is good to its last snapshot, which is finite; so are the checkpoints."""
+    """The status is 3; the file states the reason and is valid to its last, finite snapshot; so are the checkpoints."""
     path = tmp_path / "run.h5"
     lose_velocity(after)
     assert run(parse(CASE, ["output.checkpoint=1e-6"]), path, quiet=True) == NON_FINITE
@@ -393,7 +395,7 @@ def test_non_finite_state(tmp_path, lose_velocity, capsys, after):
         assert np.isfinite(file.density(k)).all()
     assert file.sample_times[-1] <= after + 0.1
     for name, values in file.diagnostics.items():
-        assert np.isfinite(values).all() or name in ("cluster_mass", "cluster_center")  # NaN where there is no cluster
+        assert np.isfinite(values).all() or name in ("cluster_mass", "cluster_center")  # NaN for a missing cluster
     if after > 0:
         arrays, scalars = Checkpoints(path).read()
         assert np.isfinite(arrays["values"]).all()
@@ -457,7 +459,7 @@ def test_a_slow_block_is_explained_and_a_quick_one_is_not(monkeypatch, capfd):
     monkeypatch.setattr(progress, "show", lambda text: (show(text), shown.set()))
     monkeypatch.setattr("meanfield.runtime.progress.COMPILING", 0.01)
     with progress.show_if_slow("compiling the kernels"):
-        assert shown.wait(PATIENCE)  # the block lasts until the line is there
+        assert shown.wait(PATIENCE)  # the block lasts until the line is shown
     monkeypatch.setattr("meanfield.runtime.progress.COMPILING", 2 * PATIENCE)
     with progress.show_if_slow("not this one"):
         pass
@@ -536,7 +538,7 @@ samples = 40
 
 @pytest.mark.parametrize("manifold", ["line", "free_radius_circle"])
 def test_what_outgrows_its_mesh_is_stopped_and_said(tmp_path, capsys, manifold):
-    """A Gaussian with βs₀ = 0.4 blows up at 1.25: status 3 once a thousandth of it is at the end of the mesh."""
+    """A Gaussian with βs₀ = 0.4 blows up at 1.25: status 3 once a thousandth of the mass is at the end of the mesh."""
     path = tmp_path / "run.h5"
     changes = [] if manifold == "line" else ["domain.resolution=16", "domain.radii=24", "domain.core=1.0"]
     assert run(parse(EXPLODING, [f"domain.manifold={manifold}", *changes]), path, quiet=True) == NON_FINITE
@@ -547,5 +549,5 @@ def test_what_outgrows_its_mesh_is_stopped_and_said(tmp_path, capsys, manifold):
     assert file.attributes["stop_reason"] == "failed"
     assert "mesh ends" in file.attributes["message"]
     assert 0.5 < file.times[-1] < 10
-    assert file.diagnostics["escaped"][-1, -1] <= 1e-3  # what is kept is from before
+    assert file.diagnostics["escaped"][-1, -1] <= 1e-3  # kept data are from before
     assert "exploded" in state_in_words(file, parse(str(file.attributes["case"])))

@@ -1,4 +1,4 @@
-"""Runs that are stopped: by Ctrl-C, once and twice, by a full disk, by a read-only folder, by another writer."""
+"""Stopped runs: by Ctrl-C, once and twice, by a full disk, by a read-only folder, by another writer."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import RunFile, read
 from solvers.timestepping.state import State
 
-COLUMNS = 80  # of a terminal as it opens
-NOBODY = 65534  # the user without rights: permissions do not bind root
+COLUMNS = 80  # width of a new terminal
+NOBODY = 65534  # a user without rights: permissions do not bind root
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run that nobody stops."""
+    """Return the file of the run without a stop."""
     path = tmp_path_factory.mktemp("whole") / "run.h5"
     assert run(parse(CASE), path, quiet=True) == DONE
     return path
 
 
 def twice_in(owner: object, name: str, call: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Send Ctrl-C twice when a function has done its work for the ``call``-th time."""
+    """Send Ctrl-C twice after the ``call``-th call of a function."""
     original, calls = getattr(owner, name), []
 
     def interrupting(*arguments: object) -> object:
@@ -66,11 +66,11 @@ def twice_in(owner: object, name: str, call: int, monkeypatch: pytest.MonkeyPatc
     ("owner", "name", "call"),
     [
         (Velocity, "__call__", 40),  # in a step
-        (Velocity, "__call__", 1),  # before the first
+        (Velocity, "__call__", 1),  # before the first step
         (solvers.io.series, "_append", 1),  # a density without its time
         (solvers.io.series, "_append", 2),  # a snapshot, its time not yet flushed
         (solvers.io.series, "_append", 13),  # some columns of the samples
-        (os, "fsync", 5),  # the second checkpoint
+        (os, "fsync", 5),  # during the second checkpoint
     ],
 )
 def test_ctrl_c_twice_leaves_at_once(
@@ -101,7 +101,8 @@ def test_ctrl_c_twice_leaves_at_once(
 def test_an_interrupt_comes_through_a_finalizer(
     holder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Python drops what is raised there and prints its traceback; the run has to end at once, though it waits then."""
+    """Python drops an exception raised in a finalizer and prints its traceback; the run has to end at once all the
+    same."""
 
     def twice(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -133,7 +134,7 @@ def test_an_interrupt_comes_through_a_finalizer(
 def test_signals_do_not_cut_the_closing_short(
     until: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Path
 ) -> None:
-    """Of a run that has reached its end, and of one that a first signal has stopped."""
+    """The cases are a run that has reached its end, and one that a first signal has stopped."""
     path, close = tmp_path / "run.h5", Record.close
 
     def closing(*arguments: object) -> None:
@@ -156,7 +157,7 @@ def test_signals_do_not_cut_the_closing_short(
 
 
 def test_ctrl_c_twice_from_outside(tmp_path: Path) -> None:
-    """Status 130 and no traceback, whichever of the two ways out the second signal meets."""
+    """The status is 130 without a traceback, whichever of the two exits the second signal meets."""
     process, path = start(tmp_path, *LONG)
     wait_for(lambda: has_snapshots(path, 5), process)
     process.send_signal(signal.SIGINT)
@@ -169,7 +170,7 @@ def test_ctrl_c_twice_from_outside(tmp_path: Path) -> None:
 
 
 def test_a_signal_is_obeyed_where_nobody_reads_what_is_said(tmp_path: Path) -> None:
-    """As a batch system stops `meanfield run ... 2>&1 | head`: the state is saved all the same."""
+    """A batch system may stop `meanfield run ... 2>&1 | head` this way: the state is saved all the same."""
     process, path = start(tmp_path, *LONG)
     wait_for(lambda: has_snapshots(path, 5), process)
     process.stderr.close()
@@ -182,7 +183,7 @@ def test_a_signal_is_obeyed_where_nobody_reads_what_is_said(tmp_path: Path) -> N
 
 
 def test_a_run_goes_on_where_nobody_reads_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To its end, where it can say what it has to say to nobody."""
+    """The run continues to its end, although no reader is left for its messages."""
     monkeypatch.setattr("meanfield.runtime.progress.LOG_EVERY", 0.0)
     reader, writer = os.pipe()
     os.close(reader)
@@ -195,7 +196,7 @@ def test_a_run_goes_on_where_nobody_reads_its_log(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("part", [0.8, 0.9, 0.99])  # an early write, a later one, the last
 def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
-    """A limit on the size of files stands for the disk. One line that says how to continue, and going on is exact."""
+    """A limit on file sizes simulates the disk. One line says how to continue, and the continuation is exact."""
     (tmp_path / "case.toml").write_text(CASE)
     path = tmp_path / "run.h5"
     command = [
@@ -215,7 +216,8 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # what is cut short would stay, and fail others
+    # Truncated bytecode would stay and break other processes.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, preexec_fn=limit, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 2
     assert re.fullmatch(
@@ -224,7 +226,7 @@ def test_full_disk(tmp_path: Path, whole: Path, part: float) -> None:
         done.stderr,
     )
     facts = describe(path)
-    assert facts["state"] in ("interrupted", "killed")  # killed: there was no room to say so either
+    assert facts["state"] in ("interrupted", "killed")  # killed: there was no room for the record of the stop either
     assert facts["next"] == f"continue from the last checkpoint: meanfield resume {path}"
     assert resume(path, quiet=True) == DONE
     assert_same(read(whole), read(path))
@@ -240,8 +242,8 @@ def test_samples_that_waited_when_a_writer_died_are_computed_again(tmp_path: Pat
 
 @pytest.fixture
 def readonly(whole: Path) -> Iterator[Path]:
-    """A folder that cannot be written and holds run.h5, as a killed writer leaves it, beside whole.h5."""
-    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to others
+    """Yield a read-only folder that holds run.h5 of a killed writer beside whole.h5."""
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
     path = folder / "run.h5"
     shutil.copy(whole, folder / "whole.h5")
     shutil.copy(whole, path)
@@ -262,7 +264,7 @@ def readonly(whole: Path) -> Iterator[Path]:
 
 
 def test_a_folder_that_cannot_be_written(readonly: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is there can be read, killed writer or not; what would write is refused in one line, and changes nothing."""
+    """Existing files can be read, also after a killed writer; a write is refused in one line, and changes nothing."""
     path = readonly / "run.h5"
     before = path.read_bytes()
     assert describe(path)["state"] == "killed"
@@ -296,7 +298,7 @@ def test_a_second_writer_is_refused_by_name(tmp_path: Path, capsys: pytest.Captu
 
 
 def in_terminal(arguments: list[str]) -> tuple[int, str]:
-    """Exit status of a `meanfield` command in a terminal of its own, and all that it shows there."""
+    """Return the exit status of a `meanfield` command in a terminal of its own, and all text shown."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("4H", 24, COLUMNS, 0, 0))
@@ -305,16 +307,16 @@ def in_terminal(arguments: list[str]) -> tuple[int, str]:
     try:
         while piece := os.read(terminal, 65536):
             shown += piece
-    except OSError:  # what Linux has for the end of a terminal
+    except OSError:  # Linux's error for the end of a terminal
         pass
     os.close(terminal)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
 
 
 def test_progress_on_a_terminal(tmp_path: Path) -> None:
-    """A bar with elapsed and remaining time, model time, step, step size and clusters, redrawn in its place."""
+    """The bar shows elapsed and remaining time, model time, step, step size and clusters, redrawn in place."""
     (tmp_path / "case.toml").write_text(CASE)
-    many = ["--set", "time.cfl=0.05"]  # steps, so that the bar is drawn between the first and the last
+    many = ["--set", "time.cfl=0.05"]  # many steps, so that the bar is drawn between the first and the last
     status, shown = in_terminal(["run", str(tmp_path / "case.toml"), "-o", str(tmp_path / "run.h5"), *many])
     assert status == DONE
     bars = [line for line in re.split("[\r\n]+", shown) if line.startswith("run:")]
@@ -326,7 +328,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_progress_in_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line at a time, with the same."""
+    """The log has the same information, a line at a time."""
     monkeypatch.setattr("meanfield.runtime.progress.LOG_EVERY", 0.0)
     assert run(parse(CASE), tmp_path / "run.h5") == DONE
     lines = capsys.readouterr().err.splitlines()[:-2]

@@ -1,4 +1,4 @@
-"""Measured times of a step and a sample, and the diagnostics that are named for taking longer than a step."""
+"""Measured times of a step and a sample, and the names of diagnostics that take longer than a step."""
 
 import re
 from time import sleep
@@ -44,7 +44,7 @@ def test_a_diagnostic_that_takes_longer_than_a_step_is_named():
 
 
 def test_a_state_that_becomes_non_finite_is_said():
-    """x ↦ x + 10³⁰ Ax: beyond the range of numbers within eleven layers."""
+    """x ↦ x + 10³⁰ Ax exceeds the range of numbers within eleven layers."""
     layers = ["time.method=layers", "time.step=1", "time.layers=30", "domain.count=4", "attention.beta=1e-3"]
     explosion = ["stabilizers.layer_norm=none", "domain.dimension=2", "attention.value=[[1e30,0],[0,1e30]]"]
     (line,) = timing(mf.load_case("tokens_high_dimension", [*layers, *explosion]))

@@ -1,4 +1,4 @@
-"""Samples of a run whose diagnostics are found together."""
+"""Samples of a run whose diagnostics are computed together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASE = ["domain.resolution=14", "time.end=8", "output.samples=40", "output.snaps
 
 
 def test_what_fails_is_raised_at_its_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those before it are written, however slow the machine is."""
+    """Samples before the failing one are written, however slow the machine is."""
     monkeypatch.setattr("meanfield.runtime.recorder.MAX_COST", np.inf)
     monkeypatch.setattr("meanfield.runtime.recorder.MAX_WAIT", np.inf)
     monkeypatch.setattr("meanfield.runtime.recorder.MAX_SAMPLES", 4)

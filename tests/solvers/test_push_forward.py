@@ -219,9 +219,7 @@ def test_a_point_mass_stays_one_for_a_hundred_rotations(mesh, angle):
     for _ in range(100):
         density, point = push.apply(density, move), matrix @ point
     assert np.count_nonzero(density * mesh.volumes > 1e-6) <= len(point)
-    assert (
-        np.abs(center(mesh, density)[0] - point).max() < 1e-9 * mesh.width
-    )  # a share of 1e-9 goes to neighboring simplices
+    assert np.abs(center(mesh, density)[0] - point).max() < 1e-9 * mesh.width  # empty simplices receive a share of 1e-9
 
 
 @pytest.mark.parametrize("mesh", [circle(128), sphere(32)], ids=["circle", "sphere"])

@@ -1,4 +1,4 @@
-"""Cases of particles: the same law as the density's of the same case, and tokens that a user may well ask for."""
+"""Cases of particles: the same velocity as the density's of the same case, and typical user input for tokens."""
 
 import numpy as np
 import pytest
@@ -49,25 +49,26 @@ HEADS = "attention.heads=[{value=[[1.0, 0.4], [0.0, 0.5]], weight=0.7}, {query=[
 
 
 def by_interval(text, dimension):
-    """The text of a case with a mesh as that of particles."""
+    """Return the text of a case with a mesh as one of particles."""
     domain = f"count = {COUNT}\ndimension = {dimension}"
     return text.replace('"circle"', '"particles"').replace("resolution = 256", domain)
 
 
 def centroids(text, changes, path):
-    """(samples, d) centroids of a run."""
+    """Return the centroids (samples, d) of a run."""
     assert run(parse(text, changes), path, quiet=True, overwrite=True) == DONE
     return read(path).diagnostics["centroid"]
 
 
 def away(text, of_tokens, changes, tmp_path):
-    """Largest difference of a density's centroid and the mean of several draws', in standard errors of that mean."""
+    """Return the largest difference of a density's centroid and the mean over draws, in standard errors of that
+    mean."""
     expected = centroids(text, changes, tmp_path / "density.h5")
     d = expected.shape[1] if expected.ndim == 2 else 1
     draws = [centroids(of_tokens, [*changes, f"domain.seed={seed}"], tmp_path / "tokens.h5") for seed in range(DRAWS)]
     found = np.array(draws)[:, :, :d]
     errors = found.std(axis=0, ddof=1) / np.sqrt(DRAWS)
-    assert errors.max() < 0.05  # else it would say little
+    assert errors.max() < 0.05  # a larger error would make the test weak
     return (np.abs(found.mean(axis=0) - expected.reshape(-1, d)) / errors).max()
 
 
@@ -81,17 +82,17 @@ def away(text, of_tokens, changes, tmp_path):
     ["time.method=layers", "time.layers=6", "time.step=0.5", "stabilizers.scale=1.2"],
 ], ids=["softmax", "unnormalized", "heads", "ngpt", "noise", "windowed", "layers"])  # fmt: skip
 def test_drawn_tokens_move_as_the_density_does(changes, tmp_path):
-    """Within 4 standard errors, estimated from the draws (p = 1e-3 each; seeds are fixed)."""
+    """The difference is within 4 standard errors, estimated from the draws (p = 1e-3 each; seeds are fixed)."""
     assert away(CIRCLE, by_interval(CIRCLE, 2), changes, tmp_path) < 4
 
 
 def test_drawn_tokens_move_as_the_axisymmetric_density_does(tmp_path):
-    """As above; until 1.5: by 3 the weight of a token on itself shows, 0.013, a fourth of it with 1000."""
+    """The time is 1.5: by 3 the weight of a token on itself, 0.013, shows; with 1000 tokens a fourth of that."""
     assert away(AXISYMMETRIC, by_interval(AROUND_AXIS, 5), ["time.end=1.5"], tmp_path) < 4
 
 
 def test_points_by_label_are_tokens_that_see_those_before_them(tmp_path):
-    """To a cell's width, about which a density holds a point mass."""
+    """Positions agree to a cell's width, the approximate extent of a point mass in a density."""
     points = [
         "attention.mask=causal", "initial.kind=points", "initial.points=[[1, 0], [0.2, 1], [-0.5, 1]]",
     ]  # fmt: skip
@@ -102,12 +103,12 @@ def test_points_by_label_are_tokens_that_see_those_before_them(tmp_path):
     found = read(tmp_path / "density.h5").diagnostics["label_centroid"][-1].reshape(3, 2)
     file = read(tmp_path / "tokens.h5")
     expected = file.positions(-1)
-    assert np.abs(expected - file.positions(0)).max() > 0.5  # they have moved
+    assert np.abs(expected - file.positions(0)).max() > 0.5  # the tokens have moved
     assert np.abs(found - expected).max() < 2 * np.pi / 256
 
 
 def test_layers_of_a_file_under_a_causal_mask(tmp_path, monkeypatch):
-    """Against the sum over all pairs: x ← N(x + Δt Σ_h w_h V_h softmax_{j ≤ i}(β⟨Q_h x_i, K_h x_j⟩) x_j)."""
+    """The reference sums over all pairs: x ← N(x + Δt Σ_h w_h V_h softmax_{j ≤ i}(β⟨Q_h x_i, K_h x_j⟩) x_j)."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     matrices = {name: random.standard_normal((3, 2, 3, 3)) for name in ("query", "key", "value")}
@@ -124,12 +125,12 @@ def test_layers_of_a_file_under_a_causal_mask(tmp_path, monkeypatch):
             weights = np.tril(np.exp(logits - logits.max(axis=1, keepdims=True)))
             moved += 0.3 * factor[head] * (weights / weights.sum(axis=1, keepdims=True)) @ x @ v[head].T
         x = moved / np.linalg.norm(moved, axis=1, keepdims=True)
-    assert np.abs(read("run.h5").positions(-1) - x).max() < 1e-12  # of rounding
+    assert np.abs(read("run.h5").positions(-1) - x).max() < 1e-12  # rounding
 
 
 @pytest.mark.parametrize("beta", [0.0, 4.0, 1e4])
 def test_tokens_without_mass_follow_and_do_not_pull(beta, tmp_path):
-    """A single mass draws each token by tan(φ/2) = tan(φ₀/2)e^{−t}, whatever β; a step errs by 1e-9."""
+    """A single mass attracts each token by tan(φ/2) = tan(φ₀/2)e^{−t}, whatever β; a step has an error of 1e-9."""
     case = parse(TOKENS, ["initial.masses=[2, 0, 0]", f"attention.beta={beta}"])
     assert run(case, tmp_path / "run.h5", quiet=True) == DONE
     heavy, *light = read(tmp_path / "run.h5").positions(-1)
@@ -153,7 +154,7 @@ def test_tokens_in_balance_stay_to_the_bit(points, beta, tmp_path):
 
 
 def test_a_blow_up_stops_with_a_good_file(tmp_path):
-    """Without layer norm unnormalized attention grows as r e^{βr²}: in no time."""
+    """Unnormalized attention without layer norm grows as r e^{βr²}, with an almost immediate blow-up."""
     case = parse(TOKENS, ["stabilizers.layer_norm=none", "attention.normalization=unnormalized"])
     assert run(case, tmp_path / "run.h5", quiet=True) == NON_FINITE
     file = read(tmp_path / "run.h5")
@@ -178,7 +179,8 @@ def test_refused_before_anything_is_computed(changes, refusal):
 
 
 def test_a_token_that_comes_to_the_origin_ends_the_run(tmp_path, capsys):
-    """Under V = −I with layer norm pre ṙ = −1 for two equal tokens: there at t = 1, where directions have no sense."""
+    """ṙ = −1 for two equal tokens under V = −I with layer norm pre: at t = 1 they reach the origin, without a
+    direction."""
     text = """
 [domain]
 manifold = "particles"
@@ -199,7 +201,7 @@ end = 3.0
 
 
 def test_tokens_of_a_file_can_be_set_at_the_shell(tmp_path):
-    """A path needs no quotes, and the number of tokens is the file's."""
+    """A path needs no quotes, and the number of tokens is that of the file."""
     np.save(tmp_path / "tokens.npy", np.eye(3))
     case = load(
         "tokens_high_dimension", ["initial.kind=tokens", f"initial.file={tmp_path}/tokens.npy", "domain.dimension=3"]

@@ -1,4 +1,4 @@
-"""Diagnostics of tokens as particles against the formulas they stand for."""
+"""Diagnostics of tokens as particles, compared with their formulas."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 
-NAMES = tuple(name for name in DIAGNOSTICS if name not in ("drift", "roughness"))  # which only a sequence has
+NAMES = tuple(name for name in DIAGNOSTICS if name not in ("drift", "roughness"))  # available only for a sequence
 
 
 def unit(points):
@@ -44,7 +44,7 @@ def test_energy_and_moments_against_sums(dimension, beta):
 
 @pytest.mark.parametrize("layer_norm", ["post", "pre", "none"])
 def test_energy_sees_directions_or_positions_and_heads(layer_norm):
-    """Σ_h w_h e^{β⟨Q_h y_i, K_h y_j⟩}: y = x without layer norm, else θ."""
+    """The energy is Σ_h w_h e^{β⟨Q_h y_i, K_h y_j⟩} with y = x without layer norm, otherwise y = θ."""
     directions, masses = tokens(30, 3)
     random = np.random.default_rng(1)
     heads = tuple(Head(*random.standard_normal((3, 3, 3)), weight=weight) for weight in (0.3, 0.7))
@@ -58,7 +58,7 @@ def test_energy_sees_directions_or_positions_and_heads(layer_norm):
 
 
 def test_energy_under_a_causal_mask():
-    """Each token with those before it and itself."""
+    """Every token attends to itself and to the tokens before it."""
     points, masses = tokens(12, 3)
     values = measure(ParticleVelocity(2.0, masses=masses, causal=True), points, masses)
     energy = masses @ np.tril(np.exp(2 * points @ points.T)) @ masses / 4
@@ -66,7 +66,7 @@ def test_energy_under_a_causal_mask():
 
 
 def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential():
-    """As on meshes: E e^{−β} = (1/2β) Σ m² of tokens far apart."""
+    """The energy of distant tokens is E e^{−β} = (1/2β) Σ m², as on meshes."""
     points, masses = np.eye(4), np.array([0.4, 0.3, 0.2, 0.1])
     diagnostics = diagnostics_particles(("energy",), ParticleVelocity(1000.0, masses=masses), masses, 4)
     assert diagnostics(0.0, points)["energy"] == pytest.approx(0.3 / 2000, rel=1e-14)
@@ -75,7 +75,7 @@ def test_energy_beyond_the_range_of_floats_is_in_units_of_its_exponential():
 
 @pytest.mark.parametrize(("layer_norm", "gate"), [("post", 0.0), ("cod", 0.0), ("pre", 0.3), ("none", 0.3)])
 def test_speed_is_that_of_positions(layer_norm, gate):
-    """√Σ m|ẋ|² by a difference of x = rθ along the law, 1e-6 of time apart on both sides."""
+    """√Σ m|ẋ|² is compared with a central difference of x = rθ along the flow, with a time step of 1e-6."""
     directions, masses = tokens(20, 4)
     norm = LayerNorm(layer_norm)
     radii = np.random.default_rng(2).uniform(0.5, 2, 20) if norm.carries_radius else np.ones(20)
@@ -122,7 +122,7 @@ def test_more_clusters_than_are_kept():
 
 
 def test_attention_that_sees_sharper_tells_nearer_clusters_apart():
-    """Two tokens 0.2 rad apart are one at the scale 1/4, two at 1/√400 = 0.05."""
+    """Two tokens 0.2 rad apart are one cluster at the scale 1/4, two at 1/√400 = 0.05."""
     points, masses = np.eye(6)[:2], np.array([0.5, 0.5])
     points = np.stack([points[0], np.cos(0.2) * points[0] + np.sin(0.2) * points[1]])
     counts = [measure(ParticleVelocity(beta), points, masses)["clusters"] for beta in (4.0, 400.0)]
@@ -150,16 +150,16 @@ def test_columns_tell_their_shape():
 
 
 def test_leaders_of_few_tokens_in_many_dimensions_multiply_no_matrices(monkeypatch):
-    """With Q = K = I in 4096 dimensions: a matrix would be of 128 MB, and its product take seconds."""
+    """The case Q = K = I in 4096 dimensions: a matrix would take 128 MB, and its product seconds."""
     points = np.random.default_rng(0).standard_normal((2, 4096))
     law, masses = ParticleVelocity(4.0), np.full(2, 0.5)
     monkeypatch.setattr(np, "eye", None)
     assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == 2
 
 
-@pytest.mark.parametrize("pairs", [diagnostics.BLOCK, 100])  # of which three rows are a block
+@pytest.mark.parametrize("pairs", [diagnostics.BLOCK, 100])  # with 100, three rows form a block
 def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix(pairs, monkeypatch):
-    """Brute force over rows; a query that turns tokens about; a mask; and tokens that have become one."""
+    """The reference is a loop over rows, with a rotating query, a mask, and tokens that have merged."""
     monkeypatch.setattr(diagnostics, "BLOCK", pairs)
     points, masses = tokens_uniform(30, 3, 1), np.full(30, 1 / 30)
     turn = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
@@ -193,7 +193,7 @@ TURN = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     ids=str,
 )
 def test_samples_of_tokens_together(options):
-    """Attention is found for many samples at once, each as it is alone to the last bit, and as the velocity has it."""
+    """Attention of many samples at once equals that of each sample to the last bit, and that of the velocity."""
     masses = np.random.default_rng(0).random(20)
     masses /= masses.sum()
     velocity = ParticleVelocity(**{"beta": 4.0, "masses": masses, **options})
@@ -205,4 +205,4 @@ def test_samples_of_tokens_together(options):
         assert all(rows[name][k].tobytes() == np.asarray(alone[name], dtype=float).tobytes() for name in rows)
         sample = made.sample_of(float(k), points)
         for found, expected in zip(sample.normalizer_and_output, velocity.normalizer_and_output(points), strict=True):
-            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)  # sums of 20 in another order
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)  # sums of 20 terms in another order

@@ -16,7 +16,7 @@ def exact(d, tau):
 
 
 def gegenbauer(d, cosines):
-    """P_l (9, n) with P_l(1) = 1."""
+    """Return P_l (9, n) with P_l(1) = 1."""
     found = [np.ones_like(cosines), cosines]
     for k in DEGREES[1:-1]:
         found.append(((2 * k + d - 2) * cosines * found[k] - k * found[k - 1]) / (k + d - 2))
@@ -24,7 +24,8 @@ def gegenbauer(d, cosines):
 
 
 def beta_means(d, tau):
-    """P_l(1 − 2y) = Σ_k (−l)_k (l + d − 2)_k / ((d − 1)/2)_k y^k/k!, whose sums cancel: in 50 digits."""
+    """Return the means of P_l(1 − 2y) = Σ_k (−l)_k (l + d − 2)_k / ((d − 1)/2)_k y^k/k!, in 50 digits due to
+    cancellation."""
     with localcontext() as context:
         context.prec = 50
         a, b = map(Decimal, _matched_beta(d, tau))
@@ -41,7 +42,8 @@ def beta_means(d, tau):
 
 @pytest.mark.parametrize("d", [3, 4, 8, 32])
 def test_inverted_distribution_has_the_means_of_the_kernel(d):
-    """Assert means by Gauss–Laguerre quadrature of squared lengths; on S² the spline errs by 1e-7 near θ = π."""
+    """Means by Gauss–Laguerre quadrature of squared lengths are exact; on S² the spline has an error of 1e-7 near θ
+    = π."""
     nodes, weights = roots_genlaguerre(150, (d - 3) / 2)
     for tau in np.logspace(-3, 1, 9):
         cosines = np.cos(_distance_of_length(d, tau)(np.sqrt(2 * nodes)))
@@ -62,7 +64,7 @@ def test_inverted_distribution_has_the_means_of_the_kernel(d):
 def test_matched_beta_distribution_has_the_rates_of_the_kernel(d, tau, third, eighth):
     means = beta_means(d, tau)
     rates = np.log(means[1:]) / np.log(exact(d, tau)[1:]) - 1
-    # of e^{−λτ}, whose logarithm has 16 digits beside 1
+    # rounding of e^{−λτ}, whose logarithm has 16 digits relative to 1
     rounding = 4e-16 / (tau * (d - 1))
     assert np.abs(rates[:2]).max() < 1e-13 + rounding
     assert abs(rates[2]) < third + rounding
@@ -78,7 +80,7 @@ def test_matched_beta_distribution_is_near_the_kernel_at_any_time(d):
 @pytest.mark.parametrize("d", [2, 3, 8, 32, 33, 500])
 @pytest.mark.parametrize("x", [1e-8, 2e-3, 0.3, 2.0])
 def test_draws_have_the_means_of_the_kernel(d, x):
-    """Assert means to four standard errors, relative to 1 − e^{−λτ}; x = (d − 1)τ."""
+    """Means are exact to four standard errors, relative to 1 − e^{−λτ}; x = (d − 1)τ."""
     count = 20_000
     distances = draw_distances(np.random.default_rng(1), count, d, x / (d - 1))
     deviations = 2 * np.sin(distances / 2) ** 2  # 1 − cos, without rounding
@@ -89,7 +91,7 @@ def test_draws_have_the_means_of_the_kernel(d, x):
 
 @pytest.mark.parametrize("d", [2, 3, 40])
 def test_extreme_times_have_a_kernel(d):
-    """A step that moves nothing, and one after which tokens are uniform."""
+    """The times are a step that moves nothing, and one after which tokens are uniform."""
     random = np.random.default_rng(2)
     assert np.abs(draw_distances(random, 100, d, 1e-300)).max() < 1e-40
     assert np.isfinite(draw_distances(random, 100, d, 1e300)).all()

@@ -1,4 +1,4 @@
-"""Tokens drawn from initial densities: their moments, to four standard errors, and the maps that are exact."""
+"""Tokens drawn from initial densities: their moments, to four standard errors, and exact maps."""
 
 import numpy as np
 import pytest
@@ -35,14 +35,15 @@ def axis(dimension):
 
 
 def monomials(points):
-    """All products of up to two coordinates, (n, …)."""
+    """Return all products of up to two coordinates, (n, …)."""
     d = points.shape[1]
     pairs = [points[:, i] * points[:, j] for i in range(d) for j in range(i + 1)]
     return np.column_stack([points, *pairs])
 
 
 def mean_cosine(dimension, concentration):
-    """I_{d/2}(c)/I_{d/2−1}(c) by Gauss's continued fraction c/(d + c·c/(d + 2 + …)), also where both underflow."""
+    """Return I_{d/2}(c)/I_{d/2−1}(c) by Gauss's continued fraction c/(d + c·c/(d + 2 + …)), also where both
+    underflow."""
     if concentration > 1e5:
         return 1 - (dimension - 1) / (2 * concentration)
     ratio = 0.0
@@ -52,7 +53,7 @@ def mean_cosine(dimension, concentration):
 
 
 def assert_mean(samples, expected, slack=0.0):
-    """The mean of samples (n, …) is the expected one to four standard errors, and what the expectation is off by."""
+    """Assert that the mean of samples (n, …) is the expected one to four standard errors and the slack."""
     error = samples.std(axis=0) / np.sqrt(len(samples))
     off = np.abs(samples.mean(axis=0) - expected) / (4 * error + slack)
     assert np.max(off) < 1, f"means {samples.mean(axis=0)} are {4 * off} standard errors from {expected}"
@@ -69,14 +70,14 @@ def test_uniform(dimension):
 @pytest.mark.parametrize("concentration", [0.0, 1e-8, 2.0, 60.0, 1e6, 1e14])
 @pytest.mark.parametrize("dimension", [2, 3, 8, 512])
 def test_von_mises_fisher(dimension, concentration):
-    """⟨z⟩ = R and ⟨z²⟩ = 1 − (d − 1)R/c; about the center it is isotropic."""
+    """⟨z⟩ = R and ⟨z²⟩ = 1 − (d − 1)R/c; the distribution is isotropic about the center."""
     center, count = axis(dimension), COUNT if dimension < 100 else 2000
     points = tokens_von_mises_fisher(count, [center], [concentration], [3.0], seed=2)
     assert np.abs(np.linalg.norm(points, axis=1) - 1).max() < 1e-15
     away = points - (points @ center)[:, None] * center
     resultant = mean_cosine(dimension, concentration)
     square = (dimension - 1) * resultant / concentration if concentration > 1e-3 else 1 - 1 / dimension
-    assert_mean((away**2).sum(axis=1), square, slack=1e-3 * square)  # R = 1 but for d/c
+    assert_mean((away**2).sum(axis=1), square, slack=1e-3 * square)  # R = 1 up to d/c
     sideways = np.linalg.svd(center[None])[2][1]
     assert_mean(away @ sideways, 0.0)
     assert_mean((away @ sideways) ** 2, square / (dimension - 1), slack=1e-3 * square / (dimension - 1))
@@ -94,7 +95,7 @@ def test_mixture_has_its_masses():
 @pytest.mark.parametrize("parameter", [-1.0, 0.3, 2.0])
 @pytest.mark.parametrize("dimension", [2, 3, 16, 128])
 def test_moebius_pushes_uniform_tokens(dimension, parameter):
-    """artanh z grows by s, and what is across the axis keeps its direction: closed form, token by token."""
+    """artanh z grows by s, and the direction across the axis is constant: closed form, token by token."""
     e = axis(dimension)
     before, after = tokens_uniform(500, dimension, seed=4), tokens_moebius(500, 3 * e, parameter, seed=4)
     assert np.abs(np.linalg.norm(after, axis=1) - 1).max() < 1e-15
@@ -123,23 +124,23 @@ def test_fields_are_those_of_the_transform(dimension, degree):
     for coefficients in (perturbed_coefficients(dimension, degree, 5), harmonic_coefficients(dimension, degree, 0)):
         expected = transform.synthesis(coefficients)
         error = np.abs(Field(coefficients)(mesh.centers) - expected).max()
-        assert error < 1e-13 * np.abs(expected).max()  # the recurrences' rounding, some 40 terms
+        assert error < 1e-13 * np.abs(expected).max()  # rounding of the recurrences, some 40 terms
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_bounds_of_a_field_hold_all_over_a_cell(dimension):
-    """√2 cos 9φ is as steep as a field of its degree may be; on the sphere cos 9φ sin⁹θ is nearly so."""
+    """√2 cos 9φ has the largest slope for its degree; on the sphere cos 9φ sin⁹θ nearly does."""
     field, random = Field(harmonic_coefficients(dimension, 9, 9 * (dimension - 2))), np.random.default_rng(1)
     mesh, values, reach = _on_mesh(field)
     cells = np.repeat(np.arange(mesh.cells), 100_000 // mesh.cells + 1)
     points = _within(mesh, cells, random)
     bounds = _upper_bounds(values, 9 * reach)[cells]
     assert (field(points) <= bounds).all()
-    assert np.abs(bounds - values[cells]).max() < 0.5  # so that few are rejected
+    assert np.abs(bounds - values[cells]).max() < 0.5  # few draws are rejected
 
 
 def test_points_fill_their_cells():
-    """In one ring of 24: z is uniform between its edges and φ in the cell, and CELL_RADIUS reaches the corners."""
+    """The ring has 24 cells: z is uniform between its edges and φ in the cell, and CELL_RADIUS reaches the corners."""
     mesh, ring = sphere(24), 5
     first = int(mesh.ring_start[ring]) + 3
     points = _within(mesh, np.full(COUNT, first), np.random.default_rng(2))
@@ -173,7 +174,7 @@ def test_perturbed(dimension, amplitude, degrees):
     (2, 1, 0, 0.7), (2, 5, 0, -0.7), (3, 1, 1, 0.5), (3, 2, -1, 0.4), (3, 4, 0, 0.3), (3, 3, 3, -0.3),
 ])  # fmt: skip
 def test_harmonic(dimension, degree, order, amplitude):
-    """⟨Y⟩ = amplitude and the moments of the density's cells."""
+    """⟨Y⟩ is the amplitude, and the moments are those of the density's cells."""
     mesh = MESHES[dimension]
     density = initial.initial_harmonic(mesh, degree, order, amplitude)
     field = Field(harmonic_coefficients(dimension, degree, order))
@@ -249,7 +250,7 @@ def test_sections_without_a_draw(tmp_path):
 
 @pytest.mark.parametrize("norm", ["none", "pre"])
 def test_points_keep_their_radii_where_tokens_have_one(norm, tmp_path):
-    """Exactly as they are given, from a case and from a file; with initial.radius their directions count alone."""
+    """Radii are exactly those given in a case or in a file; with initial.radius only the directions count."""
     points = np.array([[2.0, 0.0], [0.0, -0.5], [3.0, 4.0]])
     np.save(tmp_path / "tokens.npy", points)
     common = ["domain.dimension=2", f"stabilizers.layer_norm={norm}"]

@@ -1,4 +1,4 @@
-"""Tokens on the line as particles: their equation, what is recorded and drawn, and what needs a sphere is refused."""
+"""Tokens on the line as particles: their equation, recorded and drawn data, and refusals of what needs a sphere."""
 
 import numpy as np
 import pytest

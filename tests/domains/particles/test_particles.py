@@ -1,4 +1,4 @@
-"""Tokens as particles against exact laws: pairs, equiangular tokens under every layer norm, masks, gates, layers."""
+"""Tokens as particles: exact solutions for pairs, equiangular tokens under every layer norm, masks, gates, layers."""
 
 import numpy as np
 import pytest
@@ -16,16 +16,16 @@ from meanfield.model.kernel import windowed
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from solvers.mesh.mesh import circle, sphere
 
-COUNT, BETA = 8, 2.0  # of the table of layer norms
+COUNT, BETA = 8, 2.0  # number of tokens and β in the table of layer norms
 
 
 def gap(directions):
-    """1 − cosine of the first two tokens, from their distance: no digits are lost when they are close."""
+    """Return 1 − cosine of the first two tokens, from their distance, without cancellation when they are close."""
     return ((directions[..., 0, :] - directions[..., 1, :]) ** 2).sum(axis=-1) / 2
 
 
 def slope(values, clock):
-    """Mean slope of log values."""
+    """Return the mean slope of log values."""
     return np.diff(np.log(values))[-1] / np.diff(clock)[-1]
 
 
@@ -74,7 +74,7 @@ def test_equiangular_tokens(cosine, normalization):
 
 @pytest.mark.parametrize("scheme", ["post", "pre", "peri", "ngpt", "cod", "mix"])
 def test_first_rate_of_each_layer_norm(scheme):
-    """ġ(0) of orthonormal tokens: that of post, over |A| for peri and nGPT."""
+    """ġ(0) of orthonormal tokens is that of post, over |A| for peri and nGPT."""
     start = tokens_equiangular(COUNT, COUNT)
     turn, _ = ParticleVelocity(BETA, norm=LayerNorm(scheme)).rates(0.0, start, np.ones(COUNT))
     expected = exact_particles.equiangular_rate(COUNT, BETA, 0.0)
@@ -89,7 +89,7 @@ def test_gap_under_each_layer_norm(scheme):
     law = ParticleVelocity(BETA, norm=LayerNorm(scheme))
     directions, _ = flow_from(law, tokens_equiangular(COUNT, COUNT), times)
     expected = exact_particles.equiangular_gap(scheme, COUNT, BETA, times)
-    # 1 − g of 1e-8 is a distance of 1e-4, right to 1e-9
+    # 1 − g of 1e-8 is a distance of 1e-4, accurate to 1e-9
     assert gap(directions)[1:] == pytest.approx(expected[1:], rel=1e-5)
 
 
@@ -126,7 +126,7 @@ def test_lengths_of_directions_are_without_effect():
 
 @pytest.mark.parametrize("scheme", ["pre", "peri", "mix"])
 def test_radius_grows_at_most_by_one(scheme):
-    """ṙ = ⟨θ,A⟩ or its cosine, and tokens in one place have A = θ: r = r₀ + t, for mix from the switch on."""
+    """ṙ = ⟨θ,A⟩ or its cosine; coincident tokens have A = θ, so that r = r₀ + t, for mix from the switch on."""
     law = ParticleVelocity(BETA, norm=LayerNorm(scheme, switch=0.5))
     start = np.tile(tokens_uniform(1, 3, seed=1), (4, 1))
     directions, radii = flow(law, start, np.array([1.0, 2.0, 3.0, 0.5]), np.array([0.0, 0.5, 2.0]))
@@ -135,7 +135,7 @@ def test_radius_grows_at_most_by_one(scheme):
 
 
 def test_causal_tokens_follow_the_first():
-    """The first is frozen; token k alone contracts at 1 − 1/k, so the second is the last: e^{−t/2}."""
+    """The first token is fixed; token k alone contracts at 1 − 1/k, so that the second is the slowest: e^{−t/2}."""
     times = np.array([0.0, 30.0, 40.0])
     start = tokens_uniform(6, 3, seed=2)
     directions, _ = flow(ParticleVelocity(1.0, causal=True), start, np.ones(6), times, tolerance=1e-13)
@@ -145,7 +145,7 @@ def test_causal_tokens_follow_the_first():
 
 
 def test_one_token_turns_as_its_value_matrix_says():
-    """x(t) = e^{tV}x₀/|e^{tV}x₀| for any Q and K: one token attends to itself alone."""
+    """x(t) = e^{tV}x₀/|e^{tV}x₀| for any Q and K, since one token attends only to itself."""
     query, key, value, _ = matrices(5, seed=3)
     start, times = tokens_uniform(1, 5), np.array([0.0, 0.7, 2.0])
     directions, _ = flow_from(ParticleVelocity(3.0, heads=(Head(query, key, value),)), start, times)
@@ -174,13 +174,13 @@ def test_output_is_the_sum_over_heads_and_tokens(normalization, causal):
 
 
 def test_unnormalized_attention_does_not_turn_the_whole():
-    """Σ m x∧X = 0: the pull of j on i is that of i on j, for any masses."""
+    """Σ m x∧X = 0, since the attraction of i by j is that of j by i, for any masses."""
     directions, masses = tokens_uniform(20, 3, seed=1), np.linspace(1, 2, 20)
     turn, _ = ParticleVelocity(3.0, "unnormalized", masses=masses).rates(0.0, directions, np.ones(20))
     moments = masses[:, None] * np.cross(directions, turn)
     assert np.abs(moments.sum(axis=0)).max() < 1e-15 * np.abs(moments).sum()  # rounding
     turn, _ = ParticleVelocity(3.0, masses=masses).rates(0.0, directions, np.ones(20))
-    assert np.abs((masses[:, None] * np.cross(directions, turn)).sum(axis=0)).max() > 0.01  # not so for softmax
+    assert np.abs((masses[:, None] * np.cross(directions, turn)).sum(axis=0)).max() > 0.01  # not zero for softmax
 
 
 @pytest.mark.parametrize(("scheme", "radius"), [
@@ -188,7 +188,7 @@ def test_unnormalized_attention_does_not_turn_the_whole():
     ("pre", lambda t, gate: 1 / gate + (1 - 1 / gate) * np.exp(-gate * t)),
 ])  # fmt: skip
 def test_gate(scheme, radius):
-    """One token, V = I: ẋ = (1 − γ)x without layer norm; with pre, ṙ = 1 − γr."""
+    """ẋ = (1 − γ)x for one token with V = I and without layer norm; with pre, ṙ = 1 − γr."""
     law = ParticleVelocity(BETA, norm=LayerNorm(scheme), gate=0.3)
     _, radii = flow_from(law, tokens_uniform(1, 3), [0.0, 1.0, 2.0])
     assert radii[:, 0] == pytest.approx(radius(np.array([0.0, 1.0, 2.0]), 0.3), rel=1e-9)
@@ -218,7 +218,7 @@ ANY_HEADS = (Head(*ANY[:3], weight=0.7), Head(*ANY[3:], weight=-0.4))
     ((Head(),), {"normalization": "sinkhorn", "kernel": "windowed", "window": 1.5}),
 ])  # fmt: skip
 def test_tokens_at_the_cells_of_a_circle_attend_as_the_density_does(mesh, heads, options):
-    """There the cells integrate the uniform part, which the density adds in closed form, to rounding."""
+    """Cells integrate the uniform part, which the density adds in closed form, to rounding."""
     assert_same_attention(mesh, heads, heads, options)
 
 
@@ -228,7 +228,7 @@ def test_tokens_at_the_cells_of_a_circle_attend_as_the_density_does(mesh, heads,
     {"normalization": "sinkhorn"}, {"normalization": "sinkhorn", "kernel": "gaussian"},
 ])  # fmt: skip
 def test_tokens_at_the_cells_of_a_sphere_attend_as_the_density_does(mesh, options):
-    """The density adds no closed form where Q and K are matrices; a rotation twice is none."""
+    """The density adds no closed form where Q and K are matrices; two equal rotations cancel."""
     assert_same_attention(mesh, ANY_HEADS, ANY_HEADS, options)
     rotation, value = np.linalg.qr(ANY[0])[0], np.diag([1.0, -0.5, 2.0])
     assert_same_attention(mesh, (Head(rotation, rotation, value),), (Head(1.0, 1.0, value),), options)
@@ -241,7 +241,7 @@ def assert_same_attention(mesh, heads, heads_of_tokens, options):
     law = ParticleVelocity(4.0, heads=heads_of_tokens, masses=density * mesh.volumes, **options)
     assert law.log_bound == pytest.approx(attention.log_bound, rel=1e-14, abs=1e-14)
     found, outputs = law.normalizer_and_output(mesh.centers)
-    # transforms are right to 1e-10 where they are scaled until they fit, better elsewhere
+    # transforms are accurate to 1e-10 where Sinkhorn's scaling converges, better elsewhere
     assert np.abs(outputs - output).max() < 1e-10 * np.abs(output).max()
     assert np.abs(found - normalizer).max() < 1e-10 * np.abs(normalizer).max()
     assert np.array_equal(law.output(0.0, mesh.centers, np.ones(mesh.cells)), outputs)
@@ -250,7 +250,7 @@ def assert_same_attention(mesh, heads, heads_of_tokens, options):
 @pytest.mark.parametrize("kernel", ["exponential", "gaussian", "windowed"])
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (5, 40), (3, 1500)])
 def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
-    """A = Σ_j P_ij m_j y_j, P the kernel scaled until its marginals are 1."""
+    """A = Σ_j P_ij m_j y_j, where P is the kernel scaled until its marginals are 1."""
     points, masses = tokens_uniform(count, d, seed=3), np.linspace(1.0, 2.0, count)
     masses /= masses.sum()
     law = ParticleVelocity(3.0, "sinkhorn", masses=masses, kernel=kernel, window=1.5 if kernel == "windowed" else None)
@@ -279,7 +279,7 @@ def test_single_precision(options):
     found = ParticleVelocity(2.0, **options).output_at(points.astype(np.float32))
     assert found.dtype == np.float32
     error = np.abs(found - expected).max() / np.abs(expected).max()
-    assert 1e-9 < error < 1e-5  # 100 units in the last place; less than one were no single precision
+    assert 1e-9 < error < 1e-5  # 100 units in the last place; a smaller error would not be single precision
 
 
 def test_windowed_attention_in_five_dimensions():
@@ -291,7 +291,7 @@ def test_windowed_attention_in_five_dimensions():
 
 
 def test_massless_tokens_are_moved_and_move_none():
-    """Among many and among few: tracers."""
+    """Tracers without mass are moved and move no token, among many and among few."""
     for count in (400, 3000):
         points, masses = tokens_uniform(count, 3, seed=3), np.ones(count)
         masses[::2] = 0.0
@@ -318,7 +318,7 @@ def test_impossible_laws_are_refused(options, message):
 
 
 def test_two_tokens_on_the_line():
-    """±a without layer norm, u = βa²: u̇ = 2u tanh u."""
+    """The tokens ±a without layer norm, u = βa², satisfy u̇ = 2u tanh u."""
     law = ParticleVelocity(BETA, norm=LayerNorm("none"))
     directions, radii = flow(law, np.array([[1.0], [-1.0]]), np.full(2, 0.4), np.array([0.0, 1.0, 3.0]))
     expected = integrate.solve_ivp(
@@ -330,7 +330,7 @@ def test_two_tokens_on_the_line():
 
 
 def test_a_token_may_pass_the_origin():
-    """A single token with F = −1 on the line, V = 0: x = x₀ − t."""
+    """A single token with F = −1 on the line, V = 0, follows x = x₀ − t."""
     law = ParticleVelocity(
         0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=lambda points: np.full_like(points, -1.0)
     )
@@ -362,12 +362,12 @@ def test_layers_are_the_flow_to_first_order(scheme):
 
 
 def test_layers_of_mix_are_the_flow_before_its_switch():
-    """θ turns as by post and r stays, whatever the radius and the gate, which layer norm takes away."""
+    """θ turns as with post and r is constant, whatever the radius and the gate, which layer norm removes."""
     law, start = ParticleVelocity(BETA, norm=LayerNorm("mix", switch=2.0), gate=0.5), 3 * tokens_uniform(6, 3, seed=5)
     post = flow_from(ParticleVelocity(BETA), start / 3, [0.0, 1.0])[0][-1]
     directions, radii = flow(law, start / 3, np.full(6, 3.0), np.array([0.0, 1.0]))
     assert np.abs(radii[-1] - 3).max() <= 1e-12
-    assert np.abs(directions[-1] - post).max() <= 1e-8  # both to the flow's tolerance
+    assert np.abs(directions[-1] - post).max() <= 1e-8  # both to the tolerance of the flow
     errors, counts = [], np.array([50, 100, 200])
     for count in counts:
         positions = start
@@ -397,7 +397,7 @@ def test_a_layer_without_residual_is_attention():
 
 @pytest.mark.parametrize("residual", [True, False])
 def test_a_token_that_a_layer_leaves_without_a_direction_stays(residual):
-    """Two opposite tokens that attend to both alike; and one whose own value is the opposite of it."""
+    """Examples are two opposite tokens that attend to both alike, and one token whose value is its opposite."""
     start = np.array([[1.0, 0.0], [-1.0, 0.0]] if not residual else [[1.0, 0.0]])
     law = ParticleVelocity(0.0, heads=(Head(value=-1.0 if residual else 1.0),))
     assert np.array_equal(layer_map(law, start, 1.0, residual=residual), start)

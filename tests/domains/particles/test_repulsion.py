@@ -1,4 +1,4 @@
-"""Tokens on the circle that repel each other weakly, β < 0, end in one cluster (docs/theory.md, Repulsion)."""
+"""Tokens on the circle with weak repulsion, β < 0, end in one cluster (docs/theory.md, Repulsion)."""
 
 import re
 from pathlib import Path

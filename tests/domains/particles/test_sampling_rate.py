@@ -1,8 +1,8 @@
-"""Tokens drawn from a density come to it as the law of large numbers has it, and stay so while both are moved.
+"""Convergence of tokens drawn from a density at the rate of the law of large numbers, also while both are moved.
 
-In two dimensions the mean of W₁ between a law and n tokens drawn from it falls as (log n / n)^{1/2} (Ajtai, Komlós,
-Tusnády 1984), that is with a slope of −0.43 to −0.46 of log W₁ against log n for these n; what patches leave out are
-the finest scales, of which the logarithm comes, so that the slope is between that and −½.
+In two dimensions the mean of W₁ between a distribution and n tokens drawn from it falls as (log n / n)^{1/2} (Ajtai,
+Komlós, Tusnády 1984), that is with a slope of −0.43 to −0.46 of log W₁ against log n for these n. Patches omit the
+finest scales, which cause the logarithm, so that the slope is between that and −½.
 """
 
 import numpy as np
@@ -23,12 +23,13 @@ SLOPE = (-0.58, -0.42)
 
 
 def relative(x):
-    """A smooth density with respect to the uniform one, at most 2.1: no symmetry but that of its quadratic part."""
+    """Return a smooth density relative to the uniform one, at most 2.1, with no symmetry but that of its quadratic
+    part."""
     return 1 + 0.6 * x[:, 2] + 0.8 * x[:, 0] * x[:, 1]
 
 
 def tokens(n, seed):
-    """n independent tokens with that density, by rejection."""
+    """Return n independent tokens with that density, by rejection."""
     rng, found = np.random.default_rng(seed), np.empty((0, 3))
     while len(found) < n:
         x = rng.standard_normal((3 * n, 3))
@@ -47,7 +48,8 @@ def drawn(mesh):
 
 
 def moved(x, until, steps):
-    """Tokens moved by softmax attention to ``until``: the classical Runge–Kutta method, projected to the sphere."""
+    """Return tokens moved by softmax attention to ``until``: the classical Runge–Kutta method, projected to the
+    sphere."""
     law, dt = ParticleVelocity(BETA), until / steps
 
     def rate(y):
@@ -82,7 +84,7 @@ def test_tokens_drawn_from_a_density():
 
 
 def test_tokens_and_density_moved_by_attention():
-    """At t = 1, where the density is up to 2.4 times the uniform one: its mesh errs by less than a tenth of W₁."""
+    """The density at t = 1 is up to 2.4 times the uniform one, and the mesh error is less than a tenth of W₁."""
     moved_densities = {}
     for rings in (32, 64):
         mesh = sphere(rings)

@@ -1,4 +1,4 @@
-"""Tokens in a sequence: diffusion between neighbors alone, on the sphere and off it, and with attention."""
+"""Tokens in a sequence: diffusion between neighbors alone, on the sphere and off the sphere, and with attention."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def case_of(*settings, count=16, value=((0.0, 0.0), (0.0, 0.0)), norm="post", ga
 
 
 def moved(case, start, backend=None, parts=1):
-    """The state at the end, which is gone to in so many parts at least."""
+    """Return the state at the end, reached in at least ``parts`` parts."""
     state, problem = State(0.0, start.copy()), set_up(case, backend)
     for part in range(1, parts + 1):
         integrate(state, problem.dynamics, case.time.end * part / parts)
@@ -63,7 +63,7 @@ def wave(count):
     return np.cos(MODE * np.pi / LENGTH * places(count))
 
 
-# The angle of a field on the circle obeys the heat equation: u/|u| is as if it were not there
+# The angle of a field on the circle obeys the heat equation, independent of the normalization u/|u|.
 
 
 @pytest.mark.parametrize("method", ["adaptive", "ssprk3", "ssprk2"])
@@ -71,7 +71,7 @@ def test_angle_of_a_field_on_the_circle_diffuses_at_second_order(method):
     errors = []
     for count in (32, 64, 128):
         angle = 0.8 * wave(count)
-        case = case_of(f"time.method={method}", count=count)  # V = 0: no rate of attention bounds the steps
+        case = case_of(f"time.method={method}", count=count)  # V = 0: attention does not bound the steps
         end = moved(case, np.stack([np.cos(angle), np.sin(angle)], axis=1), parts=count // 8).values
         expected = angle * np.exp(-KAPPA * (MODE * np.pi / LENGTH) ** 2)
         errors.append(np.abs(np.arctan2(end[:, 1], end[:, 0]) - expected).max())
@@ -96,7 +96,7 @@ def test_mode_decays_as_its_differences_say(method, error):
 
 @pytest.mark.parametrize("count", [23, 24])
 def test_a_periodic_field_has_modes_of_its_own(count):
-    """cos kx and sin kx of k = 2πm/L decay alike, at the rate of their differences; sums stay."""
+    """cos kx and sin kx with k = 2πm/L decay at the same rate, that of the differences; sums are constant."""
     h, k = LENGTH / count, 2 * np.pi * MODE / LENGTH
     start = np.stack([1 + np.cos(k * places(count)), np.sin(k * places(count))], axis=1)
     decay = KAPPA * (2 / h * np.sin(k * h / 2)) ** 2
@@ -116,7 +116,7 @@ def test_a_periodic_sequence_commutes_with_shifts(norm):
     start = np.random.default_rng(3).standard_normal((20, 2))
     start /= np.linalg.norm(start, axis=1)[:, None]
     found, shifted = moved(case, start).values, moved(case, np.roll(start, 7, axis=0)).values
-    assert np.abs(np.roll(found, 7, axis=0) - shifted).max() < 1e-7  # steps to 1e-10, chosen by other sums
+    assert np.abs(np.roll(found, 7, axis=0) - shifted).max() < 1e-7  # steps to 1e-10, chosen by sums in another order
     closed = case_of(count=20, norm=norm, value=((0.5, 0.0), (0.0, 0.5)))
     assert np.abs(moved(closed, start).values - found).max() > 1e-3
 
@@ -148,32 +148,33 @@ def test_rate_is_that_of_a_step():
 
 
 def test_one_long_step_is_as_good_as_many_short_ones():
-    """A rough field on the sphere: what bends it is seen to, however long the step."""
+    """A rough field on the sphere is handled by substeps that follow its curvature, however long the step."""
     start = np.random.default_rng(2).standard_normal((24, 3))
     start /= np.linalg.norm(start, axis=1)[:, None]
     diffusion, once, often = SequenceDiffusion(KAPPA, LENGTH, on_sphere=True), start.copy(), start.copy()
     diffusion.step(0.5, once)
     for _ in range(2000):
         diffusion.step(0.5 / 2000, often)
-    assert np.abs(once - often).max() < 0.01  # of vectors of length 1 that turned by about 1
+    assert np.abs(once - often).max() < 0.01  # vectors of length 1 that turned by about 1
     assert np.abs(once - start).max() > 0.5
 
 
 @pytest.mark.parametrize("method", ["adaptive", "ssprk3", "layers"])
 def test_mix_holds_the_radius_until_its_switch(method):
-    """As post does, diffusion included; afterwards the field spreads off the sphere."""
+    """Mix and post agree until the switch, diffusion included; afterwards the field leaves the sphere."""
     depth = ["time.layers=8", "time.step=0.125"] if method == "layers" else []
     common = [f"time.method={method}", *depth]
     post = case_of(*common, value=np.eye(3))
     start = set_up(post).initial()
     held = case_of(*common, "stabilizers.switch=1.0", norm="mix", value=np.eye(3))
     let_go = case_of(*common, "stabilizers.switch=0.5", norm="mix", value=np.eye(3))
-    error = {"adaptive": 1e-9, "ssprk3": 1e-5}.get(method, 1e-12)  # of steps, in the radius that mix leaves as it comes
+    # Error of steps in the radius, which mix does not normalize.
+    error = {"adaptive": 1e-9, "ssprk3": 1e-5}.get(method, 1e-12)
     assert np.abs(moved(held, start).values - moved(post, start).values).max() < error
     assert np.abs(np.linalg.norm(moved(let_go, start).values, axis=1) - 1).max() > 1e-3
 
 
-# A constant field goes where one token would: ORACLES, "representation field"
+# A constant field moves as one token: ORACLES, "representation field"
 
 
 @pytest.mark.parametrize("method", ["adaptive", "ssprk3"])
@@ -196,7 +197,7 @@ def test_mode_of_a_nearly_constant_field_decays_by_attention_and_diffusion():
     end = moved(case, start / np.linalg.norm(start, axis=1)[:, None]).values[:, 1]
     h = LENGTH / count
     rate = 1 + KAPPA * (2 / h * np.sin(MODE * np.pi / LENGTH * h / 2)) ** 2
-    assert np.abs(end / small - wave(count) * np.exp(-rate)).max() < 2e-3  # 1e-9 in each step, over the small size
+    assert np.abs(end / small - wave(count) * np.exp(-rate)).max() < 2e-3  # 1e-9 in each step, over the small amplitude
 
 
 def test_without_diffusion_tokens_move_as_without_a_sequence():
@@ -205,7 +206,7 @@ def test_without_diffusion_tokens_move_as_without_a_sequence():
         count=16, d=3, value=np.eye(3).tolist(), norm="post", gate=0.0, mean=[1.0, 0.0, 0.0], amplitude=0.3, end=3.0
     ))  # fmt: skip
     start = set_up(case).initial()
-    assert np.abs(moved(case, start).values - moved(other, start).values).max() < 1e-8  # 1e-9 a step, by either path
+    assert np.abs(moved(case, start).values - moved(other, start).values).max() < 1e-8  # 1e-9 a step, for either path
 
 
 # Files

@@ -1,4 +1,4 @@
-"""Sparse patterns of attention: whom tokens see, sums beside dense ones with the same mask, and memory linear in n."""
+"""Sparse patterns of attention: visible tokens, sums equal to dense ones with the same mask, and memory linear in n."""
 
 import tracemalloc
 
@@ -25,7 +25,7 @@ PATTERNS = [
 
 
 def seen_one_by_one(pattern, n):
-    """(n, n) by the definition, a pair at a time."""
+    """Return the mask (n, n) by the definition, a pair at a time."""
     drawn = np.random.default_rng(pattern.seed).integers(0, n, (n, pattern.random_tokens), dtype=np.int32)
     seen = np.zeros((n, n), bool)
     for i in range(n):
@@ -40,7 +40,7 @@ def seen_one_by_one(pattern, n):
 def test_whom_tokens_see(pattern):
     np.testing.assert_array_equal(pattern.mask(23), seen_one_by_one(pattern, 23))
     lists = pattern.lists(23)
-    assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in lists)  # none is counted twice
+    assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in lists)  # no token is counted twice
 
 
 @pytest.mark.parametrize("kernel", ["exponential", "gaussian"])
@@ -57,7 +57,7 @@ def test_sums_are_the_dense_ones_with_the_same_mask(pattern, kernel):
     weights = np.where(pattern.mask(n), masses * np.exp(logits), 0.0)
     scale, normalizer, numerator = SparseSums(points, beta, head, pattern, KERNELS[kernel]).apply(masses)
     total = weights.sum(axis=1)
-    some = total > 0  # a token of mass 0 that sees itself alone sees nothing
+    some = total > 0  # a token of mass 0 that attends only to itself has no mass in view
     np.testing.assert_allclose((scale + np.log(normalizer))[some], np.log(total[some]), rtol=0, atol=1e-12)
     expected = (weights @ points)[some] / total[some, None]
     np.testing.assert_allclose((numerator / normalizer[:, None])[some], expected, rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Tokens through time: closed-form times, orders of convergence, and states that continue bit for bit."""
+"""Tokens in time: closed-form times, orders of convergence, and states that continue bit for bit."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def go(dynamics, state, until, observers=(), after_step=lambda state: False):
 
 
 def tracked(advance, start, until):
-    """Times and states after each step."""
+    """Return the times and states after each step."""
     found = []
     go(advance, State(0.0, start.copy()), until, (), lambda state: found.append(copy(state)))
     return found
@@ -47,7 +47,7 @@ def copy(state):
 
 
 def expected(law, start, time):
-    """Positions by the reference flow, from radius 1."""
+    """Return positions by the reference flow, from radius 1."""
     directions, radii = flow(law, start, np.ones(len(start)), np.array([0.0, time]), tolerance=1e-12)
     return radii[-1][:, None] * directions[-1]
 
@@ -55,7 +55,8 @@ def expected(law, start, time):
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize("beta", [4.0, 9.0])
 def test_two_tokens_meet_when_they_should(beta, normalization):
-    """The time at which their cosine is ½, in closed form with Ei; relative 1e-8, β = 4 and softmax absolute too."""
+    """The time at which the cosine is ½, in closed form with Ei, holds to 1e-8; for β = 4 and softmax also
+    absolutely."""
     times = {"softmax": exact.pair_time_equal, "unnormalized": exact_particles.pair_time_unnormalized}
     time = times[normalization](beta)
     advance = dynamics_adaptive(always(ParticleVelocity(beta, normalization)), tolerance=1e-12)
@@ -71,7 +72,7 @@ def test_two_tokens_meet_when_they_should(beta, normalization):
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 4.0, 9.0])
 def test_equiangular_tokens_close_when_they_should(beta):
-    """32 orthonormal tokens, g = 0.9 at ∫dg/ġ: the cosine there is right to ġ·1e-6."""
+    """The cosine of 32 orthonormal tokens at time ∫dg/ġ is g = 0.9 to ġ·1e-6."""
     law = ParticleVelocity(beta)
     time, _ = quad(lambda g: 1 / exact_particles.equiangular_rate(32, beta, g), 0.0, 0.9, epsabs=1e-12, epsrel=1e-12)
     advance = dynamics_adaptive(always(law), tolerance=1e-10)
@@ -84,17 +85,17 @@ def test_equiangular_tokens_close_when_they_should(beta):
     assert brentq(above, (0.99 + 1e-9) * time, 1.01 * time, xtol=1e-10) == pytest.approx(time, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in LAYER_NORMS if name != "mix"])  # whose switch has its own test
+@pytest.mark.parametrize("name", [name for name in LAYER_NORMS if name != "mix"])  # its switch has its own test
 def test_adaptive_is_the_flow(name):
     law = ParticleVelocity(2.0, heads=(Head(value=MATRIX),), norm=LayerNorm(name))
     gated = replace(law, gate=0.3) if law.norm.carries_radius else law
     state = go(dynamics_adaptive(always(gated), tolerance=1e-11), State(0.0, START.copy()), 1.0)
     error = np.abs(state.values - expected(gated, START, 1.0)).max()
-    assert error < 1e-8, f"{name}: {error:.1e}"  # tolerance times some tens of steps, which spread as they go
+    assert error < 1e-8, f"{name}: {error:.1e}"  # tolerance times some tens of steps, whose errors grow along the flow
 
 
 def test_mix_switches_at_its_time():
-    """Post until the switch, then pre, from equiangular tokens; and a step ends at the switch."""
+    """The flow is post until the switch, then pre, from equiangular tokens, and a step ends at the switch."""
     law = ParticleVelocity(2.0, norm=LayerNorm("mix", switch=1.0))
     for advance, close in ((dynamics_adaptive(always(law), tolerance=1e-11), 1e-8), (explicit(law), 2e-3)):
         steps = tracked(advance, tokens_equiangular(8, 8), 3.0)
@@ -113,7 +114,7 @@ def explicit(law, method="ssprk3", **more):
 def test_explicit_methods_have_their_order(name, method, order):
     law = ParticleVelocity(1.0, heads=(Head(value=MATRIX / 2),), norm=LayerNorm(name))
     errors, counts = [], np.array([32, 64, 128])
-    for count in counts:  # more steps than stability wants
+    for count in counts:  # more steps than stability requires
         state = State(0.0, START.copy())
         go(explicit(law, method, cfl=1.0), state, 1.0, (Observer(lambda state: None, Every(1.0, count)),))
         assert state.steps == count
@@ -161,7 +162,7 @@ DYNAMICS = {
 
 @pytest.mark.parametrize("name", DYNAMICS)
 def test_a_stopped_run_goes_on_bit_for_bit(name):
-    """Stopped after each of its steps and started again from time, values, steps and dt alone."""
+    """The run is stopped after each step and restarted from time, values, steps and dt alone."""
     advance, schedule = DYNAMICS[name], Every(1.4, 3)
     whole, parts = State(0.0, START.copy()), State(0.0, START.copy())
     watch = Observer(lambda state: None, schedule)
@@ -189,7 +190,7 @@ def test_tokens_stay_on_the_sphere_and_observers_are_met(name):
 
 @pytest.mark.parametrize("advance", [dynamics_adaptive, lambda law, turns: dynamics_explicit(law, "ssprk3", turns)])
 def test_no_step_crosses_a_turn(advance):
-    """One token, V = kJ in turn k, J a quarter turn: it turns by Σ k·duration."""
+    """A token with V = kJ in segment k, J a quarter turn, rotates by Σ k·duration."""
     spin = np.array([[0.0, -1.0], [1.0, 0.0]])
     steps = tracked(
         advance(lambda k: ParticleVelocity(1.0, heads=(Head(value=k * spin),)), Every(0.3)), np.array([[1.0, 0.0]]), 1.0
@@ -212,12 +213,12 @@ def cube(points):
 
 
 def test_a_blow_up_is_told_with_its_time():
-    """ẋ = x³ from F: x = 1/√(1 − 2t) ends at t = ½, and the state is the last good one."""
+    """ẋ = x³ from F: x = 1/√(1 − 2t) ends at t = ½, and the state is the last finite one."""
     law = ParticleVelocity(0.0, heads=(Head(value=0.0),), norm=LayerNorm("none"), feed_forward=cube)
     state = State(0.0, np.array([[1.0, 0.0]]))
     with pytest.raises(Exploding, match=r"at time 0\.5, step \d+: step size underflow \(blow-up\?\)"):
         go(dynamics_adaptive(always(law)), state, 1.0)
-    assert state.time == pytest.approx(0.5, abs=1e-8)  # the error in time of a tolerance of 1e-9 a step
+    assert state.time == pytest.approx(0.5, abs=1e-8)  # error in time of a tolerance of 1e-9 a step
     assert state.values[0, 0] > 1e3
 
 
@@ -238,7 +239,7 @@ def test_what_is_not_finite_is_told_and_left_out():
 
 
 def test_explicit_steps_are_short_enough():
-    """At one cluster, in steep attention and from nearly nothing at β = 0, at the ordinary cfl of ½."""
+    """The cases are one cluster, steep attention, and a small mean at β = 0, at the ordinary cfl of ½."""
     cluster = np.array([1.0, 0.0, 0.0]) + 1e-3 * START
     for beta, normalization, start in (
         (20.0, "softmax", cluster),
@@ -254,7 +255,7 @@ def test_explicit_steps_are_short_enough():
 @pytest.mark.parametrize("steps", [1, 40])
 @pytest.mark.parametrize("dimension", [2, 3, 8, 32])
 def test_noise_on_the_sphere_decays_by_degree(dimension, steps):
-    """Free Brownian motion: means of degree 1 and 2 of z = ⟨x(t), x(0)⟩ decay at (d − 1)κ and 2dκ, by any step."""
+    """Free Brownian motion: means of degree 1 and 2 of z = ⟨x(t), x(0)⟩ decay at (d − 1)κ and 2dκ, for any step."""
     noise, count, time = 0.4 / (dimension - 1), 20_000 if dimension < 4 else 4000, 1.0
     law = ParticleVelocity(0.0, heads=())
     start = tokens_uniform(count, dimension, seed=1)
@@ -270,7 +271,7 @@ def test_noise_on_the_sphere_decays_by_degree(dimension, steps):
 
 
 def mean_direction(points):
-    """The output of attention at β = 0, without sums over pairs."""
+    """Return the output of attention at β = 0, without sums over pairs."""
     return np.repeat(points.mean(axis=0)[None], len(points), axis=0)
 
 
@@ -286,12 +287,13 @@ def test_stationary_mean_with_noise(dimension, noise, count, samples):
     record = Observer(lambda state: lengths.append(np.linalg.norm(state.values.mean(axis=0))), Every(24 / samples))
     law = ParticleVelocity(0.0, heads=(), feed_forward=mean_direction)
     go(explicit(law, noise=noise, seed=3), state, 24.0, (record,))
-    # The step errs by 0.2 %, sampling by 0.1 %: 8000 tokens of deviation 0.3 over some ten correlation times.
+    # The step error is 0.2 %, the sampling error 0.1 %: 8000 tokens of deviation 0.3 over some ten correlation times.
     assert np.mean(lengths[samples // 4 :]) == pytest.approx(exact_mean, rel=5e-3)
 
 
 def test_noise_with_drift_is_of_second_order():
-    """Tokens in a constant field e at κ = ½: the error of the stationary mean coth 2 − ½ with half the step."""
+    """Tokens in a constant field e at κ = ½: the error of the stationary mean coth 2 − ½ is of second order in the
+    step."""
     count, noise, field = 50_000, 0.5, np.array([1.0, 0.0, 0.0])
     law = ParticleVelocity(0.0, heads=(), feed_forward=lambda points: np.repeat(field[None], len(points), axis=0))
     errors = []

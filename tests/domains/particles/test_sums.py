@@ -1,4 +1,4 @@
-"""Sums over tokens by transforms and over pairs, against whole matrices in extended precision, wherever tokens lie."""
+"""Sums over tokens by transforms and over pairs, compared with whole matrices in extended precision."""
 
 import mpmath
 import numpy as np
@@ -18,11 +18,11 @@ from solvers.transforms.exponential import exponential_degree
 
 COUNT = 4000
 CLOUDS = ["uniform", "cluster", "one place", "two far", "lonely", "poles"]
-ASKED = 1e-11  # a hundred times better than what is asked of the velocity
+ASKED = 1e-11  # a hundred times smaller than the tolerance of the velocity
 
 
 def cloud(kind, d, n=COUNT, seed=0):
-    """Tokens (n, d) and masses of sum 1, some of them 0."""
+    """Return tokens (n, d) and masses of sum 1, some of them 0."""
     random, axes = np.random.default_rng(seed), np.eye(d)
     points = random.standard_normal((n, d))
     centers = {
@@ -45,13 +45,13 @@ def cloud(kind, d, n=COUNT, seed=0):
 
 
 def general(d, size, seed=3):
-    """A head with βQᵀK of norm ``size`` at β = 1 and no symmetry."""
+    """Return a head with βQᵀK of norm ``size`` at β = 1 and no symmetry."""
     query, key = np.random.default_rng(seed).standard_normal((2, d, d))
     return Head(query * size / np.linalg.norm(query.T @ key, 2), key)
 
 
 def expected(points, masses, targets, exponent):
-    """log Z and N/Z at some tokens; exponent(x, y) → (len(targets), n), in extended precision."""
+    """Return log Z and N/Z at some tokens; exponent(x, y) → (len(targets), n), in extended precision."""
     wide = points.astype(np.longdouble)
     logs = exponent(wide[targets], wide)
     logs[:, masses == 0] = -np.inf
@@ -62,7 +62,7 @@ def expected(points, masses, targets, exponent):
 
 
 def assert_same(found, points, masses, exponent, asked=ASKED):
-    """At the first tokens, among which are the odd ones, and at some others."""
+    """Assert equality at the first tokens, which include the special ones, and at some others."""
     targets = np.r_[0:10, 10 : len(points) : 20]
     targets = targets[targets < len(points)]
     scale, normalizer, sums = (array[targets] for array in found)
@@ -130,12 +130,12 @@ def test_windowed_sums(kind, d):
     sums = token_sums(points, 5.0, Head(), kernel_of("windowed", 0.8))
     assert isinstance(sums, ZonalPointSums if d < 4 else ZonalPairSums)
     kernel = lambda x, y: np.log(windowed((x @ y.T).astype(float), 5.0, 0.8)) + 5.0  # noqa: E731
-    assert_same(sums.apply(masses), points, masses, kernel, 1e-10)  # 1e-14 of the largest Z, and Z down to 4e-4 of it
+    assert_same(sums.apply(masses), points, masses, kernel, 1e-10)  # 1e-14 of the largest Z, with Z down to 4e-4 of it
 
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_multipliers_of_a_window_add_up_to_its_kernel(d):
-    """Σ_l c_l (2l + 1)/4π = K(1) on the sphere, (c_0 + 2 Σ c_l)/2π on the circle: many degrees, and no noise."""
+    """Σ_l c_l (2l + 1)/4π = K(1) on the sphere, (c_0 + 2 Σ c_l)/2π on the circle, for many degrees without noise."""
     multipliers = zonal_multipliers(d, kernel_of("windowed", 0.2), 5.0)
     degrees = np.arange(len(multipliers))
     weights = (2 * degrees + 1) / (4 * np.pi) if d == 3 else np.where(degrees > 0, 2, 1) / (2 * np.pi)
@@ -178,9 +178,9 @@ def test_one_and_two_tokens(n, d):
 
 
 def test_lonely_token_to_fifty_digits():
-    """Opposite to 3999 tokens it sees itself with e^{2β}/4000 beside them; at β = 3 they have a share of it.
+    """A token opposite to 3999 tokens attends to itself with e^{2β}/4000 relative to them; at β = 3 they have a share.
 
-    A transform's error is some roundings of the largest Z, which is 1 in units of the lonely token's.
+    A transform's error is some roundings of the largest Z, which is 1 in units of the lonely token's Z.
     """
     points, masses = cloud("lonely", 3)
     for beta in (3.0, 9.0):
@@ -194,7 +194,7 @@ def test_lonely_token_to_fifty_digits():
 
 
 def test_many_lost_tokens_in_clusters_are_summed_by_patches(monkeypatch):
-    """βQᵀK with a cluster where it hardly attends: every Z is lost beside e^{‖B‖}, and yet right."""
+    """βQᵀK with a cluster where its attention is weak: every Z is lost relative to e^{‖B‖}, and still accurate."""
     points, masses = cloud("one place", 3, 5000)
     seen = []
     import solvers.transforms.patches
@@ -216,7 +216,7 @@ def test_pairs_where_a_transform_cannot_be():
     steep = Head(np.eye(3), np.diag([1.0, 1.0, 0.5]))
     assert isinstance(token_sums(sphere, 5.0, steep), BilinearPointSums)
     assert isinstance(token_sums(sphere, 5.0, steep, KERNELS["gaussian"]), BilinearPointSums)
-    out_of_range = Head(1e-3, 1e3 * steep.key)  # weights e^{−β|Ky|²/2} that no number holds
+    out_of_range = Head(1e-3, 1e3 * steep.key)  # weights e^{−β|Ky|²/2} beyond the range of numbers
     assert isinstance(token_sums(sphere, 5.0, out_of_range, KERNELS["gaussian"]), PairSums)
 
 
