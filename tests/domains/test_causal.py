@@ -45,7 +45,7 @@ def test_velocity_sees_labels_up_to_its_own(normalization):
 
 @pytest.mark.parametrize("build", [lambda: circle(256), lambda: sphere(48)], ids=["circle", "sphere"])
 def test_first_label_is_frozen_and_the_rest_come_to_it(build):
-    """V = I with one token a label: label 1 stays, label k approaches at the rate 1 − 1/k, the whole at ½ (2411.04990)."""
+    """V = I, one token a label: label 1 stays, label k approaches at the rate 1 − 1/k, the whole at ½ (2411.04990)."""
     mesh, labels = build(), 4
     d = mesh.centers.shape[1]
     places = [turned(angle, d) for angle in (0.3, 0.9, -0.5, 1.4)]

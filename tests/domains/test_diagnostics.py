@@ -76,7 +76,7 @@ def test_uniform(build, beta):
 
 @BUILDERS
 def test_uniform_has_no_power_in_other_degrees(build):
-    """Power in other degrees vanishes to rounding: quadrature must not hide a mode of amplitude 1e-6, which has power 1e-12."""
+    """Power in other degrees vanishes to rounding, which must not hide a mode of amplitude 1e-6, of power 1e-12."""
     mesh = build()
     assert measure(mesh, initial_uniform(mesh), 3.0)["power"][1:].max() < 1e-24
 

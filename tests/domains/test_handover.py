@@ -1,4 +1,4 @@
-"""Handover from densities to atoms: the width of a collapsed cluster, and merging times beyond the reach of a density."""
+"""Handover of densities to atoms: width of a collapsed cluster, and merging times beyond the reach of a density."""
 
 import time as clock
 
