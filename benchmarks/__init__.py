@@ -1,1 +1,1 @@
-"""Side-by-side timings and accuracies of the package: ``python -m benchmarks``. Not installed with it."""
+"""Timings and accuracies of the package beside references: ``python -m benchmarks``. Not installed with the package."""

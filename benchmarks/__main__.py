@@ -49,11 +49,11 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "gpu": gpu.gpu,
 }
 RESULTS = Path(__file__).parent / "results"
-ALONE = {"gpu", "peers", "remaining"}  # run only by name: they need a GPU, other packages or minutes
+ALONE = {"gpu", "peers", "remaining"}  # run by name only, since these need a GPU, other packages or minutes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print a table, and write the chosen files. Returns the exit status."""
+    """Measure, print a table, and write the requested files. Return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "names",
@@ -63,11 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         help=f"{', '.join(BENCHMARKS)}; or all but {', '.join(sorted(ALONE))}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, with machine and versions")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="renew the table of measured figures in this file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="replace the table of measured figures in this file")
     parser.add_argument("--history", type=Path, metavar="FILE", help="add a line for this commit to this table")
     options = parser.parse_args(argv)
     if unknown := set(options.names) - {*BENCHMARKS, "all"}:
-        parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(BENCHMARKS)}, all")
+        parser.error(f"{', '.join(sorted(unknown))}: expected one or more of {', '.join(BENCHMARKS)}, all")
 
     figures = []
     for name in [name for name in BENCHMARKS if name not in ALONE] if "all" in options.names else options.names:

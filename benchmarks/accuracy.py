@@ -1,6 +1,6 @@
-"""Errors against exact answers, on the circle with 256 cells and on the sphere with 128 rings.
+"""Errors against exact solutions, on the circle with 256 cells and on the sphere with 128 rings.
 
-The tests assert these and more; here they are measured once, to be read.
+The tests assert these and more; this benchmark measures them for the page.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from solvers.transforms.harmonics import harmonic_transform
 from tests.support import exact
 
 CELLS, RINGS = 256, 128
-AXIS = (0.48, 0.6, 0.64)  # a unit vector along no symmetry of the rings
+AXIS = (0.48, 0.6, 0.64)  # unit vector along no symmetry axis of the rings
 START = 0.2  # the Möbius parameter at time 0
-HALF = np.sqrt(0.75)  # length of the mean of two equal tokens whose cosine is ½
+HALF = np.sqrt(0.75)  # length of the mean of two equal tokens with cosine ½
 
 
 def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
-    """Velocity, uniform state, growth rates, merging of two point masses, order on smooth data."""
+    """Measure errors of velocity, uniform state, growth rates and pair merging, and the order on smooth data."""
     figures = []
     for build, size, name, limits in (
         (circle, cells, f"circle, {cells} cells", (1e-3, 1.9)),
@@ -73,7 +73,7 @@ def _velocity_error(mesh: Mesh, beta: float) -> float:
 
 
 def _growth_error(mesh: Mesh, beta: float, degree: int) -> float:
-    """Relative error of the rate at which a small mode grows from t = 0 to 1."""
+    """Return the relative error of the growth rate of a small mode from t = 0 to 1."""
     transform = harmonic_transform(mesh, degree)
     start = initial_harmonic(mesh, degree, 0, 1e-5)
     end = _evolved(mesh, beta, start.copy(), 1.0)
@@ -84,7 +84,7 @@ def _growth_error(mesh: Mesh, beta: float, degree: int) -> float:
 
 
 def _pair_error(mesh: Mesh, beta: float) -> float:
-    """Relative error of the time in which two equal point masses, 2 rad apart, reach the cosine ½."""
+    """Return the relative error of the time in which two equal point masses, 2 rad apart, reach the cosine ½."""
     if mesh.manifold == "circle":
         ends = [[np.cos(angle), np.sin(angle)] for angle in (0.3, 2.3)]
     else:
@@ -105,7 +105,7 @@ def _pair_error(mesh: Mesh, beta: float) -> float:
 
 
 def _moebius_error(mesh: Mesh) -> float:
-    """L¹ distance at t = 1 from the exact flow at β = 0, along an axis of no symmetry."""
+    """Return the L¹ distance at t = 1 from the exact flow at β = 0, along an axis without symmetry."""
     dimension = mesh.centers.shape[1]
     axis = AXIS[:dimension]
     end = _evolved(mesh, 0.0, initial_moebius(mesh, axis, START), 1.0)

@@ -1,4 +1,4 @@
-"""Cost of a velocity and of a flux on the sphere, beside a memory copy, ducc0's transforms and plain sums."""
+"""Cost of a velocity and of a flux on the sphere, relative to a memory copy, ducc0's transforms and dense sums."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from solvers.transforms.exponential import exponential_degree
 
 RINGS = (128, 256, 512, 1024)
 BETAS = (9.0, 50.0)
-LARGE = 1_000_000  # cells from which the targets of one velocity and one flux hold
-BRUTE_FORCE_PAIRS = 2**22  # pairs of cells that are summed at once: 32 MB of kernel
+LARGE = 1_000_000  # minimum number of cells for which the targets of a velocity and a flux hold
+BRUTE_FORCE_PAIRS = 2**22  # pairs of cells in one dense sum: 32 MB of kernel values
 
 
 def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
-    """Time of one velocity, beside a copy of its input and output, ducc0's transforms and a plain sum."""
+    """Measure one velocity, relative to a copy of its input and output, ducc0's transforms and a dense sum."""
     bandwidth = copy_bandwidth()
     figures = [Figure.of("memory copy, read and written together", bandwidth / 1e9, "GB/s")]
     for count in rings:
@@ -50,7 +50,7 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
 
 
 def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
-    """Time of one flux (what each cell sends, and the rate), and of one velocity and one flux together."""
+    """Measure one flux (the flux through each side, and the rate), and one velocity and one flux together."""
     bandwidth = copy_bandwidth()
     figures = []
     for count in rings:
@@ -82,7 +82,7 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
 
 
 def scaling(rings: tuple[int, ...] = RINGS) -> list[Figure]:
-    """Growth of the cost of one velocity and one flux from n to 4n rings: 16-fold cells."""
+    """Measure the growth of the cost of one velocity and one flux from n to 4n rings: 16 times as many cells."""
     figures = []
     for beta in BETAS:
         cost = {count: _seconds(sphere_problem(count, beta)) for count in rings}
@@ -101,7 +101,7 @@ def _name(problem: SphereProblem) -> str:
 
 
 def _seconds(problem: SphereProblem) -> tuple[Spread, Spread]:
-    """Of one velocity, and of one flux by a known velocity."""
+    """Return the seconds of one velocity, and of one flux by a known velocity."""
     return timed(problem.components), timed(_one_flux(problem))
 
 
@@ -116,7 +116,7 @@ def _one_flux(problem: SphereProblem) -> Callable[[], None]:
 
 
 def _copy(density: Floats) -> Callable[[], None]:
-    """A copy of four such arrays."""
+    """Return a function that copies four such arrays."""
     source, target = np.ones((4, len(density))), np.zeros((4, len(density)))
     return lambda: np.copyto(target, source)
 
@@ -131,11 +131,11 @@ def _over_ducc0(problem: SphereProblem) -> tuple[Spread | None, str]:
 
 
 def _brute_force(problem: SphereProblem) -> tuple[Spread, float]:
-    """Seconds of a dense sum for all cells, extrapolated from some, and their difference over max |X|."""
+    """Return the seconds of a dense sum for all cells, extrapolated from some, and the relative error."""
     cells = problem.mesh.cells
-    chosen = np.linspace(0, cells - 1, min(max(BRUTE_FORCE_PAIRS // cells, 1), cells)).astype(int)
-    targets = problem.mesh.centers[chosen]
+    sampled = np.linspace(0, cells - 1, min(max(BRUTE_FORCE_PAIRS // cells, 1), cells)).astype(int)
+    targets = problem.mesh.centers[sampled]
     seconds = timed(lambda: brute_force_velocity(problem, targets))
     found = problem.velocity()
-    error = np.abs(found[chosen] - brute_force_velocity(problem, targets)).max() / np.abs(found).max()
-    return seconds * (cells / len(chosen)), float(error)
+    error = np.abs(found[sampled] - brute_force_velocity(problem, targets)).max() / np.abs(found).max()
+    return seconds * (cells / len(sampled)), float(error)

@@ -1,8 +1,8 @@
-"""Cost on a GPU, beside a copy and a product there, and beside two cores of the same machine's CPU.
+"""Cost on a GPU, relative to a copy and a matrix product on the GPU, and to two CPU cores of the same machine.
 
-Without a GPU the table says what is still to be measured. With one it is made to take less than eight minutes, most for
-the CPU's share, and the figures are kept in ``benchmarks/results/gpu.json``. What fails, out of memory or time,
-says so in its row, and the others are kept.
+Without a GPU the table lists the figures still to be measured. With a GPU the benchmark is designed to take less than
+eight minutes, most of them for the CPU's part, and the figures are saved in ``benchmarks/results/gpu.json``. Failures
+such as out of memory appear in the table, and all other figures are kept.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ BETA = 50.0
 TOKENS, TOKENS_BETA = 100_000, 4.0
 COPIED, MULTIPLIED = 1 << 30, 4096  # bytes of a copy; rows of a product
 MAX_STEP, MIN_SPEED, MAX_FLUX, MAX_MEMORY = 60.0, 50.0, 2.0, 4.0  # ms, ×, ×, GB: targets
-AT_STEP, AT_MEMORY = 4042, 2724  # and of how many rings
-CORES = 2  # of the CPU that a device is compared with
-CPU_SECONDS = 330  # that the CPU's share may take: about 250 on two cores of 2024, in both formats
-SIMULATED_RINGS = 16  # at most in the simulator, where a thread of Python stands for each of a device's
-REPEATS = 7  # on the device; on the CPU, which takes minutes, one after one that does not count
+AT_STEP, AT_MEMORY = 4042, 2724  # numbers of rings for which the targets hold
+CORES = 2  # CPU cores that a device is compared with
+CPU_SECONDS = 330  # time limit of the CPU's part: about 250 s on two cores of 2024, in both formats
+SIMULATED_RINGS = 16  # maximum in the simulator, which runs one Python thread per device thread
+REPEATS = 7  # on the device; the CPU, which takes minutes, has one repeat after a warm-up
 NUMBERS = (np.float64, np.float32)
 MEASURED = ("velocity", "flux", "SSPRK3 step")
 Timed = dict[str, float]
@@ -48,7 +48,7 @@ _CHILD = "import os; {pin}; from benchmarks.gpu import child; child({rings}, {to
 
 
 def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPIED) -> Iterator[Figure]:
-    """Velocity, flux and SSPRK3 step on spheres, attention among tokens; over the CPU and over what limits them."""
+    """Measure velocity, flux and SSPRK3 step on spheres and attention among tokens, relative to CPU and limits."""
     try:
         backend = backend_on("gpu")
         if _simulated() and max(rings) > SIMULATED_RINGS:
@@ -62,7 +62,7 @@ def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPI
     yield from _products(backend, copied)
     here = _on_cpu(rings, tokens)
     for count in rings:
-        mesh = sphere(count)  # which takes as long as all that is measured on it
+        mesh = sphere(count)  # shared by both formats: making it takes as long as all measurements on it
         for number in NUMBERS:
             yield from _on_sphere(backend, mesh, number, bandwidth, here)
     for number in NUMBERS:
@@ -87,10 +87,10 @@ def _cells(rings: int) -> str:
 
 
 def _tried(timings: Callable[[], Timed]) -> tuple[Timed, str]:
-    """Times, or none and what went wrong."""
+    """Return the times, or none and the error message."""
     try:
         return timings(), ""
-    except Exception as error:  # of CuPy, Numba or a library, most likely out of memory
+    except Exception as error:  # CuPy, Numba or a library fails, most likely out of memory
         return {}, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
@@ -123,12 +123,12 @@ def _copy_bandwidth(backend: Backend, copied: int) -> float:
 
 
 def _seconds(backend: Backend, call: Callable[[], object]) -> float:
-    """Median time of a call until the device has done it."""
+    """Return the median time of a call, including the completion of its kernels on the device."""
     last = backend.zeros(1)
 
     def done() -> None:
         call()
-        backend.to_host(last)  # kernels run in order, so all before have ended
+        backend.to_host(last)  # kernels run in order, so all previous ones have completed
 
     return timed(done, 1 if backend is host_backend() else REPEATS).median
 
@@ -136,7 +136,7 @@ def _seconds(backend: Backend, call: Callable[[], object]) -> float:
 def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
     rings, cells = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
     found, note = _tried(lambda: _velocity_and_flux(mesh, backend, number))
-    _held(backend)  # what was measured before is not counted: the memory is that of a step
+    _held(backend)  # free memory of earlier measurements, so that only the step is counted
     stepped, late_note = _tried(lambda: _step(mesh, backend, number))
     held = _held(backend)
     found |= stepped
@@ -156,7 +156,7 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here
 
 
 def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
-    """Seconds of a velocity, and of a flux by a known velocity, with its preparation."""
+    """Return the seconds of a velocity, and of a flux by a known velocity, including preparation."""
     there, density = _on(mesh, backend, number)
     attention = Attention(there, BETA)
     velocity = attention.output(density, empty="bounded")
@@ -174,7 +174,10 @@ def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -
 
 
 def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
-    """Seconds of an SSPRK3 step, with its preparation; a run holds as much, but for the density to begin with."""
+    """Return the seconds of an SSPRK3 step, including preparation.
+
+    A run needs the memory of this step plus the initial density.
+    """
     there, density = _on(mesh, backend, number)
     equation = mean_field_equation(there, Velocity(Attention(there, BETA)))
     state, work = State(0.0, density.copy()), (density.copy(), density.copy())
@@ -189,14 +192,14 @@ def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
 
 
 def _on(mesh: Mesh, backend: Backend, number: Any) -> tuple[Mesh, Any]:
-    """The mesh and a density on it, on the backend's device."""
+    """Return the mesh and a density on the mesh, on the backend's device."""
     return mesh.on(backend, number), backend.to_device(initial_perturbed(mesh, amplitude=0.5).astype(number))
 
 
 def _flux_bytes(mesh: Mesh, itemsize: int) -> int:
-    """Bytes that a flux cannot do without: ρ and X once; the rate and what is in between, there and back."""
-    of_state = 5 * mesh.cells  # ρ, X by two components and the rate, which is added to
-    between = 2 * (2 * 2 * mesh.faces + 2 * mesh.cells)  # through each side, twice; smoothness and outflow of each cell
+    """Return the minimum memory traffic of a flux in bytes: ρ and X once; the rate and intermediate arrays twice."""
+    of_state = 5 * mesh.cells  # ρ, two components of X, and the rate, which is read and written
+    between = 2 * (2 * 2 * mesh.faces + 2 * mesh.cells)  # two values per side; smoothness and outflow per cell
     return itemsize * (of_state + between)
 
 
@@ -205,7 +208,7 @@ def _tokens_name(tokens: int, number: Any) -> str:
 
 
 def _attention(backend: Backend, tokens: int, number: Any) -> float:
-    """Seconds of the sums over all pairs."""
+    """Return the seconds of the sums over all pairs."""
     points = backend.to_device(tokens_uniform(tokens, 3).astype(number))
     towards, weights = number(TOKENS_BETA) * points, backend.xp.full_like(points[:, 0], 1 / tokens)
     return _seconds(backend, lambda: exponential_sums(towards, points, weights))
@@ -216,20 +219,23 @@ def _simulated() -> bool:
 
 
 def _held(backend: Backend) -> int | None:
-    """Bytes that the device's arrays have taken at most since the last call; None in the simulator."""
+    """Return the peak memory of the device's arrays in bytes since the last call; None in the simulator.
+
+    The memory pool is emptied.
+    """
     if _simulated():
         return None
     cupy = import_module("cupy")
     pool = cupy.get_default_memory_pool()
-    held = int(pool.total_bytes())  # it gives nothing back by itself
+    held = int(pool.total_bytes())  # the pool frees no memory by itself, so its size is the peak
     gc.collect()
-    cupy.fft.config.clear_plan_cache()  # plans hold memory of their own
+    cupy.fft.config.clear_plan_cache()  # FFT plans hold memory
     pool.free_all_blocks()
     return held
 
 
 def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
-    """The same times in a process of its own that has CORES cores; those that it found in CPU_SECONDS."""
+    """Return the same times on CORES cores, measured in a separate process; only those finished within CPU_SECONDS."""
     pin = f"os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{CORES}])"
     pin = pin if hasattr(os, "sched_setaffinity") else "pass"
     command = [sys.executable, "-c", _CHILD.format(pin=pin, rings=rings, tokens=tokens)]
@@ -244,7 +250,7 @@ def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
 
 
 def child(rings: tuple[int, ...], tokens: int) -> None:
-    """Print the CPU's times as lines of JSON, in both formats: of the attention, then of each mesh."""
+    """Print the CPU's times as lines of JSON in both formats: first attention, then each mesh."""
     host = host_backend()
     for number in NUMBERS:
         print(json.dumps({_tokens_name(tokens, number): _attention(host, tokens, number)}), flush=True)
@@ -256,12 +262,12 @@ def child(rings: tuple[int, ...], tokens: int) -> None:
 
 
 def _key(what: str, rings: int, number: Any) -> str:
-    """What names a time of the CPU."""
+    """Return the key of a CPU time."""
     return f"{what}, {rings}, {number.__name__}"
 
 
 def machine() -> dict[str, str]:
-    """The GPU, its driver and the versions of what runs there; nothing without one, of which no figures are kept."""
+    """Return the GPU, its driver and library versions; nothing without a GPU or in the simulator."""
     try:
         backend_on("gpu")
     except NoDevice:

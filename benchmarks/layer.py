@@ -1,4 +1,4 @@
-"""Cost of what a whole layer adds to the simplest attention: matrices of any kind."""
+"""Cost of attention with general matrices Q, K and V, relative to identities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZE = 20.0  # β‖QᵀK‖
 
 
 def general(rings: int = RINGS) -> list[Figure]:
-    """Processor time of one velocity with a Q, K and V without any symmetry, over that with Q = K = V = I."""
+    """Measure the processor time of one velocity with Q, K and V without symmetry, over that with Q = K = V = I."""
     problem = sphere_problem(rings, SIZE)
     mesh, density = problem.mesh, problem.density
     query, value = np.random.default_rng(0).standard_normal((2, 3, 3))

@@ -1,4 +1,4 @@
-"""Where figures were measured: processor, cores, versions."""
+"""Description of the machine of the measurements: processor, cores, versions."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from solvers.backends import host_backend
 
 
 def machine() -> dict[str, Any]:
-    """Number of cores used, and the processor's name."""
+    """Return the number of cores used, the processor's name and the operating system."""
     return {"cores": host_backend().WORKERS, "processor": _processor(), "system": platform.system()}
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of what the figures depend on."""
+    """Return the versions of Python and of the packages that determine the figures."""
     packages = ["numpy", "scipy", "numba", *(["ducc0"] if ducc0_installed() else [])]
     ours = {"Python": platform.python_version(), "meanfield": meanfield.__version__}
     return ours | {name: version(name) for name in packages}
 
 
 def commit() -> str:
-    """Short name of the commit that is checked out, with a + where files differ from it; "unknown" without git."""
+    """Return the short name of the current commit, with a + for modified files; "unknown" without git."""
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
         done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""What every benchmark returns, and how a time is taken."""
+"""Figures, the results of all benchmarks, and measurements of times."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from solvers.backends import host_backend
 
 CORES = time.process_time
-REPEATS = 7  # of which the median counts: one that other programs have delayed does not move it
+REPEATS = 7  # the median is reported, which single delays by other programs do not change
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of some measurements, and the least and the largest of them; of a ratio, of all pairs of both."""
+    """Median, minimum and maximum of several measurements; for a ratio, over all pairs of numerator and denominator."""
 
     median: float
     low: float
@@ -26,7 +26,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Of some positive numbers."""
+        """Return the spread of positive numbers."""
         return cls(statistics.median(values), min(values), max(values))
 
     def __mul__(self, factor: float) -> Spread:
@@ -51,12 +51,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number.
+    """Measured number with unit and targets.
 
-    name   what was measured
-    value  the number, in ``unit``; None where it could not be measured, with the reason as ``note``
+    name   name of the measured quantity
+    value  the number, in ``unit``; None if it could not be measured, with the reason as ``note``
     most, least   targets: upper and lower bound of the value, or None
-    low, high     the least and the largest of what was measured, where ``value`` is the median of several
+    low, high     minimum and maximum of several measurements, whose median is ``value``
     """
 
     name: str
@@ -70,21 +70,21 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, spread: Spread | None, unit: str, **others: Any) -> Figure:
-        """A figure of several measurements, None where there are none."""
+        """Return the figure of several measurements, with the value None if there are none."""
         if spread is None:
             return cls(name, None, unit, **others)
         return cls(name, spread.median, unit, low=spread.low, high=spread.high, **others)
 
     @property
     def target(self) -> str:
-        """The target of the value, and whether it was missed; empty where there is none."""
+        """Return the target of the value, and whether it was missed; empty without a target."""
         limits = [f"≤ {self.most:g}"] if self.most is not None else []
         limits += [f"≥ {self.least:g}"] if self.least is not None else []
         return ", ".join([*limits, *(["missed"] if self.missed else [])])
 
     @property
     def missed(self) -> bool:
-        """Whether the value is on the wrong side of its target."""
+        """Return whether the value violates its target."""
         if self.value is None:
             return False
         too_much = self.most is not None and not self.value <= self.most
@@ -94,9 +94,9 @@ class Figure:
 def timed(
     call: Callable[[], object], repeats: int | None = None, clock: Callable[[], float] = time.perf_counter
 ) -> Spread:
-    """Wall time of ``call`` in seconds over ``repeats``, by default REPEATS, after one call that does not count.
+    """Return the wall time of ``call`` in seconds over ``repeats`` (default: REPEATS) after one warm-up call.
 
-    clock   of what: CORES for the processor time of all threads, which other programs change least
+    clock   clock to use: CORES is the processor time of all threads, which other programs influence least
     """
     return both_timed(call, lambda: None, repeats, clock)[0]
 
@@ -107,7 +107,7 @@ def both_timed(
     repeats: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Spread]:
-    """Wall times of two calls in seconds, taken in turn: what slows the machine for a while slows both."""
+    """Return the wall times of two calls in seconds, measured alternately: slow phases of the machine affect both."""
     calls = one, other
     times: tuple[list[float], ...] = ([], [])
     for call in calls:
@@ -121,7 +121,7 @@ def both_timed(
 
 
 def copy_bandwidth(megabytes: int = 256) -> Spread:
-    """Bytes a second, read and written together, of a plain copy between two arrays on all cores."""
+    """Return the bandwidth in bytes per second, read and written together, of a copy of an array on all cores."""
     source = np.ones(megabytes * 2**20 // 8)
     target = np.zeros_like(source)
 

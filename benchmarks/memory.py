@@ -1,4 +1,4 @@
-"""Memory of a run on the sphere, in bytes a cell: growth of the peak of a process between two sizes."""
+"""Memory of a run on the sphere in bytes per cell: growth of a process's peak between two sizes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CHILD = "from benchmarks.memory import child; child({rings})"
 
 
 def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
-    """Peak resident memory of mesh, attention and two time steps; and the arrays that are kept, by owner."""
+    """Measure the peak resident memory of mesh, attention and two time steps, and the stored arrays by owner."""
     for rings in sizes:
-        _peak(rings)  # compiles the kernels of that size where it is still to be done, which takes memory of its own
+        _peak(rings)  # compiles missing kernels of that size first, since compilation takes memory
     (few, small), (many, large) = (_peak(rings) for rings in sizes)
     figures = [
         Figure(
@@ -33,7 +33,7 @@ def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
 
 
 def _peak(rings: int) -> tuple[int, int]:
-    """Cells, and peak resident bytes of a process that takes two steps."""
+    """Return the number of cells and the peak resident bytes of a process that takes two steps."""
     command = [sys.executable, "-c", _CHILD.format(rings=rings)]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     cells, peak = map(int, output.split())
@@ -58,9 +58,9 @@ def child(rings: int) -> None:
 
 
 def _peak_bytes() -> int:
-    """Peak resident bytes of this process.
+    """Return the peak resident bytes of this process.
 
-    Linux's getrusage would count the parent's memory too, which a new process has until it loads its program.
+    On Linux, getrusage would include the parent's memory, which a new process has until it loads its program.
     """
     status = Path("/proc/self/status")
     if not status.exists():
@@ -72,7 +72,7 @@ def _peak_bytes() -> int:
 
 
 def _held(rings: int) -> Iterator[tuple[str, float]]:
-    """Bytes a cell of the arrays that a run holds between steps, by owner."""
+    """Yield the bytes per cell of the arrays that a run stores between steps, by owner."""
     from meanfield.equation import Velocity
     from meanfield.model.attention import Attention
     from solvers.mesh.lazy import Lazy

@@ -1,9 +1,9 @@
-"""A plain finite-difference program for the mean-field equation on the circle, beside a whole command on the same case.
+"""Finite-difference program for the mean-field equation on the circle, beside a whole command for the same case.
 
     ∂ₜρ + ∂_θ(ρ V) = 0 ,    V(θ) = ∫ sin(ω − θ) e^{β cos(θ − ω)} ρ(ω) dω        β = 5, until T = 0.5
 
-by Lax–Friedrichs on 9,999 points with dt = 0.02 dx and the velocity by direct convolution. Its time is that of some
-steps, extrapolated; its error is that of all steps, with the same sums by FFT.
+The program is Lax–Friedrichs on 9,999 points with dt = 0.02 dx and the velocity by direct convolution. Its time is
+extrapolated from some steps. Its error is that of all steps, with the same sums by FFT.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from benchmarks.startup import seconds_of
 from solvers.mesh.mesh import Floats
 
 POINTS, COURANT, BETA, END, DEGREE = 9999, 0.02, 5.0, 0.5, 3
-AMPLITUDE = 1e-7  # of the mode, which grows by e^9.3
-CELLS = 128  # of the package's own run
-RATE = DEGREE**2 * special.iv(DEGREE, BETA) / BETA  # of the mode about the uniform density: 18.59607
+AMPLITUDE = 1e-7  # initial amplitude of the mode, which grows by e^9.3
+CELLS = 128  # resolution of the package's run
+RATE = DEGREE**2 * special.iv(DEGREE, BETA) / BETA  # growth rate of the mode about the uniform density: 18.59607
 _CASE = f"""
 [domain]
 manifold = "circle"
@@ -47,7 +47,7 @@ Convolution = Callable[[Floats], Floats]
 
 
 def notebook(points: int = POINTS) -> list[Figure]:
-    """Time of the program over that of the whole command, and the errors of both growth rates of degree 3."""
+    """Measure the time of the program over that of the whole command, and the errors of both growth rates."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "case.toml").write_text(_CASE, encoding="utf-8")
         whole = timed(lambda: seconds_of(_RUN, folder))
@@ -75,7 +75,7 @@ def _angles(points: int) -> Floats:
 
 
 def _start(points: int) -> Floats:
-    """1/2π (1 + √2 a cos 3θ)."""
+    """Return the initial density 1/2π (1 + √2 a cos 3θ) at the points."""
     return np.asarray((1 + np.sqrt(2) * AMPLITUDE * np.cos(DEGREE * _angles(points))) / (2 * np.pi))
 
 
@@ -84,7 +84,7 @@ def _steps(points: int) -> int:
 
 
 def _kernel(points: int) -> Floats:
-    """Of V = K * ρ dx, at the points: −sin θ e^{β cos θ} dx."""
+    """Return the kernel −sin θ e^{β cos θ} dx of V = K * ρ at the points."""
     angle = _angles(points)
     return np.asarray(-np.sin(angle) * np.exp(BETA * np.cos(angle)) * (2 * np.pi / points))
 
@@ -105,7 +105,7 @@ def _by_fft(points: int) -> Convolution:
 
 
 def _step(density: Floats, convolve: Convolution) -> Floats:
-    """One step of Lax–Friedrichs."""
+    """Return the density after one step of Lax–Friedrichs."""
     flux = density * convolve(density)
     mean = 0.5 * (np.roll(density, -1) + np.roll(density, 1))
     return np.asarray(mean - 0.5 * COURANT * (np.roll(flux, -1) - np.roll(flux, 1)))

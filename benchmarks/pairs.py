@@ -1,4 +1,4 @@
-"""Cost of sums over all pairs of points, beside torch's attention, and of particles that move by them."""
+"""Cost of sums over all pairs of points, relative to torch's attention, and of the rates of particles."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from solvers.transforms.pairwise import exponential_sums
 BETA = 4.0
 SIZES = ((2, 10_000), (3, 20_000), (16, 10_000), (128, 10_000))  # dimension and tokens
 BESIDE_TORCH = (128, 10_000)
-ASKED = {(3, np.float64): 1.2}  # nanoseconds a pair
+TARGETS = {(3, np.float64): 1.2}  # nanoseconds per pair
 
 
 def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, int] = BESIDE_TORCH) -> list[Figure]:
-    """Time of a pair in both number formats, speed over torch's, and time of the rates of particles."""
+    """Measure the time per pair in both number formats, the speed over torch's, and the rates of particles."""
     figures = []
     for number in (np.float64, np.float32):
         for d, count in sizes:
             seconds = timed(_sums(d, count, number))
             name = f"sums over {count}² pairs, d = {d}, {number.__name__}: a pair"
-            figures.append(Figure.of(name, 1e9 * seconds / count**2, "ns", most=ASKED.get((d, number))))
+            figures.append(Figure.of(name, 1e9 * seconds / count**2, "ns", most=TARGETS.get((d, number))))
     figures.append(_beside_torch(*beside_torch))
     for d, count in (sizes[1], sizes[-1]):
         figures.append(Figure.of(f"rates of {count} particles, d = {d}", timed(_rates(d, count)), "s"))
@@ -36,8 +36,8 @@ def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, i
 
 
 def _rates(d: int, count: int) -> Callable[[], object]:
-    law, tokens, radii = ParticleVelocity(BETA), tokens_uniform(count, d), np.ones(count)
-    return lambda: law.rates(0.0, tokens, radii)
+    velocity, tokens, radii = ParticleVelocity(BETA), tokens_uniform(count, d), np.ones(count)
+    return lambda: velocity.rates(0.0, tokens, radii)
 
 
 def _sums(d: int, count: int, number: Any) -> Callable[[], object]:
@@ -47,7 +47,7 @@ def _sums(d: int, count: int, number: Any) -> Callable[[], object]:
 
 
 def _beside_torch(d: int, count: int) -> Figure:
-    """Speed over that of scaled_dot_product_attention, in float32, as one head."""
+    """Return the speed over that of scaled_dot_product_attention in float32, as one head."""
     name = f"sums over {count}² pairs, d = {d}, float32: speed over torch's attention"
     if find_spec("torch") is None:
         return Figure(name, None, "×", least=0.8, note="skipped: torch is not installed (pip install torch)")

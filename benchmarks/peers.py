@@ -1,7 +1,7 @@
-"""The same task on the same cells by solvers and by other packages, where installed: times and errors.
+"""Times and errors of solvers and of other installed packages for the same task on the same cells.
 
 pip install '.[benchmarks]'    py-pde
-pip install 'fipy>=4'          FiPy; not of the extra, which has permissive licenses only, not its notice of NIST
+pip install 'fipy>=4'          FiPy; not in the extra, which contains packages with permissive licenses only
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from benchmarks.measure import Figure, both_timed, timed
 from solvers import Diffusion, DriftDiffusion, Equation, box, interval, solve
 from solvers.mesh.mesh import Floats
 
-Answer = Callable[[], float]  # the error of a run
+Answer = Callable[[], float]  # runs a solver and returns its error
 
 
 def peers(cells: int = 64, line: int = 400, wells: int = 100) -> Iterator[Figure]:
-    """Time of other packages over that of `solvers.solve` with its defaults, and the errors of both.
+    """Measure the time of other packages over that of `solvers.solve` with its defaults, and the errors of both.
 
-    Others have their defaults, and the step with which they come nearest to the error of `solve`.
+    Other packages run with their defaults, and with the step whose error is nearest to that of `solve`.
     """
     for name, ours, others in (
         (f"heat in {cells}² cells", lambda: _heat(cells), _others_of_heat(cells)),
@@ -41,7 +41,7 @@ def peers(cells: int = 64, line: int = 400, wells: int = 100) -> Iterator[Figure
             yield Figure(f"{name}: error of {other}", error, "1")
 
 
-HEAT_END = 0.5  # of cos x cos 2y e^{−5t} in [0, π]²
+HEAT_END = 0.5  # end time of u = cos x cos 2y e^{−5t} in [0, π]²
 
 
 def _heat(n: int) -> float:
@@ -81,7 +81,7 @@ def _others_of_heat(n: int) -> dict[str, Answer]:
     }
 
 
-FISHER_END = 10.0  # of a front (1 + e^{x/√6})^{−2} at the speed 5/√6 (Ablowitz and Zeppetella 1979)
+FISHER_END = 10.0  # end time of a front (1 + e^{x/√6})^{−2} with the speed 5/√6 (Ablowitz and Zeppetella 1979)
 
 
 def _front(x: Floats, time: float) -> Floats:
@@ -110,11 +110,14 @@ def _others_of_fisher(n: int) -> dict[str, Answer]:
     return {"py-pde": py_pde, "py-pde with solve_ivp": lambda: py_pde(solver="scipy")}
 
 
-NOISE, REACH = 0.1, 2.2  # D of the wells x⁴/4 − x²/2 in [−2.2, 2.2]
+NOISE, REACH = 0.1, 2.2  # D, and half the length of [−2.2, 2.2] with the potential x⁴/4 − x²/2
 
 
 def _rate_error(differences: Floats, span: float) -> float:
-    """Relative error of the rate of the difference between both wells, against the mode of 400 cells, good to 1e-7."""
+    """Return the relative error of the decay rate of the mass difference between both wells.
+
+    The reference is the slowest mode on 400 cells, accurate to 1e-7.
+    """
     mesh = interval(-REACH, REACH, 400)
     x = mesh.centers[:, 0]
     matrix = DriftDiffusion(mesh, NOISE, x**4 / 4 - x**2 / 2).jacobian(1)[0].toarray()

@@ -1,4 +1,4 @@
-"""The problem that the timings share: a smooth random density on the sphere under softmax attention."""
+"""Common problem of the timings: a smooth random density on the sphere under softmax attention."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from solvers.transforms.exponential import exponential_multipliers
 
 @dataclass(frozen=True)
 class SphereProblem:
-    """A density (cells) and what moves it."""
+    """Density (cells,) on a sphere, and the attention that defines its velocity."""
 
     mesh: Mesh
     attention: Attention
     density: Floats
 
     def velocity(self) -> Floats:
-        """X in R³ (cells, 3)."""
+        """Return X in R³ (cells, 3)."""
         return self.attention.output(self.density, empty="bounded")
 
     def components(self) -> Floats:
-        """X along east and north (2, cells), as steps take it."""
+        """Return the east and north components of X (2, cells), as used by time steps."""
         found = self.attention.along_rings(self.density, empty="bounded")
         assert found is not None
         return found
 
     def flux(self) -> tuple[Advection, Floats]:
-        """The advection term by a velocity that is known, and an array for its rate."""
+        """Return the advection term with a known velocity, and an array for its rate."""
         known = _Known(self.velocity(), self.components())
         return Advection(self.mesh, known, nonnegative=True), np.zeros(self.mesh.cells)
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A velocity that costs nothing."""
+    """Precomputed velocity without cost."""
 
     vectors: Floats
     components: Floats
@@ -52,13 +52,13 @@ class _Known:
 
 
 def sphere_problem(rings: int, beta: float) -> SphereProblem:
-    """The problem on ``rings`` rings; its density is within a factor of about 5 of uniform, and resolved."""
+    """Return the problem on ``rings`` rings, with a resolved density within a factor of about 5 of uniform."""
     mesh = sphere(rings)
     return SphereProblem(mesh, Attention(mesh, beta), initial_perturbed(mesh, amplitude=0.5))
 
 
 def brute_force_velocity(problem: SphereProblem, targets: Floats) -> Floats:
-    """X at ``targets`` (n, d) by dense matrix products over all cells; a share of the uniform part is analytic."""
+    """Return X at ``targets`` (n, d) by dense products over all cells; part of the uniform density is analytic."""
     mesh, beta, mean = problem.mesh, problem.attention.beta, 1.0 / problem.mesh.volume
     mean *= max(
         0.0, 1.0 - (np.abs(problem.density - mean) @ mesh.volumes) ** 2

@@ -1,4 +1,4 @@
-"""The remaining time that a run shows after a part of it, against the time that it then took."""
+"""Accuracy of the remaining time that a run displays, against the true remaining time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from solvers.io.layout import Measure
 from solvers.io.memory import RunMemory
 from solvers.timestepping.state import State
 
-PARTS = (0.1, 0.3)  # of the wall time of a run
+PARTS = (0.1, 0.3)  # fractions of a run's wall time
 FACTOR = 2.0
 
 
 class _Timed(Record):
-    """A recorder that keeps what a bar would show after each step: (seconds so far, remaining seconds or None)."""
+    """Recorder that stores the displayed remaining time after each step: (clock in s, remaining s or None)."""
 
     shown: list[tuple[float, float | None]]
 
@@ -35,7 +35,7 @@ class _Timed(Record):
 
 
 def remaining(names: Sequence[str] = tuple(shipped())) -> Iterator[Figure]:
-    """Shipped cases: how many show a remaining time after a part of the run, and the share of them that is right."""
+    """Measure how many shipped cases display a remaining time after a part of the run, and how many accurately."""
     runs = {name: _shown(load(name)) for name in names}
     for part in PARTS:
         ratios = {name: ratio for name, shown in runs.items() if (ratio := _ratio(shown, part)) is not None}
@@ -48,6 +48,7 @@ def remaining(names: Sequence[str] = tuple(shipped())) -> Iterator[Figure]:
 
 
 def _shown(case: Case) -> list[tuple[float, float | None]]:
+    """Return the displayed remaining time after each step of a case: (clock in seconds, remaining seconds or None)."""
     problem = set_up(case)
     start, diagnostics = new_start(problem), problem.diagnostics(case.output.diagnostics or (), None)
     memory = RunMemory(
@@ -65,7 +66,7 @@ def _shown(case: Case) -> list[tuple[float, float | None]]:
 
 
 def _ratio(shown: Sequence[tuple[float, float | None]], part: float) -> float | None:
-    """Shown to true remaining time at the first step after that part of the run; None where nothing is shown."""
+    """Return displayed over true remaining time at the first step after this part of the run; None if not displayed."""
     clocks = [clock for clock, _ in shown]
     at = bisect_left(clocks, clocks[0] + part * (clocks[-1] - clocks[0]))
     seconds, left = shown[at][1], clocks[-1] - clocks[at]

@@ -1,7 +1,7 @@
-"""What `mf.simulate` adds to the loop in time: samples of all diagnostics, snapshots, a watch for signals.
+"""Overhead of `mf.simulate` over its time loop: samples of all diagnostics, snapshots, and signal handling.
 
-The loop is set up alike and makes the same steps: it ends one at each snapshot, and keeps nothing. Both take turns in
-one process.
+The loop alone has the same setup and makes the same steps: a step ends at each snapshot, and nothing is stored. Both
+are measured alternately in one process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from meanfield.simulation import set_up, snapshot_schedule
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.observers import Observer
 
-CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # of each its case, and the most that simulate is to take
+CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # name → case, and target of the ratio
     "512 cells of the circle, a loop of a second": (
         {
             "domain": {"manifold": "circle", "resolution": 512},
@@ -50,7 +50,10 @@ CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # of each its case, a
 
 
 def samples(resolution: int | None = None, end: float | None = None) -> list[Figure]:
-    """Processor time of `mf.simulate` over that of its loop; of so many cells, rings or tokens, until ``end``."""
+    """Measure the processor time of `mf.simulate` over that of its loop.
+
+    resolution, end   number of cells, rings or tokens, and end time, in place of the cases' own
+    """
     figures = []
     for name, (data, most) in CASES.items():
         case = mf.load_case(data)
@@ -65,7 +68,7 @@ def samples(resolution: int | None = None, end: float | None = None) -> list[Fig
 
 
 def _loop(case: Case) -> int:
-    """Returns the number of steps."""
+    """Run the time loop alone and return the number of steps."""
     problem = set_up(case)
     state = new_start(problem).state
     snapshots = Observer(lambda state: None, snapshot_schedule(case), keeps=True)

@@ -1,4 +1,4 @@
-"""Start-up as a user meets it: whole processes, by the wall."""
+"""Start-up times of whole processes, by wall time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALL_RUN = ["run", "uniform", "--set", *SMALL_CASE, "--overwrite", "--quiet", "
 
 
 def startup() -> list[Figure]:
-    """``meanfield --help``; a small run that has to compile every kernel it uses, and again; README's main job."""
+    """Measure ``meanfield --help``, a small run with and without compilation, and README's main example."""
     with tempfile.TemporaryDirectory() as folder:
 
         def command(arguments: list[str], cache: object = "cache") -> float:
@@ -38,7 +38,10 @@ def startup() -> list[Figure]:
 
 
 def seconds_of(arguments: list[str], folder: str, environment: dict[str, str] | None = None) -> float:
-    """Wall time of one ``meanfield`` command, of modules kept compiled. Raises CalledProcessError where it fails."""
+    """Return the wall time of one ``meanfield`` command with cached bytecode.
+
+    Raises CalledProcessError where the command fails.
+    """
     environment = {**(os.environ if environment is None else environment)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command, began = [sys.executable, "-m", "meanfield", *arguments], time.perf_counter()

@@ -1,4 +1,4 @@
-"""Whole steps: their overhead on a small mesh, how their cost grows, what a second core is worth, their error."""
+"""Whole time steps: overhead on a small mesh, growth of cost, speedup by a second core, and error."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
 
 GROWTH = (86, 272, 860, 2720)  # rings: 10⁴, 10⁵, 10⁶ and 10⁷ cells
-RINGS = (280, 860)  # some 10⁵ and 10⁶ cells
-IN_A_ROW = 2_000_000  # cells of the steps that are timed together
+RINGS = (280, 860)  # about 10⁵ and 10⁶ cells
+IN_A_ROW = 2_000_000  # total cells of the consecutive steps in one measurement
 STEPS = 60
-FINE = 2000  # equal steps that a departure is compared with
+FINE = 2000  # equal steps of the reference for a departure from equilibrium
 NEARLY_OPPOSITE = """
 domain = {manifold = "circle", resolution = 128}
 attention = {beta = 1.0}
@@ -42,7 +42,7 @@ DEPARTURES = {"without noise": 0.0, "with noise": 0.01}
 def steps(
     growth: tuple[int, ...] = GROWTH, rings: tuple[int, ...] = RINGS, count: int = STEPS, fine: int = FINE
 ) -> list[Figure]:
-    """A step over its kernels, exponents of its cost, all cores over one, |m| of clusters that leave a balance."""
+    """Measure steps over kernels, exponents of the cost, all cores over one, and |m| of clusters off equilibrium."""
     costs = [(sphere(each).cells, timed(_step(each), clock=CORES).low) for each in growth]
     figures = [_over_kernels(load("metastable_sphere"), count)]
     for (few, short), (many, long) in pairwise(costs):
@@ -56,7 +56,7 @@ def steps(
 
 
 def _step(rings: int) -> Callable[[], None]:
-    """A step of 1e-3 at β = 9 from the same state, and the stable step of its end."""
+    """Return a function that makes a step of 1e-3 at β = 9 from the same state, including the stable step."""
     problem = sphere_problem(rings, 9.0)
     equation = mean_field_equation(problem.mesh, Velocity(Attention(problem.mesh, 9.0)))
     state = State(0.0, problem.density.copy())
@@ -71,7 +71,7 @@ def _step(rings: int) -> Callable[[], None]:
 
 
 def _over_one_core(rings: int) -> Spread:
-    """Wall time of steps in one thread over that with all cores, in turn; several at a time, as a run makes them."""
+    """Return the wall time of steps in one thread over that with all cores, measured alternately for several steps."""
     cores, count = launching.WORKERS, max(IN_A_ROW // sphere(rings).cells, 1)
 
     def with_workers(workers: int, call: Callable[[], Any]) -> Any:
@@ -91,7 +91,7 @@ def _over_one_core(rings: int) -> Spread:
 
 
 def _clock_seconds() -> float:
-    """What it takes to look at the processor time."""
+    """Return the seconds of one reading of the processor time."""
     began = time.thread_time()
     for _ in range(200):
         time.thread_time()
@@ -99,7 +99,7 @@ def _clock_seconds() -> float:
 
 
 def _over_kernels(case: Case, count: int) -> Figure:
-    """Median processor time of a step as a run makes it, over that of its kernels."""
+    """Return the median processor time of a step in a run over that of its kernels."""
     problem = set_up(case)
     state, launch, inside = State(0.0, problem.initial()), cpu.launch, [0.0]
     integrator, _ = problem.dynamics(state, case.time.end)
@@ -130,7 +130,7 @@ def _over_kernels(case: Case, count: int) -> Figure:
 
 
 def _departure(name: str, noise: float, fine: int) -> Figure:
-    """Largest difference of |m| of two nearly opposite clusters from that of many equal steps, over |m|."""
+    """Return the largest error of |m| of two nearly opposite clusters, relative to a run with many equal steps."""
     case = parse(NEARLY_OPPOSITE, [f"stabilizers.noise={noise}"])
     found, exact = (_mean(case, count) for count in (1, fine))
     error = float(np.abs(found - exact).max() / exact.max())
@@ -138,10 +138,10 @@ def _departure(name: str, noise: float, fine: int) -> Figure:
 
 
 def _mean(case: Case, count: int) -> np.ndarray:
-    """|m| at 400 times of a run in so many steps at least."""
+    """Return |m| at 400 times of a run with at least ``count`` steps."""
     problem, end, means = set_up(case), case.time.end, []
     x = problem.space.centers * problem.space.volumes[:, None]
-    look = Observer(lambda state: means.append(np.linalg.norm(state.values @ x)), Every(end, 400))
-    met = Observer(lambda state: None, Every(end, count), keeps=True)
-    integrate(State(0.0, problem.initial()), problem.dynamics, end, [look, met])
+    sample = Observer(lambda state: means.append(np.linalg.norm(state.values @ x)), Every(end, 400))
+    limit = Observer(lambda state: None, Every(end, count), keeps=True)  # makes steps end at these times
+    integrate(State(0.0, problem.initial()), problem.dynamics, end, [sample, limit])
     return np.array(means)

@@ -1,6 +1,6 @@
-"""A sweep of many small systems of tokens, the whole command, beside Euler steps of all of them in one array.
+"""Sweep of many small systems of tokens as a whole command, beside Euler steps of all systems in one array.
 
-The steps are those of a user's own loop in PyTorch, or in NumPy where PyTorch is not installed.
+The Euler loop is a user's own program in PyTorch, or in NumPy where PyTorch is not installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from solvers.mesh.mesh import Floats
 
 BETAS = (0.5, 1.0, 2.0, 4.0, 6.0, 9.0, 12.0, 16.0)
 SEEDS, TOKENS, END, STEPS, SAMPLES = 32, 32, 20.0, 200, 1
-QUICK = 1e-3  # tolerance of steps, and as much error of the mean token at most
+QUICK = 1e-3  # tolerance of steps, which also bounds the error of the mean token
 _SWEEP = """
 [case]
 domain = {{manifold = "particles", dimension = 2, count = {tokens}}}
@@ -35,7 +35,7 @@ output = {{snapshots = 1, samples = {samples}}}
 
 
 def sweep(betas: Sequence[float] = BETAS, seeds: int = SEEDS, tokens: int = TOKENS, end: float = END) -> list[Figure]:
-    """Time of ``meanfield sweep`` over that of the steps of Euler, and how far the mean tokens of both are off."""
+    """Measure the time of ``meanfield sweep`` over that of the Euler steps, and the errors of both mean tokens."""
     text = _SWEEP.format(tokens=tokens, end=end, samples=SAMPLES, betas=list(betas), seeds=seeds)
     points = np.stack([tokens_uniform(tokens, 2, seed) for seed in range(seeds)])
     points, beta = np.tile(points, (len(betas), 1, 1)), np.repeat(betas, seeds)
@@ -65,7 +65,7 @@ def sweep(betas: Sequence[float] = BETAS, seeds: int = SEEDS, tokens: int = TOKE
 
 
 def _whole_command(text: str, repeats: int | None = None) -> tuple[Spread, Floats]:
-    """Wall times of a sweep, and the mean tokens of its points."""
+    """Return the wall times of a sweep, and the mean tokens of its points."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sweep.toml").write_text(text, encoding="utf-8")
         command = ["sweep", "sweep.toml", "-o", "index.h5", "--quiet", "--overwrite"]
@@ -74,7 +74,7 @@ def _whole_command(text: str, repeats: int | None = None) -> tuple[Spread, Float
 
 
 def _euler_torch(points: Floats, beta: Floats, end: float) -> Floats:
-    """The same as ``_euler``, in PyTorch."""
+    """Return the tokens of :func:`_euler`, computed in PyTorch."""
     import torch
 
     x, dt = torch.from_numpy(points), end / STEPS
@@ -87,7 +87,7 @@ def _euler_torch(points: Floats, beta: Floats, end: float) -> Floats:
 
 
 def _euler(points: Floats, beta: Floats, end: float) -> Floats:
-    """Tokens (systems, n, 2) at time ``end`` by ẋ = P_x A(x) with softmax and β (systems,), back to the circle."""
+    """Return tokens (systems, n, 2) at time ``end`` by projected Euler steps of ẋ = P_x A(x), softmax, β (systems,)."""
     x, dt = points, end / STEPS
     for _ in range(STEPS):
         exponents = beta[:, None, None] * (x @ x.transpose(0, 2, 1))

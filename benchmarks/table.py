@@ -11,11 +11,11 @@ from typing import Any
 from benchmarks.measure import Figure
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-# Of the velocity and the flux the page shows those of the largest mesh; of the others, all.
+# The page shows velocity and flux on the largest mesh only, and all other figures.
 _COSTS = ("velocity,", "flux,", "velocity and flux,", "dense sum over velocity,")
 _SHOWN_COSTS = ("1412504 cells, β = 50", "growth")
 _HIDDEN = (": per cell",)
-# Columns of the table over commits: ratios to a peer or a limit of the same run, and whole commands.
+# Columns of the table over commits: ratios to a reference or a limit of the same run, and whole commands.
 KEPT = {
     "flux / copy": "flux, 1412504 cells, β = 50: a core's part of it over a copy of ρ, X and rate by NumPy",
     "velocity / ducc0": "velocity, 1412504 cells, β = 50: processor time over that of ducc0's transforms",
@@ -29,12 +29,12 @@ KEPT = {
 
 
 def line(figure: Figure) -> str:
-    """One line for a terminal."""
+    """Return a figure as one line for a terminal."""
     return f"{figure.name:<78} {_number(figure):>28}  {figure.target or figure.note}".rstrip()
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table of what :func:`to_json` holds, with machine and date."""
+    """Return the table of the results of :func:`to_json`, with machine and date."""
     machine, versions = results["machine"], results["versions"]
     rows = [
         f"| {_escaped(figure.name)} | {_number(figure)} | {figure.target or figure.note} |"
@@ -53,7 +53,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versions: dict[str, str]) -> str:
-    """JSON text of figures and of where they were measured."""
+    """Return the JSON text of figures, with the machine and versions of their measurement."""
     content = {
         "date": date,
         "machine": machine,
@@ -64,7 +64,7 @@ def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versi
 
 
 def update_page(path: Path, results: dict[str, Any]) -> None:
-    """Replace the table between the marks of a page. Raises ValueError where there are none."""
+    """Replace the table between the markers of a page. Raises ValueError unless each marker occurs once."""
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"{path}: expected the marks {BEGIN} and {END}, each once")
@@ -74,14 +74,14 @@ def update_page(path: Path, results: dict[str, Any]) -> None:
 
 
 def row_of_commit(results: dict[str, Any], commit: str) -> str:
-    """One line of the table over commits, of what :func:`to_json` holds; a dash where a figure was not measured."""
+    """Return one row of the table over commits from the results of :func:`to_json`; a dash marks a missing figure."""
     found = {figure.name: figure for figure in _figures(results)}
     cells = [_number(replace(found[name], low=None)) if name in found else "–" for name in KEPT.values()]
     return f"| {results['date']} | {commit} | {results['machine']['processor']} | {' | '.join(cells)} |\n"
 
 
 def add_to_history(path: Path, results: dict[str, Any], commit: str) -> None:
-    """Add a commit's line to the table over commits, which is begun where there is none."""
+    """Add a commit's row to the table over commits; a missing file is created."""
     if not path.exists():
         names = ["date", "commit", "processor", *KEPT]
         path.write_text(f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n", encoding="utf-8")
@@ -103,7 +103,7 @@ def _shown(figures: Iterable[Figure]) -> Iterable[Figure]:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")  # the bars of |X| would end the cell
+    return text.replace("|", "\\|")  # the bars of |X| would separate cells
 
 
 def _number(figure: Figure) -> str:

@@ -1,4 +1,4 @@
-"""Attention among many tokens on the circle and the sphere: time, error and growth beside sums over all pairs."""
+"""Attention among many tokens on the circle and the sphere: time, error, and cost relative to direct sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNT, SAMPLED = 1_000_000, 1000
 
 
 def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
-    """Time of A among ``count`` tokens, its error at ``sampled`` of them, and what all pairs would take."""
+    """Measure the time of A among ``count`` tokens, its error at ``sampled`` tokens, and the time of direct sums."""
     figures = []
     for d, place in ((2, "circle"), (3, "sphere")):
         for name, points in (("uniform", tokens_uniform(count, d)), ("clustered", _clustered(count, d))):
@@ -26,7 +26,7 @@ def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
 
 
 def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
-    law, count = ParticleVelocity(BETA), len(points)
+    velocity, count = ParticleVelocity(BETA), len(points)
     few = points[:: max(count // sampled, 1)]
     masses = np.full(count, 1 / count)
 
@@ -34,28 +34,28 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
         _, normalizer, sums = exponential_sums(BETA * few, points, masses)
         return sums / normalizer[:, None]
 
-    seconds = timed(lambda: law.output_at(points))
+    seconds = timed(lambda: velocity.output_at(points))
     pairs = timed(direct) * (count / len(few))
-    error = np.linalg.norm(law.output_at(points)[:: max(count // sampled, 1)] - direct(), axis=1).max()
+    error = np.linalg.norm(velocity.output_at(points)[:: max(count // sampled, 1)] - direct(), axis=1).max()
     return [
         Figure.of(name, seconds, "s", most=2.0 if count <= COUNT else None),
         Figure(f"{name}: error against direct sums at {len(few)} tokens", float(error), "1", most=1e-9),
         Figure.of(f"{name}: direct sums over it", pairs / seconds, "×"),
-        *_beside_ducc0(name, points, law),
+        *_beside_ducc0(name, points, velocity),
     ]
 
 
-def _beside_ducc0(name: str, points: Floats, law: ParticleVelocity) -> list[Figure]:
-    """Processor time over that of ducc0's transforms between these points and harmonics, where it is installed."""
+def _beside_ducc0(name: str, points: Floats, velocity: ParticleVelocity) -> list[Figure]:
+    """Return the ratio of processor time to that of ducc0's transforms at these points, if ducc0 is installed."""
     if points.shape[1] != 3 or not ducc0_installed():
         return []
     peer = ducc0_at_points(points, exponential_degree(3, BETA))
-    own, other = both_timed(lambda: law.output_at(points), peer, clock=CORES)
+    own, other = both_timed(lambda: velocity.output_at(points), peer, clock=CORES)
     return [Figure.of(f"{name}: processor time over that of ducc0's", own / other, "×", most=1.6)]
 
 
 def _clustered(count: int, d: int) -> Floats:
-    """Three clusters of radius 0.05, and a hundredth of the tokens anywhere."""
+    """Return tokens (count, d) in three clusters of width 0.05, with one in a hundred uniformly distributed."""
     random = np.random.default_rng(1)
     centers = tokens_uniform(3, d, seed=2)[random.integers(3, size=count)]
     points = centers + 0.05 * random.standard_normal((count, d))

@@ -1,4 +1,4 @@
-"""The harmonic transforms of one velocity by ducc0, on the same rings: a reference where it is installed."""
+"""Harmonic transforms of one velocity by ducc0 on the same rings: a reference where ducc0 is installed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def ducc0_installed() -> bool:
 
 
 def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], None]:
-    """A call that does what one velocity needs: an analysis, a synthesis, and a synthesis of the gradient."""
+    """Return a function with the transforms of one velocity: an analysis, a synthesis, and one of the gradient."""
     ducc0 = import_module("ducc0")
 
     counts = mesh.ring_cells.astype(np.uint64)
@@ -41,7 +41,10 @@ def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], No
 
 
 def ducc0_at_points(points: Floats, degree: int, tolerance: float = 1e-13) -> Callable[[], None]:
-    """A call that does what A among points (n, 3) needs: their angles, an analysis, a synthesis, one of a gradient."""
+    """Return a function with the transforms of A among points (n, 3), including the angles of the points.
+
+    The transforms are an analysis, a synthesis and a synthesis of the gradient.
+    """
     ducc0 = import_module("ducc0")
     masses = np.full((1, len(points)), 1.0 / len(points))
     options = {"lmax": degree, "epsilon": tolerance, "nthreads": host_backend().WORKERS}

@@ -1,4 +1,4 @@
-"""What it costs to keep a run: time that writing and diagnostics take of it, and bytes of its file."""
+"""Cost of recording a run: share of time spent on writing and diagnostics, and size of the file."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from meanfield.running import run, run_in_memory
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.run_file import RunFile
 
-RINGS, SNAPSHOTS, END = 128, 100, 50.0  # a third of the shipped case: clusters condense, and two mergers
+RINGS, SNAPSHOTS, END = 128, 100, 50.0  # a third of the shipped case: clusters form, and two mergers occur
 Parts = list[tuple[type, tuple[str, ...]]]
 WRITING: Parts = [
     (RunFile, ("write_snapshot", "write_sample", "write_samples", "flush", "sync", "update", "close")),
     (Checkpoints, ("write",)),
 ]
-BARE = ("output.samples=1", "output.snapshots=1")  # a run that is hardly looked at
+BARE = ("output.samples=1", "output.snapshots=1")  # a run with almost no output
 
 
 def writing(
     rings: int = RINGS, snapshots: int = SNAPSHOTS, end: float = END, changes_of_main: Sequence[str] = ()
 ) -> list[Figure]:
-    """Share of a whole run, by the wall, that is spent in writing; bytes of its file; what writing and diagnostics add.
+    """Measure the share of a run's wall time spent on writing, the file size, and the overhead of all output.
 
-    What writing and diagnostics add is the time of a step in a run with them less that in one without, taken in turn.
-    Steps that are there for snapshots to be met count as steps.
+    The overhead is the time of a step in a run with output minus that in a run without, measured alternately. Steps
+    shortened to end at a snapshot count as steps.
     """
     changes = [f"domain.resolution={rings}", f"time.end={end}", f"output.snapshots={snapshots}"]
     case = load("metastable_sphere", changes)
@@ -41,9 +41,9 @@ def writing(
         path = Path(folder, "run.h5")
         shares = [_share(case, path, WRITING) for _ in range(measure.REPEATS)]
         size = os.path.getsize(path)
-        looked_at, bare = (load("metastable_sphere", [*changes_of_main, *more]) for more in ((), BARE))
-        whole, alone = both_timed(lambda: run(looked_at, path, overwrite=True), lambda: run(bare, path, overwrite=True))
-        steps, of_bare = (run_in_memory(each).checkpoint[1]["steps"] for each in (looked_at, bare))
+        recorded, bare = (load("metastable_sphere", [*changes_of_main, *more]) for more in ((), BARE))
+        whole, alone = both_timed(lambda: run(recorded, path, overwrite=True), lambda: run(bare, path, overwrite=True))
+        steps, of_bare = (run_in_memory(each).checkpoint[1]["steps"] for each in (recorded, bare))
     name = f"{snapshots} snapshots, {rings} rings, t = {end:g}"
     return [
         Figure.of(f"writing, {name}: of the run's time", 100 * Spread.of(shares), "%", most=10.0),
@@ -58,7 +58,7 @@ def writing(
 
 
 def _share(case: Case, path: Path, parts: Parts) -> float:
-    """Share of the seconds of a run of ``case`` into ``path`` that is spent in ``parts``."""
+    """Return the fraction of the seconds of a run of ``case`` into ``path`` that calls of ``parts`` take."""
     spent = [0.0]
     with _timing(spent, parts):
         began = time.perf_counter()
@@ -68,7 +68,7 @@ def _share(case: Case, path: Path, parts: Parts) -> float:
 
 @contextmanager
 def _timing(spent: list[float], parts: Parts) -> Iterator[None]:
-    """Add to ``spent`` what calls of ``parts`` take, of calls within calls the outermost alone."""
+    """Add to ``spent`` the seconds of calls of ``parts``; of nested calls only the outermost counts."""
     originals = [(owner, name, getattr(owner, name)) for owner, names in parts for name in names]
     depth = [0]
 

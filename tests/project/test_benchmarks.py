@@ -328,7 +328,7 @@ def test_page_without_marks_is_refused(tmp_path):
 def test_unknown_benchmark_is_refused(capsys):
     with pytest.raises(SystemExit):
         importlib.import_module("benchmarks.__main__").main(["speed"])
-    assert "speed: expected some of velocity" in capsys.readouterr().err
+    assert "speed: expected one or more of velocity" in capsys.readouterr().err
 
 
 def test_pair_figures():
