@@ -29,16 +29,16 @@ def bar_stream() -> TextIO:
 
 
 class CountedProgress:
-    """Lines on a task of equal parts, on standard error, every LOG_EVERY seconds; none if quiet."""
+    """Lines on a task of equal parts, on standard error, every LOG_EVERY seconds."""
 
-    def __init__(self, parts: str, quiet: bool = False) -> None:
-        self._parts, self._quiet = parts, quiet
+    def __init__(self, parts: str) -> None:
+        self._parts = parts
         self._began = self._reported = clock.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
         """Report that ``done`` parts of ``total`` are finished, if it is time to."""
         now = clock.monotonic()
-        if self._quiet or done == total or now - self._reported < LOG_EVERY:
+        if done == total or now - self._reported < LOG_EVERY:
             return
         self._reported = now
         passed = now - self._began

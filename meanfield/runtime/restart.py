@@ -76,7 +76,6 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
         raise FileError(f"{run.path}: damaged: its snapshots have shape {run.snapshot_shape}, its case {expected}")
     checkpoint = Checkpoints(run.path, run.writers).read()
     if checkpoint is not None:
-        checkpoint[1].setdefault("events", 0)  # of earlier versions
         require_scalars(run.path, checkpoint[1], ("time", "dt", "wall_time"), ("steps", *ROWS))
     if checkpoint is not None and _has_its_rows(run, checkpoint):
         arrays, scalars = checkpoint

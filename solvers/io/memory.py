@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EmptyFile:
-    """A run file as it is created, with its mesh, units and names; laid out once it is read."""
+    """A run file as it is created, with its mesh, units and names; laid out once it is read, copied or pickled."""
 
     columns: Sequence[Column]
     space: Space
@@ -55,16 +55,9 @@ class EmptyFile:
         """Its bytes."""
         return image(self.columns, self.space, self.attributes, self.variables, self.measure)
 
-    def __reduce__(self) -> tuple[type[LaidOut], tuple[bytes]]:
-        """Copies and pickles are without the mesh, whose backend belongs to a process."""
-        return LaidOut, (self.image,)
-
-
-@dataclass(frozen=True, eq=False)
-class LaidOut:
-    """The bytes of a run file as it is created."""
-
-    image: bytes
+    def __getstate__(self) -> dict[str, bytes]:
+        """Return the bytes alone, without the mesh, whose backend belongs to a process."""
+        return {"image": self.image}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +70,7 @@ class MemoryRun(Run):
     """
 
     values: Floats
-    layout: EmptyFile | LaidOut
+    layout: EmptyFile
     checkpoint: Contents | None = None
 
     @contextmanager

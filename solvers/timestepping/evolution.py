@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import numpy as np
 
@@ -28,7 +27,7 @@ class SplitIntegrator:
     """Steps of an equation: its explicit terms by a stepper, between two half steps of its stiff term (Strang 1968).
 
     stepper      one of STEPPERS, or its name
-    cfl          fraction of ``equation.longest_step`` that is used
+    cfl          fraction of the longest stable step of the equation that is used
     rtol, atol   tolerances of a step, as `evolve` has them; rtol = None for steps that are limited by ``cfl`` alone
     to_device    puts a state's values where the equation's terms are
     calm         steps without undershoot, after which none is expected: a step that undershoots then is repeated with
@@ -66,15 +65,23 @@ class SplitIntegrator:
         self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
 
     def step(self, state: State, target: float) -> StepResult:
-        stable = self._from_rest(self._begin_step(state), target - state.time)
+        stable = self.cfl * self._stable
+        if not stable > np.spacing(state.time):
+            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
+        self._good[...] = state.values
+        stable = self._from_rest(stable, target - state.time)
         try:
             if self._halving is None:
                 dt, reached, result = self._uncontrolled(state, target, stable)
             else:
                 dt, reached, result = self._controlled(self._halving, state, target, stable)
-        except NonFinite as error:
-            self._fail(state, error)
-        self._end_step(state, dt, reached, result)
+            if not result.finite:
+                raise NonFinite(f"the step of {dt:.3g} is not finite")
+        except NonFinite as error:  # this one, or a term's
+            state.values[...] = self._good
+            raise type(error)(f"{state.when}: {error}") from error
+        self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
+        state.time, state.steps, state.dt = reached, state.steps + 1, dt
         return result
 
     def _from_rest(self, stable: float, left: float) -> float:
@@ -84,25 +91,6 @@ class SplitIntegrator:
             return stable
         part, self._part = self._part, min(MAX_GROWTH * self._part, 1.0)
         return part * left
-
-    def _begin_step(self, state: State) -> float:
-        """Keep the values; returns the longest stable step. Raises NonFinite where that is none."""
-        stable = self.cfl * self._stable
-        if not stable > np.spacing(state.time):
-            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
-        self._good[...] = state.values
-        return stable
-
-    def _end_step(self, state: State, dt: float, reached: float, result: StepResult) -> None:
-        if not result.finite:
-            self._fail(state, NonFinite(f"the step of {dt:.3g} is not finite"))
-        self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
-        state.time, state.steps, state.dt = reached, state.steps + 1, dt
-
-    def _fail(self, state: State, error: NonFinite) -> NoReturn:
-        """Raise an error of a step, with its time, after restoring the values."""
-        state.values[...] = self._good
-        raise type(error)(f"{state.when}: {error}") from error
 
     def _advance(self, state: State, dt: float, reached: float, limited: bool = False) -> StepResult:
         """Advance the values by dt, to time ``reached``; undershoots of diffusion are limited where they are expected.
@@ -230,7 +218,7 @@ def evolve(
     bounds no step, the first is a thousandth of the time left, each of the next at most four times as long.
 
     stepper      one of STEPPERS, or its name
-    cfl          fraction of ``equation.longest_step`` that is used
+    cfl          fraction of the longest stable step of the equation that is used
     after_step   called after each step with the state, read-only; True stops the loop
     rtol, atol   tolerances, see above; rtol = None for steps that are limited by ``cfl`` alone
     Raises ValueError for an ``until`` that is not finite or before the state's time, for another stepper's name, and

@@ -47,45 +47,27 @@ class Merger:
     atoms: tuple[int, int]
 
 
-def advance(
-    velocity: AtomVelocity,
-    atoms: Atoms,
-    time: float,
-    until: float,
-    *,
-    tolerance: float = TOLERANCE,
-    touch: float = MERGE_ANGLE,
-) -> tuple[Atoms, tuple[Merger, ...]]:
-    """Atoms at ``until`` from those at ``time``, and the mergers between, in order.
+def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[Merger, ...]]:
+    """Return the atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
-    tolerance   error of a step, absolute, in radians
-    touch       angle (radians) at which two atoms become one: at the mean of both by their masses, on the sphere
-
-    The result depends on the arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError where no
-    step is small enough.
+    Atoms within MERGE_ANGLE become one: at the mean of both by their masses, on the sphere. The result depends on the
+    arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError where no step is small enough.
     """
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")
-    atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching(atoms.positions, touch)])
+    atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching(atoms.positions)])
     while time < until:
-        atoms, time, touching = _advance_to_event(velocity, atoms, time, until, tolerance, touch)
-        atoms, merged = _merge(atoms, touching)
+        atoms, time, merged = until_merger(velocity, atoms, time, until)
         mergers += merged
     return atoms, tuple(mergers)
 
 
 def until_merger(
-    velocity: AtomVelocity,
-    atoms: Atoms,
-    time: float,
-    until: float,
-    *,
-    tolerance: float = TOLERANCE,
-    touch: float = MERGE_ANGLE,
+    velocity: AtomVelocity, atoms: Atoms, time: float, until: float
 ) -> tuple[Atoms, float, tuple[Merger, ...]]:
-    """As :func:`advance`, up to the first merger: atoms, its time, and the mergers."""
+    """Advance as :func:`advance`, up to the first merger; return the atoms, its time, and the mergers."""
     while time < until:
-        atoms, time, touching = _advance_to_event(velocity, atoms, time, until, tolerance, touch)
+        atoms, time, touching = _advance_to_event(velocity, atoms, time, until)
         if touching:
             atoms, merged = _merge(atoms, touching)
             return atoms, time, tuple(merged)
@@ -100,15 +82,13 @@ def _advance_to_event(
     atoms: Atoms,
     time: float,
     until: float,
-    tolerance: float,
-    touch: float,
     uniform_time: bool = False,
 ) -> tuple[Atoms, float, list[Touch]]:
     """Atoms and time at ``until``, at a touch, or after a step without motion or too short for s; pairs that touch."""
     time_map = _time_map(velocity, atoms, time, until, uniform_time)
     if time_map is None:
         return atoms, until, []
-    solver = time_map.solver(atoms, tolerance)
+    solver = time_map.solver(atoms)
     while solver.status == "running":
         before = solver.y
         solver.max_step = time_map.longest(before)
@@ -116,18 +96,11 @@ def _advance_to_event(
         if solver.status == "failed":
             raise ArithmeticError(f"atoms stopped at time {time_map.time(before[-1]):g}: {message}")
         if solver.y[-1] > time_map.end and not time_map.uniform_time:
-            return _advance_to_event(
-                velocity,
-                time_map.atoms(before),
-                time_map.time(before[-1]),
-                until,
-                tolerance,
-                touch,
-                uniform_time=True,
-            )
-        touching = _touching(time_map.atoms(solver.y).positions, touch)
+            last = time_map.atoms(before), time_map.time(before[-1])
+            return _advance_to_event(velocity, *last, until, uniform_time=True)
+        touching = _touching(time_map.atoms(solver.y).positions)
         if touching:
-            return _at_first_touch(time_map, solver, touching, touch)
+            return _at_first_touch(time_map, solver, touching)
         if solver.step_size < MIN_STEP * solver.t or not np.any(solver.f[:-1]):
             break
     now = until if solver.status == "finished" else time_map.time(solver.y[-1])
@@ -179,13 +152,13 @@ class _TimeMap:
         positions = state[:-1].reshape(len(self.masses), -1)
         return Atoms(unit_vectors(positions), self.masses)
 
-    def solver(self, atoms: Atoms, tolerance: float) -> Any:
-        """Radau's method from ``atoms`` at ``start``."""
+    def solver(self, atoms: Atoms) -> Any:
+        """Return Radau's method from ``atoms`` at ``start``."""
         from scipy.integrate import Radau
 
         start, end = np.append(atoms.positions, 0.0), self.end if self.uniform_time else np.inf
         first = self.end if self.no_motion and self.uniform_time else None
-        return Radau(self.rate, 0.0, start, end, MAX_STEP, tolerance, tolerance, None, None, True, first)
+        return Radau(self.rate, 0.0, start, end, MAX_STEP, TOLERANCE, TOLERANCE, None, None, True, first)
 
     def rate(self, s: float, states: Floats) -> Floats:
         """dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
@@ -215,15 +188,8 @@ def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, u
     unit = max(1 / speed, span / MAX_LOG) if speed * span > 1 else span
     changes = span * (speed * (1 + abs(velocity.particles.beta)) + _growth_rate(velocity, time, atoms))
     no_motion = bool(speed * span < np.finfo(float).eps)
-    return _TimeMap(
-        velocity,
-        atoms.masses,
-        time,
-        until,
-        min(unit, velocity.period(time)),
-        uniform_time or changes < MAX_GROWTH,
-        no_motion,
-    )
+    uniform_time = uniform_time or changes < MAX_GROWTH
+    return _TimeMap(velocity, atoms.masses, time, until, min(unit, velocity.period(time)), uniform_time, no_motion)
 
 
 def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
@@ -236,16 +202,16 @@ def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
     return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (inverse_angle / DIFFERENCE_STEP)))
 
 
-def _touching(positions: Floats, touch: float) -> list[tuple[int, int]]:
-    """Pairs i < j closer than ``touch``."""
+def _touching(positions: Floats, touch: float = MERGE_ANGLE) -> list[tuple[int, int]]:
+    """Return the pairs i < j closer than ``touch``."""
     distances = np.linalg.norm(positions[:, None] - positions, axis=2)
     return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
 
 
 def _at_first_touch(
-    time_map: _TimeMap, solver: Any, touching: list[tuple[int, int]], touch: float
+    time_map: _TimeMap, solver: Any, touching: list[tuple[int, int]]
 ) -> tuple[Atoms, float, list[Touch]]:
-    """Atoms and time at the first touch within the solver's last step, and the pairs that touch there.
+    """Return the atoms and the time at the first touch within the solver's last step, and the pairs that touch there.
 
     The step may be long beside the time since the last merger, so its end would be too late.
     """
@@ -255,14 +221,14 @@ def _at_first_touch(
 
     def distance(s: float) -> float:
         positions = time_map.atoms(within(s)).positions
-        return float(np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).min()) - touch
+        return float(np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).min()) - MERGE_ANGLE
 
     first = solver.t_old
     if distance(first) > 0:  # else they touched from the start
         first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
     state = within(first)
     atoms, time = time_map.atoms(state), time_map.time(state[-1])
-    return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, touch * (1 + TOUCH_RTOL))]
+    return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, MERGE_ANGLE * (1 + TOUCH_RTOL))]
 
 
 def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[Merger]]:

@@ -117,7 +117,7 @@ class _Stages:
 class AtomIntegrator:
     """Steps of atoms, each to its target or to the next merger, at which observers are called besides.
 
-    events   those of the handover, to which mergers are added; none in a run of an earlier version that is continued
+    events   those of the handover, to which mergers are added
     """
 
     def __init__(self, velocity: AtomVelocity, states: States, events: list[Event]) -> None:
@@ -130,7 +130,7 @@ class AtomIntegrator:
         before = state.values
         atoms, state.time, mergers = until_merger(self.velocity, self._states.atoms(before), state.time, target)
         state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
-        if mergers and self.events:
+        if mergers:
             self.events += of_mergers(self.events, mergers, self._states.atoms(state.values))
         return StepResult(event=bool(mergers))
 

@@ -12,6 +12,7 @@ from meanfield.domains.common.batch import Batch, Tables, tables_of
 from meanfield.domains.common.model_of_case import heads_by_interval
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.particles.diagnostics import OF_ATTENTION, Particles
+from meanfield.domains.particles.motion import to_unit_length
 from meanfield.domains.particles.setup import particle_velocity
 from meanfield.domains.particles.systems import MAX_TOKENS, RatesOfSystems
 from meanfield.model.layer_norm import LAYER_NORMS
@@ -80,7 +81,7 @@ def solve_batch(
     ]
     rates = RatesOfSystems(velocities, masses, cases[0].domain.d)
     tolerances = np.array([case.time.tolerance for case in cases], dtype=float)
-    limit = None if velocities[0].norm.carries_radius else _to_unit_length
+    limit = None if velocities[0].norm.carries_radius else to_unit_length
     rows = DormandPrince(rates, np.stack([problem.initial() for problem in problems]), tolerances, tolerances, limit)
     measured = [
         _Samples(problem.diagnostics(case.output.diagnostics or (), None))
@@ -130,11 +131,6 @@ class _Samples:
     def tables(self) -> Tables:
         columns = {name: np.array(rows, dtype=float) for name, rows in self._rows.items()}
         return {"time": np.array(self._times), **columns}
-
-
-def _to_unit_length(positions: Floats) -> None:
-    """x ← x/|x|, in place."""
-    positions /= np.sqrt(np.einsum("snd,snd->sn", positions, positions))[:, :, None]
 
 
 BATCH = Batch(batch_key, batch_size, solve_batch, few=4)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.domains.particles.heat_kernel import draw_distances
+from meanfield.domains.particles.motion import lengths
 from meanfield.model.layer_norm import projected
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
@@ -43,13 +44,8 @@ class Brownian:
         if d == 1:
             return  # two points, between which nothing moves
         distances = to_device(draw_distances(random, count, d, self.noise * dt))[:, None]
-        radii = _lengths(positions)
+        radii = lengths(positions)[:, None]
         directions = positions / radii
         moves = projected(directions, moves)
-        moves /= np.maximum(_lengths(moves), np.finfo(float).tiny)
+        moves /= np.maximum(lengths(moves), np.finfo(float).tiny)[:, None]
         positions[...] = radii * (np.cos(distances) * directions + np.sin(distances) * moves)
-
-
-def _lengths(vectors: Floats) -> Floats:
-    lengths: Floats = np.sqrt(backend_for(vectors).xp.einsum("nd,nd->n", vectors, vectors))[:, None]
-    return lengths

@@ -20,9 +20,9 @@ from meanfield.diagnostics.overflow import OVERFLOW
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table, energy_entry, has_energy
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.systems import system_of
-from meanfield.domains.particles.velocity import ParticleVelocity
+from meanfield.domains.particles.velocity import ParticleVelocity, steepest_of
 from meanfield.model import functionals
-from meanfield.model.heads import applied, steepness
+from meanfield.model.heads import applied
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -161,17 +161,12 @@ def roughness(sample: Particles) -> float:
 @lru_cache(maxsize=4)
 def cluster_scale(velocity: ParticleVelocity) -> float:
     """Angle (radians) within which tokens are joined to clusters: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
-    return min(SCALE, float(max(1.0, steepest(velocity)) ** -0.5))
-
-
-def steepest(velocity: ParticleVelocity) -> float:
-    """β‖QᵀK‖ of the steepest head."""
-    return max((abs(steepness(velocity.beta, head)) for head in velocity.heads), default=0.0)
+    return min(SCALE, float(max(1.0, steepest_of(velocity)) ** -0.5))
 
 
 def modes(sample: Particles) -> float:
     """Number of modes of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
-    return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest(sample.velocity)))
+    return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest_of(sample.velocity)))
 
 
 def _has_angles(case: Case) -> bool:
@@ -206,7 +201,7 @@ def diagnostics_particles(
         return Particles(velocity_at(time), time, positions, masses, start, along, scale)
 
     with np.errstate(divide="ignore"):
-        bandwidth = float(np.divide(1.0, np.sqrt(steepest(first))))
+        bandwidth = float(np.divide(1.0, np.sqrt(steepest_of(first))))
     table = DIAGNOSTICS | {
         "energy": energy_entry(energy, first.log_bound, OVERFLOW if first.sees_positions else ()),
         "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.domains.particles.velocity import ParticleVelocity
-from meanfield.model.heads import steepness
+from meanfield.domains.particles.velocity import ParticleVelocity, steepest_of
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.terms.term import Step
@@ -24,16 +23,19 @@ class Motion:
     def __init__(self, velocity: ParticleVelocity, noise: float = 0.0) -> None:
         self.velocity, self._noise = velocity, 0.0 if velocity.sees_positions else noise
         self._rate = np.empty((0, 0))
-        self._norms: tuple[float, float] | None = None
+        self._norms: tuple[float, float] | None = None  # the largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Evaluate at positions (n, d); returns the largest stable time step."""
-        radii = _lengths(values)
+        radii = lengths(values)
         output, self._rate = self._output_and_rate(time, values, radii)
-        steepest, value = self._norms = self._norms or _norms(self.velocity)
+        if self._norms is None:
+            heads = self.velocity.heads
+            self._norms = steepest_of(self.velocity), sum(abs(head.weight * head.value_norm) for head in heads)
+        steepest, value = self._norms
         free = self.velocity.sees_positions
         scale = np.maximum(radii.max(), np.finfo(float).tiny) if free else 1.0
-        sizes = np.maximum(_lengths(output), np.finfo(float).tiny)
+        sizes = np.maximum(lengths(output), np.finfo(float).tiny)
         slowing = 1.0 if free else self.velocity.norm.speed_scale(time, radii, output)
         fastest = (np.maximum(value * scale, sizes) / slowing).max() / scale
         rate = (1 + steepest * scale**2) * fastest + self.velocity.gate + (values.shape[1] - 1) * self._noise
@@ -47,7 +49,7 @@ class Motion:
 
     def rate_at(self, time: float, positions: Floats) -> Floats:
         """ẋ (n, d) at positions (n, d)."""
-        return self._output_and_rate(time, positions, _lengths(positions))[1]
+        return self._output_and_rate(time, positions, lengths(positions))[1]
 
     def _output_and_rate(self, time: float, positions: Floats, radii: Floats) -> tuple[Floats, Floats]:
         velocity = self.velocity
@@ -60,16 +62,11 @@ class Motion:
 
 
 def to_unit_length(positions: Floats) -> None:
-    """x ← x/|x|, in place."""
-    positions /= _lengths(positions)[:, None]
+    """x ← x/|x| of positions (..., d), in place."""
+    positions /= lengths(positions)[..., None]
 
 
-def _norms(velocity: ParticleVelocity) -> tuple[float, float]:
-    """The largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖."""
-    steepest = max((abs(steepness(velocity.beta, head)) for head in velocity.heads), default=0.0)
-    return steepest, sum(abs(head.weight * head.value_norm) for head in velocity.heads)
-
-
-def _lengths(vectors: Floats) -> Floats:
-    lengths: Floats = np.sqrt(backend_for(vectors).xp.einsum("nd,nd->n", vectors, vectors))
-    return lengths
+def lengths(vectors: Floats) -> Floats:
+    """Return the lengths (...) of vectors (..., d)."""
+    found: Floats = np.sqrt(backend_for(vectors).xp.einsum("...d,...d->...", vectors, vectors))
+    return found

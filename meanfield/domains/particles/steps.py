@@ -15,11 +15,10 @@ import numpy as np
 
 from meanfield.domains.common.problem import Check, interval_at
 from meanfield.domains.particles.brownian import Brownian
-from meanfield.domains.particles.motion import Motion, to_unit_length
+from meanfield.domains.particles.motion import Motion, lengths, to_unit_length
 from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.discrete_layers import LayerIntegrator
-from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 from solvers.terms.term import Step
 from solvers.timestepping.adaptive import AdaptiveIntegrator
@@ -70,8 +69,7 @@ def away_from_origin(velocity: VelocityOfInterval, intervals: Schedule = ONE_INT
         now, _ = _in_force(velocity(interval_at(intervals, state.time)), state.time)
         if not now.norm.carries_radius or now.sees_positions:
             return
-        squares = backend_for(state.values).xp.einsum("nd,nd->n", state.values, state.values)
-        if squares.min() < MIN_RADIUS**2:
+        if lengths(state.values).min() < MIN_RADIUS:
             raise Exploding(f"{state.when}: a token has reached the origin and has no direction")
 
     return check

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from meanfield.domains.particles.motion import lengths
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import matrix_of, multiple, values_of_rows
 from meanfield.model.normalization import NORMALIZATIONS
@@ -40,7 +41,7 @@ class RatesOfSystems:
         if velocity.sees_positions:
             return self._output(which, positions) - velocity.gate * positions
         shape, n = positions.shape, positions.shape[1]
-        radii = np.sqrt(np.einsum("snd,snd->sn", positions, positions))
+        radii = lengths(positions)
         directions = positions / radii[:, :, None]
         output = self._output(which, directions)
         flat = directions.reshape(-1, shape[2]), output.reshape(-1, shape[2])

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from meanfield.domains.particles.sums import TokenSums, token_sums
-from meanfield.model.heads import Head, log_bound, multiple
+from meanfield.model.heads import Head, log_bound, multiple, steepness
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
@@ -157,6 +157,11 @@ class ParticleVelocity:
         sums = log_scale, normalizer, numerator.astype(points.dtype, copy=False)
         output = self._normalization(sums, self.log_bound if self.rescaled else 0.0)
         return log_scale, normalizer, head.values(output, head.weight)
+
+
+def steepest_of(velocity: ParticleVelocity) -> float:
+    """Return β‖QᵀK‖ of the steepest head."""
+    return max((abs(steepness(velocity.beta, head)) for head in velocity.heads), default=0.0)
 
 
 def layer_map(

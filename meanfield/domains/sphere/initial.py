@@ -14,6 +14,8 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
 from solvers.transforms.harmonics import harmonic_transform
 
+POINTS = 2048  # that stand for a density narrower than cells
+
 
 def initial_uniform(mesh: Mesh) -> Floats:
     """ρ̄ = 1/|S|, in every cell the same to the last bit."""
@@ -62,9 +64,9 @@ def initial_von_mises_fisher(
     return _normalized(mesh, density)
 
 
-def _von_mises_fisher_points(center: Floats, concentration: float, count: int = 2048) -> Floats:
-    """Points (count, d) of equal mass: quantiles of the angle from the center, on the sphere along a golden spiral."""
-    quantile = (np.arange(count) + 0.5) / count
+def _von_mises_fisher_points(center: Floats, concentration: float) -> Floats:
+    """Return points (POINTS, d) of equal mass: quantiles of the angle from the center, on a golden spiral."""
+    quantile = (np.arange(POINTS) + 0.5) / POINTS
     if len(center) == 2:
         reach = min(np.pi, 9 / np.sqrt(concentration))  # e^{−40} beyond; the density as a sum of narrow trapezoids
         apart = np.linspace(-reach, reach, 20_001)
@@ -103,9 +105,9 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
     return _normalized(mesh, (1 - t * t) / (1 - z * t) ** 2)
 
 
-def _moebius_points(axis: Floats, parameter: float, count: int = 2048) -> Floats:
-    """Points (count, d) of equal mass: uniform ones, pushed along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
-    quantile = (np.arange(count) + 0.5) / count
+def _moebius_points(axis: Floats, parameter: float) -> Floats:
+    """Return points (POINTS, d) of equal mass: uniform ones, pushed along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
+    quantile = (np.arange(POINTS) + 0.5) / POINTS
     turned = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
     cosine, sine = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
     along, across = (cosine**2 - sine**2) / (cosine**2 + sine**2), 2 * cosine * sine / (cosine**2 + sine**2)

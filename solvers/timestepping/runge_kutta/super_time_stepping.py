@@ -13,6 +13,8 @@ from ..state import State
 from .error_controlled import ErrorControlled
 from .semi_discrete import SemiDiscrete
 
+POWER_ITERATIONS = 40
+
 
 class SuperTimeStepping(ErrorControlled):
     """RKL2: as many stages as the step needs, stable for real negative spectra (Meyer, Balsara and Aslam 2014).
@@ -45,12 +47,12 @@ class SuperTimeStepping(ErrorControlled):
         return values, error
 
 
-def spectral_radius(problem: SemiDiscrete, state: State, iterations: int = 40) -> float:
+def spectral_radius(problem: SemiDiscrete, state: State) -> float:
     """Largest |eigenvalue| of ∂f/∂u by power iterations, and a tenth more."""
     values, rate = state.values, problem.full(state.time, state.values)
     size = 1e-6 * (1.0 + root_mean_square(values))
     vector, found = np.random.default_rng(1).standard_normal(values.shape), 0.0
-    for _ in range(iterations):
+    for _ in range(POWER_ITERATIONS):
         vector *= size / root_mean_square(vector)
         vector = problem.full(state.time, values + vector) - rate
         found = root_mean_square(vector) / size
