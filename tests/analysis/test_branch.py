@@ -1,4 +1,4 @@
-"""Branches of cases: the command's text, JSON and figure, what it refuses, and a run on either side of a fold."""
+"""Branches of cases: the command's text, JSON and figure, refusals, and runs on both sides of a fold."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_same_in_python():
 
 
 def test_a_branch_over_beta(tmp_path):
-    """At κ = 2.55 ordered states reach down to β = 3.98, where the uniform density is stable to 4.07."""
+    """Ordered states at κ = 2.55 exist down to β = 3.98, where the uniform density is stable up to 4.07."""
     found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.55"]), over="attention.beta")
     text = report(found)
     assert "critical beta    4.0668454" in text  # I₁(β) = κβ
@@ -61,7 +61,7 @@ def test_a_faster_clock_and_another_radius_scale_the_noise():
 
 
 def test_a_branch_over_the_strength_of_values(tmp_path):
-    """States of v at noise κ are those of v = 1 at κ/v: the fold is at κ over that of the branch over noise."""
+    """States for V = v at noise κ are those for v = 1 at κ/v: the fold is at κ over that of the branch over noise."""
     over_noise = branch_of(load("noise_below", CIRCLE)).branch.folds[0]
     found = branch_of(load("noise_below", [*CIRCLE, "stabilizers.noise=2.5"]), over="attention.value")
     fold = found.branch.folds[0]
@@ -74,16 +74,16 @@ def test_a_branch_over_the_strength_of_values(tmp_path):
 
 
 def test_both_branches_of_an_even_degree_on_the_sphere():
-    """They cross the uniform density: rings are there below the critical noise, two clusters above it, too."""
+    """The branches cross the uniform density: rings exist below the critical noise, two clusters also above it."""
     case = load("collapse_high_dimension", ["domain.dimension=3", "attention.beta=4"])
     more, less = (branch_of(case, 2, negative=negative) for negative in (False, True))
     assert [found.branch.equilibria[1].noise > found.critical for found in (more, less)] == [True, False]
-    assert more.moment(more.branch.equilibria[-1]) > 0.8  # 1 of two points
-    assert -0.5 < less.moment(less.branch.equilibria[-1]) < -0.4  # −½ of the equator
+    assert more.moment(more.branch.equilibria[-1]) > 0.8  # 1 for two points
+    assert -0.5 < less.moment(less.branch.equilibria[-1]) < -0.4  # −½ for the equator
 
 
 def test_where_other_branches_leave_the_ring():
-    """A ring has tokens gather at three places on it from the bifurcation of order 3 on, where a rate is zero."""
+    """Tokens of a ring gather at three points from the bifurcation of order 3 on, where a rate is zero."""
     found = [
         follow(OverNoise(Equilibria(3, 4.0, nodes=nodes)), 2, negative=True, min_ratio=0.55).bifurcations
         for nodes in (64, 96)
@@ -100,7 +100,7 @@ def test_where_other_branches_leave_the_ring():
 
 @pytest.mark.parametrize("case", ["metastable_circle", "metastable_sphere", "uniform"])
 def test_two_clusters_of_shipped_cases(case, capsys):
-    """They exchange mass at a rate that is exponentially small: it is positive all along the branch."""
+    """The clusters exchange mass at an exponentially small rate, which is positive all along the branch."""
     assert main(["branch", case, "--degree", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["not_located"] == []
@@ -142,6 +142,6 @@ def test_refusals(arguments, line, capsys):
     [(0.5, "no fold: the transition is continuous along this branch"), (17.507, "so the transition is not continuous")],
 )
 def test_a_branch_without_folds_says_on_which_side_of_the_critical_noise_it_lies(beta: float, words: str) -> None:
-    """With unnormalized attention on the sphere the transition is discontinuous from β = 1.815 on (2606.05140v1)."""
+    """The transition with unnormalized attention on the sphere is discontinuous from β = 1.815 on (2606.05140v1)."""
     case = load("uniform", [f"attention.beta={beta}", 'attention.normalization="unnormalized"'])
     assert words in report(branch_of(case, 1))

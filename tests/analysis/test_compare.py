@@ -1,4 +1,4 @@
-"""Comparing run files: which snapshots meet which, what the numbers are, what is refused, text and JSON and figure."""
+"""Comparison of run files: pairs of snapshots, values, refusals, text, JSON and figure."""
 
 import json
 
@@ -21,7 +21,7 @@ CASE = 'title = "A test"\n[domain]\nmanifold = "{}"\ndimension = {}\n[attention]
 
 
 def write(path, space, times, snapshot, clusters=None, dimension=3, variables=(), extra=""):
-    """A run file with ``snapshot(t)`` at ``times``, and a sample of the number of clusters with each."""
+    """Write a run file with ``snapshot(t)`` at ``times``, and a sample of the number of clusters with each."""
     attributes = {"case": CASE.format(space.manifold, dimension) + extra}
     columns = [] if clusters is None else [Column("clusters")]
     with RunFile.create(path, space, columns, attributes, variables) as file:
@@ -37,19 +37,19 @@ def at_angle(angle):
 
 
 def turning(path, speed, times, clusters=None, start=0.0):
-    """One particle on the circle that turns at ``speed``."""
+    """Write a run of one particle on the circle that turns at ``speed``."""
     return write(path, Points(np.ones(1), 2), times, lambda t: 2 * at_angle(start + speed * t), clusters, 2)
 
 
 def bump(mesh, angle):
-    """A density with a bump at an angle from the first axis."""
+    """Return a density with a bump at an angle from the first axis."""
     center = np.eye(mesh.centers.shape[1])[0] * np.cos(angle) + np.eye(mesh.centers.shape[1])[1] * np.sin(angle)
     density = np.exp(8.0 * (mesh.centers @ center - 1))
     return density / (density @ mesh.volumes)
 
 
 def test_two_particles_that_turn_apart(tmp_path):
-    """At speeds 1 and ½ they are t/2 apart: exact at every time, the radius without effect."""
+    """The distance at speeds 1 and ½ is t/2, exact at every time, whatever the radius."""
     times = np.linspace(0, 4, 5)
     a, b = turning(tmp_path / "a.h5", 1.0, times, [1, 1, 2, 2, 3]), turning(tmp_path / "b.h5", 0.5, times)
     found = compare(a, b)
@@ -75,13 +75,13 @@ def test_one_run_against_itself(tmp_path):
     assert repr(found.runs[0]) == f"<Run {tmp_path / 'a.h5'}: 3 snapshots, 3 samples of 1 diagnostics on particles>"
     text = format_text(found)
     assert "1 particle, d = 2, β = 4, 3 snapshots to t = 2" in text
-    assert text.splitlines()[5].split()[:4] == ["0", "-", "-", "-"]  # there is none before, and no density
+    assert text.splitlines()[5].split()[:4] == ["0", "-", "-", "-"]  # no previous snapshot, and no density
     assert next_in_words(found) == f"draw it: meanfield compare {tmp_path / 'a.h5'} -o comparison.png"
 
 
 @pytest.mark.parametrize(("manifold", "d"), [(circle, 2), (sphere, 3)])
 def test_a_density_beside_particles(tmp_path, manifold, d):
-    """An atom on its mesh, and a particle where it is: apart by no more than the cells that hold it."""
+    """An atom on its mesh and a particle at the same point are no farther apart than the width of the atom's cells."""
     mesh = manifold(32)
     point = np.eye(d)[:1] * 0.6 + np.eye(d)[1:2] * 0.8
     a = write(tmp_path / "a.h5", mesh, [0.0, 1.0], lambda t: initial_points(mesh, point, [1.0]), dimension=d)
@@ -96,7 +96,7 @@ def test_a_density_beside_particles(tmp_path, manifold, d):
 
 @pytest.mark.parametrize("manifold", [circle, sphere])
 def test_densities_on_one_mesh_and_on_two(tmp_path, manifold):
-    """A bump that turns by 0.3; on the finer mesh it is nearly the same, and L¹ is taken on the coarser."""
+    """A bump turns by 0.3; on the finer mesh it is nearly the same, and L¹ is taken on the coarser."""
     paths = {}
     for size in (32, 48):
         mesh = manifold(size)
@@ -111,11 +111,11 @@ def test_densities_on_one_mesh_and_on_two(tmp_path, manifold):
         assert turned[name][0] == pytest.approx(finer[name][0], rel=0.02)  # second order: (2π/32)²/12 · 8
         assert across[name][0] == pytest.approx(finer[name][0], rel=0.05)
         assert same[name][0] < 0.15 * finer[name][0]
-    assert 0.2 < turned["w1"][0] <= 0.3 * 1.001  # no farther than the turn
+    assert 0.2 < turned["w1"][0] <= 0.3 * 1.001  # no farther than the turn angle
 
 
 def test_times_that_both_have(tmp_path):
-    """Every third of one is every second of the other, to rounding; the others are left out, and that is said."""
+    """Every third time of one run is every second of the other, to rounding; others are omitted, as a note states."""
     a = turning(tmp_path / "a.h5", 1.0, np.arange(7) / 6 * (1 + 1e-12))
     b = turning(tmp_path / "b.h5", 0.0, np.arange(5) / 4)
     found = compare(a, b)
@@ -125,7 +125,7 @@ def test_times_that_both_have(tmp_path):
 
 
 def test_times_are_equal_to_nine_digits(tmp_path):
-    """Rounding of a unit of time makes no other time; a millionth later is one that the other run lacks."""
+    """Rounding of a unit of time does not make another time; a time later by 1e-6 is missing in the other run."""
     a = turning(tmp_path / "a.h5", 1.0, np.array([0.0, 1.0, 2.0, 3.0]))
     b = turning(tmp_path / "b.h5", 0.5, np.array([0.0, 1.0 + 1e-6, 2.0 * (1 + 1e-11), 3.0 * (1 - 1e-11)]))
     found = compare(a, b)
@@ -164,7 +164,7 @@ def initial_of(mesh):
 
 
 def test_the_line_and_axisymmetric_laws(tmp_path):
-    """A cell's worth of mass that moves along the line, and along a meridian: W₁ is the way from middle to middle."""
+    """A cell's worth of mass moves along the line, and along a meridian: W₁ is the distance of the cell centers."""
     for mesh, name in ((line(40, 5.0, 1.0), "line"), (polar(40, 5), "polar")):
 
         def snapshot(t, mesh=mesh):
@@ -176,7 +176,8 @@ def test_the_line_and_axisymmetric_laws(tmp_path):
         if name == "polar":
             assert found.space == "polar5"
             assert "d = 5" in format_text(found)
-        # equal cells go straight across; unequal ones stretch, and the mean of a monotone move stays the way of centers
+        # equal cells move straight; unequal cells stretch, and the mean of a monotone move is the distance of the
+        # centers
         assert found.columns["step_w1"][1] == pytest.approx(x[21] - x[20])
         assert found.columns["step_l1"][1] == pytest.approx(2)
         along = np.cos(x) if name == "polar" else x
@@ -186,7 +187,8 @@ def test_the_line_and_axisymmetric_laws(tmp_path):
 
 
 def test_a_run_with_a_free_radius(tmp_path):
-    """Positions, not directions: all mass from one shell to the next goes the way between their radii."""
+    """Positions, not directions, are compared: all mass from one shell to the next moves by the difference of their
+    radii."""
     directions, radii = circle(8), np.geomspace(0.5, 4.0, 4)
     mesh = circle(24)
     tiled = type(mesh)(
@@ -245,7 +247,8 @@ def test_text_of_two_runs(tmp_path):
     assert lines[2].startswith("W₁, W₂: Wasserstein distances, radians along the sphere; L¹: ∫|ρ_A − ρ_B|")
     assert lines[4].split() == ["t", "L¹", "W₁", "W₂", "centroid", "clusters", "A", "clusters", "B"]
     assert lines[5].split() == ["0", "0", "0", "0", "0", "1", "1"]
-    assert 1.6 < float(lines[6].split()[2]) < 2.0  # the way between the bumps, less what is wide goes other ways round
+    # The distance between the bumps, reduced since wide parts take other ways round.
+    assert 1.6 < float(lines[6].split()[2]) < 2.0
     assert "off by at most" in lines[8]
     assert next_in_words(comparison) == f"draw it: meanfield compare {a} {b} -o comparison.png"
 
@@ -260,7 +263,7 @@ def test_it_says_how_to_draw_unless_it_draws(tmp_path, capsys):
 
 @pytest.mark.parametrize("kinds", ["cc", "cp", "ss", "sp", "pp", "c", "s", "l"])
 def test_figures(tmp_path, kinds):
-    """Each kind is drawn; what it looks like has been looked at."""
+    """Every kind of figure is drawn; the appearance has been checked by eye."""
     times, spaces = [0.0, 1.0, 2.0], {"c": circle(64), "s": sphere(16), "l": line(40, 5.0, 1.0)}
     d, rng = 3 if "s" in kinds else 2, np.random.default_rng(0)
     cloud = rng.standard_normal((50, d))
@@ -290,7 +293,7 @@ def test_figures(tmp_path, kinds):
 
 
 def test_cases_that_differ_are_named_in_one_line(tmp_path):
-    """Keys of what moves tokens, with short values; not titles, nor what a file keeps."""
+    """The note has keys that affect tokens, with short values, but neither titles nor keys of a file's content."""
     times = [0.0, 1.0]
     a = write(tmp_path / "a.h5", Points(np.ones(1), 2), times, at_angle, dimension=2)
     extra = 'key = [[1.0, 0.0], [0.0, 1.0]]\n[output]\nsamples = 3\n[stabilizers]\nlayer_norm = "cod"\n'
@@ -302,7 +305,7 @@ def test_cases_that_differ_are_named_in_one_line(tmp_path):
 
 
 def test_progress_of_a_long_comparison(tmp_path, monkeypatch, capsys):
-    """Each pair of snapshots is reported, and computed once: 4 steps and 5 to the last, of which one is both."""
+    """Every pair of snapshots is reported, and computed once: 4 steps and 5 to the last, of which one is both."""
     path = turning(tmp_path / "a.h5", 1.0, np.linspace(0, 4, 5))
     reported, pairs = [], []
 

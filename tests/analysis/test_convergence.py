@@ -1,4 +1,4 @@
-"""Convergence of a case: against an exact growth, and what is refused."""
+"""Convergence of a case: comparison with an exact growth, and refusals."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CHANGES = ["time.end=1.0", "output.samples=2", "output.snapshots=1"]
 
 
 def test_estimates_are_the_errors_against_a_much_finer_mesh() -> None:
-    """At β = 0 on the circle: the energy of the exact flow, of second order in the cells."""
+    """The entropy of the exact flow at β = 0 on the circle is of second order in the cells."""
     case = load("flow_beta0_circle", [*CHANGES, "domain.resolution=128"])
     study = convergence_of(case, of="entropy")
     assert study.resolutions == (32, 64, 128)
     fine = run_in_memory(case.replace({"domain.resolution": 512})).diagnostics["entropy"][-1]
     own = run_in_memory(case).diagnostics["entropy"][-1]
-    assert study.estimate == pytest.approx(abs(own - fine), rel=0.5)  # the order is not yet that of the limit
+    assert study.estimate == pytest.approx(abs(own - fine), rel=0.5)  # preasymptotic order
     assert study.orders[-1] == pytest.approx(2.0, abs=0.5)
 
 

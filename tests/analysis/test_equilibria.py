@@ -1,4 +1,5 @@
-"""Stationary densities: linear theory at their root, known folds, exact states at β → 0, stability beside a fold."""
+"""Stationary densities: linear theory at the branch's start, known folds, exact states at β → 0, stability near
+folds."""
 
 from __future__ import annotations
 
@@ -20,24 +21,25 @@ def follow(equilibria, *arguments, **options):
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 4.0), (3, 2.0), (8, 3.0), (64, 5.0)])
 def test_the_uniform_density_has_the_rates_of_linear_theory(dimension, beta, normalization):
-    """By Funk–Hecke; the discretization differs from it by rounding, of the largest of its rates."""
+    """The reference is Funk–Hecke's formula; the discretization differs by rounding relative to the largest rate."""
     equilibria = Equilibria(dimension, beta, normalization)
     critical = equilibria.critical_noise(1)
     assert critical == pytest.approx(critical_noise(dimension, beta, normalization), rel=1e-12)
     uniform = equilibria.equilibrium(np.zeros_like(equilibria.nodes), critical / 2)
     rates = growth_rates(dimension, beta, np.arange(100), normalization, critical / 2)
-    for m, found in enumerate(uniform.rates):  # a degree l has each of the orders m ≤ l
+    for m, found in enumerate(uniform.rates):  # a degree l occurs in each of the orders m ≤ l
         expected = np.sort(rates[max(m, 1) : max(m, 1) + len(found)])[::-1]
         assert found == pytest.approx(expected, abs=1e-9 * np.abs(expected).max())
         assert uniform.spectra[m].unstable == (expected > 0).sum()
 
 
 def test_fold_of_unnormalized_attention_on_the_circle():
-    """β = 4: 1.0588772 of the critical noise, 0.54712795 long, from an iteration on Fourier coefficients."""
+    """The fold of β = 4 is at 1.0588772 of the critical noise, with length 0.54712795, by iteration on Fourier
+    coefficients."""
     [fold] = follow(Equilibria(2, 4.0, "unnormalized")).folds
     assert fold.noise == pytest.approx(2.58351872782, rel=1e-10)
     assert fold.order == pytest.approx(0.54712795, abs=1e-8)
-    assert abs(fold.fastest) < 1e-9  # a fold is where a rate passes zero
+    assert abs(fold.fastest) < 1e-9  # a rate passes zero at a fold
 
 
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 3.0), (16, 3.0)])
@@ -49,7 +51,7 @@ def test_folds_do_not_depend_on_the_nodes(dimension, beta):
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_there_is_a_fold_from_where_the_transition_is_discontinuous(dimension):
-    """β* of 2606.05140, which the coefficient of the expansion about the uniform density has as its zero."""
+    """β* of 2606.05140 is the zero of the coefficient of the expansion about the uniform density."""
     limit = continuous_up_to(dimension)
     for beta, folds in ((0.9 * limit, 0), (1.2 * limit, 1)):
         assert len(follow(Equilibria(dimension, beta, "unnormalized")).folds) == folds
@@ -58,7 +60,7 @@ def test_there_is_a_fold_from_where_the_transition_is_discontinuous(dimension):
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 2.0), (8, 2.0)])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_branches_begin_as_the_expansion_says(dimension, beta, normalization):
-    """1 = κ#/κ + C a² + O(a⁴) for ρ̄(1 + a⟨x, e⟩ + …), of which ∫⟨x, e⟩ρ is a/d."""
+    """1 = κ#/κ + C a² + O(a⁴) for ρ̄(1 + a⟨x, e⟩ + …), for which ∫⟨x, e⟩ρ is a/d."""
     branch = follow(Equilibria(dimension, beta, normalization))
     point = branch.equilibria[1]
     a = dimension * point.order
@@ -100,7 +102,7 @@ def test_a_branch_says_why_it_ends():
 
 @pytest.mark.parametrize(("dimension", "normalization"), [(2, "unnormalized"), (3, "softmax"), (8, "unnormalized")])
 def test_branches_over_beta_meet_those_over_the_noise(dimension, normalization):
-    """A stationary density of the one is one of the other: the same order at the same κ and β."""
+    """A stationary density of one branch is one of the other: the same order at the same κ and β."""
     noise = Equilibria(dimension, 3.0, normalization).critical_noise(1)
     along = continuation.follow(OverBeta(dimension, noise, 3.0, normalization), steps=12)
     assert along.critical == pytest.approx(3.0, rel=1e-12)
@@ -111,16 +113,16 @@ def test_branches_over_beta_meet_those_over_the_noise(dimension, normalization):
 
 
 def test_fold_over_beta_is_that_over_the_noise():
-    """At the noise of the fold of β = 4 on the circle, the fold over β is at 4."""
+    """The fold over β is at 4, for the noise of the fold of β = 4 on the circle."""
     [fold] = follow(Equilibria(2, 4.0, "unnormalized")).folds
     [other] = continuation.follow(OverBeta(2, fold.noise, 4.0, "unnormalized", nodes=48), steps=20).folds
     assert other.beta == pytest.approx(4.0, rel=1e-9)
-    assert other.order == pytest.approx(fold.order, rel=1e-6)  # order has a root at the fold: of half the digits
+    assert other.order == pytest.approx(fold.order, rel=1e-6)  # order has a square root at the fold: half of the digits
 
 
 @pytest.mark.parametrize(("dimension", "beta", "m"), [(2, 3.0, 1), (3, 2.0, 1), (3, 2.0, 2), (5, 3.0, 3)])
 def test_rates_across_the_axis_do_not_depend_on_the_nodes(dimension, beta, m):
-    """Of an ordered state: the Galerkin space and the nodes change, the leading rates do not."""
+    """The leading rates of an ordered state do not depend on the Galerkin space and the nodes."""
     found = []
     for nodes in (64, 96):
         equilibria = Equilibria(dimension, beta, nodes=nodes)
@@ -137,7 +139,8 @@ def test_rates_across_the_axis_do_not_depend_on_the_nodes(dimension, beta, m):
 
 
 def rates_of_the_linearized_equation(equilibria, point, cells):
-    """∂ₜσ = κσ″ − (σΦ₀′ + ρΦ₁′)′ with Φ = (1/β)φ(k∗ρ), by Fourier differentiation on a grid of angles."""
+    """Return the rates of ∂ₜσ = κσ″ − (σΦ₀′ + ρΦ₁′)′, Φ = (1/β)φ(k∗ρ), by Fourier differentiation on a grid of
+    angles."""
     beta, unnormalized = equilibria.beta, equilibria.slope(np.array([2.0]))[0] == 1
     angle = 2 * np.pi * np.arange(cells) / cells
     fit = np.polynomial.Chebyshev.fit(equilibria.nodes, point.log_density, 100, domain=[-1, 1])
@@ -160,13 +163,13 @@ def test_rates_on_the_circle_are_those_of_the_linearized_equation(degree, normal
     point = follow(equilibria, degree, steps=steps).equilibria[-1]
     expected = rates_of_the_linearized_equation(equilibria, point, 96)
     found = np.sort(np.concatenate(point.rates))[::-1]
-    # relative to the largest of all rates, which the rounding of the eigenvalues is relative to
+    # relative to the largest of all rates, as the rounding of the eigenvalues is
     assert found[:6] == pytest.approx(expected[:6], abs=1e-13 * np.abs(expected).max())
     assert point.unstable + point.unstable_across == (expected > 1e-9).sum() > 0
 
 
 def test_small_positive_rates_are_no_bifurcation():
-    """Four clusters, β = 15: the exchange of mass of clusters beside each other has a rate below 1e-7, and grows."""
+    """Four clusters, β = 15: the mass exchange of adjacent clusters has a positive rate below 1e-7."""
     equilibria = Equilibria(2, 15.0)
     branch = follow(equilibria, degree=4)
     assert branch.bifurcations == branch.folds == branch.unlocated == ()
@@ -179,9 +182,9 @@ def test_small_positive_rates_are_no_bifurcation():
 
 
 def test_signs_of_rates_that_are_exponentially_small():
-    """Two clusters, β = 30: they exchange mass at a rate below rounding, whose sign is known, since I − K is regular.
+    """Two clusters, β = 30, exchange mass at a rate below rounding, whose sign is known, since I − K is regular.
 
-    The clusters attract each other at a rate whose sign is lost: it is counted neither as positive nor as negative.
+    The clusters attract each other at a rate whose sign is lost, which counts neither as positive nor as negative.
     """
     branch = follow(Equilibria(2, 30.0), degree=2)
     last = branch.equilibria[-1]
@@ -193,7 +196,7 @@ def test_signs_of_rates_that_are_exponentially_small():
 
 @pytest.mark.parametrize(("dimension", "normalization"), [(2, "softmax"), (3, "unnormalized"), (8, "softmax")])
 def test_margins_do_not_depend_on_the_nodes(dimension, normalization):
-    """Beyond the error that is stated for them."""
+    """Margins differ by no more than their stated error."""
     found = []
     for nodes in (96, 120):
         equilibria = Equilibria(dimension, 6.0, normalization, nodes=nodes)
@@ -210,7 +213,8 @@ def test_margins_do_not_depend_on_the_nodes(dimension, normalization):
 
 
 def test_a_bifurcation_about_the_same_axis():
-    """The equations that continue the branch are singular there: it is found to ten digits all the same."""
+    """The equations that continue the branch are singular at the bifurcation, which is located to ten digits all the
+    same."""
     found = [follow(Equilibria(64, 10.0, "unnormalized", nodes=nodes), degree=2).bifurcations for nodes in (128, 160)]
     ((one,), (again,)) = found
     assert one.order == again.order == 0

@@ -1,4 +1,4 @@
-"""`info` on a running, killed, interrupted, failed and finished file."""
+"""Command `info` on a running, killed, interrupted, failed and finished file."""
 
 import json
 import subprocess
@@ -120,7 +120,7 @@ def test_stopped(path, reason, message, line):
 
 @pytest.mark.parametrize(("more", "expected"), [("", True), ("[hand_over]", False)])
 def test_what_remains_of_a_run_to_any_time_is_not_given(path, more, expected):
-    """At the pace of the density it would be centuries; atoms take seconds."""
+    """The remaining time by the steps of the density would be centuries; atoms take seconds."""
     with create(path, CASE + more) as file:
         write(file)
         assert (describe(path)["remaining"] is not None) == expected
@@ -143,7 +143,7 @@ time.sleep(60)
         running = describe(path)
         process.kill()
     assert (running["state"], running["last_time"]) == ("running", 2.0)
-    assert 0 < running["remaining"] < 1.5 * 60  # 3 of 5 remain, and it cannot have taken a minute
+    assert 0 < running["remaining"] < 1.5 * 60  # 3 of 5 remain, and the run cannot have taken a minute
     assert f"state     running: by process {process.pid} on " in format_text(running)
     killed = describe(path)
     assert killed["state"] == "killed"
@@ -176,7 +176,7 @@ def test_layer_is_told_in_words_where_its_case_can_be_read(path):
     heads = CASE.replace("beta = 9.0", "beta = 9.0\nheads = [{}, {}]").replace("noise = 0.25", 'layer_norm = "cod"')
     for case, words in [
         (heads, "β = 9, softmax attention, 2 heads, CoD layer norm, from perturbed"),
-        (heads.replace("heads", "minds"), "β = 9, softmax, from perturbed"),  # of a later version
+        (heads.replace("heads", "minds"), "β = 9, softmax, from perturbed"),  # from a later version
     ]:
         with RunFile.create(path, MESH, attributes={"case": case}, overwrite=True) as file:
             file.close()
@@ -194,7 +194,7 @@ def test_durations(path, seconds, text):
 
 
 def test_little_to_tell(path):
-    """A file without snapshots, case or diagnostics, as a user of `solvers` alone may write one."""
+    """The file has no snapshots, case or diagnostics, as one written with `solvers` alone."""
     with RunFile.create(path, MESH) as file:
         assert describe(path)["state"] == "running"
         file.close()
@@ -243,7 +243,8 @@ def test_hand_over(path):
     facts = describe(path)
     assert (facts["hand_over_time"], facts["hand_over_angle"]) == (1.5, None)
     assert json.loads(json.dumps(facts)) == facts
-    assert "3 atoms, mass" in format_text(facts)  # clusters that have come near are one, atoms only when they touch
+    # Clusters that are near count as one, atoms merge only when they touch.
+    assert "3 atoms, mass" in format_text(facts)
     expected = "atoms from t = 1.5, which merge below 1e-4 rad, a later handover changes the next merger by 2.0e-03"
     assert expected in format_text(facts)
     RunFile.append(path, attributes={"hand_over_error": np.nan, "hand_over_angle": 1e-5}).close()

@@ -1,4 +1,4 @@
-"""The tree of mergers: planted ones, and those of a run, whose energy steps are 2 m_i m_j."""
+"""Merger trees: of planted tracks, and of a run, whose energy steps are 2 m_i m_j."""
 
 from dataclasses import replace
 from functools import cache
@@ -47,7 +47,8 @@ DIAGNOSTICS = ("energy", "clusters", "cluster_mass", "cluster_center")
 
 
 def planted():
-    """0.4, 0.3, 0.2 and 0.1: the last goes into the first after t = 3, the third into the first after t = 6."""
+    """Return tracks 0.4, 0.3, 0.2 and 0.1: the last joins the first after t = 3, the third joins the first after t =
+    6."""
     times = np.arange(10.0)
     lasts, masses, into = (9, 9, 6, 3), (0.4, 0.3, 0.2, 0.1), (None, None, 0, 0)
     tracks = []
@@ -78,7 +79,7 @@ def test_planted_mergers():
 
 
 def test_moments_are_known_between_samples_or_of_atoms_exactly():
-    """Atoms from t = 4 on: the first merger is between two samples, the second has been recorded."""
+    """Atoms exist from t = 4 on: the first merger is between two samples, the second has been recorded."""
     tracks = planted()
     assert [(one.since, one.time) for one in merger_tree(tracks)] == [(3.0, 4.0), (6.0, 7.0)]
     of_atoms = Merger(6.5, 6.5, 0, 2, (0.5, 0.2), 3, 2, 0.2)
@@ -115,7 +116,8 @@ def test_steps_are_measured_on_plateaus_of_the_energy():
 
 
 def test_an_energy_that_has_climbed_before_atoms_touch_is_no_plateau_before_the_merger():
-    """It has its later value, and is flattest, in the unit of time before each merger; the plateaus rise a bit."""
+    """The energy has its later value, and is flattest, in the unit of time before each merger; the plateaus rise a
+    bit."""
     tracks, times = planted(), np.linspace(0, 9, 181)
     early = stairs(tracks)[np.searchsorted(tracks.times, np.minimum(times + 2.0, 9.0), side="right") - 1]
     climbed = ((times > 2.0) & (times < 4.0)) | ((times > 5.0) & (times < 7.0))
@@ -138,7 +140,7 @@ def test_clusters_that_flicker_are_no_mergers():
 
 
 def test_atoms_do_not_flicker():
-    """A merger is one however few samples show both; those of clusters before the handover may be noise."""
+    """A merger of atoms counts however few samples show both; one of clusters before the handover may be noise."""
     tracks = planted()
     brief = Track(5, np.array([0.01]), np.array([[0.0, 1.0]]), 0)
     for atoms_from, mergers in ((5.0, 3), (5.5, 2)):
@@ -150,7 +152,7 @@ def test_atoms_do_not_flicker():
 @pytest.mark.parametrize("diagnostics", [None, ["energy"]], ids=["clusters", "energy alone"])
 @pytest.mark.parametrize("spacing", ["log", "linear"])
 def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics):
-    """The first comes at 0.0623, before the first scheduled sample after 0: at 0.1, or at 50."""
+    """The first merger is at 0.0623, before the first scheduled sample after 0: at 0.1, or at 50."""
     points = [[float(np.cos(angle)), float(np.sin(angle))] for angle in (0.3, 1.7, 3.2, 4.9)]
     case = {
         "domain": {"manifold": "circle", "resolution": 64},
@@ -171,7 +173,7 @@ def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics
 
 @pytest.mark.parametrize("seed", range(20))
 def test_lines_of_a_tree_do_not_cross(seed):
-    """From a track's end to the one that it joins lie only tracks that are over."""
+    """Only ended tracks lie between a track's end and the track that it joins."""
     random = np.random.default_rng(seed)
     lasts = np.append(99, random.permutation(np.arange(5, 95))[:12])
     into = [None] + [int(random.choice(np.flatnonzero(lasts > last))) for last in lasts[1:]]
@@ -190,7 +192,7 @@ def test_lines_of_a_tree_do_not_cross(seed):
 
 @cache
 def mesh_and_samples():
-    """(mesh, [(time, density, diagnostics)]) of the run of CASE."""
+    """Return (mesh, [(time, density, diagnostics)]) of the run of CASE."""
     mesh = circle(128)
     law = Velocity(Attention(mesh, BETA))
     diagnostics = diagnostics_round(DIAGNOSTICS, mesh, law)
@@ -216,13 +218,13 @@ def write(path, names):
 
 @pytest.fixture(scope="module", params=["diagnostics", "snapshots"])
 def run(request, tmp_path_factory):
-    """The run in a file, with its clusters recorded or to be found in the snapshots."""
+    """Return the run in a file, with recorded clusters or with clusters only in the snapshots."""
     names = DIAGNOSTICS if request.param == "diagnostics" else ("energy", "clusters")
     return write(tmp_path_factory.mktemp("run") / f"{request.param}.h5", names)
 
 
 def test_the_tree_of_a_run(run):
-    """As many tracks at any time as clusters; four at most, then three, then two, each merger one less."""
+    """The number of tracks is the number of clusters at any time; four at most, then three, then two."""
     tracks = tracks_of(run)
     np.testing.assert_array_equal(tracks.counts, run.diagnostics["clusters"])
     facts = report(run)
@@ -235,7 +237,7 @@ def test_the_tree_of_a_run(run):
 
 
 def test_energy_steps_of_a_run_are_twice_the_product_of_the_masses(run):
-    """Neighbors at 1.5 rad add e^{−9·0.93} = 2e-4 to the staircase; the rest is what plateaus are not flat: 2 %."""
+    """Neighbors at 1.5 rad add e^{−9·0.93} = 2e-4 to the staircase; the rest, 2 %, is the slope of the plateaus."""
     for one in report(run)["mergers"]:
         assert one["energy_step"] == pytest.approx(2 * np.prod(one["masses"]))
         assert one["energy_step_measured"] == pytest.approx(one["energy_step"], rel=0.02)
@@ -246,7 +248,8 @@ def test_the_report_as_text(run):
     lines = text.splitlines()
     first = report(run)["mergers"][0]
     assert lines[1].startswith(f"between {first['since']:.4g} and {first['time']:.4g} ")
-    assert text.count(f"between {first['since']:.4g} and {first['time']:.4g}") == 3  # the end of one, the next's start
+    # The end of one row, the start of the next.
+    assert text.count(f"between {first['since']:.4g} and {first['time']:.4g}") == 3
     assert "4 → 3" in lines[1]
     assert "3 → 2" in lines[2]
     assert " %)" in lines[1]
@@ -261,7 +264,7 @@ def test_the_figure_of_a_run(run, tmp_path):
 
 
 def forest(count, seed=0, samples=200):
-    """``count`` clusters that merge one by one on a log axis, at random, into one of those there from the start."""
+    """Return ``count`` clusters that merge one by one on a log axis, at random, into one of the initial clusters."""
     random = np.random.default_rng(seed)
     times = np.concatenate([[0], np.geomspace(1, 1e6, samples - 1)])
     lasts = np.append(samples - 1, np.sort(random.integers(2, samples - 20, count - 1))[::-1])
@@ -278,7 +281,7 @@ def forest(count, seed=0, samples=200):
 @pytest.mark.parametrize("circle_", [False, True], ids=["rows", "circle"])
 @pytest.mark.parametrize(("count", "least"), [(3, 3), (8, 7), (25, 10)])
 def test_masses_are_written_in_the_panel_apart_and_on_no_line(count, least, circle_):
-    """Legible at 800 pixels: 7 points of a page ten inches wide on a screen of 96 pixels an inch."""
+    """Labels are legible at 800 pixels: 7 points of a page ten inches wide on a screen of 96 pixels an inch."""
     tracks = forest(count, seed=count)
     with matplotlib.rc_context(STYLE):
         page = Figure(figsize=(WIDTH, 4))

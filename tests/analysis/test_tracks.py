@@ -1,4 +1,4 @@
-"""Planted clusters are followed through moves, mergers, births, crossings and any order of the samples."""
+"""Tracks of planted clusters: moves, mergers, births, crossings and any order of the samples."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def unit(points):
 
 
 def sampled(columns, seed=None, room=6):
-    """Times, masses and centers from lists of (mass, center) of each sample, heaviest first or shuffled."""
+    """Return times, masses and centers from lists of (mass, center) of each sample, heaviest first or shuffled."""
     random = np.random.default_rng(seed)
     masses = np.full((len(columns), room), np.nan)
     centers = np.full((len(columns), room, len(columns[0][0][1])), np.nan)
@@ -44,7 +44,7 @@ def sampled(columns, seed=None, room=6):
 
 
 def planted(seed=3):
-    """Five clusters on S² that drift; 3 goes into 1 after sample 5, then 1 into 0 after 9; 4 appears at sample 2."""
+    """Return five drifting clusters on S²; 3 joins 1 after sample 5, then 1 joins 0 after 9; 4 appears at sample 2."""
     random = np.random.default_rng(seed)
     places = unit(np.array([[1, 0, 0], [0.75, 1, 0], [-1, 0, 0], [0.5, 1, 0.6], [0, 0, -1.0]]))
     masses = np.array([0.45, 0.2, 0.15, 0.1, 0.1])
@@ -81,7 +81,7 @@ def test_planted_tracks_are_recovered(seed):
 
 
 def test_identity_is_kept_when_clusters_cross_mass_rank():
-    """The files' order swaps at the fourth sample, and nobody moves: still two tracks, each at its place."""
+    """The files' order swaps at the fourth sample without motion: two tracks remain, each at its position."""
     grows = [(0.3 + 0.05 * k, 0.7 - 0.05 * k) for k in range(9)]
     tracks = track(*sampled([[(a, on_circle(0.0)), (b, on_circle(2.0))] for a, b in grows]))
     assert len(tracks.tracks) == 2
@@ -92,7 +92,7 @@ def test_identity_is_kept_when_clusters_cross_mass_rank():
 
 
 def test_mass_tells_which_of_two_went_on():
-    """B goes a long way into C while A moves to where B was: by place alone B would have gone into A."""
+    """B moves far into C while A moves to B's former position: position alone would merge B into A."""
     before = [(0.5, on_circle(0.0)), (0.1, on_circle(0.5)), (0.4, on_circle(1.2))]
     after = [(0.5, on_circle(0.28)), (0.5, on_circle(1.06))]
     tracks = track(*sampled([before, before, after, after]))
@@ -104,7 +104,7 @@ def test_mass_tells_which_of_two_went_on():
 
 
 def test_a_cluster_follows_most_of_its_mass_though_a_fragment_is_nearer():
-    """0.5 of 0.7 goes to join 0.3, and 0.2 stays behind, a new cluster: masses that double are no match by place."""
+    """0.5 of 0.7 joins 0.3, and 0.2 stays behind, a new cluster: masses that double are no match by position."""
     before, after = [(0.7, on_circle(0.0)), (0.3, on_circle(1.0))], [(0.2, on_circle(0.05)), (0.8, on_circle(0.7))]
     tracks = track(*sampled([before, before, after, after]))
     assert [(one.first, one.last, one.into) for one in tracks.tracks] == [(0, 3, None), (0, 1, 0), (2, 3, None)]
@@ -126,7 +126,7 @@ def test_what_is_too_far_dies_and_is_born():
 
 
 def test_the_lightest_clusters_are_followed():
-    """Mass far below the tolerance of the plan as it is solved, while others merge."""
+    """The mass is far below the tolerance of the transport plan, while others merge."""
     light = [(1e-9, on_circle(2.0 + 0.5 * k)) for k in range(4)]
     before, after = [(0.5, on_circle(0.0)), (0.5 - 4e-9, on_circle(0.6)), *light], [(1 - 4e-9, on_circle(0.3)), *light]
     tracks = track(*sampled([before, before, after, after]))
@@ -145,7 +145,7 @@ def test_samples_without_clusters():
 
 
 def test_many_clusters_that_all_move_and_merge_in_pairs():
-    """Thirty tracks on S⁷, pairs of neighbors that join: fifteen mergers, at the right samples, of the right pairs."""
+    """Thirty tracks on S⁷ in pairs of neighbors have fifteen mergers, at the right samples, of the right pairs."""
     random = np.random.default_rng(5)
     roots = unit(random.standard_normal((15, 8)))
     aside = unit(roots + 0.5 * unit(random.standard_normal((15, 8))))
@@ -170,7 +170,7 @@ def test_many_clusters_that_all_move_and_merge_in_pairs():
 def test_light_atoms_near_heavy_ones_merge_once():
     """Twenty atoms fall into five of 20 to 100 times their mass, one after the other, with a sample at each merger.
 
-    The distance of each from its heavy one falls as e^{−t}, to 1e-4 rad, where others are a few times as far away.
+    The distance of each to its heavy atom falls as e^{−t}, to 1e-4 rad, where others are a few times as far away.
     """
     random, touch = np.random.default_rng(0), 1e-4
     heavy = 2 * np.pi / 5 * np.arange(5)
@@ -197,7 +197,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 
 def test_atoms_merge_from_afar():
-    """Samples in the logarithm of time miss how atoms come together: masses that add up exactly show it."""
+    """Samples in the logarithm of time miss the approach of atoms; masses that add up exactly show the merger."""
     masses = np.array([[0.7, 0.3], [1.0, np.nan]])
     there = np.array([[np.cos(2.0), np.sin(2.0)]])
     centers = np.array([[[1.0, 0.0], *there], [[np.cos(0.6), np.sin(0.6)], [np.nan, np.nan]]])
@@ -209,7 +209,8 @@ def test_atoms_merge_from_afar():
 
 @pytest.mark.parametrize("sharp", ["stabilizers.scale=6", "attention.query=[[36, 0], [0, 9]]"])
 def test_clusters_in_snapshots_are_those_of_the_diagnostics(tmp_path, sharp):
-    """Tokens 0.7 rad apart are two clusters at the scale of attention, 1/6 rad, and would be one at that of β alone."""
+    """Tokens 0.7 rad apart are two clusters at the scale of attention, 1/6 rad, and would be one at the scale of β
+    alone."""
     run(parse(TWO_TOKENS, [sharp]), tmp_path / "two.h5", quiet=True)
     found = read(tmp_path / "two.h5")
     np.testing.assert_array_equal(found.diagnostics["clusters"], 2)

@@ -1,4 +1,4 @@
-"""Tracks of atoms that a run has recorded: by identity, whatever samples show of them."""
+"""Tracks of recorded atoms: by identity, independent of the samples."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ def run_with(times, masses, angles, parents):
 
 
 def samples(*rows, width):
-    """Masses (samples, width) and centers (samples, width, 2) of lists of (mass, angle), heaviest first."""
+    """Return masses (samples, width) and centers (samples, width, 2) of lists of (mass, angle), heaviest first."""
     masses, centers = np.full((len(rows), width), np.nan), np.full((len(rows), width, 2), np.nan)
     for k, row in enumerate(rows):
         for column, (mass, angle) in enumerate(row):
@@ -30,12 +30,13 @@ def samples(*rows, width):
     return masses, centers
 
 
-CHAIN = [0.4, 0.3, 0.2, 0.1, 0.3, 0.7]  # of 0 to 3, then 2 and 3 that became 4, then 0 and 4 that became 5
+# Masses of atoms 0 to 3, then of 2 and 3 merged into 4, then of 0 and 4 merged into 5.
+CHAIN = [0.4, 0.3, 0.2, 0.1, 0.3, 0.7]
 PARENTS = [NONE, NONE, NONE, NONE, [2, 3], [0, 4]]
 
 
 def test_atoms_that_touch_between_two_samples_are_followed_through_both_mergers():
-    """3 joins 2 at t = 1.2, and 2 joins 0 at 1.4; samples of t = 1 and 2 show four atoms, and two."""
+    """Atom 3 joins 2 at t = 1.2, and 2 joins 0 at 1.4; samples at t = 1 and 2 show four atoms, and two."""
     run = run_with([0.5] * 4 + [1.2, 1.4], CHAIN, [0.0, 3.0, 0.5, 0.7, 0.6, 0.2], PARENTS)
     rows = [[(0.4, 0.0), (0.3, 3.0), (0.3, 0.6)], [(0.4, 0), (0.3, 3), (0.2, 0.5), (0.1, 0.7)], [(0.7, 0.2), (0.3, 3)]]
     tracks = tracks_of_atoms(run, np.array([0.0, 1.0, 2.0]), *samples(*rows, width=5))
@@ -45,7 +46,7 @@ def test_atoms_that_touch_between_two_samples_are_followed_through_both_mergers(
     assert (first.since, first.time, second.since, second.time) == (1.2, 1.2, 1.4, 1.4)
     assert (first.masses, second.masses) == ((0.2, 0.1), (0.4, pytest.approx(0.3)))
     assert [(one.before, one.after) for one in (first, second)] == [(4, 3), (3, 2)]
-    assert first.into == second.into  # the only one of the three that the next sample shows
+    assert first.into == second.into  # the only one of the three in the next sample
     assert {first.source, second.source, second.into} == {0, 2, 3} or {first.source, second.source} < {0, 1, 2, 3}
     assert [(one.count, one.start, one.stop) for one in lifetimes(tracks)] == [
         (3, 0.0, 0.0), (4, 0.5, 1.2), (3, 1.2, 1.4), (2, 1.4, 2.0),
@@ -63,7 +64,7 @@ def test_a_sample_of_the_time_of_two_mergers_may_show_the_first_alone():
 
 
 def test_atoms_beyond_the_recorded_ones_are_where_they_were():
-    """Two columns: of four atoms the heaviest two are in a sample, later both that are left."""
+    """Samples with two columns hold the heaviest two of four atoms, later both remaining ones."""
     run = run_with([0.5] * 4 + [1.2, 1.4], CHAIN, [0.0, 3.0, 0.5, 0.7, 0.6, 0.2], PARENTS)
     rows = [[(0.4, 0.1), (0.3, 3.1)], [(0.7, 0.2), (0.3, 3.2)]]
     tracks = tracks_of_atoms(run, np.array([1.0, 2.0]), *samples(*rows, width=2))
@@ -74,7 +75,7 @@ def test_atoms_beyond_the_recorded_ones_are_where_they_were():
 
 
 def test_events_after_the_last_sample_are_left_out():
-    """A run that is being written has them: events are written at once, samples may wait."""
+    """A run in progress has such events: events are written at once, samples may wait."""
     run = run_with([0.5] * 4 + [1.2, 1.4], CHAIN, [0.0, 3.0, 0.5, 0.7, 0.6, 0.2], PARENTS)
     rows = samples([(0.4, 0.0), (0.3, 3.0), (0.3, 0.6)], width=5)
     assert tracks_of_atoms(run, np.array([0.2]), *rows) is None

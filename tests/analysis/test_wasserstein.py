@@ -1,4 +1,5 @@
-"""Distances between laws: closed forms, linear programs, invariances; patches against finer ones and their bound."""
+"""Distances between distributions: closed forms, linear programs, invariances, convergence of patches and their
+bound."""
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from meanfield.domains.sphere.initial import initial_uniform, initial_von_mises_
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
 
-ROUNDING = 1e-12  # sums of some thousand terms of order one; the linear programs end at about 1e-12 too
+ROUNDING = 1e-12  # sums of some thousand terms of order one; the linear programs converge to about 1e-12, too
 TURN = np.linalg.qr(np.random.default_rng(3).standard_normal((3, 3)))[0]
 
 
@@ -28,21 +29,21 @@ def random_atoms(seed, n, d, equal=False):
 
 
 def density_on_circle(values, shift=0.0):
-    """Cells of equal width with these densities, turned by ``shift``."""
+    """Return cells of equal width with these densities, rotated by ``shift``."""
     width = 2 * np.pi / len(values)
     angles = (np.arange(len(values)) + 0.5) * width + shift
     return Measure("S1", on_circle(angles), np.asarray(values) * width, np.full(len(values), width))
 
 
 def density_on_sphere(rings, density):
-    """``density``, a function of a mesh, on ``rings`` rings."""
+    """Return ``density``, a function of a mesh, on ``rings`` rings."""
     mesh = sphere(rings)
     extents = CELL_EXTENT * np.sqrt(mesh.volumes)
     return Measure("S2", mesh.centers, density(mesh) * mesh.volumes, extents, mesh.ring_cells)
 
 
 def linear_program(a, b, order):
-    """Least Σ P_ij d_ij^order over plans, all of them tried by a solver that knows nothing of geometry."""
+    """Return the least Σ P_ij d_ij^order over plans, by a general linear program without geometry."""
     n, m = len(a.masses), len(b.masses)
     costs = np.arccos(np.clip(a.points @ b.points.T, -1, 1)) ** order
     rows = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
@@ -65,7 +66,7 @@ def test_atoms_against_a_linear_program(d, order, n, m, equal):
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("angle", [1e-9, 0.5, 3.0, 4.0])
 def test_two_diracs(angle, order):
-    """The shorter way round, whatever the angle where the circle is cut open."""
+    """The distance is the shorter arc, wherever the circle is cut open."""
     for start in (0.0, 3.0, 5.9):
         a, b = atoms("S1", on_circle(start)), atoms("S1", on_circle(start + angle))
         assert wasserstein(a, b, order).value == pytest.approx(min(angle, 2 * np.pi - angle), abs=ROUNDING)
@@ -73,7 +74,7 @@ def test_two_diracs(angle, order):
 
 @pytest.mark.parametrize(("order", "distance"), [(1, np.pi / 2), (2, np.pi / np.sqrt(3))])
 def test_uniform_against_a_dirac(order, distance):
-    """∫₀^π θ dθ/π = π/2 and ∫₀^π θ² dθ/π = π²/3, on any mesh: cells are spread, not points."""
+    """∫₀^π θ dθ/π = π/2 and ∫₀^π θ² dθ/π = π²/3 on any mesh, since cells are extended."""
     for cells in (5, 64):
         found = wasserstein(density_on_circle(np.ones(cells)), atoms("S1", on_circle(1.234)), order)
         assert found.value == pytest.approx(distance, abs=ROUNDING)
@@ -90,7 +91,7 @@ def test_uniform_against_an_arc():
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_density_turned_a_little(order):
-    """All within half of the circle: θ has slope 1 there, so no move is better than as a whole, W₁ = W₂ = its angle."""
+    """The mass lies within half of the circle, where θ has slope 1, so that W₁ = W₂ = the rotation angle."""
     bump = np.where(np.arange(40) < 12, 1.0 + np.arange(40) % 4, 0.0)
     for cells in (3, 6):
         turned = np.roll(bump, cells)
@@ -102,11 +103,12 @@ def test_a_density_turned_a_little(order):
 def test_the_same_density_on_two_meshes(order):
     fine = np.repeat([1.0, 3.0, 2.0, 0.0, 1.0, 5.0], 4)
     found = wasserstein(density_on_circle(fine[::4]), density_on_circle(fine), order).value
-    assert found == pytest.approx(0, abs=1e-7)  # √ε: W₂ where masses are equal but for rounding
+    assert found == pytest.approx(0, abs=1e-7)  # √ε: W₂ where masses are equal up to rounding
 
 
 def test_points_that_stand_for_cells_come_near_their_density():
-    """Cells cut in n points each are off by at most a quarter of a point's share, and W₁ is the mean distance moved."""
+    """The error of cells replaced by n points each is at most a quarter of a point's share, and W₁ the mean distance
+    moved."""
     density = 1 + 0.8 * np.cos(np.arange(24) * 2 * np.pi / 24)
     whole, dirac = density_on_circle(density), atoms("S1", on_circle(0.3))
     gap = []
@@ -119,7 +121,7 @@ def test_points_that_stand_for_cells_come_near_their_density():
 
 
 def test_the_line():
-    """Two atoms moved by 1 and by 3, and Gaussians: W₂² = (m − m')² + (σ − σ')², W₁ = |m − m'| where σ = σ'."""
+    """Two atoms move by 1 and by 3, and Gaussians have W₂² = (m − m')² + (σ − σ')², W₁ = |m − m'| where σ = σ'."""
     a, b = atoms("R1", np.array([[0.0], [10.0]])), atoms("R1", np.array([[13.0], [1.0]]))
     assert wasserstein(a, b, 1).value == pytest.approx(2)
     assert wasserstein(a, b, 2).value == pytest.approx(np.sqrt(5))
@@ -130,13 +132,13 @@ def test_the_line():
         masses = np.exp(-((x - mean) ** 2) / (2 * deviation**2))
         return Measure("R1", x[:, None], masses, np.full(cells, width))
 
-    # 1e-5: cells of 0.006 with the value in their middle are off by their width squared
+    # 1e-5: cells of 0.006 with the value at their center have errors of their width squared
     assert wasserstein(gaussian(0.5, 1.0), gaussian(-1.0, 1.0), 1).value == pytest.approx(1.5, abs=1e-5)
     assert wasserstein(gaussian(0.5, 1.0), gaussian(-1.0, 2.0), 2).value == pytest.approx(np.hypot(1.5, 1), abs=1e-5)
 
 
 def test_axisymmetric_laws():
-    """Rings of latitude at θ = 0.5 and 2 move along meridians: the same as on S², where the rings are drawn."""
+    """Rings of latitude at θ = 0.5 and 2 move along meridians, as on S² with rings of points."""
     rings = [atoms("polar3", np.array([[theta]])) for theta in (0.5, 2.0)]
     assert wasserstein(*rings, 1).value == pytest.approx(1.5)
     azimuth = np.linspace(0, 2 * np.pi, 200, endpoint=False)
@@ -183,26 +185,26 @@ def test_two_diracs_on_a_sphere(d):
     assert wasserstein(a, b, 1).value == pytest.approx(np.pi, abs=1e-7)
     middle = np.eye(d)[:1] + 1e-5 * np.eye(d)[1:2]
     near = atoms(f"S{d - 1}", middle / np.linalg.norm(middle))
-    assert wasserstein(a, near, 2).value == pytest.approx(1e-5, rel=1e-6)  # arccos would have lost it
+    assert wasserstein(a, near, 2).value == pytest.approx(1e-5, rel=1e-6)  # arccos would lose it
 
 
 def test_uniform_against_a_dirac_on_the_sphere():
-    """Mean angle π/2, mean square π²/2 − 2; the error reported holds, and halves with four times the patches."""
+    """Mean angle π/2, mean square π²/2 − 2: the reported error is a bound, and halves with four times the patches."""
     uniform = density_on_sphere(64, initial_uniform)
     dirac = atoms("S2", TURN[:1])
     for order, exact in ((1, np.pi / 2), (2, np.sqrt(np.pi**2 / 2 - 2))):
         found = [wasserstein(uniform, dirac, order, supports) for supports in (100, 400)]
-        assert abs(found[0].value - exact) < 0.01 * exact  # patches are symmetric about their centroids, nearly
+        assert abs(found[0].value - exact) < 0.01 * exact  # patches are nearly symmetric about their centroids
         assert all(abs(distance.value - exact) < distance.error for distance in found)
         assert 1.7 < found[0].error / found[1].error < 2.3
         assert 0.08 < found[1].error < 0.2  # discs of area 4π/400 have radius 0.1
 
 
 def test_patches_against_finer_patches():
-    """A von Mises–Fisher density and the same turned by 0.24, between bounds that hold for any transport.
+    """Bounds for any transport hold for a von Mises–Fisher density and the same density rotated by 0.24.
 
-    From above the rotation, which moves x by 2 arcsin(sin(α/2) sin η), η its angle from the axis; from below
-    ∫f dν − ∫f dμ for f(x) = arcsin⟨x, u⟩, which has slope 1, u the direction between the centers.
+    The upper bound is the rotation, which moves x by 2 arcsin(sin(α/2) sin η), η its angle from the axis. The lower
+    bound is ∫f dν − ∫f dμ for f(x) = arcsin⟨x, u⟩, which has slope 1, u the direction between the centers.
     """
     centers = np.array([[0.6, 0.0, 0.8], [0.6, 0.8 * np.sin(0.3), 0.8 * np.cos(0.3)]])
     angle = np.arccos(centers[0] @ centers[1])
@@ -223,7 +225,7 @@ def test_patches_against_finer_patches():
 
 @pytest.mark.parametrize(("first", "second"), [(48, 32), (32, 48), (21, 34), (16, 32)])
 def test_two_meshes_laid_over_each_other(first, second):
-    """Pieces fill the cells of both, and lie in them."""
+    """Pieces fill the cells of both meshes, and lie in them."""
     a, b = sphere(first), sphere(second)
     pieces = overlay(a.ring_cells, b.ring_cells)
     np.testing.assert_allclose(np.bincount(pieces.first, pieces.shares), 1, rtol=1e-12)
@@ -236,7 +238,7 @@ def test_two_meshes_laid_over_each_other(first, second):
 
 @pytest.mark.parametrize("rings", [96, 80])
 def test_a_density_on_two_meshes_is_nearly_one(rings):
-    """Whether or not the meshes nest, W₁ is what their averages over a cell differ by: of second order in its width."""
+    """W₁ is the difference of the meshes' cell averages, nested or not: of second order in the width."""
     gaps = []
     for size in (24, 48):
         laws = [density_on_sphere(n, lambda mesh: 1 + 0.7 * mesh.centers[:, 0]) for n in (size, rings)]
@@ -246,12 +248,12 @@ def test_a_density_on_two_meshes_is_nearly_one(rings):
 
 
 def test_atoms_that_coincide_are_one_patch():
-    """However many tokens: 3000 in four places are four patches of no extent, so that the distance is exact."""
+    """3000 tokens at four points are four patches of no extent, so that the distance is exact."""
     places = TURN[np.array([0, 1, 2, 0])] * np.array([1, 1, 1, -1.0])[:, None]
     tokens = atoms("S2", np.repeat(places, 750, axis=0))
     few = random_atoms(5, 6, 3)
     found = wasserstein(tokens, few, 1)
-    assert found.error == pytest.approx(0, abs=1e-6)  # a centroid is rounded, and arcs are square roots of that
+    assert found.error == pytest.approx(0, abs=1e-6)  # a centroid is rounded, and arcs are square roots of rounding
     assert found.value == pytest.approx(wasserstein(atoms("S2", places), few, 1).value, abs=1e-6)
 
 
@@ -262,11 +264,12 @@ def test_patches_keep_mass_and_centroid():
         assert len(after.masses) <= 200
         assert after.masses.sum() == pytest.approx(before.masses.sum())
         np.testing.assert_allclose(np.linalg.norm(after.points, axis=1), 1)
-        np.testing.assert_allclose(after.centroid, before.centroid, atol=0.01)  # each is projected to the sphere
+        # Each centroid is projected to the sphere.
+        np.testing.assert_allclose(after.centroid, before.centroid, atol=0.01)
 
 
 def test_measures_on_the_same_points_are_cut_into_patches_once(monkeypatch):
-    """Work in proportion to the points of one of them; the same patches as those of all points of both."""
+    """The work is proportional to the points of one measure; the patches are those of all points of both."""
     a, b = (random_atoms(seed, 900, 3) for seed in (1, 2))
     b = Measure(b.space, a.points, b.masses, b.extents)
     of_both = wasserstein_patches.patch_labels(

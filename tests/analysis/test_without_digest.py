@@ -1,4 +1,4 @@
-"""Damaged attributes of files that have no digest, as those whose writer was killed: refused in a line, or harmless."""
+"""Damaged attributes of files without a digest, as of killed writers: refused in a line, or harmless."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ CASES = {
     "plane": ("contraction_plane", [*SHORT, "domain.resolution=16", "domain.radii=32", "time.end=0.01"]),
 }
 VIEW, MERGERS, INFO, RESUME = "view {0} -o page.html", "mergers {0}", "info {0}", "resume {0} --until 30"
-DAMAGED = [  # kind of run, dataset whose attribute it is (or the file), name, value, command
+DAMAGED = [  # kind of run, dataset of the attribute (or the file), name, value, command
     ("circle", "/", "digest", np.arange(3.0), INFO),
     ("circle", "/", "exploded", np.arange(3.0), VIEW),
-    ("circle", "/", "resolution", 3, VIEW),  # fewer cells than it has: kernels read and wrote beyond their arrays
+    # Fewer cells than the file has: kernels once read and wrote beyond their arrays.
+    ("circle", "/", "resolution", 3, VIEW),
     ("circle", "/", "resolution", True, VIEW),
     ("sphere", "/", "resolution", 1152, VIEW),
     ("atoms", "/", "hand_over_time", "text", VIEW),
@@ -41,7 +42,7 @@ DAMAGED = [  # kind of run, dataset whose attribute it is (or the file), name, v
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a run of each kind."""
+    """Return a folder with a run of each kind."""
     folder = tmp_path_factory.mktemp("runs")
     for name, case in CASES.items():
         run(load(*case), folder / f"{name}.h5", quiet=True)
@@ -49,12 +50,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damaged(runs: Path, kind: str, owner: str, name: str, value: Any) -> str:
-    """A copy of a run here whose attribute is another, without a digest."""
+    """Write a copy of a run here, with another value of an attribute and without a digest, and return its path."""
     shutil.copy(runs / f"{kind}.h5", "run.h5")
     with h5py.File("run.h5", "r+") as file:
         file.attrs["digest"] = ""
         file[owner].attrs[name] = value
-        file.attrs["contents"] += f"\n@{name}"  # else it would be an addition of a user, which does not matter
+        # Otherwise the attribute would be a user's addition, which does not matter.
+        file.attrs["contents"] += f"\n@{name}"
     return "run.h5"
 
 
@@ -85,7 +87,7 @@ def test_a_damaged_attribute_is_refused(
 def test_a_case_of_other_cells_or_tokens_is_refused(
     kind: str, command: str, line: str, other: str, runs: Path, in_folder: None, capsys: Any
 ) -> None:
-    """Not gone on with, and no clusters are looked for in what the file holds."""
+    """The file is not continued, and clusters are not computed from its data."""
     with h5py.File(runs / f"{kind}.h5") as file:
         case = str(file.attrs["case"])
     assert line in case
@@ -97,7 +99,7 @@ def test_a_case_of_other_cells_or_tokens_is_refused(
 
 @pytest.mark.filterwarnings("error")
 def test_an_energy_of_no_such_unit_has_no_steps(runs: Path, in_folder: None, capsys: Any) -> None:
-    """The exponential of its logarithm is no number."""
+    """The exponential of the unit's logarithm overflows."""
     assert main(["mergers", damaged(runs, "atoms", "diagnostics/energy", "log_unit", 10**18)]) == 0
     assert not capsys.readouterr().err
 
@@ -107,7 +109,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-PLACES: dict[str, Callable[[h5py.File], object]] = {  # what else is where the file keeps its last checkpoint
+PLACES: dict[str, Callable[[h5py.File], object]] = {  # other content at the place of the file's last checkpoint
     "another dataset": lambda file: file.create_dataset("checkpoint/bytes", data=np.zeros((3, 3), dtype=np.int16)),
     "numbers of a fixed size": lambda file: file.create_dataset("checkpoint/bytes", data=np.zeros(8, dtype=np.uint8)),
     "a link elsewhere": lambda file: file.__setitem__("checkpoint/bytes", h5py.ExternalLink("other.h5", "/bytes")),
@@ -119,7 +121,7 @@ PLACES: dict[str, Callable[[h5py.File], object]] = {  # what else is where the f
 def test_a_run_without_room_for_a_checkpoint_is_not_gone_on_with(
     place: str, runs: Path, in_folder: None, capsys: Any
 ) -> None:
-    """It can be read, and no other file is written to."""
+    """The file can be read, and no other file is written."""
     path, other = damaged(runs, "circle", "/", "title", "x"), Path("other.h5")
     with h5py.File(path, "r+") as file, h5py.File(other, "w") as others:
         del file["checkpoint/bytes"]
@@ -133,7 +135,7 @@ def test_a_run_without_room_for_a_checkpoint_is_not_gone_on_with(
 
 @pytest.mark.parametrize("name", ["time", "density", "diagnostics/mass"])
 def test_a_run_whose_rows_cannot_grow_is_not_gone_on_with(name: str, runs: Path, in_folder: None, capsys: Any) -> None:
-    """It can be read, as after a program has packed it."""
+    """The file can be read, as after a program has packed it."""
     path = damaged(runs, "circle", "/", "title", "x")
     with h5py.File(path, "r+") as file:
         values = file[name][...]
@@ -182,7 +184,7 @@ def test_events_of_no_atoms_are_refused(
     with h5py.File(path, "r+") as file:
         assert file["events/parents"][:].tolist() == [[-1, -1], [-1, -1], [0, 1]]
         file[f"events/{name}"][row] = value
-    if name == "parents" and row == slice(None):  # three atoms, which never touch
+    if name == "parents" and row == slice(None):  # three atoms that never touch
         assert main(["mergers", path]) == 0
     else:
         require_refused(MERGERS, path, capsys)

@@ -1,4 +1,4 @@
-"""Case files: what is accepted, what each refusal says, and that a resolved case says it all."""
+"""Case files: accepted cases, the text of each refusal, and completeness of the resolved case."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNNORMALIZED = "attention.normalization=unnormalized"
 
 
 def refusal(text: str, *overrides: str) -> str:
-    """The first line with which a case is refused."""
+    """Return the first line with which a case is refused."""
     with pytest.raises(CaseError) as caught:
         parse(text, overrides)
     line = str(caught.value).splitlines()[0]
@@ -118,7 +118,7 @@ REFUSED = {
     "attention.heads=[{value={ensemble='goe', scale=1e308}}]": "attention.heads[0].value.scale = 1e+308: expected num",
     "reaction={kind='linear', rate=-1e300}": "reaction.rate = -1e+300: expected numbers of at most 1e+100",
     "feed_forward={activation='relu', width=50000001}": "width = 50000001: expected at most 50000000 in 2 dimensions",
-    # unknown keys, and did you mean
+    # unknown keys, with suggestions
     "attention.bta=1": 'attention.bta: unknown key; did you mean "beta"?',
     "stabilisers.noise=1": 'stabilisers: unknown key; did you mean "stabilizers"?',
     "sweep.beta=1": "sweep: unknown key; expected one of domain, attention, initial, time,",
@@ -344,7 +344,7 @@ def test_override_replaces_the_files_choice_of_snapshots() -> None:
     text = CIRCLE + "[output]\nsnapshots = 7\n"
     output = parse(text, ["output.every=2"]).output
     assert (output.snapshots, output.every) == (None, 2.0)
-    assert "output.times" in refusal(text, "output.every=2", "output.times=[1]")  # but two overrides conflict
+    assert "output.times" in refusal(text, "output.every=2", "output.times=[1]")  # two overrides conflict
 
 
 def test_override_of_the_kind_starts_the_initial_density_anew() -> None:
@@ -376,7 +376,7 @@ def test_the_step_of_layers_follows_from_the_end(time: str, step: float, end: fl
 
 @pytest.mark.parametrize(("end", "layers"), [(1.0, 49), (2.0, 98), (1.0, 103), (0.7, 7)])
 def test_the_last_layer_is_not_before_the_end(end: float, layers: int) -> None:
-    """49 · (1/49) is less than 1: a time of the output at the end would be refused."""
+    """49 · (1/49) is less than 1: an output time at the end would be refused."""
     case = parse(CIRCLE, [f"time={{method = 'layers', end = {end}, layers = {layers}}}", f"output.times=[0, {end}]"])
     assert end <= case.time.end < end * (1 + 1e-15)
     assert parse(to_toml(case)) == case
@@ -398,7 +398,7 @@ def test_scales_and_bounds_of_the_kernel() -> None:
 
 def test_load_from_a_path_and_by_name(tmp_path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_bytes(b"\xef\xbb\xbf" + CIRCLE.replace("\n", "\r\n").encode())  # as Windows editors save it
+    path.write_bytes(b"\xef\xbb\xbf" + CIRCLE.replace("\n", "\r\n").encode())  # as saved by Windows editors
     assert load(str(path), ["attention.beta=7"]) == parse(CIRCLE, ["attention.beta=7"])
     assert load("uniform").initial == Uniform()
 
@@ -470,7 +470,7 @@ def test_all_faults_of_a_file_are_told_at_once_with_their_lines(tmp_path: Path) 
 
 
 def test_all_impossible_combinations_are_told_at_once(tmp_path: Path) -> None:
-    """What an override says has no line."""
+    """A setting from an override has no line."""
     path = tmp_path / "two.toml"
     path.write_text(CIRCLE + "tolerance = 1e-3\n")
     with pytest.raises(CaseError) as caught:

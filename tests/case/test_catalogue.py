@@ -1,4 +1,4 @@
-"""The catalogue: every shipped case has its topic and its time, every new case that is offered can be run."""
+"""The catalog: every shipped case has its topic and its time, every offered new case can be run."""
 
 from __future__ import annotations
 

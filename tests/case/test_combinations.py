@@ -1,7 +1,7 @@
 """Every switch of a layer with every other: a pair runs, or is refused in one line that names the key.
 
-A run is two steps on a tiny mesh, or of a few tokens. What the table of case/combinations.py excludes is refused,
-anything else has to run, and nothing may end in a traceback.
+A run is two steps on a tiny mesh, or of a few tokens. Combinations excluded by the table of case/combinations.py are
+refused, all others have to run, and none may end in a traceback.
 """
 
 import re
@@ -24,7 +24,7 @@ from solvers.io.run_file import read
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import State
 
-BASES = {  # manifold, the rest of the domain, usual layer norm, d
+BASES = {  # manifold, the rest of the domain, default layer norm, d
     "circle": ("circle", "resolution = 16", "post", 2),
     "sphere": ("sphere", "resolution = 6", "post", 3),
     "axisymmetric": ("axisymmetric", "resolution = 16\ndimension = 5", "post", 5),
@@ -43,7 +43,7 @@ START = {
     "line": 'kind = "gaussian"\nvariance = 0.5',
     **dict.fromkeys(("particles in 3", "particles in 8"), 'kind = "uniform"'),
 }
-OPTIONS_OF = {  # the options of meanfield.case.combinations that a switch chooses
+OPTIONS_OF = {  # options of meanfield.case.combinations that a switch selects
     **{f"norm: {norm}": {"spherical norm"} for norm in SPHERICAL_NORMS},
     **{f"norm: {norm}": {"radial norm"} for norm in ("pre", "peri", "mix")},
     "norm: none": {"radial norm", "no layer norm"},
@@ -64,9 +64,9 @@ OPTIONS_OF = {  # the options of meanfield.case.combinations that a switch choos
     **{f"reaction: {kind}": {"reaction"} for kind in ("linear", "logistic", "replicator")},
     **{name: {name} for name in ("noise", "gate", "scale", "sequence", "feed-forward")},
 }
-OF_ONE_TOKEN = {"query", "value: matrix"}  # multiples of the identity where d = 1
-ONE_OR_THE_OTHER = [{"query", "value: heads"}, {"query", "value: file"}]  # a head, and a file, have their own
-KINDS = {"bumps": "von_mises_fisher"}  # of [initial], where a switch has another name
+OF_ONE_TOKEN = {"query", "value: matrix"}  # multiples of the identity for d = 1
+ONE_OR_THE_OTHER = [{"query", "value: heads"}, {"query", "value: file"}]  # a head and a file have their own matrices
+KINDS = {"bumps": "von_mises_fisher"}  # kinds of [initial] whose switch has another name
 NOT_IN_PAIRS = (
     "depth: ssprk3",
     "initial: uniform",
@@ -77,12 +77,12 @@ NOT_IN_PAIRS = (
     "initial: equiangular",
     "initial: interval",
     "initial: waves",
-)  # but in larger sets
+)  # tested only in larger sets
 
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """matrices-d.npz and tokens-d.npy in the folder of each test."""
+    """Write matrices-d.npz and tokens-d.npy into the folder of each test."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     for d in (1, 2, 3, 5, 8):
@@ -92,7 +92,7 @@ def files(tmp_path, monkeypatch):
 
 
 def to_be_refused(base, names):
-    """Whether the table of combinations says that a set of switches does not go together on this domain."""
+    """Return whether the table of combinations excludes a set of switches on this domain."""
     manifold, _, norm, d = BASES[base]
     kind = DOMAINS[manifold]
     norms = [name for name in names if name.startswith("norm: ")] or [f"norm: {norm}"]
@@ -114,7 +114,7 @@ def to_be_refused(base, names):
 
 
 def switches(base):
-    """Name → overrides of a case. Names that share the word before the colon are choices of one thing."""
+    """Return name → overrides of a case. Names with the same word before the colon are alternatives."""
     d = BASES[base][3]
     matrix = np.eye(d) + 0.3 * np.eye(d, k=1)
     skew = matrix.tolist() if d > 1 else [[0.5]]
@@ -166,11 +166,11 @@ def switches(base):
 
 
 def case_of(base, overrides):
-    """The case of a base with overrides. Raises CaseError."""
+    """Return the case of a base with overrides. Raises CaseError."""
     manifold, domain, norm, _ = BASES[base]
     start = START.get(base, 'kind = "perturbed"\namplitude = 0.3\ndegrees = 2')
     if any(override.startswith("initial.file") for override in overrides):
-        domain = domain.replace("count = 6\n", "")  # a file says how many
+        domain = domain.replace("count = 6\n", "")  # the file determines the count
     text = f"""
 [domain]
 manifold = "{manifold}"
@@ -188,7 +188,7 @@ end = 0.5
 
 
 def attempt(base, overrides):
-    """None after two good steps, else the refusal."""
+    """Return None after two successful steps, otherwise the refusal."""
     try:
         case = case_of(base, overrides)
         problem = set_up(case)
@@ -208,13 +208,13 @@ def attempt(base, overrides):
 
 
 def said_well(refusal):
-    """Whether each line of a refusal names a key, its value and what was expected."""
+    """Return whether each line of a refusal names a key, its value and the expected value."""
     line = r"[a-z_]+(\.[a-z_]+|\[\d+\])+ = .+: (expected|only allowed|not allowed|not available|not valid for) .+"
     return all(re.fullmatch(line, text) for text in refusal.splitlines())
 
 
 def largest_sets(base, count):
-    """Sets that no switch can be added to: (names, overrides) of ``count`` of them."""
+    """Yield (names, overrides) of ``count`` maximal sets of switches."""
     table, random = switches(base), np.random.default_rng(0)
     for _ in range(count):
         chosen: list[str] = []
@@ -239,7 +239,7 @@ def test_each_pair_of_switches(base):
     ran = 0
     for pair in combinations([name for name in table if name not in NOT_IN_PAIRS], 2):
         if pair[0].split(":")[0] == pair[1].split(":")[0]:
-            continue  # choices of one thing
+            continue  # alternatives
         refusal = attempt(base, table[pair[0]] + table[pair[1]])
         assert (refusal is not None) == to_be_refused(base, pair), f"{pair}: {refusal}"
         assert refusal is None or said_well(refusal), refusal
@@ -249,7 +249,7 @@ def test_each_pair_of_switches(base):
 
 @pytest.mark.parametrize("base", BASES)
 def test_as_many_switches_as_go_together(base):
-    """What all of whose pairs run runs as well."""
+    """A set whose pairs all run runs as well."""
     for chosen, changes in largest_sets(base, 20):
         assert (refusal := attempt(base, changes)) is None, f"{chosen}: {refusal}"
 

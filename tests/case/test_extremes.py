@@ -1,4 +1,4 @@
-"""Numbers of sizes whose squares or quotients are none, refused before anything is computed; ends that are set."""
+"""Numbers whose squares or quotients overflow: refused before anything is computed; ends that are set."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cases and calls that are refused in one line, in place of a wrong result, a traceback or no answer."""
+"""Cases and calls that are refused in one line instead of a wrong result, a traceback or an endless loop."""
 
 import h5py
 import numpy as np
@@ -37,7 +37,7 @@ def test_a_domain_with_one_head_has_no_weight_of_it(manifold):
 
 
 def test_a_quoted_key_with_a_bracket_is_an_unknown_key(tmp_path):
-    """Its line was looked for without end."""
+    """The search for the line of such a key once did not end."""
     path = tmp_path / "case.toml"
     path.write_text('"a[b" = 1\n')
     with pytest.raises(mf.CaseError, match="unknown key"):
@@ -51,7 +51,7 @@ def test_a_number_in_a_formula_is_a_double():
 
 
 def test_one_label_begins_with_what_labels_begin_with():
-    """by_label and the name ``label`` in a formula are for causal masks with one label too."""
+    """Causal masks with one label also accept by_label and the name ``label`` in a formula."""
     causal = CASE | {"domain": CASE["domain"] | {"labels": 1}, "attention": {"beta": 2.0, "mask": "causal"}}
     exact = mf.simulate(causal).density[0]
     for initial in ({"kind": "by_label", "parts": [{"kind": "uniform"}]}, {"kind": "formula", "density": "label"}):
@@ -92,7 +92,7 @@ def test_a_resume_without_end_leaves_the_file_as_it_is(tmp_path, until):
 
 @pytest.mark.parametrize("changes", [["attention.mask=causal"], {"output": {"diagnostics": ["mass"]}}])
 def test_a_change_by_way_of_another_key_is_refused(tmp_path, changes):
-    """The mask decides domain.labels; a whole section [output] has other diagnostics."""
+    """The mask determines domain.labels; a whole section [output] has other diagnostics."""
     path = tmp_path / "run.h5"
     mf.run(CASE, path)
     with pytest.raises(mf.CaseError, match="cannot change within a run"):

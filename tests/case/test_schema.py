@@ -1,4 +1,4 @@
-"""The schema of a case file: every key described, with an example that is taken, a default and its range."""
+"""Schema of a case file: every key has a description, a valid example, a default and a range."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_keys_lists_what_begins_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_shipped_cases_agree_with_the_schema() -> None:
-    """As an editor would check them; the key with one value says which kind of a union it is."""
+    """The check is that of an editor; a key with a single value selects the kind of a union."""
     from jsonschema import Draft202012Validator
 
     from meanfield.case.load import read_text, shipped

@@ -1,4 +1,4 @@
-"""The command line: exit statuses, one-line refusals that leave nothing behind, what commands pass on."""
+"""The command line: exit statuses, one-line refusals that leave nothing behind, arguments passed on by commands."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ SLOW = ("numba", "scipy", "h5py", "matplotlib", "numpy", "msgspec")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test runs in a folder of its own that holds the case file mine.toml."""
+    """Run each test in a separate folder that holds the case file mine.toml."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")  # help is broken into lines for the terminal that the tests are started from
+    monkeypatch.setenv("COLUMNS", "80")  # help is wrapped to the width of the terminal of the tests
     (tmp_path / "mine.toml").write_text(CASE)
     return tmp_path
 
 
 class Calls(list[tuple[Any, ...]]):
-    """Stands for the modules behind the commands; remembers the calls."""
+    """Replacement of the modules behind the commands, which records the calls."""
 
     def run(self, case: object, path: str, **options: object) -> int:
         self.append(("run", case, str(path), options))
@@ -86,7 +86,7 @@ def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
 
 
 def seconds_of_children() -> float:
-    """Of the processor, that processes started here and ended since have taken."""
+    """Return the processor time of processes started here that have ended."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 
@@ -108,7 +108,7 @@ finally:
         process("-m", "meanfield", "--help", check=True)
     spent = (seconds_of_children() - before) / 3
     print(f"meanfield --help: {spent:.3f} s")
-    assert spent < 0.3  # what the interface promises; of the processor, for which a process waits on a busy machine
+    assert spent < 0.3  # the limit in INTERFACE; processor time, since processes wait on a busy machine
 
 
 @pytest.mark.parametrize("command", ["run", "resume", "info", "plot", "check", "cases", "schema", "stability"])
@@ -272,7 +272,7 @@ def test_default_output_is_the_cases_name_in_this_folder(name: str, path: str, c
     (folder / "v0.5").write_text(CASE)
     main(["run", name.format(folder.name)])
     assert calls[0][2] == path
-    assert not Path(path).exists()  # checking that it can be written does not create it
+    assert not Path(path).exists()  # the check of writability does not create the file
 
 
 def test_run_refuses_an_existing_output_unless_told(
@@ -285,12 +285,12 @@ def test_run_refuses_an_existing_output_unless_told(
     assert calls == []
     main(["run", "mine.toml", "--overwrite"])
     assert calls[0][3]["overwrite"] is True
-    assert output.read_text() == "precious"  # replacing it is for the run to do, once it has something to write
+    assert output.read_text() == "precious"  # the run itself replaces the file, once it has data to write
 
 
 @pytest.fixture
 def some_file(folder: Path) -> None:
-    """A file mine.h5 for commands that only pass it on."""
+    """Create a file mine.h5 for commands that only pass its name on."""
     (folder / "mine.h5").touch()
 
 
@@ -339,7 +339,7 @@ def test_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_check_prints_the_resolved_case_and_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "mine.toml", "--set", "time.end=100"]) == 0
     out = capsys.readouterr().out
-    assert parse(out) == load("mine.toml", ["time.end=100"])  # the cost stands in comments
+    assert parse(out) == load("mine.toml", ["time.end=100"])  # the cost is in comments
     assert "# cells         64\n# cell width    0.09817 (mean)\n# memory        about 25.6 kB\n" in out
     assert "kB for 101 snapshots\n" in out
     assert "# time steps    at most about 2e+03\n" in out  # 100 / (0.5 · 2π/64) = 2037
@@ -382,7 +382,7 @@ def test_cells_and_width_are_those_of_the_mesh(manifold: str, mesh: Any) -> None
 
 
 class Fails:
-    """Stands for `meanfield.running`, and raises."""
+    """Replacement of `meanfield.running` that raises."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -421,7 +421,7 @@ def test_other_errors_keep_their_traceback(error: Exception, monkeypatch: pytest
         main(["run", "mine.toml"])
 
 
-@pytest.mark.parametrize("command", ["schema", "cases"])  # more, and less, than fits in a buffer
+@pytest.mark.parametrize("command", ["schema", "cases"])  # more, and less, than a buffer holds
 def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)

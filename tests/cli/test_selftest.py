@@ -1,4 +1,4 @@
-"""The command selftest: it passes here, and names what fails where an answer is wrong."""
+"""Command selftest: it passes, and names a failing check if a result is wrong."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_what_fails_is_named(capsys, monkeypatch):
     [("growth", "attention.beta=7"), ("pair", "attention.beta=4.1"), ("blow_up", "attention.beta=1.1")],
 )
 def test_a_wrong_answer_is_found(check, changed, monkeypatch):
-    """Each compares with its own exact answer: other physics is beyond the limit."""
+    """Every check has its own exact solution: other physics exceeds the limit."""
     load = selftest.load_case
     monkeypatch.setattr(selftest, "load_case", lambda name, changes: load(name, [*changes, changed]))
     limits = {function.__name__: limit for function, limit in selftest.CHECKS.values()}

@@ -1,4 +1,5 @@
-"""Standard streams that are closed, full, or of another encoding: no traceback, and the status of what was done."""
+"""Standard streams that are closed, full, or of another encoding: no traceback, and the status of the completed
+work."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ CLOSED = "standard output: Bad file descriptor"
 
 
 def shell(command: str, folder: Path, **environment: str) -> tuple[int, str]:
-    """Exit status and standard error of a command line in which $M is the command."""
+    """Return the exit status and standard error of a command line in which $M is the command."""
     variables = {**os.environ, "M": f"{sys.executable} -m meanfield", **environment}
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=variables, capture_output=True, check=False)
     return done.returncode, done.stderr.decode()
@@ -62,7 +63,7 @@ if __name__ == "__main__":
 
 
 def test_workers_of_a_sweep_without_standard_error(tmp_path: Path) -> None:
-    """The first file that a worker opens is then number 2: the pipe by which it knows that the sweep is there."""
+    """The first file that a worker opens is then number 2: the pipe that signals the life of the sweep."""
     (tmp_path / "sweep.toml").write_text(SWEEP)
     assert shell("$M sweep sweep.toml --jobs 1 2>&-", tmp_path) == (0, "")
     (tmp_path / "case.toml").write_text(CASE)
@@ -94,7 +95,7 @@ def test_greek_letters_in_any_locale(locale: dict[str, str], tmp_path: Path) -> 
 
 
 def test_a_process_without_standard_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """As under pythonw, or in a daemon: sys.stderr is None, and ``print`` would write to standard output."""
+    """sys.stderr is None under pythonw or in a daemon, and ``print`` would write to standard output."""
     monkeypatch.setattr(sys, "stderr", None)
     meanfield.runtime.messages.print_message("a message")
     with Progress("title", 0.0, 1.0, quiet=False, remaining=RemainingTime(1.0, [])) as progress:

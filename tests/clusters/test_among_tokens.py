@@ -1,4 +1,4 @@
-"""Clusters of tokens are counted, weighed and placed right in any dimension."""
+"""Clusters of tokens: right count, mass and position in any dimension."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def unit(points):
 
 
 def apart(dimension, count, seed=0, least=1.2):
-    """(count, d) random directions at least ``least`` radians apart."""
+    """Return random directions (count, d) at least ``least`` radians apart."""
     random, points = np.random.default_rng(seed), np.empty((0, dimension))
     while len(points) < count:
         x = unit(random.standard_normal(dimension))
@@ -33,7 +33,7 @@ def assert_found(points, masses, found):
 
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 def test_few_tokens_have_the_clusters_that_many_have(dimension, monkeypatch):
-    """Of a hundred tokens all pairs are summed; the transform and the leaders of many find the same clusters."""
+    """All pairs of a hundred tokens are summed; the transform and the leaders of many find the same clusters."""
     random, centers = np.random.default_rng(3), apart(dimension, 4)
     points = unit(
         centers[random.integers(4, size=100)] + 0.05 / np.sqrt(dimension) * random.standard_normal((100, dimension))
@@ -50,7 +50,7 @@ def test_few_tokens_have_the_clusters_that_many_have(dimension, monkeypatch):
 @DIMENSIONS
 @pytest.mark.parametrize("count", [1, 3])
 def test_collapsed_clouds(dimension, count):
-    """All tokens at 1 or 3 points: clusters of these masses at these points, and each token in its own."""
+    """All tokens lie at 1 or 3 points: clusters have these masses and points, and each token belongs to its own."""
     points, sizes = apart(dimension, count), np.array([50, 200, 100][:count])
     home = np.random.default_rng(1).permutation(np.repeat(np.arange(count), sizes))
     weights = np.random.default_rng(2).random(len(home))
@@ -62,20 +62,20 @@ def test_collapsed_clouds(dimension, count):
 
 @DIMENSIONS
 def test_blurred_clouds(dimension):
-    """Tokens within 0.05 rad of three points, a fifth of the scale: three clusters; radii do not count."""
+    """Tokens within 0.05 rad of three points, a fifth of the scale, form three clusters; radii do not count."""
     points, random = apart(dimension, 3, seed=4), np.random.default_rng(5)
     home = np.repeat(np.arange(3), [300, 100, 200])
     cloud = unit(points[home] + 0.05 * unit(random.standard_normal((600, dimension))))
     found = find_clusters_of_tokens(cloud * random.uniform(0.1, 9.0, (600, 1)), np.full(600, 1 / 600))
     np.testing.assert_allclose(found.masses, [1 / 2, 1 / 3, 1 / 6], atol=1e-14)
     np.testing.assert_array_equal(found.basin, np.array([0, 2, 1])[home])
-    # the mean of n tokens at 0.05 rad: 0.05/√n from the middle, a factor of 3 for luck
+    # the mean of n tokens at 0.05 rad: 0.05/√n from the middle, with a safety factor of 3
     assert np.linalg.norm(found.centers - points[[0, 2, 1]], axis=1).max() < 3 * 0.05 / np.sqrt(100)
 
 
 @pytest.mark.parametrize("dimension", [3, 8])
 def test_each_token_is_told_its_cluster(dimension):
-    """Masses of the basins are those of the clusters, in an order that no swap of two undoes."""
+    """Masses of the basins are those of the clusters, in an order that is not its own inverse."""
     points, home = apart(dimension, 6, seed=1, least=0.9), np.repeat(np.arange(6), [30, 60, 10, 50, 20, 40])
     found = find_clusters_of_tokens(points[home], np.full(210, 1 / 210))
     np.testing.assert_allclose(np.bincount(found.basin) / 210, found.masses, atol=1e-14)
@@ -96,7 +96,7 @@ def test_equiangular_tokens_are_a_cluster_each(count, cosine):
 
 @pytest.mark.parametrize(("dimension", "count"), [(2, 10_000), (3, 10_000), (4, 10_000)])
 def test_uniform_tokens_have_no_cluster(dimension, count):
-    """Of so many tokens over 100 lie within a scale: their density never doubles."""
+    """More than 100 of these tokens lie within a scale: their density never doubles."""
     tokens = unit(np.random.default_rng(0).standard_normal((count, dimension)))
     found = find_clusters_of_tokens(tokens, np.full(count, 1 / count), scale=0.5)
     assert found.count == 0
@@ -107,7 +107,7 @@ def test_uniform_tokens_have_no_cluster(dimension, count):
 @DIMENSIONS
 @pytest.mark.parametrize("copies", [1, 100])
 def test_the_scale_decides_how_near_two_clusters_are_one(dimension, copies):
-    """Two from one scale on, in every dimension, for few tokens and for many."""
+    """Two clusters separate beyond one scale, in every dimension, for few tokens and for many."""
     first, second = np.eye(dimension)[:2]
     for angle, expected in ((0.99 * SCALE, 1), (1.01 * SCALE, 2)):
         points = np.repeat([first, np.cos(angle) * first + np.sin(angle) * second], copies, axis=0)
@@ -116,7 +116,7 @@ def test_the_scale_decides_how_near_two_clusters_are_one(dimension, copies):
 
 @pytest.mark.parametrize("dimension", [4, 16])
 def test_two_clouds_joined_by_a_thin_bridge_are_two(dimension):
-    """The density on the bridge is a tenth of that at its ends: one island, two peaks."""
+    """The density on the bridge is a tenth of that at its ends: one island with two peaks."""
     first, second = np.eye(dimension)[:2]
     angles = np.linspace(0, 1.5, 40)
     bridge = np.outer(np.cos(angles), first) + np.outer(np.sin(angles), second)
@@ -124,7 +124,7 @@ def test_two_clouds_joined_by_a_thin_bridge_are_two(dimension):
     masses[[0, -1]] = 0.6, 0.4
     found = find_clusters_of_tokens(bridge, masses)
     assert found.count == 2
-    level = np.full(40, 1 / 40)  # all alike: one ridge, one cluster
+    level = np.full(40, 1 / 40)  # all equal: one ridge, one cluster
     assert find_clusters_of_tokens(bridge, level).count == 1
 
 
@@ -140,7 +140,8 @@ def test_many_tokens_go_with_the_nearest_that_are_looked_at():
 @pytest.mark.parametrize("dimension", [2, 3, 64, 384])
 @pytest.mark.parametrize("angle", [0.26, 0.5, 0.82, 2.78])
 def test_groups_at_known_angles_are_counted_as_they_are_seen(dimension, angle):
-    """Two groups of ten tokens, ± 0.01 rad: two from 15° to 159° apart, of the masses and at the places they have."""
+    """Two groups of ten tokens, ± 0.01 rad, are two clusters from 15° to 159° apart, with exact masses and
+    positions."""
     random = np.random.default_rng(2)
     points = np.stack(
         [np.eye(dimension)[0], np.cos(angle) * np.eye(dimension)[0] + np.sin(angle) * np.eye(dimension)[1]]
@@ -156,7 +157,7 @@ def test_groups_at_known_angles_are_counted_as_they_are_seen(dimension, angle):
 
 @pytest.mark.parametrize("dimension", [64, 384])
 def test_tokens_29_degrees_apart_are_not_one(dimension):
-    """As on the way to one point in many dimensions, when all angles are alike: a cluster each until 14.3°."""
+    """Tokens with equal angles, as before collapse in many dimensions, are a cluster each until 14.3°."""
     for degrees, expected in ((29.0, 32), (15.0, 32), (14.0, 1)):
         tokens = tokens_equiangular(32, dimension, np.cos(np.radians(degrees)))
         assert find_clusters_of_tokens(tokens, np.full(32, 1 / 32)).count == expected
@@ -164,7 +165,7 @@ def test_tokens_29_degrees_apart_are_not_one(dimension):
 
 @pytest.mark.parametrize(("dimension", "count"), [(2, 400), (3, 4000)])
 def test_an_arc_is_one_and_a_gap_parts_it(dimension, count):
-    """Tokens along 2 rad, evenly: one chain; without a quarter of a radian in the middle, two."""
+    """Evenly spaced tokens along 2 rad form one chain; without a quarter of a radian in the middle, two."""
     angles = np.linspace(0, 2, count)
     arc = np.zeros((count, dimension))
     arc[:, 0], arc[:, 1] = np.cos(angles), np.sin(angles)
@@ -179,7 +180,7 @@ def test_the_line_is_refused():
 
 
 def test_stray_tokens_between_the_clusters_of_many_are_none():
-    """Two groups of 150 and three single tokens on the way from one to the other; of five tokens each counts."""
+    """Single tokens between two groups of 150 are not clusters; among five tokens each one counts."""
     angles = np.concatenate([np.zeros(150), np.full(150, 2.0), [0.7, 1.0, 1.3]])
     points = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
     found = find_clusters_of_tokens(points, np.full(303, 1 / 303))

@@ -1,4 +1,4 @@
-"""Modes of kernel densities: of constructed sets, and of random tokens on the circle."""
+"""Modes of kernel densities: constructed sets, and random tokens on the circle."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from meanfield.simulation import set_up
 
 @pytest.mark.parametrize("beta", [10.0, 60.0])
 def test_random_tokens_on_the_circle_have_the_expected_modes(beta):
-    """Within 4 standard errors of the mean of 80 draws, of √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2) of many tokens."""
+    """The mean of 80 draws is within 4 standard errors of √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2), the value for many tokens."""
     counts = np.array([count_modes(tokens_uniform(2000, 2, seed), np.full(2000, 1 / 2000), beta) for seed in range(80)])
     error = counts.std(ddof=1) / np.sqrt(len(counts))
     assert error < 0.15
@@ -22,7 +22,7 @@ def test_random_tokens_on_the_circle_have_the_expected_modes(beta):
 @pytest.mark.parametrize("dimension", [2, 3, 64, 384])
 @pytest.mark.parametrize(("beta", "expected"), [(4.0, 1), (20.0, 2), (100.0, 2)])
 def test_two_tokens_have_two_modes_where_they_are_over_two_bandwidths_apart(dimension, beta, expected):
-    """Two places 0.6 rad apart are 1.2, 2.7 and 6 bandwidths apart; modes count as two from 2.4 bandwidths on."""
+    """Two points 0.6 rad apart are 1.2, 2.7 and 6 bandwidths apart; they have two modes from 2.4 bandwidths on."""
     points = np.zeros((8, dimension))
     points[:, 0], points[:, 1] = np.cos(0.3), np.where(np.arange(8) % 2, 1, -1) * np.sin(0.3)
     assert count_modes(points, np.full(8, 1 / 8), beta) == expected
@@ -30,7 +30,7 @@ def test_two_tokens_have_two_modes_where_they_are_over_two_bandwidths_apart(dime
 
 @pytest.mark.parametrize("dimension", [2, 3, 64])
 def test_a_light_token_has_a_mode(dimension):
-    """A hundred-thousandth of the highest: far above the rounding of a transform, which LOST leaves out."""
+    """The height is 1e-5 of the highest, far above the rounding of a transform, which LOST excludes."""
     points = np.stack([np.eye(dimension)[0], -np.eye(dimension)[0]])
     assert count_modes(points, np.array([1 - 1e-5, 1e-5]), 10.0) == 2
 
@@ -49,7 +49,7 @@ def test_a_ring_without_modes(beta):
 
 
 def test_tokens_without_a_mean_have_no_mode_at_beta_0():
-    """f is constant; with a mean the limit β → 0 has one mode, in its direction."""
+    """f is constant; with a mean the limit β → 0 has one mode, in the direction of the mean."""
     axes = np.concatenate([np.eye(3), -np.eye(3)])
     assert count_modes(axes, np.full(6, 1 / 6), 0.0) == 0
     assert count_modes(axes[:3], np.full(3, 1 / 3), 0.0) == 1

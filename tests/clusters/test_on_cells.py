@@ -1,4 +1,4 @@
-"""Clusters are counted, weighed and placed right, whatever the mesh below them."""
+"""Clusters of densities: right count, mass and position, whatever the mesh."""
 
 from functools import cache
 
@@ -24,7 +24,7 @@ def on_sphere(colatitudes, azimuths):
 
 
 def spread_points(dimension, count, seed):
-    """Random unit vectors (count, d) that are at least 0.6 rad from each other, so that every mesh resolves them."""
+    """Return random unit vectors (count, d) at least 0.6 rad from each other, so that every mesh resolves them."""
     random, points = np.random.default_rng(seed), np.empty((0, dimension))
     while len(points) < count:
         x = random.standard_normal(dimension)
@@ -35,11 +35,12 @@ def spread_points(dimension, count, seed):
 
 
 def assert_found(mesh, points, masses, found, apart=1e-12):
-    """Each point is a cluster with its mass and its place; deposits keep both, so that rounding alone is allowed."""
+    """Assert that each point is a cluster with its mass and position, to rounding, since deposits keep both."""
     assert found.count == len(points)
     np.testing.assert_allclose(found.masses, np.sort(masses)[::-1], atol=apart)
     angle = np.linalg.norm(found.centers[:, None] - points, axis=2)
-    assert angle.min(axis=0).max() < 1e-9  # of the lightest, with 1e-3 of the mass, rounding is that much larger
+    # Rounding of the lightest cluster, with 1e-3 of the mass, is larger by that factor.
+    assert angle.min(axis=0).max() < 1e-9
     for center, mass in zip(found.centers, found.masses, strict=True):
         nearest = np.linalg.norm(points - center, axis=1).argmin()
         assert masses[nearest] == pytest.approx(mass, abs=apart)
@@ -51,7 +52,7 @@ def test_points_anywhere(build, seed):
     mesh = build()
     count = 4 if mesh.dimension == 1 else 7
     points = spread_points(mesh.centers.shape[1], count, seed)
-    # Down to a thousandth of the heaviest; on 101 cells that is thinner than FLOOR when averaged over neighbors.
+    # Down to a thousandth of the heaviest; on 101 cells that is below FLOOR when averaged over neighbors.
     masses = np.geomspace(1.0, 1e-2 if mesh.cells < 200 else 1e-3, count)
     masses /= masses.sum()
     assert_found(mesh, points, masses, find_clusters(mesh, initial_points(mesh, points, masses)))
@@ -109,14 +110,14 @@ def test_uniform_and_nearly_uniform_have_none(build):
 
 @pytest.mark.parametrize(("mass", "expected"), [(1e-6, 1), (1e-2, 2)])
 def test_traces_of_mass_are_no_clusters(mass, expected):
-    """What lies far below FLOOR of the mean density, averaged over its neighbors, counts as empty."""
+    """A mass far below FLOOR of the mean density, averaged over its neighbors, counts as empty."""
     mesh = mesh_circle(256)
     points = on_circle(np.array([0.0, 2.0]))
     assert find_clusters(mesh, initial_points(mesh, points, [1 - mass, mass])).count == expected
 
 
 def test_the_contrast_decides():
-    """cos 2φ ripples have two peaks, which count where they are over CONTRAST times denser than the passes between."""
+    """Ripples cos 2φ have two peaks, which count where they exceed CONTRAST times the density of the passes between."""
     mesh = mesh_circle(256)
     wave = np.cos(2 * np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0]))
     for contrast, expected in ((0.95 * CONTRAST, 0), (1.1 * CONTRAST, 2)):
@@ -126,7 +127,7 @@ def test_the_contrast_decides():
 
 @pytest.mark.parametrize("build", [lambda: mesh_circle(256), lambda: mesh_sphere(48)], ids=["circle", "sphere"])
 def test_bumps_on_a_background(build):
-    """Two bumps of 20 and 10 % on a uniform 70 %: each basin also holds the background that lies towards it."""
+    """Two bumps of 20 and 10 % on a uniform 70 %: each basin also holds its share of the background."""
     mesh = build()
     centers = np.zeros((2, mesh.centers.shape[1]))
     centers[:, :2] = on_circle(np.array([0.3, 2.6]))
@@ -166,7 +167,7 @@ def test_rotation_by_a_cell_changes_nothing_on_the_circle():
 
 
 def test_rotation_by_a_polar_cell_changes_nothing_on_the_sphere():
-    """A turn by one cell of the coarsest ring is a turn by whole cells of every ring."""
+    """A rotation by one cell of the coarsest ring is a rotation by whole cells of every ring."""
     mesh = mesh_sphere(32)
     density = np.random.default_rng(1).lognormal(size=mesh.cells)
     density /= density @ mesh.volumes
@@ -183,6 +184,6 @@ def test_rotation_by_a_polar_cell_changes_nothing_on_the_sphere():
 
 
 def test_a_density_on_other_cells_is_refused():
-    """Kernels would read and write beyond its end."""
+    """Kernels would read and write beyond the end of the density."""
     with pytest.raises(ValueError, match=r"density \(48,\): expected \(64,\), a value for each cell"):
         find_clusters(mesh_circle(64), np.ones(48))

@@ -1,4 +1,4 @@
-"""The law of ⟨x, y⟩ of two tokens against brute force and closed forms."""
+"""Distribution of ⟨x, y⟩ of two tokens, compared with dense sums and closed forms."""
 
 from functools import cache
 
@@ -40,7 +40,7 @@ def test_points_against_all_pairs(count, dimension, different):
     points[: count // 2] = points[0] + 1e-3 * random.standard_normal((count // 2, dimension))  # for the fine bins
     points /= np.linalg.norm(points, axis=1)[:, None]
     found = pairs_of_points(points, masses, different=different)
-    # Rounding of z moves a pair in 1e13 across an edge: none here; so sums are equal to rounding.
+    # Rounding of z moves a pair in 1e13 across an edge: none here, so that sums are equal to rounding.
     np.testing.assert_allclose(found, by_brute_force(points, masses, different), atol=1e-13)
 
 
@@ -56,7 +56,7 @@ def test_equiangular_tokens_and_a_single_one():
 
 
 def test_many_points_by_some_of_them(monkeypatch):
-    """Every tenth of 5000 has the distribution of all within the error of so many draws: 3 ‰ a bin and more."""
+    """Every tenth of 5000 has the distribution of all within the sampling error: 3 ‰ a bin and more."""
     points = unit(np.random.default_rng(1), 5000, 3)
     monkeypatch.setattr(pairs, "MAX_POINTS", 500)
     found = pairs_of_points(points, np.full(5000, 2e-4))
@@ -65,14 +65,15 @@ def test_many_points_by_some_of_them(monkeypatch):
 
 
 def triangle(u):
-    """P(X − Y ≤ u) of two uniform numbers X, Y in [0, 1]."""
+    """Return P(X − Y ≤ u) of two uniform numbers X, Y in [0, 1]."""
     inside = np.clip(u, -1, 1)
     return np.where(inside < 0, (1 + inside) ** 2 / 2, 1 - (1 - inside) ** 2 / 2)
 
 
 @pytest.mark.parametrize("cells", [64, 65, 256])
 def test_circle_against_all_pairs_of_cells(cells):
-    """Tokens uniform in two cells k apart differ by k and a triangle: P(angle ≤ a) summed pair by pair."""
+    """Uniform tokens in two cells k apart differ by k and a triangular variable: P(angle ≤ a) is summed pair by
+    pair."""
     masses = np.random.default_rng(cells).random(cells)
     masses /= masses.sum()
     width, up_to = 2 * np.pi / cells, np.zeros(len(ANGLES))
@@ -87,27 +88,29 @@ def test_circle_against_all_pairs_of_cells(cells):
 
 @pytest.mark.parametrize("build", [lambda: mesh_circle(100), lambda: mesh_sphere(32)], ids=["circle", "sphere"])
 def test_uniform(build):
-    """Uniform in the angle on S¹, in z on S²."""
+    """The distribution is uniform in the angle on S¹, in z on S²."""
     mesh = build()
     exact = -np.diff(ANGLES) / np.pi if mesh.dimension == 1 else np.diff(EDGES) / 2
     found = pairs_of_density(mesh, mesh.volumes / mesh.volume)
-    # to rounding on the circle; on the rings by what the cells leave of a uniform density in the highest degrees
+    # to rounding on the circle; on rings to the error of the highest degrees of a uniform density
     np.testing.assert_allclose(found, exact, rtol=1e-11 if mesh.dimension == 1 else 5e-3)
 
 
 @pytest.mark.parametrize("rings", [32, 64])
 def test_a_point_mass_makes_no_ripples(rings):
-    """Half of the mass in one cell, half uniform: P = ¾ of the uniform one at angles over the blur, 45° to 180°."""
+    """Half of the mass in one cell, half uniform: P is ¾ of the uniform one at angles above the smoothing, 45° to
+    180°."""
     mesh = mesh_sphere(rings)
     masses = 0.5 * mesh.volumes / mesh.volume
     masses[mesh.cells // 2] += 0.5
     found = pairs_of_density(mesh, masses)
-    # the highest degree is damped by e⁻¹⁰ = 5e-5; some ten times that, as many degrees add up: 4e-4 and 2e-4
+    # the highest degree is damped by e⁻¹⁰ = 5e-5; some ten degrees add up to 4e-4 and 2e-4
     np.testing.assert_allclose(found[:45], 0.75 * np.diff(EDGES)[:45] / 2, rtol=1e-3)
 
 
 def test_von_mises_fisher_on_the_sphere_converges_with_the_blur():
-    """ρ ∝ e^{κx·μ} has z with density ∝ sinh(κR)/R, R = √(2 + 2z); the blur is second order in the mesh width."""
+    """ρ ∝ e^{κx·μ} has z with density ∝ sinh(κR)/R, R = √(2 + 2z); the smoothing is of second order in the mesh
+    width."""
     kappa, errors = 20.0, []
     z = np.linspace(-1, 1, 400001)[1:]
     length = np.sqrt(2 + 2 * z)
@@ -125,7 +128,7 @@ def test_von_mises_fisher_on_the_sphere_converges_with_the_blur():
 
 @pytest.mark.parametrize("rings", [32, 80])
 def test_clusters_on_the_sphere_are_counted_cell_by_cell(rings):
-    """Two clusters of 0.7 and 0.3: P(z ≥ 1 − 1e-3) = 0.58, and 0.42 at their angle."""
+    """Two clusters of 0.7 and 0.3 give P(z ≥ 1 − 1e-3) = 0.58, and 0.42 at their angle."""
     mesh = mesh_sphere(rings)
     masses = np.zeros(mesh.cells)
     masses[[3, mesh.cells // 2]] = 0.7, 0.3

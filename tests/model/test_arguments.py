@@ -1,4 +1,4 @@
-"""Physics objects refuse wrong arguments in one line, by the names that the arguments have."""
+"""Wrong arguments of physics objects: refused in one line, by the names of the arguments."""
 
 import numpy as np
 import pytest

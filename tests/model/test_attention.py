@@ -1,4 +1,4 @@
-"""The velocity of attention against dense sums, its bounds, its exact cases and its identities."""
+"""The velocity of attention: comparison with dense sums, bounds, exact cases and identities."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def density_dirac(mesh):
 
 
 def misfit(mesh, beta, density, normalization, value=1.0):
-    """Mass-weighted difference to the dense sum, relative to the largest |X|."""
+    """Return the mass-weighted difference to the dense sum, relative to the largest |X|."""
     attention = Attention(mesh, beta, normalization, heads=(Head(value=value),), rescaled=True)
     expected, _ = exact.velocity(mesh, beta, density, normalization, value)
     off = np.linalg.norm(attention.output(density) - expected, axis=1)
@@ -56,7 +56,7 @@ def test_velocity_is_the_dense_sum(mesh, beta, normalization, build):
 @pytest.mark.parametrize("beta", [-10.0, -40.0, -400.0])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_tokens_that_attend_to_what_is_opposite(mesh, beta, normalization, build):
-    """Z at a cluster is e^{−2|β|} of the largest, and right all the same; columns of sinkhorn attention have mean 1.
+    """Z at a cluster is e^{−2|β|} of the largest, and still accurate; columns of sinkhorn attention have mean 1.
 
     Scalings of e^{800} are refused.
     """
@@ -79,7 +79,7 @@ def test_tokens_that_attend_to_what_is_opposite(mesh, beta, normalization, build
 @pytest.mark.parametrize("kernel", ["exponential", "gaussian"])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_uniform_density_that_attends_to_what_is_opposite(mesh, kernel):
-    """A = −x I_{d/2}(β)/I_{d/2−1}(β): nothing moves. Whether or not the part along x is asked for."""
+    """A = −x I_{d/2}(β)/I_{d/2−1}(β): nothing moves, whether or not the part along x is included."""
     density, heads = initial_uniform(mesh), (Head(query=-1.0),)
     for include_radial, along in ((True, -exact.resultant(mesh.centers.shape[1], 9.0)), (False, 0.0)):
         attention = Attention(mesh, 9.0, heads=heads, kernel=kernel, include_radial=include_radial)
@@ -92,7 +92,8 @@ def test_uniform_density_that_attends_to_what_is_opposite(mesh, kernel):
 @pytest.mark.parametrize("beta", [3.0, 9.0, 14.0])
 @pytest.mark.parametrize("rings", [32, 57])
 def test_a_light_cluster_moves_by_what_attracts_it(rings, beta):
-    """Not by the error of the cells' sum over the uniform density, 1e-6, which is large beside e^{−β(1 − cos)}."""
+    """The error of the cells' sum over the uniform density, 1e-6, which exceeds e^{−β(1 − cos)}, does not move the
+    cluster."""
     mesh = sphere(rings)
     density = initial_points(mesh, [[1.0, 0.0, 0.0], [-0.42, 0.73, 0.54]], [999.0, 1.0])
     masses = density * mesh.volumes
@@ -111,7 +112,7 @@ def test_velocity_is_the_dense_sum_on_any_mesh(mesh):
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_gaussian_kernel_where_tokens_are_hardly_attended_to(mesh):
-    """Tokens whose e^{−β|Ky|²/2} is e^{−90} of others' attend to these all the same."""
+    """Tokens whose e^{−β|Ky|²/2} is e^{−90} of others' still attend to these."""
     key = np.diag([1.0, 4.0, 1.0][: mesh.centers.shape[1]])
     density, beta = density_smooth(mesh), 12.0
     found = Attention(mesh, beta, heads=[Head(key=key)], kernel="gaussian").output(density)
@@ -132,7 +133,7 @@ def test_uniform_density_does_not_move(mesh, normalization, beta):
 @pytest.mark.parametrize("beta", [4.0, 100.0, 1000.0, -100.0])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_velocity_is_tangent_and_at_most_one(mesh, beta):
-    """Softmax averages unit vectors, so |X| ≤ 1, also where there is no mass and Z is lost to rounding."""
+    """Softmax averages unit vectors, so that |X| ≤ 1, also where there is no mass and Z is lost to rounding."""
     for density in (density_smooth(mesh), density_dirac(mesh)):
         vectors = Attention(mesh, beta).output(density)
         assert np.isfinite(vectors).all()
@@ -171,10 +172,10 @@ def test_normalizer_is_the_dense_sum(mesh, beta):
 @pytest.mark.parametrize("build", [density_smooth, density_dirac])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_unnormalized_attention_turns_nothing(mesh, build):
-    """∫ x∧X dμ = 0: pairs pull on each other along the same great circle with the same force.
+    """∫ x∧X dμ = 0: pairs attract each other along the same great circle with the same force.
 
-    As sums over cells that is so, to rounding, for what is summed; a share of the uniform density's pull, which is
-    exactly zero, leaves an error of quadrature for the whole.
+    For sums over cells this holds to rounding for the summed part; the uniform density's share, whose force is
+    exactly zero, leaves a quadrature error in the whole.
     """
     density = build(mesh)
     vectors = Attention(mesh, 4.0, "unnormalized", rescaled=True).output(density)
@@ -186,7 +187,7 @@ def test_unnormalized_attention_turns_nothing(mesh, build):
         (
             density * mesh.volumes,
             3e-5,
-        ),  # (h/2)² times the velocity's own size, which mostly cancels by symmetry
+        ),  # (h/2)² times the size of the velocity, mostly canceled by symmetry
     ):
         turn = np.einsum("i,ia,ib->ab", masses, mesh.centers, vectors)
         error = np.abs(turn - turn.T).max() / largest
@@ -210,7 +211,7 @@ def test_unknown_normalization_is_refused():
 @pytest.mark.parametrize("norm", ["post", "ngpt", "cod"])
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_components_along_rings_are_those_of_vectors(normalization, norm):
-    """Of two heads of different weights, summed by waves and, where there are more, by FFTs."""
+    """Two heads have different weights, summed by waves and, for more degrees, by FFTs."""
     for mesh, beta in ((SPHERE, 3.0), (sphere(9), 120.0)):
         heads = (Head(value=0.7), Head(query=0.5, value=-0.2, weight=2.0))
         attention = Attention(mesh, beta, normalization, heads=heads, rescaled=True)
@@ -223,7 +224,8 @@ def test_components_along_rings_are_those_of_vectors(normalization, norm):
 
 
 def test_vectors_in_space_where_components_are_not_enough():
-    """Matrices, a network, sinkhorn attention, a layer norm that sees the part along x, and the circle."""
+    """Vectors are needed for matrices, a network, sinkhorn attention, a layer norm with the part along x, and the
+    circle."""
     turned = Attention(SPHERE, 2.0, heads=(Head(value=np.diag([1.0, 2.0, 3.0])),))
     density = density_smooth(SPHERE)
     assert turned.along_rings(density) is None

@@ -1,9 +1,9 @@
-"""What is almost in balance leaves it at its own rate, with any number of samples.
+"""Almost balanced states: they depart at their own rate, for any number of samples.
 
-At β = 0 every token is drawn to the mean m of all. Two that are nearly opposite hold each other: |m| = cos ½φ for the
-angle φ between them, tan ½φ = e^{−t} tan ½φ₀. So does a ring near the equator, z/√(1 − z²) = e^t z₀/√(1 − z₀²), and
-tokens on the line about the origin, whose mean grows as e^t. At first nothing flows that
-would bound the step: its own error does.
+At β = 0 every token is attracted to the mean m of all. Two that are nearly opposite balance each other: |m| = cos ½φ
+for the angle φ between them, tan ½φ = e^{−t} tan ½φ₀. So does a ring near the equator, z/√(1 − z²) = e^t z₀/√(1 −
+z₀²), and tokens on the line about the origin, whose mean grows as e^t. At first no flow bounds the step; the
+temporal error does.
 """
 
 import numpy as np
@@ -18,11 +18,11 @@ from solvers.timestepping.observers import Observer
 from solvers.timestepping.schedules import Every
 from solvers.timestepping.state import State
 
-APART = 0.01  # radians from opposite: a seventh of a cell of the circle, a twentieth of one of the sphere
+APART = 0.01  # radians from antipodal: a seventh of a cell of the circle, a twentieth of one of the sphere
 
 
 def opposite(mesh, cell, apart=APART):
-    """A point at a cell center, which its own velocity does not move, and one nearly opposite."""
+    """Return a point at a cell center, which its own velocity does not move, and one nearly opposite."""
     x = mesh.centers[cell]
     aside = np.linalg.svd(x[None])[2][1]
     return [x.tolist(), (-np.cos(apart) * x + np.sin(apart) * aside).tolist()]
@@ -32,7 +32,7 @@ def of_pair(time):
     return 1 / np.hypot(1, np.exp(-time) / np.tan(APART / 2))
 
 
-CASES = {  # domain, layer norm, initial, end, |m| then
+CASES = {  # domain, layer norm, initial, end, |m| at the end
     "circle": (
         'manifold = "circle"\nresolution = 96', "post", f'kind = "points"\npoints = {opposite(circle(96), 3)}',
         5.0, of_pair(5.0),
@@ -53,7 +53,7 @@ CASES = {  # domain, layer norm, initial, end, |m| then
 
 
 def run_of(name, change, steps=0):
-    """The problem of a case with a change of settings, and its end, in so many steps at least."""
+    """Return the problem and the end of a case with changed settings, reached in at least ``steps`` steps."""
     domain, norm, initial, end, _ = CASES[name]
     noise = 0.01 if name == "line" else 0.0
     case = parse(
@@ -79,7 +79,7 @@ end = {end}
 
 
 def mean_at_end(name, change, steps=0):
-    """|m| at the end of a run."""
+    """Return |m| at the end of a run."""
     problem, state = run_of(name, change, steps)
     x = problem.space.centers
     x = np.cos(x) if name == "ring" else x
@@ -88,7 +88,7 @@ def mean_at_end(name, change, steps=0):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_departure_does_not_depend_on_samples(name):
-    """A thousand steps change it little; meshes as coarse err by up to 8 %. One sample was 40 to 90 % off."""
+    """A thousand steps change little; such coarse meshes have errors up to 8 %. One sample once gave 40 to 90 %."""
     exact = CASES[name][-1]
     found = mean_at_end(name, ["output.samples=1"])
     assert found == mean_at_end(name, [])
@@ -97,7 +97,8 @@ def test_a_departure_does_not_depend_on_samples(name):
 
 
 def test_undershoots_at_unresolved_clusters_do_not_shorten_steps_without_end():
-    """Clusters narrower than a cell form at t = 11.7: what limiters do there is no error of time. 211 steps."""
+    """Clusters narrower than a cell form at t = 11.7, where errors of limiters are not temporal. The run takes 211
+    steps."""
     problem = set_up(parse(f"{SECTIONS}\n[time]\nend = 14.0\n"))
     state = State(0.0, problem.initial())
 

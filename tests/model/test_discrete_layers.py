@@ -1,4 +1,4 @@
-"""Depth in layers: exact laws without a residual, first order in the step with one, and the bookkeeping of a run."""
+"""Depth in layers: exact maps without a residual, first order in the step with one, and the time loop of a run."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def run_layers(state, layer, until, observers=(), after_step=lambda state: False
 
 
 def attention(mesh, beta, value=None):
-    """(time, density, points) → ∫ V y e^{β⟨x,y⟩} ρ(y) dy / Z(x) at points, summed over cells; a log-sum-exp."""
+    """Return (time, density, points) → ∫ V y e^{β⟨x,y⟩} ρ(y) dy / Z(x) at points, summed over cells by log-sum-exp."""
     matrix = np.eye(mesh.centers.shape[1]) if value is None else value
 
     def output_at(time, density, points):
@@ -42,14 +42,14 @@ def at_centers(mesh, output_at):
 
 
 def mean_field(mesh):
-    """β = 0: A is the mean of all tokens."""
+    """Return the output at β = 0: the mean of all tokens."""
     return lambda time, density: np.broadcast_to(density * mesh.volumes @ mesh.centers, mesh.centers.shape)
 
 
 @pytest.mark.parametrize("start", [0.9, 1.1])
 @pytest.mark.parametrize("exact_at_edges", [True, False])
 def test_without_a_residual_the_logarithm_triples(start, exact_at_edges):
-    """Gaussian on the line: s ← β² s³ for its variance s, so log(βs) ← 3 log(βs) (ORACLES)."""
+    """The variance s of a Gaussian on the line maps to β² s³, so that log(βs) ← 3 log(βs) (ORACLES)."""
     mesh, beta = line(1000, 60.0, 0.3), 2.0
     x = mesh.centers[:, 0]
     density = np.exp(-x * x * beta / (2 * start))
@@ -70,7 +70,7 @@ def test_without_a_residual_the_logarithm_triples(start, exact_at_edges):
 
 @pytest.mark.parametrize("mesh", [circle(512), sphere(64)], ids=["circle", "sphere"])
 def test_with_a_residual_it_is_of_first_order(mesh):
-    """Against the exact flow at β = 0."""
+    """The reference is the exact flow at β = 0."""
     dimension, errors, steps = mesh.centers.shape[1], [], (0.2, 0.1, 0.05)
     expected = initial_moebius(mesh, AXES[dimension], exact.moebius_parameter(dimension, 0.4, 1.0))
     for step in steps:
@@ -84,7 +84,7 @@ def test_with_a_residual_it_is_of_first_order(mesh):
 
 @pytest.mark.parametrize(("mesh", "beta"), [(circle(128), 8.0), (sphere(32), 4.0)], ids=["circle", "sphere"])
 def test_without_a_residual_a_peak_collapses_and_turns_with_its_value(mesh, beta):
-    """V a rotation: the whole density collapses to a point in two layers, its center is turned by V in each."""
+    """V is a rotation: the whole density collapses to a point in two layers, and V rotates its center in each."""
     dimension = mesh.centers.shape[1]
     angle = np.array([0.0, 0.0, 0.4]) if dimension == 2 else np.array([0.2, 0.3, -0.1])
     value = Rotation.from_rotvec(angle).as_matrix()[:dimension, :dimension]
@@ -98,12 +98,12 @@ def test_without_a_residual_a_peak_collapses_and_turns_with_its_value(mesh, beta
         length = np.linalg.norm(moment)
         if depth >= 3:
             assert np.sqrt(2 * (1 - length)) < mesh.width
-        # the peak's own center is resolved to h²/24 of its curvature; no layer adds to that by pinning
+        # the peak's own center is resolved to h²/24 of its curvature; no layer adds pinning
         assert np.linalg.norm(moment / length - center) < 0.02 * mesh.width
 
 
 def test_a_point_mass_turns_with_a_skew_value():
-    """V skew: x ← N(x + Δt V x) turns a point mass by arctan(ωΔt) a layer."""
+    """V skew: x ← N(x + Δt V x) turns a point mass by arctan(ωΔt) per layer."""
     mesh, step = circle(64), 0.3
     value = np.array([[0.0, -1.0], [1.0, 0.0]])
     state = State(0.0, initial_points(mesh, [[1.0, 0.0]]))
@@ -117,7 +117,7 @@ def test_a_point_mass_turns_with_a_skew_value():
 
 @pytest.mark.parametrize("mesh", [circle(64), sphere(32)], ids=["circle", "sphere"])
 def test_tokens_that_are_told_nothing_stay(mesh):
-    """x ← N(0) has no direction: A = 0 without a residual, to rounding, leaves tokens where they are."""
+    """x ← N(0) has no direction: A = 0 without a residual, to rounding, leaves tokens at rest."""
     density = initial_moebius(mesh, AXES[mesh.centers.shape[1]], 0.5)
     noise = 1e-16 * np.random.default_rng(0).standard_normal(mesh.centers.shape)
     after = LayerMap(mesh, lambda time, density: noise, POST, residual=False)(0.0, density)
@@ -125,7 +125,8 @@ def test_tokens_that_are_told_nothing_stay(mesh):
 
 
 def test_the_uniform_density_stays_without_a_residual():
-    """A is parallel to x for any β, so x ← N(A) = x; a sum over the cells of 32 rings turns it by 0.1 % of a cell."""
+    """A is parallel to x for any β, so that x ← N(A) = x; a sum over the cells of 32 rings turns x by 0.1 % of a
+    cell."""
     mesh = sphere(32)
     uniform = initial_uniform(mesh)
     after = LayerMap(mesh, at_centers(mesh, attention(mesh, 4.0)), POST, residual=False)(0.0, uniform)
@@ -134,7 +135,7 @@ def test_the_uniform_density_stays_without_a_residual():
 
 @pytest.mark.parametrize(("name", "pace"), [("cod", 2.0), ("ngpt", 5.0)])
 def test_layer_norms_slow_a_layer_down(name, pace):
-    """s of CoD at t = 3 is 2, s of nGPT is |A|/α."""
+    """s of CoD at t = 3 is 2, and s of nGPT is |A|/α."""
     layer = LayerMap(circle(16), lambda time, density: density, LayerNorm(name, alpha=0.4), 0.1)
     moved = layer.move(3.0, np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]]))
     assert moved[0, 1] / moved[0, 0] == pytest.approx(0.1 * 2.0 / pace)
@@ -156,20 +157,20 @@ def test_time_counts_layers_and_observers_look():
     run_layers(state, layer, 1.0, observers)
     assert (state.time, state.steps, state.dt) == (1.0, 10, 0.1)
     assert seen == [0.0, 0.3, 0.6, pytest.approx(0.9, abs=1e-15)]
-    assert len(many) == 11  # once a layer, though five are due
+    assert len(many) == 11  # once per layer, though five are due
     assert all(observer.due() > state.time for observer in observers)
     run_layers(state, layer, 2.0, observers, after_step=lambda s: s.time > 1.15)
     assert state.time == pytest.approx(1.2)
 
 
 def test_many_samples_in_one_layer_are_looked_at_once_and_at_once():
-    """10¹⁵ that are due within a layer: counted one by one they would take years."""
+    """10¹⁵ times are due within a layer: counting one by one would take years."""
     mesh, looked = circle(16), []
     layer = LayerMap(mesh, mean_field(mesh), POST, 1.0)
     observer = Observer(lambda state: looked.append(state.time), Every(3.0, 3 * 10**15))
     run_layers(State(0.0, initial_uniform(mesh)), layer, 3.0, [observer])
     assert looked == [0.0, 1.0, 2.0, 3.0]
-    assert 0 <= observer.count - (3 * 10**15 + 1) <= 2  # 10⁻¹⁵ apart: as many lie within rounding of the end
+    assert 0 <= observer.count - (3 * 10**15 + 1) <= 2  # 10⁻¹⁵ apart: up to two lie within rounding of the end
 
 
 def test_a_layer_that_is_not_finite_leaves_the_state():

@@ -1,4 +1,4 @@
-"""Velocities in cells far from all mass, against sums over all pairs with the largest exponent taken off."""
+"""Velocities in cells far from all mass, compared with sums over all pairs minus the largest exponent."""
 
 import numpy as np
 import pytest
@@ -33,19 +33,19 @@ def head_on(mesh, name):
 
 
 def density_points(mesh):
-    """Three single cells, in a quarter of the manifold, one of them light."""
+    """Return three single cells, in a quarter of the manifold, one of them light."""
     points = np.eye(mesh.ambient_dimension)[:2].tolist()
     return initial_points(mesh, [*points, (np.ones(mesh.ambient_dimension)).tolist()], [0.6, 0.4, 1e-7])
 
 
 def density_smooth(mesh):
-    """Two narrow bumps, of masses down to 1e-300 in their tails."""
+    """Return two narrow bumps, with masses down to 1e-300 in their tails."""
     density = initial_von_mises_fisher(mesh, np.eye(mesh.ambient_dimension)[:2], [300.0, 60.0], [0.7, 0.3])
     return density / (density @ mesh.volumes)
 
 
 def dense(mesh, exponents, masses):
-    """log Z (cells,) and N/Z (cells, d) where the kernel is e^{exponents}."""
+    """Return log Z (cells,) and N/Z (cells, d) for the kernel e^{exponents}."""
     logs = exponents + np.log(masses, where=masses > 0, out=np.full_like(masses, -np.inf))
     largest = logs.max(axis=1)
     weights = np.exp(logs - largest[:, None])
@@ -73,23 +73,23 @@ def test_velocity_in_every_cell(mesh, name, beta, build):
     attention = Attention(mesh, beta, heads=[head])
     normalizer, output = attention.normalizer_and_output(density)
     off = np.linalg.norm(output - (tangent(mesh, mean) if attention.tangent else mean), axis=1)
-    assert off.max() <= 1e-10, f"{off.max():.1e}"  # rounding of 1e-16 over the least Z that is kept, 1e-5, with room
+    assert off.max() <= 1e-10, f"{off.max():.1e}"  # rounding of 1e-16 over the smallest accepted Z, 1e-5, with a margin
     with np.errstate(divide="ignore"):
         found = np.log(normalizer) + attention.log_bound
-    held = normalizer > 1e-290  # less is beside the range of numbers
+    held = normalizer > 1e-290  # smaller values are near the range of numbers
     assert np.abs(found - log_normalizer)[held].max() <= 1e-10
 
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_nan_where_asked_to_be_cheap(mesh):
-    """What is no NaN is right, and cells with mass never are NaN."""
+    """Values other than NaN are accurate, and cells with mass are never NaN."""
     for name, head in ((name, head_on(mesh, name)) for name in HEADS):
         density = density_points(mesh)
         attention = Attention(mesh, 40.0, heads=[head])
         exact, cheap = attention.output(density), attention.output(density, empty="nan")
         lost = np.isnan(cheap).any(axis=1)
         assert not lost[density * mesh.volumes > 1e-3].any()
-        assert lost.any() or attention.sums[0].apply(density)[1].min() > 0  # few cells of mass are summed exactly
+        assert lost.any() or attention.sums[0].apply(density)[1].min() > 0  # few cells with mass are summed exactly
         assert np.abs(cheap - exact)[~lost].max() <= 1e-10
         assert lost.mean() > 0.2 or name != "identity"
     with pytest.raises(ValueError, match="empty = 'cheap': expected one of exact, nan, bounded"):
@@ -98,7 +98,7 @@ def test_nan_where_asked_to_be_cheap(mesh):
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_unnormalized_to_the_digits_of_its_own_size(mesh):
-    """N is right to 1e-10 of Z in every cell, where Z is e^{−80} of the largest as well."""
+    """N has an error of 1e-10 of Z in every cell, also where Z is e^{−80} of the largest."""
     density, beta = density_smooth(mesh), 40.0
     log_normalizer, mean = dense_of_head(mesh, beta, Head(), density * mesh.volumes)
     found = Attention(mesh, beta, "unnormalized", include_radial=True).output(density)
@@ -135,7 +135,7 @@ def test_components_and_rows_are_those_of_the_output(mesh):
 @pytest.mark.parametrize("window", [0.3, 1.2])
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_windowed_kernel_beyond_all_windows(mesh, window):
-    """Tokens whose Z is e^{−10⁴} of the largest attend to the nearest of the others."""
+    """Tokens whose Z is e^{−10⁴} of the largest attend to their nearest tokens."""
     density, beta, kernel = density_points(mesh), 3.0, kernel_of("windowed", window)
     exponents = kernel.log_values(mesh.centers @ mesh.centers.T, beta) + beta
     _, mean = dense(mesh, exponents, density * mesh.volumes)
@@ -153,7 +153,7 @@ def test_logarithm_of_the_windowed_kernel():
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_sinkhorn_attention_in_every_cell(mesh):
-    """Where there is no mass f is what makes the mean of a row 1, as elsewhere."""
+    """f in an empty cell makes the mean of its row 1, as elsewhere."""
     density, beta = density_points(mesh), 8.0
     masses = density * mesh.volumes
     held = masses > 0
@@ -178,7 +178,7 @@ def test_causal_labels_in_every_cell():
 
 
 def test_a_hole_in_a_uniform_density():
-    """The error of the uniform density's sum is taken off elsewhere, as in a hole it would be many times the sum."""
+    """The uniform sum's error is subtracted outside a hole, where it would be many times the sum."""
     density = np.where(SPHERE.centers[:, 2] > np.cos(0.9), 0.0, 1.0)
     density /= density @ SPHERE.volumes
     _, mean = dense_of_head(SPHERE, 100.0, Head(), density * SPHERE.volumes)

@@ -1,4 +1,4 @@
-"""Entropy and energy mean the same in every domain, and files state the unit and the reference of theirs."""
+"""Entropy and energy: the same meaning in every domain, with unit and reference stated in files."""
 
 import h5py
 import numpy as np
@@ -128,7 +128,7 @@ def test_energy_is_continuous_in_the_matrices(manifold, key):
         )
         problem = set_up(case)
         value = problem.diagnostics(["energy"], None)(0.0, problem.initial())["energy"]
-        assert value == pytest.approx(expected, rel=1e-6)  # a share of the uniform density is exact, see ZonalSums
+        assert value == pytest.approx(expected, rel=1e-6)  # the uniform density's share is exact, see ZonalSums
 
 
 def test_energy_under_a_causal_mask_is_that_of_the_pairs_that_attend():

@@ -1,4 +1,4 @@
-"""Small perturbations of the uniform density grow and decay at the rates of linear theory."""
+"""Small perturbations of the uniform density: growth and decay at the rates of linear theory."""
 
 from functools import cache
 
@@ -25,7 +25,7 @@ def attention(mesh, normalization):
 
 
 def growth_error(mesh, degree, order, normalization, noise, steps_of_growth=0.5):
-    """Measured rate less the exact one, the exact rate, and the part of it that attraction has."""
+    """Return the measured minus the exact rate, the exact rate, and attraction's part of the exact rate."""
     dimension = mesh.centers.shape[1]
     attraction = exact.growth_rate(dimension, BETA, degree, normalization)
     rate = exact.growth_rate(dimension, BETA, degree, normalization, noise)
@@ -60,7 +60,7 @@ def test_growth_on_the_circle(degree, normalization, noise):
 )
 def test_growth_on_the_sphere(degree, order, normalization, noise):
     error, rate, attraction = growth_error(mesh_sphere(128), degree, order, normalization, noise)
-    # Where attraction and diffusion nearly cancel (0.624 − 0.600, 0.511 − 0.400), a quarter of the first counts.
+    # Where attraction and diffusion nearly cancel (0.624 − 0.600, 0.511 − 0.400), a quarter of the former is the scale.
     size = max(abs(rate), 0.25 * attraction)
     assert abs(error / size) < 5e-3, f"rate {rate:.5f} off by {error:.2e}, {100 * error / size:.4f} %"
 
@@ -70,10 +70,10 @@ def test_growth_on_the_sphere(degree, order, normalization, noise):
     ("build", "sizes", "reach"), [(mesh_circle, (16, 24, 32), 3.5), (mesh_sphere, (32, 64, 128), 1.8)]
 )
 def test_order_of_growth(build, sizes, reach, noise):
-    """Second order on the rings, fourth on the circle, until the time step's error shows."""
+    """The order is two on rings, four on the circle, until the time step's error dominates."""
     for degree in (2, 3):
         errors = [abs(growth_error(build(size), degree, 0, "softmax", noise)[0]) for size in sizes]
-        observed = exact.orders(errors[::2], sizes[::2])  # over both refinements: where rings change varies
+        observed = exact.orders(errors[::2], sizes[::2])  # over both refinements: the rings of change vary
         assert observed[0] > reach, f"degree {degree}: order {observed[0]:.2f}, errors {errors}"
 
 

@@ -1,4 +1,4 @@
-"""Attention with matrices, heads, other kernels and other normalizations, against dense sums."""
+"""Attention with matrices, heads, other kernels and other normalizations, compared with dense sums."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ time = { end = 1.0 }
 
 
 def three_heads(d, norm):
-    """Heads with no symmetry whose QᵀK have spectral norm ``norm``; that of the second is singular."""
+    """Return heads without symmetry whose QᵀK have spectral norm ``norm``; that of the second is singular."""
     random = np.random.default_rng(7)
     heads = []
     for k, weight in enumerate((0.5, 1.0, -0.25)):
@@ -44,7 +44,7 @@ def three_heads(d, norm):
 
 
 def dense_output(mesh, beta, heads, masses, kernel, normalization="softmax"):
-    """A by sums over all pairs; ``kernel`` (Qx (n, d), Ky (m, d)) → logarithms (n, m)."""
+    """Return A by sums over all pairs; ``kernel`` (Qx (n, d), Ky (m, d)) → logarithms (n, m)."""
     x, held = mesh.centers, masses > 0
     total = np.zeros_like(x)
     for head in heads:
@@ -84,7 +84,7 @@ def test_gaussian_kernel(mesh, normalization):
     output = Attention(mesh, beta, normalization, heads=heads, kernel="gaussian").output(density)
     expected = dense_output(mesh, beta, heads, masses, kernel, normalization)
     assert masses @ np.linalg.norm(output - expected, axis=1) <= 1e-10
-    heads = [Head(1.5, 0.5, -1.0)]  # |Qx| and |Ky| are constant: the exponential kernel but for a factor
+    heads = [Head(1.5, 0.5, -1.0)]  # |Qx| and |Ky| are constant: the exponential kernel up to a factor
     output = Attention(mesh, beta, normalization, heads=heads, kernel="gaussian", include_radial=True).output(density)
     expected = Attention(mesh, beta, normalization, heads=heads, include_radial=True).output(density)
     factor = np.exp(-beta * (1.5**2 + 0.5**2) / 2) if normalization == "unnormalized" else 1.0
@@ -101,7 +101,7 @@ def test_windowed_kernel_leaves_out_what_is_far(mesh):
     output = attention.output(density)
     masses = density * mesh.volumes
     here = int(np.argmax(mesh.centers @ -first))
-    np.testing.assert_allclose(output[here] / np.linalg.norm(output[here]), -first, atol=0.1)  # hears itself alone
+    np.testing.assert_allclose(output[here] / np.linalg.norm(output[here]), -first, atol=0.1)  # attends only to itself
     edge = np.cos(window)
     from scipy.special import erfc
 
@@ -152,7 +152,7 @@ def test_random_matrices(ensemble):
     assert np.array_equal(matrix, random_matrix(ensemble, d, seed=3))
     assert not np.array_equal(matrix, random_matrix(ensemble, d, seed=4))
     norm = np.linalg.norm(matrix, 2)
-    limit = {"orthogonal": 1.0, "positive": 4.0, "negative": 4.0}.get(ensemble, 2.0)  # as d → ∞
+    limit = {"orthogonal": 1.0, "positive": 4.0, "negative": 4.0}.get(ensemble, 2.0)  # limit d → ∞
     assert norm == pytest.approx(limit, rel=1e-12 if ensemble == "orthogonal" else 0.1)
     if ensemble in ("goe", "wigner", "positive", "negative"):
         assert np.array_equal(matrix, matrix.T)
@@ -184,7 +184,7 @@ def test_one_dirac_follows_the_exponential_of_v(value):
 
 @pytest.mark.parametrize("build", [(circle, 64), (sphere, 24)], ids=["circle", "sphere"])
 def test_skew_v_turns_a_smooth_density_to_second_order(build):
-    """With β = 0 and V skew, P_x V m is a rotation only of what is rotated with it: |m| is constant, m turns."""
+    """P_x V m with β = 0 and V skew rotates only objects that rotate with it: |m| is constant, and m rotates."""
     make, coarse = build
     errors = []
     for cells in (coarse, 2 * coarse):
@@ -234,8 +234,8 @@ def test_rescaling_several_heads_is_one_clock(mesh):
 @MESHES
 @pytest.mark.parametrize(("beta", "window"), [(5.0, 0.2), (40.0, 0.5), (-4.0, 1.0)])
 def test_a_sharp_window_is_the_dense_sum(mesh, beta, window):
-    """Cells that resolve no wave of the window's edge see no ripples of it; rounding of 1000 degrees."""
-    density = np.random.default_rng(3).random(mesh.cells) ** 20  # little like uniform
+    """Cells that do not resolve waves of the window's edge show no ripples; errors are the rounding of 1000 degrees."""
+    density = np.random.default_rng(3).random(mesh.cells) ** 20  # far from uniform
     density /= density @ mesh.volumes
     output = Attention(mesh, beta, kernel="windowed", window=window, include_radial=True).output(density)
     weights = windowed(np.clip(mesh.centers @ mesh.centers.T, -1, 1), beta, window) * (density * mesh.volumes)
@@ -252,7 +252,7 @@ def test_windows_that_harmonics_do_not_carry_are_refused():
 
 
 def test_gaussian_weights_beyond_all_numbers_are_refused():
-    """e^{−β|Ky|²/2} would be zero for tokens that attend to each other all the same."""
+    """e^{−β|Ky|²/2} would be zero for tokens that still attend to each other."""
     with pytest.raises(ValueError, match=r"^beta = 100.0: expected a range of log f\(Ky\) up to 600"):
         Attention(CIRCLE, 100.0, heads=[Head(key=np.diag([1.0, 4.0]))], kernel="gaussian")
 
@@ -274,7 +274,7 @@ def test_gaussian_scales_of_a_case_are_more_than_their_product(query, key):
 
 
 def test_the_steepness_of_a_head_with_rows_of_zeros():
-    """A trained head has d_head rows; those of zeros are left out, which changes the norm by rounding."""
+    """A trained head has d_head rows; rows of zeros are dropped, which changes the norm by rounding."""
     random = np.random.default_rng(5)
     for rows_query, rows_key in ((8, 8), (3, 3), (2, 5), (0, 4)):
         query, key = random.standard_normal((2, 8, 8))

@@ -1,4 +1,4 @@
-"""A kernel is one entry: densities and tokens attend by one that no table knows, as the sums over all pairs say."""
+"""Kernels outside the table: densities and tokens attend as dense sums over all pairs."""
 
 import numpy as np
 import pytest
@@ -33,16 +33,16 @@ def test_a_kernel_of_the_cosine_that_no_table_knows(mesh):
 
 
 def test_a_factor_that_no_table_knows():
-    """On unit vectors f(x) = e^{−β} for all x, which softmax does not notice."""
+    """f(x) = e^{−β} for all unit vectors x, which softmax cancels."""
     tokens = sphere(12).centers
     exponential = ParticleVelocity(3.0).output_at(tokens)
     assert np.abs(ParticleVelocity(3.0, kernel=FACTOR).output_at(tokens) - exponential).max() < 1e-13
 
 
 def test_windows_whose_edge_no_thousand_degrees_carry_are_refused():
-    """What is left out of the kernel is 4e-6 at 0.05 and 2e-7 at 0.06, of the largest multiplier."""
+    """The truncated part of the kernel is 4e-6 at 0.05 and 2e-7 at 0.06, of the largest multiplier."""
     check_zonal(3, kernel_of("windowed", 0.06), 1.0)
-    check_zonal(2, kernel_of("windowed", 0.02), 1.0)  # values at the cells, exactly
+    check_zonal(2, kernel_of("windowed", 0.02), 1.0)  # exact values at the cells
     with pytest.raises(ArgumentError, match=r"window = 0\.05: expected at least 0\.06 on the sphere"):
         check_zonal(3, kernel_of("windowed", 0.05), 1.0)
 

@@ -1,4 +1,4 @@
-"""Layer norms move densities as they move tokens: rings of latitude and pairs, and CoD as post by another clock."""
+"""Layer norms for densities as for tokens: rings of latitude and pairs, and CoD as post in another time."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def name(norm):
 
 
 def equation_on(mesh, norm, beta):
-    """The mean-field equation of a layer norm that keeps the radius."""
+    """Return the mean-field equation of a layer norm that keeps the radius."""
     return mean_field_equation(mesh, Velocity(Attention(mesh, beta, include_radial=norm.sees_size), norm))
 
 
@@ -39,13 +39,14 @@ def run(equation, values, *times, cfl=0.5):
 
 
 def ring(theta, count):
-    """(count, 3) equally spaced tokens on the ring of latitude at polar angle θ."""
+    """Return equally spaced tokens (count, 3) on the ring of latitude at polar angle θ."""
     phi = (np.arange(count) + 0.5) * 2 * np.pi / count
     return np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.full(count, np.cos(theta))], axis=1)
 
 
 def ring_law(norm, beta, start, end):
-    """Polar angle and radius at ``end`` of 64 tokens on a ring: as good as a ring, I₆₄(β)/I₀(β) is below rounding."""
+    """Return polar angle and radius at ``end`` of 64 tokens on a ring, equivalent to a ring: I₆₄(β)/I₀(β) is
+    rounding."""
     directions, radii = flow(ParticleVelocity(beta, norm=norm), ring(start, 64), np.ones(64), np.array([0.0, end]))
     return np.arccos(directions[-1, :, 2]).mean(), radii[-1].mean()
 
@@ -62,7 +63,7 @@ def test_a_ring_of_latitude(norm):
 
 
 def test_the_law_of_a_ring_is_the_formula():
-    """θ̇ = −sin θ cos θ (1 − I₁(b)/I₀(b)), b = β sin² θ: the reference of the tests above, at the start."""
+    """θ̇ = −sin θ cos θ (1 − I₁(b)/I₀(b)), b = β sin² θ: the initial rate of the reference of the tests above."""
     beta, theta, step = 3.0, 1.0, 1e-4
     moved = ring_law(LayerNorm("post"), beta, theta, step)[0] - theta
     b = beta * np.sin(theta) ** 2
@@ -77,10 +78,11 @@ def test_a_ring_of_latitude_with_a_radius(norm):
     polar = space.directions.volumes * np.arccos(space.directions.centers[:, 2])
     before = initial_at_radius(space, initial_points(space.directions, ring(start, 768)), 1.0)
     attention = output_at_directions(space, ShellAttention(space.directions, beta))
-    after = run(free_radius_equation(space, norm, attention), before, 0.5, end)  # lands on the switch of mix
+    after = run(free_radius_equation(space, norm, attention), before, 0.5, end)  # steps end at the switch of mix
     theta, radius = ring_law(norm, beta, start, end)
     moved = (space.on_directions(after) - space.on_directions(before)) @ polar
-    found = np.exp(space.on_radii(after) * space.radial.volumes @ space.radial.centers[:, 0])  # lumps move in log r
+    # Point masses move in log r.
+    found = np.exp(space.on_radii(after) * space.radial.volumes @ space.radial.centers[:, 0])
     assert abs(theta - start) > 0.1
     assert moved == pytest.approx(theta - start, rel=0.01)  # 1.6 % at 64 rings
     assert found == pytest.approx(radius, rel=0.01)
@@ -88,7 +90,7 @@ def test_a_ring_of_latitude_with_a_radius(norm):
 
 @pytest.mark.parametrize("norm", FIXED, ids=name)
 def test_a_pair_on_the_sphere(norm):
-    """Two tokens 2 rad apart on a tilted great circle, two thirds of the mass in one: both places, after t = 2."""
+    """Two tokens 2 rad apart on a tilted great circle, two thirds of the mass in one: both positions, after t = 2."""
     beta, end, mesh, masses = 1.0, 2.0, sphere(128), np.array([2.0, 1.0]) / 3
     points = np.array([[0.520106754611884, -0.4302603430441815, 0.7378109520809493],
                        [-0.19592537109100025, 0.9705626489123212, 0.14007638451627735]])  # fmt: skip
@@ -106,10 +108,10 @@ def test_a_pair_on_the_sphere(norm):
 
 @pytest.mark.parametrize(("mesh", "cfl", "tolerance"), [
     (circle(64), 0.02, 1e-8),  # third order in the step: 2.8e-9 here, 8e-6 at the usual cfl of 0.5
-    (sphere(16), 0.05, 1e-6),  # slopes that a limiter cuts are no smooth functions of time: 3e-7, falling more slowly
+    (sphere(16), 0.05, 1e-6),  # limited slopes are no smooth functions of time: 3e-7, falling more slowly
 ], ids=["circle", "sphere"])  # fmt: skip
 def test_cod_is_post_by_another_clock(mesh, cfl, tolerance):
-    """θ̇ = P A/√(t + 1) is post's law by τ = 2(√(t + 1) − 1), cell for cell, less the errors of the steps in time."""
+    """θ̇ = P A/√(t + 1) is post in time τ = 2(√(t + 1) − 1), cell for cell, up to temporal errors."""
     bumps = np.eye(mesh.centers.shape[1])[:2]
     start, end = initial_von_mises_fisher(mesh, bumps, [2.0, 1.0], [0.6, 0.4]), 3.0
     cod = run(equation_on(mesh, LayerNorm("cod"), 2.0), start, end, cfl=cfl)

@@ -1,4 +1,4 @@
-"""Growth rates by Bessel functions against Funk–Hecke's integral, and what follows from them."""
+"""Growth rates by Bessel functions, compared with Funk–Hecke's integral, and derived quantities."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,11 @@ def test_growth_rates_are_the_integrals(dimension, beta, normalization, value, n
     found = growth_rates(dimension, beta, DEGREES, normalization, noise, value)
     expected = [exact.growth_rate(dimension, beta, l, normalization, noise, value) for l in DEGREES]
     error = np.abs(found - expected).max() / np.abs(expected).max()
-    assert error < 1e-12, f"{error:.1e}"  # the integral's own rounding, e^β against its Legendre coefficients
+    assert error < 1e-12, f"{error:.1e}"  # rounding of the integral itself, e^β relative to its Legendre coefficients
 
 
 def test_growth_rates_of_the_paper():
-    """Softmax, β = 5, l = 1 … 4, to the digits of ORACLES."""
+    """The rates for softmax, β = 5, l = 1 … 4, have the digits of ORACLES."""
     circle, sphere = growth_rates(2, 5.0, [1, 2, 3, 4]), growth_rates(3, 5.0, [1, 2, 3, 4])
     assert circle == pytest.approx([0.17867663, 0.5141174, 0.68267833, 0.60008914], abs=1e-8)
     assert sphere == pytest.approx([0.32003632, 0.62393462, 0.67234869, 0.51096847], abs=1e-8)
@@ -44,7 +44,7 @@ def test_growth_rates_of_the_paper():
 
 @pytest.mark.parametrize("dimension", [2, 3, 8])
 def test_only_the_first_degree_grows_at_beta_zero(dimension):
-    """X = Pₓ∫yρ: λ₁ = (d − 1)/d and nothing else moves; critical noise 1/d."""
+    """X = Pₓ∫yρ: λ₁ = (d − 1)/d and no other rate; critical noise 1/d."""
     for normalization in ("softmax", "unnormalized"):
         rates = growth_rates(dimension, 0.0, [0, 1, 2, 3], normalization)
         assert rates == pytest.approx([0, (dimension - 1) / dimension, 0, 0], abs=1e-15)
@@ -71,7 +71,7 @@ def test_nothing_needs_noise_when_repelled():
 
 
 def fastest_degree(dimension, beta):
-    """Degree of the fastest mode without noise."""
+    """Return the degree of the fastest mode without noise."""
     return 1 + int(growth_rates(dimension, beta, np.arange(1, 300)).argmax())
 
 
@@ -118,16 +118,17 @@ def test_expected_clusters_from_tokens():
 
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 2.4469), (3, 1.8162)])
 def test_unnormalized_transition_changes_its_type_where_the_paper_says(dimension, beta):
-    """β* of Mun and Rosenzweig, to the digits of ORACLES; continuous below and discontinuous above."""
+    """β* of Mun and Rosenzweig has the digits of ORACLES: continuous below and discontinuous above."""
     assert continuous_up_to(dimension) == pytest.approx(beta, abs=5e-5)
     assert transition_coefficient(dimension, beta - 0.1, "unnormalized") < 0
     assert transition_coefficient(dimension, beta + 0.1, "unnormalized") > 0
 
 
 def _stationary(dimension, beta, normalization, amplitude):
-    """Noise at which ρ ∝ Z^p or e^{qZ} has ∫⟨x,e⟩ρ/∫⟨x,e⟩² = a: the self-consistent law of z by Gauss quadrature.
+    """Return the noise at which ρ ∝ Z^p or e^{qZ} has ∫⟨x,e⟩ρ/∫⟨x,e⟩² = a: self-consistent density of z by Gauss
+    quadrature.
 
-    The fixed-point map brings all modes but the first together; κ then follows from keeping the first at a.
+    The fixed-point map determines all modes except the first; κ follows from the condition that the first is a.
     """
     z, weights = special.roots_jacobi(80, (dimension - 3) / 2, (dimension - 3) / 2)
     weights /= weights.sum()
@@ -154,11 +155,11 @@ def _stationary(dimension, beta, normalization, amplitude):
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 @pytest.mark.parametrize(("dimension", "beta"), [(2, 1.0), (2, 4.0), (3, 1.0), (3, 4.0), (8, 2.0)])
 def test_stationary_densities_branch_off_as_the_coefficient_says(dimension, beta, normalization):
-    """1 = κ#/κ + C a² + O(a⁴): two amplitudes give C, and the difference is of the size of the next term."""
+    """1 = κ#/κ + C a² + O(a⁴): two amplitudes give C, and their difference is of the size of the next term."""
     critical = critical_noise(dimension, beta, normalization)
     found = [(1 - critical / _stationary(dimension, beta, normalization, a)) / a**2 for a in (0.02, 0.04)]
     extrapolated = (4 * found[0] - found[1]) / 3
-    # rounding of κ, 1e-13, over a² = 4e-4, and the a⁴ that is left
+    # rounding of κ, 1e-13, over a² = 4e-4, and the remaining a⁴
     assert extrapolated == pytest.approx(transition_coefficient(dimension, beta, normalization), rel=2e-4, abs=1e-7)
 
 
@@ -195,7 +196,7 @@ def test_report_tells_transition_and_metastable_states():
 
 
 def test_sinkhorn_rates_are_those_of_its_velocity_on_the_circle():
-    """Of the doubly stochastic kernel of cells, found by iterating: −(1/β) Δ log a for ρ = ρ̄(1 + ε cos lφ)."""
+    """The doubly stochastic kernel of cells, found by iteration, gives −(1/β) Δ log a for ρ = ρ̄(1 + ε cos lφ)."""
     beta, cells, small = 3.0, 64, 1e-4
     angle = 2 * np.pi * np.arange(cells) / cells
     kernel = np.exp(beta * np.cos(angle[:, None] - angle)) / cells
@@ -203,14 +204,14 @@ def test_sinkhorn_rates_are_those_of_its_velocity_on_the_circle():
         density, a = 1 + small * np.cos(l * angle), np.ones(cells)
         for _ in range(400):
             a = np.sqrt(a / (kernel @ (a * density)))
-        wave = 2 * np.cos(l * angle) @ np.log(a) / cells  # of log a, so that div(ρX) has l²/β times it
+        wave = 2 * np.cos(l * angle) @ np.log(a) / cells  # amplitude of log a, so that div(ρX) has l²/β times it
         expected = growth_rates(2, beta, [l], "sinkhorn")[0]
         assert -(l**2) * wave / (beta * small) == pytest.approx(expected, rel=1e-6)  # of order ε²
 
 
 @pytest.mark.parametrize("normalization", ["sinkhorn", "softmx"])
 def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
-    """By the table of normalizations, in place of taking every other word for unnormalized attention."""
+    """The table of normalizations decides, instead of treating every other word as unnormalized attention."""
     for theory in (
         lambda: transition_coefficient(3, 2.0, normalization),
         lambda: equally_spaced_rates(3, 2.0, normalization),
@@ -221,7 +222,7 @@ def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
 
 
 def test_nearness_is_that_of_the_highest_cell_whichever_it_was_before():
-    """And a NaN, or more than twice the mean anywhere, is not near."""
+    """A NaN, or a value above twice the mean, is not near."""
     mesh, random = circle(16), np.random.default_rng(2)
     is_near, found = BelowTwiceTheMean(mesh), []
     for k in range(200):

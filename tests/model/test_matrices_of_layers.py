@@ -1,4 +1,4 @@
-"""Matrices that change from layer to layer, as a trained Transformer has them."""
+"""Matrices that change from layer to layer, as in a trained Transformer."""
 
 import h5py
 import numpy as np
@@ -43,7 +43,7 @@ def saved(path, **arrays):
 
 @pytest.mark.parametrize("name", ["weights.npz", "weights.h5"])
 def test_each_layer_turns_by_its_own_matrix_for_its_own_time(tmp_path, name):
-    """Skew V turns the one cluster at its own rate: 1, −2 and 3 for half a unit of time each make 1 radian."""
+    """Skew V rotates the cluster at its own rate: 1, −2 and 3 for half a unit of time each make 1 radian."""
     path = saved(tmp_path / name, value=np.stack([TURN, -2 * TURN, 3 * TURN]))
     problem = set_up(parse(CASE.format(path=path)))
     state = State(0.0, problem.initial())
@@ -65,7 +65,7 @@ def test_each_layer_turns_by_its_own_matrix_for_its_own_time(tmp_path, name):
 @pytest.mark.parametrize("manifold", ["circle", "particles"])
 @pytest.mark.parametrize("weights", [[1.0, 1.0], [0.7, -0.2]])
 def test_heads_of_a_file_are_those_of_the_case(tmp_path, manifold, weights):
-    """The same heads in a file and in the case have the same velocity: one rule, the sum with weights."""
+    """Equal heads in a file and in the case have equal velocities: the sum with weights in both."""
     random = np.random.default_rng(1)
     matrices = {name: random.standard_normal((2, 2, 2)) for name in ("query", "key", "value")}
     path = saved(tmp_path / "w.npz", **{name: m[None] for name, m in matrices.items()}, weight=np.array(weights))

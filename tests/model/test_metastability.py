@@ -1,4 +1,5 @@
-"""Rates of slow motion in closed form against differences of the atoms' law, to e^{−200}, and the motion itself."""
+"""Rates of slow motion in closed form, compared with differences of the atoms' velocity down to e^{−200}, and the
+motion."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.metastability import equally_spaced_rates, lifetimes
 
-STEP = 2e-3  # of the angle 1/(1 + β) over which the kernel changes: errors of fourth order and of rounding near 1e-11
+STEP = 2e-3  # relative to the angle 1/(1 + β) on which the kernel varies: fourth-order errors and rounding near 1e-11
 
 
 def law(beta, normalization="softmax"):
@@ -16,15 +17,16 @@ def law(beta, normalization="softmax"):
 
 
 def equally_spaced(count, d):
-    """k atoms of mass 1/k, 2π/k apart on a great circle of S^{d−1}."""
+    """Return k atoms of mass 1/k, 2π/k apart on a great circle of S^{d−1}."""
     angles = 2 * np.pi * np.arange(count) / count
     return Atoms(np.stack([np.cos(angles), np.sin(angles)], axis=1) @ np.eye(2, d), np.full(count, 1 / count))
 
 
 def rates_by_differences(law, atoms):
-    """Eigenvalues of J, largest first: column (j, b) is the change of velocities where atom j moves along tangent b.
+    """Return the eigenvalues of J, largest first: column (j, b) is the change of velocities for atom j along tangent b.
 
-    By differences of fourth order; velocities are right relative to their own size, and so are rates to the largest.
+    Differences are of fourth order; velocities are accurate relative to their size, and so are rates to the largest
+    rate.
     """
     k, d = atoms.positions.shape
     frames = np.stack([np.linalg.svd(x[None])[2][1:] for x in atoms.positions])  # (k, d − 1, d) tangent vectors
@@ -56,7 +58,8 @@ def test_rates_of_equally_spaced_clusters(d, beta, normalization):
 
 
 def test_two_opposite_clusters_in_closed_form():
-    """φ̇ = −2 sin φ e/(1 + e), e = e^{β(cos φ − 1)}: they leave φ = π at 2/(e^{2β} + 1), on the circle and off it."""
+    """φ̇ = −2 sin φ e/(1 + e), e = e^{β(cos φ − 1)}: the departure from φ = π has the rate 2/(e^{2β} + 1), in any
+    direction."""
     for beta in (1.0, 10.0, 100.0):
         rate = 2 / (np.exp(2 * beta) + 1)
         for rates in equally_spaced_rates(2, beta):
@@ -65,14 +68,14 @@ def test_two_opposite_clusters_in_closed_form():
 
 
 def test_symmetries_are_rates_of_zero():
-    """Rotations move no cluster against another: one in the circle's plane, two that tilt it, for each way across."""
+    """Rotations have zero rates: one in the circle's plane, two that tilt it, for each direction across."""
     along, across = equally_spaced_rates(5, 10.0)
     for rates, rotations in ((along, 1), (across, 2)):
         assert (np.abs(rates) < 1e-9 * np.abs(rates).max()).sum() == rotations
 
 
 def test_slow_rates_are_unstable_down_to_rounding_of_the_largest():
-    """1e-8 of the largest is a rate; 1e-10 may be a rotation's zero."""
+    """1e-8 of the largest is a rate; 1e-10 may be the zero of a rotation."""
     np.testing.assert_allclose(lifetimes(np.array([1e-10, -5.0, 10.0, 1e-7, 2.0])), [0.1, 0.5, 1e7], rtol=1e-15)
 
 
@@ -86,7 +89,7 @@ def test_a_perturbation_grows_at_the_rate():
 
 
 def test_what_repels_is_stable_on_the_circle():
-    """V = −1 turns all signs: five clusters 72° apart come back to their places, one rotation aside."""
+    """V = −1 changes all signs: five clusters 72° apart return to their positions, up to a rotation."""
     along, _ = equally_spaced_rates(5, 9.0)
     assert len(lifetimes(along)) == 4
     assert len(lifetimes(-along)) == 0

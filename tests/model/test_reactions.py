@@ -1,4 +1,4 @@
-"""Local reactions and the feed-forward network against exact solutions."""
+"""Local reactions and the feed-forward network, compared with exact solutions."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ STILL = Velocity(Attention(MESH, 0.0, heads=[Head(value=0.0)]))
 
 
 def run(density, reaction, end=1.5, cfl=0.05):
-    """cfl 0.05: the exact solutions are of the reaction alone, and its Runge–Kutta error is to be small."""
+    """Return the density at ``end``; cfl 0.05 keeps the Runge–Kutta error small, since exact solutions are of the
+    reaction."""
     state = State(0.0, density.copy())
     evolve(state, mean_field_equation(MESH, STILL, reaction=reaction), STEPPERS["ssprk3"], end, cfl=cfl, rtol=None)
     return state.values
@@ -40,13 +41,14 @@ def test_logistic():
 
 @pytest.mark.parametrize("rate", [5.0, -5.0])
 def test_linear_by_the_usual_step(rate):
-    """Nothing else bounds the step: at cfl = ½ ten steps an e-folding, e^{rate t} to (0.1)³/24 |rate| t = 2e-4."""
+    """The reaction alone bounds the step: at cfl = ½ ten steps an e-folding, e^{rate t} to (0.1)³/24 |rate| t =
+    2e-4."""
     found = run(initial_uniform(MESH), reaction_linear(rate), 1.0, cfl=0.5)
     assert found @ MESH.volumes == pytest.approx(np.exp(rate), rel=3e-4)
 
 
 def test_fast_logistic_growth_comes_to_rest():
-    """g vanishes at the capacity, but what departs from it returns at the rate, which bounds the step."""
+    """g vanishes at the capacity, but deviations decay at the rate, which bounds the step."""
     found = run(initial_perturbed(MESH, 0.5, 4), reaction_logistic(MESH, 100.0, 2.0), 1.0, cfl=0.5)
     np.testing.assert_allclose(found, 2.0 / MESH.volume, rtol=1e-12)
 
@@ -62,7 +64,7 @@ def test_replicator_keeps_the_mass_and_selects():
 
 
 def test_uniform_stays_uniform_while_it_grows():
-    """Attention at β = 9 would amplify what a change of mass left: the mean that is taken out follows it."""
+    """Attention at β = 9 would amplify the effect of a changing mass: the subtracted mean follows the mass."""
     mesh = circle(128)
     state = State(0.0, initial_uniform(mesh))
     equation = mean_field_equation(mesh, Velocity(Attention(mesh, 9.0)), reaction=reaction_linear(0.3))
@@ -81,7 +83,7 @@ def test_network_is_what_its_formula_says(activation):
 
 
 def test_network_moves_tokens_along_the_sphere():
-    """F(x) = e_z relu(1) everywhere: P_x e_z pushes along the axis, the conformal flow ż = 1 − z²."""
+    """F(x) = e_z relu(1) everywhere: P_x e_z is the conformal flow ż = 1 − z² along the axis."""
     network = FeedForward(np.zeros((1, 3)), np.ones(1), np.array([[0.0], [0.0], [1.0]]))
     velocity = Velocity(Attention(MESH, 0.0, heads=[Head(value=0.0)]), feed_forward=network)
     z = MESH.centers[:, 2]

@@ -1,4 +1,4 @@
-"""Doubly stochastic attention by any matrices: against dense matrices, closed forms, and what its marginals imply."""
+"""Doubly stochastic attention with any matrices: dense matrices, closed forms, and consequences of the marginals."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def head_of(kind, d, size):
-    """A head with QᵀK of norm ``size``."""
+    """Return a head with QᵀK of norm ``size``."""
     query, key = np.random.default_rng(4).standard_normal((2, d, d))
     turn = np.linalg.qr(query)[0]
     if kind == "repulsion":
@@ -38,7 +38,7 @@ def head_of(kind, d, size):
 
 
 def log_kernel(beta, head, points, kernel="exponential"):
-    """(n, n) log k."""
+    """Return log k (n, n)."""
     query, key = (points @ matrix_of(matrix, points.shape[1]).T for matrix in (head.query, head.key))
     if kernel == "gaussian":
         return -beta / 2 * ((query[:, None] - key) ** 2).sum(axis=2)
@@ -46,7 +46,7 @@ def log_kernel(beta, head, points, kernel="exponential"):
 
 
 def dense(logs, points, masses):
-    """A (n, d) by turns of whole matrices until both marginals are 1 to rounding, and the rounds that took."""
+    """Return A (n, d) by dense alternate scalings until both marginals are 1 to rounding, and the number of rounds."""
     logs, weights = logs[:, masses > 0], np.log(masses[masses > 0])
     held, there = masses > 0, np.zeros(len(weights))
     for count in range(200_000):
@@ -66,7 +66,7 @@ def density_of(mesh, kind):
 
 
 def off(mesh, density, found, expected):
-    """The mass-weighted difference."""
+    """Return the mass-weighted difference."""
     return density * mesh.volumes @ np.linalg.norm(found - expected, axis=1)
 
 
@@ -77,7 +77,7 @@ def test_densities_attend_as_whole_matrices_say(mesh, spread, kind):
     density, head = density_of(mesh, spread), head_of(kind, mesh.centers.shape[1], 4.0)
     found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
     expected, _ = dense(log_kernel(1.0, head, mesh.centers), mesh.centers, density * mesh.volumes)
-    # What is a multiple of the identity has the uniform density's part in closed form, cells the midpoint rule.
+    # Multiples of the identity have the uniform density's part in closed form, cells the midpoint rule.
     reach = 3e-2 if kind == "repulsion" and mesh.manifold == "sphere" else 1e-11
     assert off(mesh, density, found, expected) <= reach
 
@@ -85,7 +85,7 @@ def test_densities_attend_as_whole_matrices_say(mesh, spread, kind):
 @kinds
 @by_manifold
 def test_tokens_attend_as_whole_matrices_say(mesh, kind):
-    """Pairs are right to 1e-13, so the marginals are, and A to not much more."""
+    """Pair sums have errors of 1e-13, and so have the marginals; A has little more."""
     random, d = np.random.default_rng(1), mesh.centers.shape[1]
     points = random.standard_normal((60, d))
     points, masses = points / np.linalg.norm(points, axis=1)[:, None], random.random(60) ** 3
@@ -111,12 +111,12 @@ def test_the_gaussian_kernel_differs_by_factors_that_are_scaled_away(mesh, kind)
 @pytest.mark.parametrize("kind", ["any", "orthogonal", "positive"])
 @pytest.mark.parametrize("mesh", [circle(512), sphere(32)], ids=lambda mesh: mesh.manifold)
 def test_scalings_of_many_decades(mesh, kind, size):
-    """∫ A ρ dx = ∫ y ρ dy, because columns have mean 1; where grids stand for cells, and g reaches over e^{±30}."""
+    """∫ A ρ dx = ∫ y ρ dy, because columns have mean 1, also where grids replace cells and g extends over e^{±30}."""
     head = head_of(kind, mesh.centers.shape[1], size)
     for density in (density_of(mesh, "smooth"), density_of(mesh, "points")):
         masses = density * mesh.volumes
         found = Attention(mesh, 1.0, "sinkhorn", heads=[head], include_radial=True).output(density)
-        assert np.abs(masses @ (found - mesh.centers)).max() <= 1e-11  # defects of 1e-12, sums right to 1e-11
+        assert np.abs(masses @ (found - mesh.centers)).max() <= 1e-11  # defects of 1e-12, sums accurate to 1e-11
         assert np.linalg.norm(found, axis=1).max() <= 1 + 1e-13
 
 
@@ -140,7 +140,7 @@ def test_uniform_density_and_a_rotation_have_constant_scalings(normalization):
 @pytest.mark.parametrize("size", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_two_tokens_in_closed_form(seed, size):
-    """What they send each other, s each way, has (m − s)(n − s)/s² = k₁₁k₂₂/(k₁₂k₂₁): a quadratic equation for s."""
+    """The exchange s of two tokens satisfies (m − s)(n − s)/s² = k₁₁k₂₂/(k₁₂k₂₁), a quadratic equation for s."""
     random = np.random.default_rng(seed)
     points = random.standard_normal((2, 3))
     points /= np.linalg.norm(points, axis=1)[:, None]
@@ -177,7 +177,7 @@ def test_attention_turns_with_the_tokens():
 
 
 def test_clusters_that_hardly_see_each_other_take_few_rounds(monkeypatch):
-    """The turns alone need e^{β‖QᵀK‖} rounds or so."""
+    """Alternate scalings alone need about e^{β‖QᵀK‖} rounds."""
     points = np.repeat(np.eye(3), 20, axis=0) + 0.02 * np.random.default_rng(0).standard_normal((60, 3))
     points /= np.linalg.norm(points, axis=1)[:, None]
     masses = np.repeat([0.2, 0.35, 0.45], 20) / 20
@@ -191,7 +191,7 @@ def test_clusters_that_hardly_see_each_other_take_few_rounds(monkeypatch):
 
 @by_manifold
 def test_thin_cells_around_clusters_do_not_keep_it_from_an_end(mesh):
-    """By harmonics Z there is right to some 1e-11 only, and so are their marginals, which are of little mass."""
+    """Harmonics give Z in these cells to some 1e-11 only, and so are their marginals, which have little mass."""
     mesh = circle(301) if mesh.manifold == "circle" else sphere(33)
     centers = np.eye(mesh.centers.shape[1])
     bumps = [np.exp(60 * (mesh.centers @ center - 1)) for center in (centers[0], centers[1], -centers[0])]
@@ -224,7 +224,8 @@ def test_float32_tokens_are_as_right_as_they_can_be():
 
 @pytest.mark.parametrize("beta", [0.2, 1.0, 4.0, 8.0, 20.0])
 def test_a_symmetric_kernel_takes_few_rounds(beta):
-    """Half of what the logarithms are off by, mixed, from 9 to 18 rounds; all of it does not converge in 1000."""
+    """Half of the logarithms' error, mixed, takes from 9 to 18 rounds; the full correction does not converge in
+    1000."""
     points, masses = SMALL[0].centers, np.random.default_rng(0).uniform(0.2, 2.0, SMALL[0].cells)
     logs, rounds = beta * points @ points.T + np.log(masses), []
 

@@ -1,4 +1,4 @@
-"""A run's file in one process with a user's handles of h5py and xarray on it, in any order, closed or not."""
+"""A run's file with a user's open handles of h5py and xarray in the same process, in any order, closed or not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def path(sound: Path, tmp_path: Path) -> Path:
 
 
 def by_xarray(path: Path) -> Any:
-    """As in the README."""
+    """Open the diagnostics in xarray, as in the README."""
     opened = xarray.open_dataset(path, group="diagnostics", engine="h5netcdf")
     assert opened["mass"].values[-1] == pytest.approx(1.0)
     return opened
@@ -94,7 +94,7 @@ def test_every_use_beside_open_handles(locking: bool | None, path: Path) -> None
         before = plain["density"][:]
         for use in USE:
             use(path)
-        np.testing.assert_array_equal(plain["density"][:], before)  # a handle keeps the file that it has opened
+        np.testing.assert_array_equal(plain["density"][:], before)  # a handle keeps its opened file
     with xarray.open_dataset(path, engine="h5netcdf") as opened:
         for use in USE[:-1]:
             use(path)

@@ -34,7 +34,7 @@ def pickled(value: Any) -> Any:
 @pytest.mark.parametrize("copied", [pickled, copy.deepcopy])
 def test_copies_of_results(copied: Any, result: mf.Result, tmp_path: Path) -> None:
     memory = mf.simulate(CASE)
-    assert memory.mesh.cells == result.mesh.cells == 32  # which are kept, and not copied
+    assert memory.mesh.cells == result.mesh.cells == 32  # cached arrays, which are not copied
     for one in (result, memory):
         other = copied(one)
         np.testing.assert_array_equal(np.asarray(other.density), np.asarray(one.density))
@@ -59,7 +59,7 @@ def _sum(dataset: Any) -> float:
 
 
 def test_threads_that_write_one_path_are_refused_but_one(tmp_path: Path) -> None:
-    """Each refusal is a line that names the writer."""
+    """Every refusal is a line that names the writer."""
     path, errors = tmp_path / "o.h5", []
 
     def write() -> None:

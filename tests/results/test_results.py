@@ -1,4 +1,4 @@
-"""Results in Python: the same class and numbers in memory and in a file, as arrays, in xarray and as figures."""
+"""Results in Python: the same class and values in memory and in a file, as arrays, in xarray and as figures."""
 
 import html
 import re
@@ -188,7 +188,7 @@ def test_figures_are_filled_in_place_of_new_ones(both, style):
     assert [ax.get_title() for ax in whole.axes] == [ax.get_title() for ax in page.axes]
     assert whole.get_facecolor() == page.get_facecolor()
     assert whole.get_size_inches().tolist() == [9, 7]
-    assert whole.get_layout_engine() is not None  # labels have room, whatever the figure was made with
+    assert whole.get_layout_engine() is not None  # labels have room, however the figure was created
     both_parts = Figure(figsize=(12, 4))
     left, right = both_parts.subfigures(1, 2)
     result.plot(figure=left, panels="clusters", style=style)
@@ -220,7 +220,7 @@ def test_bad_input_is_one_line_and_nothing_is_printed(both, case, tmp_path, capf
         mf.open_run(tmp_path / "missing.h5")
     with pytest.raises(mf.CaseError, match="device = 'tpu': expected 'cpu' or 'gpu'"):
         mf.simulate(case, device="tpu")
-    mf.resume(both[1].path)  # has nothing left to do
+    mf.resume(both[1].path)  # the run is complete
     assert capfd.readouterr() == ("", "")
 
 
@@ -233,7 +233,7 @@ def test_all_names_exist_and_types_ship(package):
 
 
 def test_importing_takes_a_tenth_of_a_second():
-    """The best of three in processor time: others load the machine."""
+    """The test takes the best of three in processor time, since the machine has other load."""
     timed = "import time; t = time.process_time(); import meanfield; print(time.process_time() - t)"
     taken = [float(subprocess.check_output([sys.executable, "-c", timed])) for _ in range(3)]
     assert min(taken) <= 0.1

@@ -1,4 +1,4 @@
-"""Stop conditions, callbacks, and what a run raises from within a user's loop."""
+"""Stop conditions, callbacks, and exceptions raised by a run in a user's loop."""
 
 import math
 import os
@@ -35,7 +35,7 @@ def case():
 
 
 def test_a_steady_state_ends_a_run_where_the_whole_run_is_steady(case):
-    case = case.replace({"stabilizers.noise": 1.0})  # so much that the uniform density attracts
+    case = case.replace({"stabilizers.noise": 1.0})  # the uniform density attracts at this noise
     whole = mf.simulate(case.replace({"output.snapshots": 120}))
     stopped = mf.simulate(case.replace({"time.stop": "steady", "time.stop_at": 1e-3}))
     rows = whole.density
@@ -44,7 +44,7 @@ def test_a_steady_state_ends_a_run_where_the_whole_run_is_steady(case):
     assert 0 < expected < 60
     assert stopped.time[-1] == expected == stopped.diagnostics.time[-1]
     assert (stopped.stop_reason, stopped.message) == ("finished", f"stopped at time {expected:.6g}: steady")
-    # the whole run's steps meet its snapshots, in the other one such times lie within steps
+    # the whole run's steps end at its snapshots; in the other run such times lie within steps
     np.testing.assert_allclose(stopped.density[-1], rows[np.searchsorted(whole.time, expected)], rtol=1e-6)
 
 
@@ -86,9 +86,9 @@ def test_bad_conditions_are_refused(case, changes, message):
 @pytest.mark.parametrize(("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 @pytest.mark.parametrize("in_file", [True, False])
 def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in_file, capfd):
-    """The handler is the caller's again, the file is closed well and continues, what was computed is kept.
+    """The handler is the caller's again, the file is closed and can continue, and computed data are kept.
 
-    Samples lie within steps: after the one with the signal no more of its step are taken.
+    Samples lie within steps: no further sample of the step is taken after the signal.
     """
     done = []
 
@@ -116,7 +116,7 @@ def test_a_signal_ends_the_loop_that_runs_cases(case, tmp_path, number, kind, in
     assert partial.stop_reason == "interrupted"
     assert partial.diagnostics.time[-1] == 2.0
     reached = float(str(error.value).split("interrupted at time ")[1].split(";")[0])
-    assert 1.0 < reached < 2.0  # where the step began
+    assert 1.0 < reached < 2.0  # start of the step
     if in_file:
         whole, resumed = mf.simulate(case.replace({"time.end": 5})), mf.resume(partial.path)
         assert np.asarray(resumed.density).tobytes() == whole.density.tobytes()
@@ -151,18 +151,18 @@ def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
 
 @pytest.mark.parametrize("interval", [0, 1e9], ids=["always", "at the end"])
 def test_a_live_plot_has_each_sample(case, interval):
-    """Also those since its last drawing, once the run has ended."""
+    """The plot includes samples since its last drawing, once the run has ended."""
     live = mf.LivePlot("clusters", "mass", interval=interval)
     result = mf.simulate(case.replace({"time.end": 3, "output.samples": 6}), callbacks=[live])
     for ax, name in zip(live.figure.axes, live.names, strict=True):
         times, values = ax.lines[0].get_data()
         assert np.array_equal(times, result.diagnostics.time)
         assert np.array_equal(values, result.diagnostics[name])
-        assert ax.get_xlim()[1] >= times[-1]  # in sight
+        assert ax.get_xlim()[1] >= times[-1]  # within the limits
 
 
 def test_a_bar_in_a_notebook_is_no_error(case, monkeypatch, capfd):
-    """Notebooks show standard error on red; on a terminal the bar is there, apart from what a program prints."""
+    """Notebooks show standard error on red; on a terminal the bar is separate from a program's output."""
     monkeypatch.setitem(sys.modules, "ipykernel", None)
     mf.simulate(case.replace({"time.end": 1}))
     out, err = capfd.readouterr()
@@ -187,7 +187,7 @@ def test_a_live_plot_refuses_what_is_no_recorded_number(case, name):
     ids=lambda domain: domain["manifold"],
 )
 def test_samples_that_wait(domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Diagnostics of many samples together are those of each sample as it is taken, as callbacks need them."""
+    """Diagnostics of many samples together equal those of single samples, which callbacks need."""
     together: list[int] = []
     write_samples = RunMemory.write_samples
 
@@ -221,7 +221,7 @@ def test_samples_that_wait(domain: dict[str, Any], monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def own_diagnostics():
-    """Diagnostics that a test loads are unloaded at its end."""
+    """Unload at the end the diagnostics that a test has loaded."""
     tables = LOADED, DIAGNOSTICS
     before = [dict(table) for table in tables]
     yield
@@ -232,7 +232,7 @@ def own_diagnostics():
 
 @pytest.mark.usefixtures("own_diagnostics")
 def test_samples_before_one_that_fails_are_kept(case, tmp_path, monkeypatch):
-    """A diagnostic of a user's own that raises in the midst of a run ends it; samples before that one are written."""
+    """A user's diagnostic that raises during a run ends the run; earlier samples are written."""
     monkeypatch.setattr(recorder, "MAX_WAIT", math.inf)
     monkeypatch.setattr(recorder, "MAX_COST", math.inf)
 
@@ -254,7 +254,8 @@ def test_samples_before_one_that_fails_are_kept(case, tmp_path, monkeypatch):
 
 
 def pair_in_cells(beta: float, end: float) -> mf.Result:
-    """Two clusters in neighboring cells of a circle of 32, which are one to the mesh, with masses 0.37 and 0.63."""
+    """Return a run of two clusters in neighboring cells of a circle of 32, one cluster on the mesh, with masses 0.37
+    and 0.63."""
     width = 2 * math.pi / 32
     points = [[math.cos(angle), math.sin(angle)] for angle in (4.5 * width, 5.5 * width)]
     changes = {
@@ -269,7 +270,7 @@ def pair_in_cells(beta: float, end: float) -> mf.Result:
 
 
 def test_a_collapsed_cluster_settles_in_one_cell_as_is_documented() -> None:
-    """p' = −βh²/2 p(1 − p)(1 − 2p) of the mass p of the lighter cell, to the next order in βh²; at rest for β = 0."""
+    """p' = −βh²/2 p(1 − p)(1 − 2p) for the mass p of the lighter cell, to the next order in βh²; at rest for β = 0."""
     assert pair_in_cells(0.0, 20.0).message == "stopped at time 1: steady"
     beta, width = 4.0, 2 * math.pi / 32
     early = pair_in_cells(beta, 20.0)

@@ -1,4 +1,4 @@
-"""Sweeps from Python: keys as dimensions, scalars of one's own, indices opened; processes and Dask give the same."""
+"""Sweeps from Python: keys as dimensions, user scalars, opened indexes; processes and Dask give the same."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def case(tmp_path):
 
 
 def test_three_values_in_six_lines(tmp_path):
-    """A script without a guard for its main module, in a folder where nothing is left behind."""
+    """A script without a guard for its main module leaves no files in its folder."""
     script = """
 import meanfield as mf
 from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ print(mf.sweep("uniform", {"attention.beta": [2, 4], "time.end": [0.1]}, jobs=2)
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("(2, 1) 3\n", "")
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "script.py").write_text(script)  # whose processes must not run it again
+    (tmp_path / "script.py").write_text(script)  # its processes must not run it again
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "(2, 1) 3\n"
 
@@ -72,7 +72,7 @@ def test_on_the_workers_of_a_dask_client(case):
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         found = mf.sweep(case, {"attention.beta": [1.0, 2.0]}, client=client)
-        assert client.status == "running"  # it is the user's
+        assert client.status == "running"  # the user's client
     single = mf.simulate(case.replace({"attention.beta": 2.0}))
     assert found.energy[1] == single.diagnostics["energy"][-1]
 
@@ -85,7 +85,7 @@ def test_points_that_cannot_be_run_are_refused_before_any_is(case):
 
 
 def test_into_an_index_and_on_with_it(case, tmp_path):
-    """What the index holds is not run again: it keeps how long that took."""
+    """Points in the index are not run again: their wall times are kept."""
     path = tmp_path / "index.h5"
     few = {"attention.beta": [1.0, 2.0]}
     first = mf.sweep(case, few, jobs=1, path=path)

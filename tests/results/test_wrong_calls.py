@@ -1,4 +1,4 @@
-"""Wrong calls of the Python names: one line that names the argument, what it was, and what was expected."""
+"""Wrong calls of the Python names: one line with the argument, its value, and the expected value."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_wrong_calls(
 
 
 def test_a_file_that_exists_is_refused_with_the_argument_that_replaces_it(result, tmp_path):
-    """Not with the option of a command; a cell of a notebook that is run again may replace what it wrote."""
+    """The message does not name a command's option; a notebook cell that is run again may replace its file."""
     page, other = tmp_path / "page.html", tmp_path / "other.h5"
     other.write_text("no sweep")
     result.view(page)

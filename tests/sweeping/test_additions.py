@@ -1,4 +1,4 @@
-"""Additions of a user to the index of a sweep: no command takes them for its own, and a continued sweep keeps them."""
+"""Additions of a user to the index of a sweep: commands ignore them, and a continued sweep keeps them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from meanfield.sweeping.driver import DONE, sweep
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The index of a sweep of six points, one of which waits; sweep.toml and whole.h5 are beside it."""
+    """Return the index of a sweep of six points, one of which waits; sweep.toml and whole.h5 are beside it."""
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
     path = tmp_path / "index.h5"
     assert sweep(write(tmp_path / "sweep.toml", SIX, CASE), path, quiet=True) == DONE
@@ -27,7 +27,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def add(path: Path) -> dict[str, Any]:
-    """Add something of every kind; returns what is to be read again."""
+    """Add an object of every kind, and return the values for comparison."""
     with h5py.File(path, "r+") as file:
         file.attrs["note"], file["status"].attrs["note"] = "mine", np.arange(3.0)
         file["points"] = np.arange(5)  # the name of a group of version 1
@@ -41,7 +41,7 @@ def add(path: Path) -> dict[str, Any]:
 
 
 def additions(path: Path) -> dict[str, Any]:
-    """What ``add`` has added, as a file has it."""
+    """Return the additions of ``add`` that a file contains."""
     with h5py.File(path) as file:
         found: dict[str, Any] = {"note": file.attrs.get("note"), "link": file.get("link", getlink=True)}
         found["of status"] = np.asarray(file["status"].attrs.get("note")).tolist()

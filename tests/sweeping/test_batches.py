@@ -1,4 +1,4 @@
-"""Points solved together in one array: the same results as one by one, and which points those are."""
+"""Points solved together in one array: the same results as one by one, and the selection of these points."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MATRICES = "attention.query=[[1.0,0.5,0.0],[-0.5,1.0,0.0],[0.0,0.0,0.7]]"
 TWO_HEADS = (
     'attention.heads=[{weight=0.4},{query={ensemble="ginibre",seed=2},value=[[0,1,0],[-1,0,0],[0,0,1]],weight=0.6}]'
 )
-SAME = 1e-9  # each step errs by 1e-10: so much may rounding move a result within the tolerance of its steps
+SAME = 1e-9  # each step has an error of 1e-10, so that rounding may move a result by this much
 SETTINGS: dict[str, list[str]] = {
     "softmax": [],
     "unnormalized": ["attention.normalization=unnormalized", "attention.beta=1"],  # at 4 rounding grows to 1e-8
@@ -62,7 +62,8 @@ def solved(cases: list[Case]) -> dict[int, dict[str, Any] | None]:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_systems_together_are_what_each_is_alone(name: str) -> None:
-    """Other β, seeds, ends and tolerances: the same times to the bit, diagnostics to the tolerance of the steps."""
+    """The systems have other β, seeds, ends and tolerances: times agree to the bit, diagnostics to the tolerance of
+    steps."""
     of_each = [[], ["domain.seed=1"], ["domain.seed=2", "time.end=2.5"], ["domain.seed=3", "time.tolerance=1e-7"]]
     cases = [parse(TOKENS, [*SETTINGS[name], *changes]) for changes in of_each]
     assert len({BATCH.key(case) for case in cases}) == 1
@@ -77,7 +78,7 @@ def test_systems_together_are_what_each_is_alone(name: str) -> None:
 
 
 def test_the_error_of_each_is_its_own() -> None:
-    """What a system has does not depend on those beside it, to the bit: a stiff one, a lost one, another order."""
+    """A system's result does not depend on the others, to the bit: a stiff one, a lost one, another order."""
     cases = [parse(TOKENS, [f"domain.seed={seed}"]) for seed in range(3)]
     harder = parse(TOKENS, ["attention.beta=80", "time.tolerance=1e-12"])
     few, more = solved(cases), solved([harder, *reversed(cases)])
@@ -90,7 +91,7 @@ def test_the_error_of_each_is_its_own() -> None:
 
 
 def test_two_tokens_meet_as_the_exact_solution_says() -> None:
-    """Of each of 20 pairs the angle a, with ȧ = −sin a at β = 0: tan(a/2) falls by e^{−t}."""
+    """The angle a of each of 20 pairs follows ȧ = −sin a at β = 0: tan(a/2) falls by e^{−t}."""
     angles = np.linspace(0.2, 3.0, 20)
     points = [
         f"initial={{kind='points',points=[[1.0,0.0],[{float(np.cos(a))!r},{float(np.sin(a))!r}]]}}" for a in angles
@@ -109,12 +110,13 @@ def test_two_tokens_meet_as_the_exact_solution_says() -> None:
 @pytest.mark.parametrize("dimension", [2, 3, 8, 9])
 @pytest.mark.parametrize("causal", [False, True])
 def test_sums_of_systems_are_those_of_pairs(dimension: int, causal: bool) -> None:
-    """By the kernel, and by products of matrices in many dimensions; points without weight take no part."""
+    """Sums are by the kernel, and by products of matrices in many dimensions; points without weight do not
+    contribute."""
     random = np.random.default_rng(0)
     towards, points = 5 * random.standard_normal((2, 6, 7, dimension))
     weights = random.random((6, 7))
     weights[:, 0 if causal else 3] *= np.arange(6) > 1
-    weights[:, 0] += causal  # a target that sees nothing has no mean
+    weights[:, 0] += causal  # a target without sources has no mean
     found = sums_of_systems(towards, points, weights, causal=causal)
     for k in range(6):
         for values, alone in zip(
@@ -141,7 +143,7 @@ def test_what_differs_in_kind_goes_apart(changes: list[str]) -> None:
 
 
 def test_a_case_that_cannot_go_on_is_solved_alone_and_says_why() -> None:
-    """Unnormalized without a layer norm, tokens blow up; one that ends before does not."""
+    """Tokens with unnormalized attention and without a layer norm blow up; a run that ends before does not."""
     blows_up = ["stabilizers.layer_norm=none", "attention.normalization=unnormalized", "attention.beta=3"]
     goes_on = [*blows_up, "time.end=1e-3"]
     task = {n: to_toml(parse(TOKENS, changes)) for n, changes in enumerate((blows_up, goes_on))}
@@ -161,7 +163,8 @@ SWEEP = """
 
 
 def test_a_sweep_solves_together_what_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without being asked, and in this process: no worker starts, and only the other method's points go alone."""
+    """The default solves points together in this process: no worker starts, and only points of the other method go
+    alone."""
     monkeypatch.setattr(local_pool, "_Worker", None)
     monkeypatch.setattr(Work, "few", 99)
     alone: list[str] = []
@@ -191,20 +194,21 @@ def test_a_sweep_solves_together_what_can_be(tmp_path: Path, monkeypatch: pytest
 def test_what_fails_in_a_batch_is_tried_alone_or_reported(
     error: Exception, statuses: list[str], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error of one point's input is that of the point that has it; a fault of the package is not passed over."""
+    """An error of one point's input is reported for that point; a fault of the package is raised."""
     case = parse(TOKENS)
 
     def broken(*_: object, **__: object) -> Any:
         raise error
 
-    monkeypatch.setattr(systems.RatesOfSystems, "__call__", broken)  # what a point alone does not use
+    monkeypatch.setattr(systems.RatesOfSystems, "__call__", broken)  # not used by a single point
     results = merged(solve_task({0: to_toml(case), 1: to_toml(case)}))
     assert [result.status for result in results.values()] == statuses
     assert {result.reason for result in results.values()} == {reason}
 
 
 def test_work_does_not_grow_with_the_number_of_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sums over pairs are found for all systems at once, for steps and diagnostics: as often for nine as for three."""
+    """Sums over pairs are computed for all systems at once, for steps and diagnostics: as often for nine as for
+    three."""
     calls: list[int] = []
 
     def counted(towards: Any, *others: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Densities on the circle solved together in one array: the same results as one by one, and which cases those are."""
+"""Densities on the circle solved together in one array: the same results as one by one, and the selection of cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ output = {snapshots = 3, samples = 8}
 """
 ROTATED = "attention.heads=[{weight=0.4},{query=[[1.2,0],[0,1.2]],value=[[0,-1],[1,0]],weight=0.6}]"
 PAIR = 'initial={kind="points",points=[[1,0],[-0.99,0.02]],masses=[0.6,0.4]}'
-SAME = 1e-10  # steps are those of each alone, so that rounding alone is between them
+SAME = 1e-10  # the steps are those of a single case, so that only rounding differs
 SETTINGS: dict[str, list[str]] = {
     "softmax": [],
     "unnormalized": ["attention.normalization=unnormalized", "attention.beta=1"],
@@ -45,7 +45,7 @@ SETTINGS: dict[str, list[str]] = {
 
 
 def cases_of(overrides: list[str]) -> list[Case]:
-    """Five cases that differ in β, seed and end."""
+    """Return five cases that differ in β, seed and end."""
     seeds = overrides != [PAIR]
     found = []
     for number in range(5):
@@ -87,14 +87,14 @@ def test_others_go_alone(changes: list[str]) -> None:
 
 
 def test_long_runs_are_few_in_an_array() -> None:
-    """A batch that is killed is lost: 16 000 steps of 32 densities, at most about, or fewer densities."""
+    """The limit is about 16 000 steps of 32 densities, or fewer densities, since a killed batch is lost."""
     steps_of_one_time = 64 / (2 * np.pi) / 0.5  # cells of a unit of time at speed 1, at cfl = ½
     sizes = [BATCH.size(parse(DENSITY, [f"time.end={end}"])) for end in (10.0, 1e4, 1e5, 1e9)]
     assert sizes == [32, int(500_000 / (1e4 * steps_of_one_time)), 1, 1]
 
 
 def test_layers_of_different_kinds_are_solved_together() -> None:
-    """Layer norms, kernels, networks and V: of each row its own."""
+    """Every row has its own layer norm, kernel, network and V."""
     kinds = [[], *(SETTINGS[name] for name in ("ngpt", "cod", "gaussian", "windowed", "feed-forward"))]
     kinds.append(["attention.value=[[0.5,0.2],[0.0,1.0]]"])
     cases = [parse(DENSITY, changes) for changes in kinds]
@@ -108,7 +108,7 @@ def test_layers_of_different_kinds_are_solved_together() -> None:
 
 
 def test_general_matrices_and_steep_repulsion_go_alone() -> None:
-    """Which sums a case has is known once it is set up; the others are solved together all the same."""
+    """The kind of sums of a case is known after its setup; the other cases are still solved together."""
     cases = cases_of([])[:2]
     cases += [parse(DENSITY, [f"attention.query=[[1,{a}],[0,1]]", "attention.key=[[-2,0],[0,-2]]"]) for a in (0, 0.5)]
     found = solved(cases)
@@ -116,7 +116,7 @@ def test_general_matrices_and_steep_repulsion_go_alone() -> None:
 
 
 def test_a_sweep_solves_them_together() -> None:
-    """By tasks, as a sweep makes them: 70 points are two full batches and a rest."""
+    """The tasks are those of a sweep: 70 points are two full batches and a rest."""
     cases = [parse(DENSITY, [f"initial.seed={seed}", "time.end=0.2"]) for seed in range(70)]
     tasks = list(Work(range(len(cases)), cases.__getitem__).tasks())
     assert [len(task) for task in tasks] == [32, 32, 6]

@@ -1,4 +1,4 @@
-"""Sweep files: the points that they make, and one clear line for each that cannot be."""
+"""Sweep files: their points, and one clear line for each impossible point."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def test_random_points_are_within_and_the_same_again():
     assert not np.array_equal(found, values(keys, more.replace("3", "4")))
     assert found[:, 0].min() >= 1.0
     assert found[:, 0].max() <= 100.0
-    # log-uniform: half below 10, within four standard deviations of a mean of 400 coins
+    # log-uniform: half below 10, within four standard deviations of the mean of 400 coin tosses
     assert abs((found[:, 0] < 10).mean() - 0.5) < 4 * 0.5 / np.sqrt(400)
     assert abs((found[:, 1] == 16).mean() - 0.5) < 4 * 0.5 / np.sqrt(400)
 
 
 def test_whole_sections_come_before_their_keys():
-    """Wherever they stand in the file, a seed holds for the initial density that it is for."""
+    """A seed applies to its initial density, wherever both are in the file."""
     keys = '"initial.seed" = [5]\ninitial = [{kind = "perturbed", amplitude = 0.1}]'
     assert sweep(keys).points[0].case.initial.seed == 5
 

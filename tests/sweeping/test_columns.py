@@ -1,4 +1,4 @@
-"""Columns of many points, as they are read from an index."""
+"""Columns of many points, as read from an index."""
 
 from __future__ import annotations
 

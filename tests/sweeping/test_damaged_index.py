@@ -1,4 +1,4 @@
-"""Columns of an index with shapes that contradict: the sweep does not continue, and reading it is refused in a line."""
+"""Columns of an index with contradictory shapes: the sweep does not continue, and reading is refused in a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from meanfield.sweeping.scalars import lengths
 from solvers.io.repair import FileError
 
 THREE = '[keys]\n"attention.beta" = [2.0, 4.0, 9.0]\n'
-SHAPES = {  # of each damaged column of three points, not that of its kind
+SHAPES = {  # wrong shapes of damaged columns of three points
     "result/most_clusters": (3, 3),
     "result/mass": (3, 5),
     "result/power": (3,),
@@ -34,7 +34,7 @@ SHAPES = {  # of each damaged column of three points, not that of its kind
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of a sweep of three points, beside its file."""
+    """Return the index of a sweep of three points, beside its file."""
     folder = tmp_path_factory.mktemp("sweep")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "with_processes", in_this_process)
@@ -43,7 +43,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def require_refused(path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither read nor gone on with; no point is solved for it."""
+    """Assert that the index is neither read nor continued, and no point is solved."""
     monkeypatch.setattr(driver, "with_processes", lambda jobs: pytest.fail("points are solved"))
     before = path.read_bytes()
     for refused in (lambda: read_sweep(path), lambda: sweep(file, path, quiet=True)):
@@ -77,7 +77,7 @@ def test_an_index_of_another_version_is_refused(solved: Path, tmp_path: Path) ->
 
 
 def test_results_with_other_axes_than_the_index_stay_beside_it(solved: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """What the index alone does not show is damage once the first point is solved, whose file stays."""
+    """Damage that the index alone does not show appears once the first point is solved, whose file stays."""
     path = tmp_path / "three.h5"
     path.write_bytes(solved.read_bytes())
     with h5py.File(path, "r+") as file:
@@ -117,14 +117,14 @@ def test_shapes_of_as_many_axes_fit_in_the_larger() -> None:
 
 
 def test_the_length_of_a_centroid_out_of_range_is_infinite() -> None:
-    """Without a warning."""
+    """No warning is raised."""
     with np.errstate(over="raise"):
         assert lengths(np.array([[3e200, 4e200], [3.0, 4.0]])).tolist() == [np.inf, 5.0]
 
 
 @pytest.mark.parametrize("name", ["title", "keys", "parameters/attention.beta"])
 def test_texts_that_are_none_are_refused(solved: Path, tmp_path: Path, name: str) -> None:
-    """Bytes that are no UTF-8, which neither a figure nor a page can show."""
+    """The bytes are not UTF-8, which neither a figure nor a page can show."""
     path = tmp_path / "three.h5"
     path.write_bytes(solved.read_bytes())
     with h5py.File(path, "r+") as file:
@@ -136,7 +136,7 @@ def test_texts_that_are_none_are_refused(solved: Path, tmp_path: Path, name: str
 
 
 def test_an_interrupt_while_files_of_points_are_removed(solved: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """They are in the index then, which is written once more as the sweep ends."""
+    """The points are then in the index, which is written once more as the sweep ends."""
     path, three = tmp_path / "three.h5", load_sweep(solved.with_suffix(".toml"))
     opened = open_index(path, three, "", overwrite=False, retry=False)
     for results in in_this_process(1)(work_of(opened)):

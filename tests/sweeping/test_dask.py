@@ -33,7 +33,7 @@ from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     need_module("distributed")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # folders of killed workers, and of their points, stay
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # folders of killed workers and of their points stay
     cluster = Cluster(tmp_path)
     try:
         yield cluster
@@ -43,7 +43,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
 
 @pytest.mark.slow
 def test_workers_and_the_sweep_killed(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is lost, then the sweep; another start continues. All is as if solved here, to the last bit."""
+    """A worker is lost, then the sweep; another start continues. The result equals a local solution to the last bit."""
     file, index, whole = write(tmp_path / "slow.toml", SIX, SLOW, CASE), tmp_path / "slow.h5", tmp_path / "whole.h5"
     process = start(file, index, 1, cluster.address)
     wait_for_points(process, 1)
@@ -52,7 +52,7 @@ def test_workers_and_the_sweep_killed(cluster: Cluster, tmp_path: Path, monkeypa
     wait_for_points(process, 2)
     process.kill()
     process.wait()
-    assert len(statuses(index)) == 6  # whole, whenever it is killed
+    assert len(statuses(index)) == 6  # complete, whenever it is killed
     cluster.add_worker()
     assert sweep(file, index, dask=cluster.address, quiet=True) == DONE
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
@@ -62,7 +62,7 @@ def test_workers_and_the_sweep_killed(cluster: Cluster, tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 def test_failed_points_are_told_by_workers(cluster: Cluster, tmp_path: Path) -> None:
-    """The reason of a failure comes back from the worker; files are found wherever it works."""
+    """The reason of a failure comes back from the worker; files are found in any working folder."""
     keys = '[keys]\ninitial = [{kind = "tokens", file = "absent.npy"}, {kind = "uniform"}]\n'
     file, index = write(tmp_path / "tokens.toml", keys, CASE), tmp_path / "tokens.h5"
     assert sweep(file, index, dask=cluster.address, quiet=True) == POINTS_FAILED
@@ -71,12 +71,14 @@ def test_failed_points_are_told_by_workers(cluster: Cluster, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_scheduler_without_workers_that_dies(tmp_path: Path) -> None:
-    """It is said that workers are missing, and then that it has gone; the index is that of an interrupted sweep."""
+    """Messages state that workers are missing, and then that the scheduler has gone; the index is an interrupted
+    sweep's."""
     need_module("distributed")
     cluster = Cluster(tmp_path, workers=0)
     file, index = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5"
     command = [sys.executable, "-m", "meanfield", "sweep", str(file), "-o", str(index), "--dask", cluster.address]
-    at_once = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}  # no long waits for it to come back
+    # Short waits for the scheduler's return.
+    at_once = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
     process = subprocess.Popen([*command, "--quiet"], stderr=subprocess.PIPE, text=True, env=at_once)
     try:
         assert process.stderr is not None
@@ -111,7 +113,7 @@ def test_without_dask_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("address", ["nonsense", "no_scheme://127.0.0.1:1", ""])
 def test_an_address_that_is_none_is_refused_at_once(address, tmp_path, capfd):
-    """Not after 20 s, with a traceback from a client that cannot be closed."""
+    """The refusal does not take 20 s, with a traceback from a client that cannot be closed."""
     with pytest.raises(CaseError, match="expected host:port"):
         with_dask(address)
     gc.collect()

@@ -39,14 +39,15 @@ def test_points_fill_every_key_evenly(design: str) -> None:
 
 
 def test_sobol_points_fill_squares() -> None:
-    """Of 16 points one in each square of a quarter by a quarter, for any two keys of a scrambled (0, 4, 2)-net."""
+    """The 16 points have one in each square of a quarter by a quarter, for two keys of a scrambled (0, 4, 2)-net."""
     found = rows("sobol", 16)
     squares = 4 * ((found[:, 0] - 1) / 8 * 4).astype(int) + (np.log(found[:, 1] / 0.01) / np.log(100) * 4).astype(int)
     assert sorted(squares) == list(range(16))
 
 
 def test_ranges_of_integers() -> None:
-    """All without a count, different ones with it; drawn ones are as frequent at the ends as between."""
+    """All integers occur without a count, different ones with a count; random ones are as frequent at the ends as
+    between."""
 
     def values(text: str) -> list[int]:
         return [row["initial.seed"] for row in parse_sweep(f'[keys]\n"initial.seed" = {{{text}}}\n{CASE}').rows]
@@ -74,7 +75,7 @@ def test_what_cannot_be_is_refused(text: str, expected: str) -> None:
 
 
 def test_many_points_take_little_memory() -> None:
-    """Two values of 10⁴ points, themselves few: a pointer each, and what a growing list has in reserve."""
+    """Two values of 10⁴ points, of few distinct ones, take a pointer each, and the reserve of a growing list."""
     tracemalloc.start()
     try:
         _, rows = plan({"a": [1.5] * 100, "b": {"seeds": 100}}, "grid", None, 0, MAX_POINTS)

@@ -76,7 +76,7 @@ CHANGES = [(change, name) for change in (linked_group, soft_link, dataset_for_gr
 
 
 def foreign(index, folder, change, name):
-    """A copy of an index, of which one point waits, that takes values from elsewhere: with the shapes of its own."""
+    """Return a copy of an index with a waiting point and values from elsewhere, in the shapes of its own."""
     other, path = folder / "other.h5", folder / "index.h5"
     path.write_bytes(index.read_bytes())
     with h5py.File(path, "r+") as file:

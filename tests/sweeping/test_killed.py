@@ -37,18 +37,18 @@ from meanfield.sweeping.results import describe_sweep, read_sweep
 from meanfield.sweeping.tasks import Work
 
 SNAPSHOTS = '"output.snapshots" = 100000\n'  # more than a point keeps in memory, so that it has a folder
-PATIENCE = 120.0  # seconds for a process to end: a few, but machines are shared
+PATIENCE = 120.0  # seconds for a process to end: it takes a few, but machines are shared
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps are solved in this process."""
+    """Solve sweeps in this process."""
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Path:
-    """A sweep file of six points that take long enough to be killed."""
+    """Return a sweep file of six points that take long enough to be killed."""
     return write(tmp_path / "slow.toml", SIX, SLOW, CASE)
 
 
@@ -57,13 +57,13 @@ def children_of(process: int) -> list[int]:
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
-    """The processes that solve points for a sweep."""
+    """Return the processes that solve points for a sweep."""
     return [child for child in children_of(process.pid) if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
 def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """kill -9 of a worker, then of the sweep: its index is whole, and the rest is computed once."""
+    """The index is whole after kill -9 of a worker, then of the sweep, and the rest is computed once."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # the folder of a killed worker's point stays
     whole, index = tmp_path / "whole.h5", tmp_path / "slow.h5"
     process = start(slow, index, 2)
@@ -73,21 +73,21 @@ def test_workers_and_the_sweep_killed(slow: Path, tmp_path: Path, monkeypatch: p
     wait_for_points(process, 2)
     process.kill()
     process.wait()
-    kept = read_sweep(index)  # with what lies in files beside it
+    kept = read_sweep(index)  # with the files beside it
     assert len(kept.done) == 3
     assert "6, 3 done, 3 waiting" in describe_sweep(index)
     assert sweep(slow, index, jobs=2, quiet=True) == DONE
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
     assert sweep(slow, whole, quiet=True) == DONE
     assert contents(index) == contents(whole)
-    after = read_sweep(index)  # wall times are those of before: nothing was computed twice
+    after = read_sweep(index)  # wall times are the former ones: nothing was computed twice
     np.testing.assert_array_equal(after.wall_times[kept.done], kept.wall_times[kept.done])
     assert not points_folder(index).exists()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
 def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their points would take minutes; the folders that they work in are removed."""
+    """The points would take minutes; the workers' folders are removed."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     file = write(tmp_path / "long.toml", SIX, SLOW.replace("10.0", "1e5"), SNAPSHOTS, CASE)
     process = start(file, tmp_path / "long.h5", 1)
@@ -102,7 +102,7 @@ def test_workers_do_not_outlive_a_sweep_that_is_killed(tmp_path: Path, monkeypat
 
 
 def work_in(task: dict[int, str], *_: object) -> None:
-    """A point that is nowhere near a run yet, and whose folder takes its time to be removed."""
+    """Imitate a point far from a run, whose folder takes time to be removed."""
     with TemporaryDirectory(dir=task[0]) as own:
         try:
             Path(own, "begun").touch()
@@ -114,7 +114,7 @@ def work_in(task: dict[int, str], *_: object) -> None:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc to find the workers")
 @pytest.mark.parametrize("killed", ["the worker is ended", "the sweep is killed"])
 def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """Outside a run too, and however long that takes where nobody waits for it."""
+    """The folder is removed outside a run too, however long that takes when no process waits for it."""
     fork = multiprocessing.get_context("fork")
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: fork)
     monkeypatch.setattr(sweep_workers, "solve_task", work_in)
@@ -139,7 +139,7 @@ def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Pat
 
 
 def wait_for_end(process: int) -> None:
-    """Until the process has ended; one that has just been started first imports what it needs."""
+    """Wait until the process has ended; one that has just started first imports its modules."""
     deadline = clock.monotonic() + PATIENCE
     while (status := Path(f"/proc/{process}/status")).exists() and "Z (zombie)" not in status.read_text():
         assert clock.monotonic() < deadline, "a worker has outlived its sweep"
@@ -162,7 +162,7 @@ def test_interrupted_and_gone_on_with(slow: Path, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_a_worker_starts(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    """It comes once the worker has all that it needs: without it that ends in a traceback on the terminal."""
+    """The interrupt comes once the worker has all of its data, without which the worker would print a traceback."""
     spawn, started = multiprocessing.util.spawnv_passfds, list[int]()
 
     def interrupted(path: bytes, arguments: list[str], descriptors: list[int]) -> int:
@@ -177,19 +177,19 @@ def test_an_interrupt_while_a_worker_starts(monkeypatch: pytest.MonkeyPatch, cap
         next(sweep_workers.with_processes(1)(Work(range(2), lambda number: parse(CASE.replace("case.", "")))))
     assert started
     assert not multiprocessing.active_children()
-    with suppress(ChildProcessError):  # it has ended
+    with suppress(ChildProcessError):  # the process has ended
         os.waitpid(started[0], 0)
     assert capfd.readouterr().err == ""
 
 
 def test_a_point_that_never_ends_is_stopped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One worker for both: it is not killed, but continues with the next point."""
+    """A single worker solves both: it is not killed, but continues with the next point."""
     cases = [parse(CASE.replace("case.", ""), [f"time.end={end}"]) for end in (1e9, 0.01)]
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
     solved = list(sweep_workers.with_processes(1)(Work(range(2), cases.__getitem__, keep=True, limit=0.5)))
     assert [list(results) for results in solved] == [[0], [1]]
     assert solved[0][0].status == "over time"
-    assert solved[1][1].status in ("done", "over time")  # over, on a slow machine, after its first step
+    assert solved[1][1].status in ("done", "over time")  # over time, on a slow machine, after its first step
 
 
 def die(*_: object) -> None:
@@ -197,7 +197,7 @@ def die(*_: object) -> None:
 
 
 def test_a_point_that_kills_its_worker_twice_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where memory is too small for one point: the others are solved."""
+    """Memory may be too small for one point: the others are solved."""
     cases = [parse(CASE.replace("case.", ""), [f"title={title}"]) for title in ("one", "die", "two")]
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
     solve = together.solve_point

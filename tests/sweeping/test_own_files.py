@@ -1,4 +1,4 @@
-"""Files beside a sweep's index: only those of the sweep itself are replaced or removed."""
+"""Files beside a sweep's index: only the sweep's own files are replaced or removed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TWO = '[keys]\n"attention.beta" = [2.0, 4.0]\n'
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps are solved in this process."""
+    """Solve sweeps in this process."""
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
 
 
 def strangers(folder: Path) -> dict[Path, bytes]:
-    """Files of somebody else in a folder, by names as a sweep gives them and others."""
+    """Write foreign files into a folder, with names as a sweep gives them and others, and return their content."""
     folder.mkdir(exist_ok=True)
     for name in ("0000.h5", "0001.h5", "mine.h5", "0000.h5.new", "0000-0123456789abcdef.h5", "notes.txt"):
         (folder / name).write_bytes(f"of somebody else: {name}".encode())
@@ -37,7 +37,7 @@ def strangers(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_files_of_others_stay(tmp_path: Path, overwrite: bool) -> None:
-    """In the folder of single points, with a new index and with one that is replaced."""
+    """Foreign files stay in the folder of single points, with a new index and with a replaced one."""
     index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, CASE)
     before = strangers(points_folder(index))
     assert sweep(file, index, overwrite=overwrite, quiet=True) == DONE
@@ -46,7 +46,7 @@ def test_files_of_others_stay(tmp_path: Path, overwrite: bool) -> None:
 
 
 def interrupted(file: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sweep that is killed once it has put its first point into a file."""
+    """Kill a sweep once it has put its first point into a file."""
 
     def put_and_die(self: Index, *arguments: object, put=Index.put) -> None:  # type: ignore[no-untyped-def]
         put(self, *arguments)
@@ -65,7 +65,7 @@ def test_own_points_are_read_and_removed(tmp_path: Path, monkeypatch: pytest.Mon
     (own,) = own_points(index, identity)
     assert own == point_file(index, identity, 0)
     with h5py.File(own, "r+") as point:
-        point["wall_time"][0] = 77.0  # to be found again: it is not solved twice
+        point["wall_time"][0] = 77.0  # read again later: the point is not solved twice
     (points_folder(index) / f"{own.name}.0123abcd.new").write_bytes(b"cut short")
     assert sweep(file, index, quiet=True) == DONE
     with h5py.File(index) as found:
@@ -83,7 +83,7 @@ def test_overwriting_removes_the_points_of_what_is_replaced(tmp_path: Path, monk
 
 
 def test_run_files_of_others_are_not_replaced(tmp_path: Path) -> None:
-    """Before any point is solved; a run file is replaced where that is said, and another file never."""
+    """The refusal comes before any point is solved; run files are replaced on request, and other files never."""
     index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, KEPT, CASE)
     mine = run_file(index, 1)
     mine.parent.mkdir()
@@ -115,7 +115,7 @@ def test_own_run_files_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_temporary_files_of_others_stay(tmp_path: Path) -> None:
-    """What is written anew beside a file has a name that nobody has."""
+    """A temporary file beside an index has a name that no other file has."""
     index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, CASE)
     (tmp_path / "victim").write_bytes(b"mine")
     (tmp_path / "two.h5.new").symlink_to(tmp_path / "victim")
@@ -128,7 +128,7 @@ def test_temporary_files_of_others_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["two.points", "two.runs"])
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_file_by_the_name_of_a_folder_of_the_sweep(tmp_path: Path, folder: str, is_link: bool) -> None:
-    """Refused before a point is solved, and nothing is left behind."""
+    """The refusal comes before a point is solved, and leaves nothing behind."""
     index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, KEPT, CASE)
     other = tmp_path / folder
     other.symlink_to("nowhere") if is_link else other.write_text("of somebody else")

@@ -1,4 +1,4 @@
-"""Shards of a sweep in processes that share nothing but a folder, merged by a sweep without shards."""
+"""Shards of a sweep in processes that share only a folder, merged by a sweep without shards."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from solvers.io.lock import Lock
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps are solved in this process."""
+    """Solve sweeps in this process."""
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
 
 
 def test_shards_are_counted_and_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any order, the second one before the index is there; what they solved is not solved again."""
+    """Shards run in any order, the second one before the index exists; solved points are not solved again."""
     file, index, whole = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5", tmp_path / "whole.h5"
     assert main(["sweep", str(file), "-o", str(index), "--shard", "2/4", "--quiet"]) == DONE
     assert "part 2 of 4: 2 points solved; when all have ended" in capsys.readouterr().err
@@ -43,7 +43,8 @@ def test_shards_are_counted_and_merged(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_shard_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also after another shard's start; the same shard twice at once is refused, and info names who is at work."""
+    """A killed shard continues also after another shard's start; the same shard twice is refused, and info names the
+    writer."""
     file, index = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5"
 
     def put_and_die(self: Index, *arguments: object, put=Index.put) -> None:  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""What the comments of the shipped sweeps promise, at a few of their points."""
+"""Statements in the comments of the shipped sweeps, at a few of their points."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ SWEEPS = Path(__file__).parents[2] / "sweeps"
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps are solved in this process, for workers take seconds to start."""
+    """Solve sweeps in this process, since workers take seconds to start."""
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
 
 
 def solved(name: str, folder: Path, *changes: tuple[str, str]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Parameters and results of a shipped sweep with some of its text replaced."""
+    """Return parameters and results of a shipped sweep with parts of its text replaced."""
     text = (SWEEPS / f"{name}.toml").read_text()
     for old, new in changes:
         assert old in text
@@ -54,8 +54,8 @@ def test_sweeps_say_how_many_runs_they_are(name: str) -> None:
 def test_clusters_grow_with_the_square_root_of_beta(tmp_path: Path) -> None:
     """The fastest mode has l ≈ √(2β): the mean number of clusters has slope ½ (2312.10794; ORACLES, linear stability).
 
-    All of it: slope 0.503 of 9 β and 20 seeds. Here 3 β and 6 seeds, whose means are known to 4 %: 0.02 in the slope
-    over two decades; 0.05 holds that, and rounding to whole clusters.
+    The whole sweep has slope 0.503 for 9 β and 20 seeds. The 3 β and 6 seeds here give means to 4 %, 0.02 in the
+    slope over two decades; the tolerance 0.05 includes that, and rounding to whole clusters.
     """
     few = ("count = 9", "count = 3"), ("seeds = 20", "seeds = 6")
     keys, results = solved("clusters_circle", tmp_path, *few)
@@ -71,7 +71,7 @@ def test_clusters_grow_with_the_square_root_of_beta(tmp_path: Path) -> None:
 
 
 def steady_length(beta: float, noise: float, cells: int = 256) -> float:
-    """|∫xρ| of the steady state ρ ~ e^{Z/(βκ)}, Z = ∫e^{β cos}ρ, that iteration from a cluster leads to."""
+    """Return |∫xρ| of the steady state ρ ~ e^{Z/(βκ)}, Z = ∫e^{β cos}ρ, reached by iteration from a cluster."""
     angle = 2 * np.pi * np.arange(cells) / cells
     kernel, masses = np.fft.rfft(np.exp(beta * np.cos(angle))), np.exp(8 * np.cos(angle))
     for _ in range(2000):
@@ -82,9 +82,10 @@ def steady_length(beta: float, noise: float, cells: int = 256) -> float:
 
 
 def fold(beta: float, modes: int, cells: int) -> tuple[float, float]:
-    """(noise, |∫xρ|) beyond which no order is left: a steady state ρ ~ e^{Z/(βκ)} where an eigenvalue of its map is 1.
+    """Return (noise, |∫xρ|) at the end of order: a steady state ρ ~ e^{Z/(βκ)} at which an eigenvalue of its map is 1.
 
-    With a_l = ∫cos(lφ)ρ, Z = I_0(β) + 2 Σ I_l(β) a_l cos lφ. Solves a = G(a, κ), ∂G/∂a v = v and |v| = 1 for all three.
+    With a_l = ∫cos(lφ)ρ, Z = I_0(β) + 2 Σ I_l(β) a_l cos lφ. The unknowns of a = G(a, κ), ∂G/∂a v = v and |v| = 1
+    are a, v and κ.
     """
     degrees = np.arange(1, modes + 1)
     waves = np.cos(np.outer(degrees, 2 * np.pi * np.arange(cells) / cells))
@@ -107,29 +108,30 @@ def fold(beta: float, modes: int, cells: int) -> tuple[float, float]:
         a = moments(a, noise)[0]
     values, vectors = np.linalg.eig(moments(a, noise)[1])
     found = root(residual, np.concatenate([a, vectors[:, np.argmax(values.real)].real, [noise]]), tol=1e-14)
-    assert np.abs(found.fun).max() < 1e-13  # some roundings of sums of a few terms of size 1
+    assert np.abs(found.fun).max() < 1e-13  # rounding of sums of a few terms of size 1
     return float(found.x[-1]), float(found.x[0])
 
 
 def test_order_ends_at_the_fold_that_the_sweep_says() -> None:
-    """β = 4, as in the sweep file: to all digits of its text, whatever the modes and cells."""
+    """The fold for β = 4, as in the sweep file, has all digits of the file's text, whatever the modes and cells."""
     plan = load_sweep(SWEEPS / "hysteresis.toml")
     noise, length = fold(plan.points[0].case.attention.beta, 32, 512)
-    assert fold(4.0, 16, 128) == pytest.approx((noise, length), rel=1e-12)  # I_17(4)/I_0(4) < 1e-11 is all that is cut
+    # The truncation, I_17(4)/I_0(4), is below 1e-11.
+    assert fold(4.0, 16, 128) == pytest.approx((noise, length), rel=1e-12)
     part = noise / critical_noise(2, 4.0, "unnormalized")
     expected = f"a fold at kappa = {noise:.5f} = {part:.4f} kappa#, where the mean token is still {length:.4f} long"
     assert expected in " ".join(plan.text.replace("\n# ", " ").split())
     start = root(lambda beta: iv(2, beta) / iv(1, beta) - 0.5, 2.0).x[0]  # I_{d/2+1}/I_{d/2} = 1/d at d = 2
     for number in (f"beta* = {start:.4f}", f"c_1 / beta = {critical_noise(2, 4.0, 'unnormalized'):.4f}"):
         assert number in " ".join(plan.text.replace("\n# ", " ").split())
-    # by plain iteration from a cluster, which needs more and more steps towards the fold
+    # by plain iteration from a cluster, which needs more steps near the fold
     assert steady_length(4.0, noise - 0.005) > length
     assert steady_length(4.0, noise + 0.01) < 1e-3
 
 
 @pytest.mark.slow
 def test_two_states_at_the_same_noise(tmp_path: Path) -> None:
-    """Between κ# and the fold: what began uniform stays so, what began as a cluster stays one; to t = 20 of 60."""
+    """A uniform start stays uniform between κ# and the fold, and a cluster stays a cluster; to t = 20 of 60."""
     noise = 2.5
     assert critical_noise(2, 4.0, "unnormalized") < noise
     changes = ("{from = 2.25, to = 2.7, count = 10}", f"[{noise}]"), ("end = 60.0", "end = 20.0")
@@ -137,7 +139,7 @@ def test_two_states_at_the_same_noise(tmp_path: Path) -> None:
     lengths, expected = results["centroid_length"], steady_length(4.0, noise)
     print(f"lengths {lengths}, steady state {expected:.4f}")
     assert lengths[0] < 0.01
-    assert lengths[1] == pytest.approx(expected, rel=0.05)  # 64 cells near the fold, where all is soft
+    assert lengths[1] == pytest.approx(expected, rel=0.05)  # 64 cells near the fold, where relaxation is slow
 
 
 def test_clusters_at_the_smallest_noise_have_not_merged_from_beta_3_5_on(tmp_path: Path) -> None:
@@ -147,21 +149,22 @@ def test_clusters_at_the_smallest_noise_have_not_merged_from_beta_3_5_on(tmp_pat
 
 
 def test_order_is_below_the_critical_noise(tmp_path: Path) -> None:
-    """At β = 2 with 0.25 and 0.45, on either side of 0.349."""
+    """The noises at β = 2 are 0.25 and 0.45, on either side of 0.349."""
     changes = ("{from = 0.5, to = 8.0, count = 11}", "[2.0]"), ("{from = 0.05, to = 0.55, count = 11}", "[0.25, 0.45]")
     keys, results = solved("noise_beta", tmp_path, *changes)
     assert keys["stabilizers.noise"][0] < critical_noise(2, 2.0) < keys["stabilizers.noise"][1]
     assert results["centroid_length"][0] > 0.3
-    assert results["centroid_length"][1] < 1e-3  # e^{−100·0.1} of 0.07
+    assert results["centroid_length"][1] < 1e-3  # e^{−100·0.1} times 0.07
 
 
 def equiangular_time(count: int, beta: float, cosine: float) -> float:
-    """Time in which tokens at right angles come to a common cosine, by ġ of 2312.10794."""
+    """Return the time in which tokens at right angles reach a common cosine, by ġ of 2312.10794."""
     return float(quad(lambda g: 1 / equiangular_rate(count, beta, g), 0.0, cosine, epsrel=1e-10, limit=200)[0])
 
 
 def test_tokens_stop_in_clusters_in_low_dimension(tmp_path: Path) -> None:
-    """The share of pairs that have met at the end, mean of all seeds of the sweep, for d = 2, 8 and 32."""
+    """The test takes the share of pairs that have met at the end, mean of all seeds of the sweep, for d = 2, 8 and
+    32."""
     keys, results = solved("pairs_dimension", tmp_path, ("[2, 8, 32, 128, 512]", "[2, 8, 32]"))
     met = {
         (d, beta): results["pairs_close"][(keys["domain.dimension"] == d) & (keys["attention.beta"] == beta)].mean()
@@ -176,10 +179,11 @@ def test_tokens_stop_in_clusters_in_low_dimension(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dimension", [128, 512])
 def test_equal_angles_are_the_edge_in_high_dimension(dimension: int, tmp_path: Path) -> None:
-    """Half of the pairs have met when the closed curve says it: figure 3 of 2312.10794, three β of one seed.
+    """Half of the pairs have met at the time of the closed curve: figure 3 of 2312.10794, three β of one seed.
 
-    Cosines of random tokens scatter by 1/√d, and weights e^{βg} with them: the closest pairs begin, and their time is
-    shorter by a part of β/√d. A quarter of it holds what was measured, 12 % at β = 6 for d = 128, 1.4 % for d = 512.
+    Cosines of random tokens scatter by 1/√d, and weights e^{βg} with them: the closest pairs meet first, and their
+    time is shorter by a part of β/√d. A quarter of β/√d covers the measured 12 % at β = 6 for d = 128, and 1.4 % for
+    d = 512.
     """
     plan = load_sweep(SWEEPS / "pairs_dimension.toml")
     for point in plan.points:
@@ -194,4 +198,4 @@ def test_equal_angles_are_the_edge_in_high_dimension(dimension: int, tmp_path: P
         print(f"d = {dimension}, β = {case.attention.beta}: {met:.3f} against {expected:.3f}")
         within = 0.012 + case.attention.beta / np.sqrt(dimension) / 4  # 1.2 %: samples are 5 % apart
         assert met == pytest.approx(expected, rel=within)
-        assert abs(met / expected - 1) < {128: 0.15, 512: 0.08}[dimension]  # as the sweep file has it
+        assert abs(met / expected - 1) < {128: 0.15, 512: 0.08}[dimension]  # as stated in the sweep file

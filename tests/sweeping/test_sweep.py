@@ -1,4 +1,4 @@
-"""Sweeps: six small runs, gone on with, refused, failed and kept."""
+"""Sweeps: six small runs, continued, refused, failed and kept."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PATIENCE = 300.0  # seconds for a point of no more than one
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps are solved in this process."""
+    """Solve sweeps in this process."""
     monkeypatch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
 
 
 @pytest.fixture
 def six(tmp_path: Path) -> Path:
-    """A sweep file of six points."""
+    """Return a sweep file of six points."""
     return write(tmp_path / "six.toml", SIX, CASE)
 
 
@@ -115,7 +115,7 @@ def test_failed_points_are_kept_with_their_reason(tmp_path: Path, capsys: pytest
 
 @pytest.mark.usefixtures("at_once")
 def test_an_explosion_is_a_result(tmp_path: Path) -> None:
-    """Status 3: a blow-up is what some sweeps look for. The variance grows to 3.3, beyond the smaller mesh."""
+    """The status is 3: some sweeps study blow-ups. The variance grows to 3.3, beyond the smaller mesh."""
     keys = '[keys]\n"domain.outermost" = [50.0, 4.5]\n[set]\n"time.end" = 2.35\n"domain.resolution" = 128\n'
     index, file = tmp_path / "up.h5", write(tmp_path / "up.toml", 'case = "blow_up_line"\n', keys)
     assert sweep(file, index, quiet=True) == DONE
@@ -142,8 +142,9 @@ def test_case_errors_are_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_point_over_its_time_is_stopped_as_by_an_interrupt(tmp_path: Path) -> None:
-    """Its file is valid to its last step: it has one, however short its time."""
-    quick = solve_point(to_toml(parse(CASE.replace("case.", ""))))  # compiles: a step of half a minute is cut short
+    """The file is valid to its last step, and contains at least one step, however short the limit."""
+    # Compiles: otherwise the limit would cut a step of half a minute.
+    quick = solve_point(to_toml(parse(CASE.replace("case.", ""))))
     assert quick.status == "done"
     text = to_toml(parse(CASE.replace("case.", ""), ["time.end=1e9"]))
     result = solve_point(text, True, 0.1)
@@ -159,7 +160,7 @@ def test_a_point_over_its_time_is_stopped_as_by_an_interrupt(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("domain", ["manifold = 'particles'\ncount = 8", "manifold = 'circle'\nresolution = 48"])
 def test_small_points_run_in_memory_to_the_same_results(domain: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """Bitwise those of a run file: of a point that ends, and of one that is stopped; no folder is made."""
+    """The results are bitwise those of a run file, for a point that ends and for a stopped one; no folder is made."""
     tokens = f"[domain]\n{domain}\n[attention]\nbeta = 4.0\n[time]\nend = 0.5\n"
     text = to_toml(parse(tokens, ["initial.kind=uniform", "output.snapshots=2", "output.samples=5"]))
     with_file = solve_point(text, True)
@@ -178,7 +179,7 @@ def test_small_points_run_in_memory_to_the_same_results(domain: str, tmp_path: P
 
 
 def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """The same sweep, with a longer limit: what was done stays, and what was stopped is solved again."""
+    """A repeated sweep with a longer limit keeps finished points, and solves stopped ones again."""
     done, stopped = Result("done", 0, wall_time=1.0), Result("over time", 130, "interrupted at time 3")
     asked: list[tuple[float | None, list[int]]] = []
 
