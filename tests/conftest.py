@@ -1,4 +1,4 @@
-"""Markers, and what several test files share."""
+"""Markers and fixtures that several test files share."""
 
 import os
 import signal
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-# Before NumPy is imported: threads of BLAS wait in a loop, and take from the tests that run beside this one.
+# Set before NumPy is imported: waiting BLAS threads spin, which slows the tests that run in parallel.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-SLOW = Path(__file__).with_name("slow.txt")  # test functions, written by `python -m pytest --write-slow`
-SECONDS = 0.7  # with which one is slow: those that take less take some four minutes in all, on two cores
+SLOW = Path(__file__).with_name("slow.txt")  # names of slow test functions, written by `python -m pytest --write-slow`
+SECONDS = 0.7  # a test that takes longer is slow; the faster tests take about four minutes in all on two cores
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--write-slow"):
         config.pluginmanager.register(_Measurement())
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has jobs in its background ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
     config.addinivalue_line("markers", f"slow: takes more than {SECONDS} seconds; -m 'not slow' leaves it out")
 
 
@@ -34,7 +34,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 class _Measurement:
-    """The longest time of each test function, and at the end the file of the slow ones."""
+    """Record of the longest time of each test function, which writes the file of slow tests at the end."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Components of a user's own: named in a case, run, resumed, plotted and swept; never loaded because a file says so."""
+"""Components defined by a user: a case names them, they run, resume, plot and sweep, and no file alone loads them."""
 
 import multiprocessing
 import os
@@ -86,7 +86,7 @@ output = { snapshots = 4, samples = 8, checkpoint = 1e-9 }
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Files of components, a case, and no component loaded before or after."""
+    """Write files of components and a case, and leave no component loaded before or after the test."""
     monkeypatch.chdir(tmp_path)
     for kind, text in FILES.items():
         assert len(text.strip().splitlines()) <= 15
@@ -115,15 +115,18 @@ def density(result):
 def test_each_is_what_the_built_in_one_of_the_same_formula_is(folder):
     mf.load_components(*(folder / f"{kind}.py" for kind in FILES))
     plain = mf.simulate("case.toml")
-    assert np.abs(density(mf.simulate(case_with("kernel"))) - density(plain)).max() < 1e-9  # by quadrature of k
-    slow = mf.simulate(case_with("layer_norm").replace({"time.end": 2.0, "output.snapshots": 4}))  # half as fast
-    assert np.abs(density(slow) - density(plain)).max() < 1e-3  # other steps: of the third order
+    # The kernel is expanded by quadrature.
+    assert np.abs(density(mf.simulate(case_with("kernel"))) - density(plain)).max() < 1e-9
+    # The token speed is halved, so the run lasts twice as long.
+    slow = mf.simulate(case_with("layer_norm").replace({"time.end": 2.0, "output.snapshots": 4}))
+    assert np.abs(density(slow) - density(plain)).max() < 1e-3  # the steps differ, and the method is of third order
     decayed = mf.simulate(case_with("reaction"))
     np.testing.assert_allclose(decayed.diagnostics["mass"], np.exp(-0.5 * decayed.diagnostics.time), rtol=1e-4)
     start = mf.simulate(case_with("initial"))
     vmf = plain.case.replace({"initial": {"kind": "von_mises_fisher", "components": [
         {"center": [1.0, 0.0], "concentration": 2.0}]}})  # fmt: skip
-    np.testing.assert_allclose(start.density[0], mf.simulate(vmf).density[0], rtol=1e-3)  # averages, values at centers
+    # Cell averages against values at cell centers.
+    np.testing.assert_allclose(start.density[0], mf.simulate(vmf).density[0], rtol=1e-3)
     network = {"activation": "tanh", "inner": [[0.0, 0.0]], "bias": [np.arctanh(0.3)], "outer": [[1.0], [0.0]]}
     given = mf.simulate(plain.case.replace({"feed_forward": network}))
     assert np.abs(density(mf.simulate(case_with("feed_forward"))) - density(given)).max() < 1e-12
@@ -134,7 +137,7 @@ def test_each_is_what_the_built_in_one_of_the_same_formula_is(folder):
 
 
 def run_killed(folder, path):
-    """Run in a process that is killed after its second snapshot."""
+    """Run all components in this process, and kill the process after the second snapshot."""
     mf.load_components(*(folder / f"{kind}.py" for kind in FILES))
     import solvers.io.run_file
 
@@ -206,8 +209,8 @@ def test_swept_in_processes_and_on_dask(folder):
 
 @pytest.fixture
 def package(folder, monkeypatch):
-    """An installed package, as Python sees it: a module, and beside it the metadata with an entry point."""
-    name = f"own_{folder.name.replace('-', '_')}"  # modules stay loaded
+    """Install a package as Python sees it: a module, and beside the module the metadata with an entry point."""
+    name = f"own_{folder.name.replace('-', '_')}"  # a new name for each test, because modules stay loaded
     site = folder / "site"
     metadata = site / f"{name}-0.3.dist-info"
     metadata.mkdir(parents=True)
@@ -223,7 +226,7 @@ def package(folder, monkeypatch):
 def test_an_installed_package_lists_its_components(folder, package, capsys):
     (folder / "decay.toml").write_text(BASE + '[reaction]\nkind = "decay"\nrate = 0.5\n')
     assert main(["run", "decay.toml", "--quiet"]) == 2
-    assert package.stem not in sys.modules  # nothing is imported because it is installed
+    assert package.stem not in sys.modules  # installed packages are not imported unasked
     assert main(["run", "decay.toml", "--component", package.stem]) == 2
     assert "an entry point of meanfield.components: own" in capsys.readouterr().err
     settings = ["--set", 'output.diagnostics=["mass", "first_square"]']
@@ -231,9 +234,9 @@ def test_an_installed_package_lists_its_components(folder, package, capsys):
     recorded = read("decay.h5").attributes["components"]
     (reaction,) = (one for one in mf.load_components("own") if one.kind == "reaction")
     assert f"reaction decay {reaction.sha256}" in recorded
-    found = mf.sweep("decay.toml", {"reaction.rate": [0.5, 1.0]}, jobs=1)  # in another process
+    found = mf.sweep("decay.toml", {"reaction.rate": [0.5, 1.0]}, jobs=1)  # the sweep runs in another process
     np.testing.assert_allclose(found.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
-    package.write_text(package.read_text().replace("-rate", "-2 * rate"))  # of the same version
+    package.write_text(package.read_text().replace("-rate", "-2 * rate"))  # the code changes, the version does not
     mf.load_components("own")
     with pytest.raises(mf.CaseError, match=r"its .* was another: sha256 .*, that of own is"):
         mf.resume("decay.h5", until=2.0)
@@ -287,7 +290,7 @@ FREE = {"manifold": "free_radius_circle", "resolution": 128, "radii": 16}
     ids=["line", "axisymmetric", "free_radius"],
 )  # fmt: skip
 def test_initial_densities_of_every_domain(folder, changes, built_in, function):
-    """Values at centers against exact averages: second order in the cells."""
+    """Cell-center values of a component agree with exact cell averages to second order."""
     mf.load_components(mf.component("initial")(lambda x: function(x)))
     (name,) = (name for kind, name in LOADED if kind == "initial")
     given = {"kind": name} | {key: built_in[key] for key in ("radius",) if key in built_in}
@@ -299,7 +302,7 @@ def test_initial_densities_of_every_domain(folder, changes, built_in, function):
 
 
 def problem_of(case):
-    """The initial state of a case."""
+    """Return the initial state of a case."""
     return set_up(case).initial()
 
 
@@ -315,7 +318,10 @@ def bump(rng, count, dimension, width):
 
 
 def test_tokens_of_a_function(folder):
-    """Drawn by domain.seed, on the sphere unless tokens have a radius; a density may have the same name."""
+    """A function's tokens are drawn by domain.seed and lie on the sphere unless tokens have a radius.
+
+    A density may have the same name.
+    """
     Path("tokens.py").write_text(RING)
     mf.load_components("tokens.py")
     with pytest.raises(mf.CaseError, match=r'initial\.kind = "bump": expected .* kind initial, with .* circle'):
@@ -347,13 +353,14 @@ def test_a_function_of_this_process_is_a_component(folder):
     assert result.attributes["components"] == f"reaction decay {own.sha256}"
     with pytest.raises(mf.CaseError, match="component decay: is a function of this process; other processes need"):
         mf.sweep(case, {"reaction.rate": [0.5, 1.0]}, jobs=1)
-    others = mf.sweep("case.toml", {"attention.beta": [1.0]}, jobs=1)  # which do not name it
+    others = mf.sweep("case.toml", {"attention.beta": [1.0]}, jobs=1)  # this case does not name the component
     assert others["status"].values.tolist() == ["done"]
 
 
 @pytest.mark.parametrize("domain", ["circle", "particles"])
 def test_a_diagnostic_may_be_an_array(folder, domain):
-    """Masses in eight sectors of the circle, whose sum is the mass; named dimensions in memory and in the file."""
+    """Masses in eight sectors of the circle add up to the mass, and their dimension is named in memory and in the
+    file."""
 
     @mf.component("diagnostic", long_name="mass in each sector", dimensions={"sector": 8})
     def sectors(x, mass):
@@ -372,7 +379,8 @@ def test_a_diagnostic_may_be_an_array(folder, domain):
 
 
 def test_diagnostics_are_drawn(folder, capsys):
-    """A number and an array, by name on the command line, and on the page of the run, before built-in ones."""
+    """The page of a run shows a number and an array of components before built-in diagnostics; the command takes
+    their names."""
     (folder / "diagnostic.py").write_text(
         FILES["diagnostic"]
         + """

@@ -1,4 +1,4 @@
-"""Exports: nothing is lost or invented on the way into other formats, and nothing is overwritten unasked."""
+"""Exports: every value survives the conversion, none is added, and no file is overwritten without the option."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ MESHES = {"circle": lambda: circle(12), "sphere": lambda: sphere(16), "odd spher
 
 
 def density(mesh: Mesh, k: int) -> np.ndarray:
-    """(cells,) a different one for each snapshot, rough, of mass 1."""
+    """Return a rough density (cells,) of mass 1 that depends on the snapshot number k."""
     values = np.random.default_rng(k).random(mesh.cells)
     return values / (values @ mesh.volumes)
 
 
 def sample(k: int) -> dict[str, np.ndarray | float]:
-    """Numbers that a short decimal would not give back."""
+    """Return diagnostics whose values need all digits of a float."""
     return {"mass": 1 / 3 + k, "centroid": np.array([np.pi, -1e-300, 0.1 * k]), "power": np.array([5e-324, 1e300])}
 
 
 def write(path: Path, mesh: Mesh) -> RunFile:
-    """A run file with three samples and three snapshots, still open."""
+    """Write a run file with three samples and three snapshots, and return the file still open."""
     file = RunFile.create(path, mesh, COLUMNS, {"case": 'title = "a case"'})
     for k, t in enumerate(TIMES):
         file.write_sample(t, sample(k))
@@ -68,7 +68,7 @@ def test_csv_gives_back_the_same_floats(run: Path) -> None:
 
 
 def test_csv_of_some_diagnostics(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An array has a table of its own on request; what is not there, or no table, is refused in a line."""
+    """An array has its own table on request; an absent diagnostic and one without a table are refused in one line."""
     assert cli.main(["export", str(run), "--to", "csv", "--diagnostics", "power", "mass"]) == 0
     header, *rows = csv.reader(run.with_suffix(".csv").open(newline=""))
     assert header == ["time", "power_0", "power_1", "mass"]
@@ -86,7 +86,7 @@ def test_netcdf_keeps_the_mass(name: str, tmp_path: Path) -> None:
         mass = (data["density"] * data["cell_area"]).sum(data["cell_area"].dims)
         np.testing.assert_array_equal(data["time"], TIMES)
         assert data["density"].dtype == np.float64
-    np.testing.assert_allclose(mass, 1, rtol=0, atol=1e-12)  # what is promised; 1e-15 is measured
+    np.testing.assert_allclose(mass, 1, rtol=0, atol=1e-12)  # the promised tolerance; the measured error is 1e-15
 
 
 @pytest.mark.parametrize("rings", [16, 33])
@@ -130,24 +130,24 @@ def test_netcdf_names_what_cf_names(run: Path) -> None:
 
 
 def test_harmonic_averages_are_second_order() -> None:
-    """x = sin θ cos φ at cell centers, averaged over a row and a sector, against its integral there."""
+    """The average of x = sin θ cos φ over a row and a sector converges to its integral at second order."""
     errors = []
     for rings in (16, 32, 64):
         mesh = sphere(rings)
         grid = sphere_grid(mesh.ring_cells)
-        sectors = int(mesh.ring_cells[0])  # a whole number of cells of every ring
+        sectors = int(mesh.ring_cells[0])  # every ring has a whole number of cells in a sector
         found = grid.regrid(mesh.centers[:, 0]).reshape(rings, sectors, -1).mean(axis=2)
         theta, phi = np.linspace(np.pi, 0, rings + 1), 2 * np.pi * np.arange(sectors + 1) / sectors
         inner = np.diff(theta / 2 - np.sin(2 * theta) / 4) / np.diff(-np.cos(theta))
         exact = inner[:, None] * np.diff(np.sin(phi)) / np.diff(phi)
         errors.append(np.abs(found - exact).mean())
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
-    assert orders.min() > 1.8, (errors, orders)  # polar rings keep it a little below 2
+    assert orders.min() > 1.8, (errors, orders)  # the polar rings reduce the order slightly below 2
 
 
 @pytest.mark.parametrize("rings", [4, 16, 33])
 def test_polygons_close_the_sphere(rings: int) -> None:
-    """Every edge occurs once in each direction, so the surface is closed and oriented; and each is its cell."""
+    """Every edge occurs once in each direction, so the surface is closed and oriented, and each polygon is its cell."""
     mesh = sphere(rings)
     points, corners, sizes, _ = sphere_polygons(mesh.ring_cells)
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-15)
@@ -155,18 +155,21 @@ def test_polygons_close_the_sphere(rings: int) -> None:
     edges = [edge for polygon in polygons for edge in zip(polygon, np.roll(polygon, -1), strict=True)]
     assert len(set(edges)) == len(edges)
     assert {(b, a) for a, b in edges} == set(edges)
-    assert len(points) - len(edges) // 2 + len(polygons) == 2  # Euler
+    assert len(points) - len(edges) // 2 + len(polygons) == 2  # Euler's formula
     for polygon, center, area in zip(polygons, mesh.centers, mesh.volumes, strict=True):
         ring = points[polygon]
-        assert abs(ring.mean(axis=0) @ np.cross([0, 0, 1], center)) < 1e-14  # cells mirror at their own meridian
+        # Cells are symmetric about their own meridian.
+        assert abs(ring.mean(axis=0) @ np.cross([0, 0, 1], center)) < 1e-14
         flat = np.cross(ring, np.roll(ring, -1, axis=0)).sum(axis=0) / 2
-        # Chords for arcs: 17 % less in the cells of 4 rings, 10 % in bent cells at any pole, and 2 % more there.
+        # Polygons have chords instead of arcs: 17 % less area in the cells of 4 rings, and
+        # 10 % less to 2 % more in the cells at any pole.
         assert 0.8 * area < flat @ center < 1.03 * area
 
 
 @pytest.mark.parametrize("name", MESHES)
 def test_vtkhdf_refers_to_the_densities(name: str, tmp_path: Path) -> None:
-    """Also after both files have moved: the way from one to the other is relative. A % has a meaning to HDF5."""
+    """The reference is a relative path, so it stays valid after both files have moved; a % in the name is escaped
+    for HDF5."""
     mesh = MESHES[name]()
     (tmp_path / "a" / "b").mkdir(parents=True)
     write(tmp_path / "a" / "50%b.h5", mesh).close()
@@ -202,7 +205,7 @@ def test_vtk_reads_a_time_series(name: str, resumed: bool, tmp_path: Path) -> No
         assert grid.GetNumberOfCells() == mesh.cells
 
 
-SOLVED = {  # mesh, VTK's type of its cells, corners of the first one
+SOLVED = {  # mesh, VTK cell type, corners of the first cell
     "interval": (lambda: interval(-1.0, 1.0, 4), 3, [[-1, 0, 0], [-0.5, 0, 0]]),
     "box": (lambda: box((4, 4), (2.0, 4.0)), 8, [[0, 0, 0], [0.5, 0, 0], [0, 1, 0], [0.5, 1, 0]]),
     "box 3": (lambda: box((4, 4, 4), (4.0,) * 3), 11, [[k & 1, k >> 1 & 1, k >> 2] for k in range(8)]),
@@ -212,7 +215,7 @@ SOLVED = {  # mesh, VTK's type of its cells, corners of the first one
 
 @pytest.mark.parametrize("name", SOLVED)
 def test_vtk_reads_all_fields_of_a_recorded_solution(name: str, tmp_path: Path) -> None:
-    """On lines, rectangles and boxes around the centers where they are a grid, else at the centers."""
+    """VTK reads lines, rectangles and boxes if the cell centers form a grid, and points otherwise."""
     reading, arrays = need_module("vtkmodules.vtkIOHDF"), need_module("vtkmodules.util.numpy_support")
     build, kind, first = SOLVED[name]
     mesh = build()
@@ -244,7 +247,7 @@ def test_vtk_has_three_dimensions(tmp_path: Path) -> None:
 
 
 def write_tokens(path: Path, d: int) -> np.ndarray:
-    """A run file of five particles in R^d; returns the positions (snapshots, 5, d) that it holds."""
+    """Write a run file of five particles in R^d, and return their positions (snapshots, 5, d)."""
     positions = np.random.default_rng(1).standard_normal((len(TIMES), 5, d))
     with RunFile.create(path, Points(np.arange(1.0, 6) / 15, d), [Column("centroid", (("d", d),))]) as file:
         for t, points in zip(TIMES, positions, strict=True):
@@ -289,7 +292,8 @@ def test_particles_go_where_they_can(tmp_path: Path) -> None:
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("name", MESHES)
 def test_h5py_and_xarray_open_the_run_itself(name: str, resumed: bool, tmp_path: Path) -> None:
-    """Named dimensions with their coordinates, and the values that were written, with and without a resume between."""
+    """h5py and xarray find named dimensions with coordinates and the written values, with and without a resume
+    between."""
     mesh, path = MESHES[name](), tmp_path / "run.h5"
     write(path, mesh).close(stop_reason="interrupted")
     if resumed:
@@ -314,7 +318,8 @@ def test_h5py_and_xarray_open_the_run_itself(name: str, resumed: bool, tmp_path:
 
 
 def go_on(path: Path, mesh: Mesh) -> None:
-    """As a resume does: cut back to the first snapshot, and the rest written once more under another segment."""
+    """Resume a file: cut the file back to the first snapshot, and write the other snapshots again as another
+    segment."""
     with RunFile.append(path, snapshots=1, samples=1, attributes={"segments": "a line of it\n" * 5000}) as file:
         for k, t in list(enumerate(TIMES))[1:]:
             file.write_sample(t, sample(k))
@@ -323,7 +328,7 @@ def go_on(path: Path, mesh: Mesh) -> None:
 
 @pytest.mark.parametrize("to", FORMATS)
 def test_running_files_are_exported(to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What comes out is what comes out of the finished file; VTK has to wait for that, and says so."""
+    """A running file exports the same data as the finished file; the VTK export refuses until the run has ended."""
     path, code = tmp_path / "run.h5", "file = write(Path(sys.argv[1]), sphere(16)); print(flush=True); input()"
     with child(code, path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout
@@ -333,7 +338,7 @@ def test_running_files_are_exported(to: str, tmp_path: Path, capsys: pytest.Capt
     assert ("when the run has stopped" in capsys.readouterr().err) == (to == "vtkhdf")
     write(tmp_path / "finished.h5", sphere(16)).close()
     if to == "vtkhdf":
-        export(path, "csv")  # mends the file of the killed writer
+        export(path, "csv")  # repairs the file of the killed writer
     assert contents(meanwhile, to) == contents(export(tmp_path / "finished.h5", to), to)
 
 
@@ -345,17 +350,17 @@ def test_killed_files_are_exported(to: str, run: Path, tmp_path: Path) -> None:
     assert contents(export(path, to), to) == contents(export(run, to), to)
 
 
-PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # of this file and of tests/support
+PATHS = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # the folders of this file and of tests/support
 
 
 def child(code: str, *arguments: object, **options: int) -> subprocess.Popen[bytes]:
-    """A Python process that has this module's names."""
+    """Start a Python process that has imported this module's names."""
     program = f"import os, signal, sys; sys.path[:0] = {PATHS}\nfrom test_export import *\n{code}"
     return subprocess.Popen([sys.executable, "-c", program, *map(str, arguments)], **options)
 
 
 def contents(path: Path, to: str) -> bytes:
-    """Of the numbers that were exported: without attributes, which say how the run ended."""
+    """Return the bytes of the exported numbers without attributes, which differ by how the run ended."""
     name = {"csv": None, "netcdf": "density", "vtkhdf": "VTKHDF/CellData/density"}[to]
     if name is None:
         return path.read_bytes()
@@ -393,10 +398,10 @@ def test_refusals_say_why_and_leave_nothing(run: Path, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("part", [0.6, 0.9999])  # what fails is a density, or the last flush
+@pytest.mark.parametrize("part", [0.6, 0.9999])  # the failure is in a density, or in the last flush
 @pytest.mark.parametrize("to", FORMATS)
 def test_full_disk_leaves_one_line_and_no_file(to: str, part: float, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk: HDF5 left to itself crashes the process."""
+    """HDF5 alone would crash the process on a full disk, which a limit on the file size simulates."""
     path = tmp_path / "run.h5"
     write(path, sphere(33)).close()
     size = export(path, to, tmp_path / "whole").stat().st_size

@@ -1,4 +1,4 @@
-"""Exports of the index of a sweep: CSV and netCDF with all that it holds, also in files beside it."""
+"""Exports of a sweep's index: CSV and netCDF contain all results, including those in other files of the sweep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from solvers.io.run_file import FileError
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of six points, of which every second one is in files beside it."""
+    """Return the index of six points, of which every second one is done, in another file of the sweep."""
     monkeypatch.setattr(driver, "with_processes", in_this_process)
     sweep, path = write(tmp_path / "six.toml", SIX, CASE), tmp_path / "six.h5"
     assert driver.sweep(sweep, path, quiet=True, part=(1, 2)) == 0
@@ -49,7 +49,7 @@ def test_csv_of_some_scalars(index: Path, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_netcdf_is_an_index_of_its_own(index: Path) -> None:
-    """Xarray reads what the index and the files beside it hold together, and so does this package."""
+    """Xarray and this package read from the export the results of the index and of the other files together."""
     target, found = export(index, "netcdf"), read_sweep(index)
     with xarray.open_dataset(target, group="samples", engine="h5netcdf") as samples:
         assert samples["energy"].dims == ("point", "sample")

@@ -1,4 +1,4 @@
-"""The circle is cut open where no token is."""
+"""Cut of the circle's axis at an angle without tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CELLS = 96
 
 
 def bump(angle: float) -> np.ndarray:
-    """(cells,) a density around an angle."""
+    """Return a density (cells,) concentrated at an angle."""
     density = np.exp(40 * (np.cos((np.arange(CELLS) + 0.5) * 2 * np.pi / CELLS - angle) - 1))
     return density / (density.sum() * 2 * np.pi / CELLS)
 

@@ -1,4 +1,5 @@
-"""Every kind of run in every kind of figure, page, movie and export: complete, one count of clusters, text apart."""
+"""Every kind of run in every kind of figure, page, movie and export: complete, one cluster count, no overlapping
+text."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from meanfield.figures.run_data import RunData
 from meanfield.movie.frames import Frames
 from solvers.io.run_file import FileError, Run, read
 
-MERGING = {"circle to atoms", "tokens in 3 dimensions"}  # the tree of all kinds is one picture
+MERGING = {"circle to atoms", "tokens in 3 dimensions"}  # the merger tree of all kinds is the same picture
 NO_CLUSTERS = {"axisymmetric", "line", "tokens in 1 dimension"}
 
 
@@ -39,7 +40,7 @@ def test_every_kind_of_run_has_every_picture_and_export(
     assert (data.clusters is None) == (kind in NO_CLUSTERS)
     _texts_are_apart(*drawn(data, monkeypatch))
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-        warnings.simplefilter("error")  # a layout that finds no room only warns
+        warnings.simplefilter("error")  # a layout without room only warns
         page(data, FigureOptions(tuple(panel_names(data)))).draw_without_rendering()
     counts = _counts_of_the_movie(result, run, tmp_path, monkeypatch)
     _one_count_everywhere(run, data, counts, tmp_path)
@@ -57,7 +58,7 @@ def _texts_are_apart(figure: Figure, texts: list[object]) -> None:
 
 
 def _counts_of_the_movie(result: mf.Result, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What each frame of a movie says of clusters; there are as many as snapshots."""
+    """Return the cluster text of each movie frame, after asserting that there is one frame for each snapshot."""
     shown: dict[int, str] = {}
 
     class Watched(Frames):
@@ -72,7 +73,7 @@ def _counts_of_the_movie(result: mf.Result, run: Run, folder: Path, monkeypatch:
 
 
 def _one_count_everywhere(run: Run, data: RunData, counts: list[str], folder: Path) -> None:
-    """Figure, movie and page say the number of clusters that the diagnostic counts, and mark those, no others."""
+    """Assert that figure, movie and page state the recorded number of clusters and mark exactly those clusters."""
     result = mf.open_run(run.path)
     description, _ = held(result.view(folder / "run.html"))
     for k, time in enumerate(run.times):
@@ -96,7 +97,8 @@ def _one_count_everywhere(run: Run, data: RunData, counts: list[str], folder: Pa
 
 
 def _exported(result: mf.Result, run: Run, folder: Path) -> None:
-    """CSV always; netCDF and VTK where the domain has them, else a line that names those that have."""
+    """Assert that CSV is always exported, and netCDF and VTK are exported or refused with the domains that have
+    them."""
     table = result.export(folder / "run.csv", "csv").read_text().splitlines()
     assert len(table) == len(run.sample_times) + 1
     kind = kind_of(run.manifold)

@@ -1,4 +1,4 @@
-"""Files of solvers.record: described and drawn, whatever the mesh and however many fields."""
+"""Files of solvers.record: their description and their figures, for every mesh and any number of fields."""
 
 import base64
 import io
@@ -50,7 +50,7 @@ def test_a_solution_is_described_and_drawn(name, tmp_path):
     last = np.random.default_rng(2).random((len(fields), SPACES[name].cells))
     ranges = [f"{field} from {u.min():.3g} to {u.max():.3g}" for field, u in zip(fields, last, strict=True)]
     assert f"fields    {', '.join(ranges)} in the last snapshot" in text
-    assert "mass" not in text  # fields of a PDE are no densities
+    assert "mass" not in text  # fields of a PDE are not densities
     assert "density" not in text
     assert plot(path, tmp_path / "run.png").stat().st_size > 5000
 
@@ -73,7 +73,8 @@ def test_a_solution_is_filmed_a_frame_each_snapshot(name, tmp_path):
         assert film.n_frames == 3
         first = np.asarray(film.convert("L"), dtype=float)
         film.seek(2)
-        assert np.abs(np.asarray(film.convert("L"), dtype=float) - first).mean() > 0.1  # of 255: the field has changed
+        # The gray levels, at most 255, show that the field has changed.
+        assert np.abs(np.asarray(film.convert("L"), dtype=float) - first).mean() > 0.1
 
 
 @pytest.mark.parametrize("name", ["interval", "torus"])
@@ -107,7 +108,7 @@ def test_what_needs_no_export_says_so(tmp_path):
 
 
 def blown_up(path, mesh, part):
-    """A recorded solution of which this part of the cells is NaN."""
+    """Record a solution of which the fraction ``part`` of the cells is NaN."""
     values = np.where(np.arange(mesh.cells) < part * mesh.cells, np.nan, np.arange(mesh.cells, dtype=float))
     with record(path, mesh, every=1.0) as recorder:
         for time in (0.0, 1.0):

@@ -1,4 +1,4 @@
-"""Figures: the map is exact and keeps areas, what is chosen, marked and said of a run is right."""
+"""Figures: the map is exact and preserves areas, and the selected, marked and stated data of a run are right."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_each_cell_center_is_found_in_its_cell(rings: int) -> None:
     mesh = sphere(rings)
     theta, phi, _ = cell_angles(mesh.ring_cells)
     np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, theta, phi), np.arange(mesh.cells))
-    x, y, z = mesh.centers.T  # the mesh's own centroids, azimuth in (−π, π]
+    x, y, z = mesh.centers.T  # the mesh's own centroids, with azimuth in (−π, π]
     np.testing.assert_array_equal(sphere_cells(mesh.ring_cells, np.arccos(z), np.arctan2(y, x)), np.arange(mesh.cells))
 
 
@@ -77,7 +77,7 @@ def test_cell_areas_are_those_of_the_mesh() -> None:
 def test_the_map_has_an_inverse() -> None:
     theta, phi, _ = cell_angles(sphere(32).ring_cells)
     back = hammer_inverse(*hammer(theta, phi))
-    np.testing.assert_allclose(back[0], theta, atol=1e-7)  # arccos near the poles has half of the digits
+    np.testing.assert_allclose(back[0], theta, atol=1e-7)  # near the poles arccos loses half of the digits
     np.testing.assert_allclose(np.mod(back[1], 2 * np.pi), phi, atol=1e-7)
     x, y = hammer(np.array([np.pi / 2, 0.0]), np.array([0.5, 0.0]))
     assert x[0] > 0, "east is on the right"
@@ -89,16 +89,17 @@ def test_pixels_of_a_cell_are_in_proportion_to_its_area() -> None:
     cell = pixel_cells(mesh.ring_cells, columns)
     counts = np.bincount(cell[cell >= 0], minlength=mesh.cells)
     pixel = 4 * math.sqrt(2) * 2 * math.sqrt(2) / (columns * columns // 2)
-    perimeter = 4 * np.sqrt(mesh.volumes.max() / pixel)  # pixels cut by an edge, in or out by half at random
+    perimeter = 4 * np.sqrt(mesh.volumes.max() / pixel)  # a pixel that an edge cuts belongs to either cell at random
     expected = mesh.volumes / pixel
     assert np.abs(counts - expected).max() < perimeter / 2
-    assert counts.sum() == pytest.approx(4 * np.pi / pixel, rel=1e-3)  # the edge of the map: 1/columns at most
+    # At the edge of the map at most the fraction 1/columns is lost.
+    assert counts.sum() == pytest.approx(4 * np.pi / pixel, rel=1e-3)
     assert cell[0, 0] == -1
     assert cell[len(cell) // 2 - 1, columns // 2] == sphere_cells(mesh.ring_cells, np.array(1.57), np.array(1e-3))
 
 
 def ringed(data: RunData, k: int) -> tuple[np.ndarray, list[str]]:
-    """Places of the rings on the map of snapshot k, (rings, 2), and the masses written beside them."""
+    """Return the positions (rings, 2) of the rings on the map of snapshot k, and the masses written beside them."""
     ax = Figure().subplots()
     draw_clusters(ax, data, k)
     return ax.lines[0].get_xydata(), [text.get_text() for text in ax.texts]
@@ -144,7 +145,7 @@ def test_scale_is_logarithmic_for_clusters_and_a_deviation_for_ripples() -> None
 
 
 def counting(times: np.ndarray, mergers: list[float]) -> RunData:
-    """A run to t = 10⁶ with one cluster less after each of the times ``mergers``."""
+    """Return a run to t = 10⁶ that loses one cluster at each of the times ``mergers``."""
     clusters = 5.0 - np.searchsorted(mergers, times, side="right")
     return run_data(circle(16), times, diagnostics={"time": times, "clusters": clusters})
 
@@ -155,12 +156,13 @@ EVEN = np.linspace(0, 1e6, 2001)
 @pytest.mark.parametrize(
     ("data", "log"),
     [
-        (counting(EVEN, [2e3, 2e4, 9e5]), True),  # over decades
-        (counting(EVEN, [6e4, 8e4, 9e4]), True),  # all early
+        (counting(EVEN, [2e3, 2e4, 9e5]), True),  # mergers over decades
+        (counting(EVEN, [6e4, 8e4, 9e4]), True),  # all mergers are early
         (counting(EVEN, [2e4, 2e5, 5e5, 9e5]), False),
-        (counting(EVEN, [100.0, 200.0, 300.0]), False),  # before the first sample: a log axis has nothing of it
+        # A log axis does not show mergers before the first sample.
+        (counting(EVEN, [100.0, 200.0, 300.0]), False),
         (counting(EVEN, []), False),
-        (counting(np.concatenate([[0], np.geomspace(1, 1e6, 99)]), []), True),  # snapshots early
+        (counting(np.concatenate([[0], np.geomspace(1, 1e6, 99)]), []), True),  # the snapshots are early
         (replace(counting(EVEN, []), log_spacing=True), True),
         (replace(counting(np.array([0.0, 1e6]), []), log_spacing=True), False),
     ],
@@ -170,7 +172,7 @@ def test_time_is_on_a_log_axis_where_the_case_says_so_or_what_happens_comes_earl
 
 
 def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
-    """From 2 to 10 there is less than a decade: nothing else would say it."""
+    """The interval from 2 to 10 is less than a decade, so only the case can select the log axis."""
     text = CASE + 'output = {spacing = "log", first = 2.0}\n'
     with RunFile.create(tmp_path / "run.h5", sphere(8), [Column("mass", (), "1", "mass")], {"case": text}) as file:
         for time in (0.0, 2.0, 4.0, 8.0):
@@ -179,7 +181,7 @@ def test_a_case_says_that_its_times_have_equal_ratios(tmp_path: Path) -> None:
 
 
 def test_what_was_recorded_once_has_no_panel() -> None:
-    """Of atoms from the start on there is no entropy but that of the first density, which a log axis does not show."""
+    """A run of atoms has entropy only in the first density, which a log axis does not show."""
     times = np.concatenate([[0], np.geomspace(1, 1e6, 40)])
     data = run_data(circle(16), times)
     entropy = np.where(times == 0, 1.0, np.nan)
@@ -230,7 +232,7 @@ def test_no_figure_is_so_high_that_its_labels_are_lost(
 
 @pytest.mark.filterwarnings("error")
 def test_a_time_axis_of_a_run_that_was_stopped_at_once() -> None:
-    """Its mergers are drawn from one time to the same."""
+    """Mergers of such a run are drawn over an interval of length zero."""
     ax = Figure().subplots()
     set_time(ax, "time t", (0.0, 0.0), log=False)
     assert ax.get_xlim()[0] < ax.get_xlim()[1]
@@ -291,7 +293,7 @@ def test_every_heavy_peak_gets_its_mass_written() -> None:
     ax = Figure().subplots()
     density /= mesh.volumes @ density
     draw_clusters(ax, run_data(mesh, LINEAR, density=lambda k: density, clusters=counted(mesh, lambda k: density)), 0)
-    # At the poles and on the edge of the map, and in a row along the equator, where labels to the side are too many.
+    # The peaks lie at the poles, on the edge of the map and in a row along the equator, where side labels do not fit.
     assert len(ax.texts) == 6
 
 
@@ -307,7 +309,7 @@ def test_a_small_change_is_shown_as_a_change() -> None:
 
 @pytest.mark.parametrize(("scale", "scaled"), [(9.0, False), (10.0, True)])
 def test_energy_has_the_unit_that_its_file_says(tmp_path: Path, scale: float, scaled: bool) -> None:
-    """On a circle of radius 10 the kernel of β = 8 reaches e^800: energies are in units of that."""
+    """The kernel of β = 8 reaches e^800 on a circle of radius 10, and the energy axis has this number as its unit."""
     run(parse(SHARP, [f"stabilizers.scale={scale}"]), tmp_path / "sharp.h5", quiet=True)
     figure = compose(load(tmp_path / "sharp.h5"), Figure())
     labels = [ax.get_ylabel() for ax in figure.findobj(matplotlib.axes.Axes)]
@@ -336,7 +338,7 @@ def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:
 def test_merged_cells_keep_the_mass() -> None:
     values = np.random.default_rng(0).random(3000)
     small = merged(values, 720)
-    assert len(small) == 600  # the finest division of 3000 into at most 720
+    assert len(small) == 600  # the finest division of 3000 cells into at most 720
     assert small.mean() == pytest.approx(values.mean(), rel=1e-14)
     np.testing.assert_array_equal(merged(values[:500], 720), values[:500])
     sizes = np.linspace(1, 3, 3000)
@@ -442,7 +444,7 @@ def test_laws_keep_their_mass_on_the_cells_that_are_shown(manifold: str) -> None
     assert shown.coordinate is not None
     sizes = np.diff(np.log(shown.edges)) if data.has_radius else np.diff(shown.edges)
     for k in (0, 20, 40):
-        # What is left out is a thousandth of the peak in each cell, or less.
+        # Each omitted cell has at most a thousandth of the peak density.
         assert shown.density(k) @ sizes == pytest.approx(1.0, abs=2e-3)
     assert len(sizes) < {"line": 300, "axisymmetric": 96}.get(manifold, 60), "nothing is left out"
 
@@ -455,7 +457,7 @@ def test_directions_are_the_marginal(manifold: str) -> None:
         directions_of(data).density(30), run_data(mesh, LINEAR).density(30), rtol=1e-12
     )  # rounding
     median = quantiles(data, [0, 40], np.array([0.5]))[:, 0]
-    # The distribution of log r is symmetric about these; a cell is a fifth of a unit of log r wide.
+    # The distribution of log r is symmetric about these values, and a cell is a fifth of a unit of log r wide.
     assert np.log(median) == pytest.approx(np.log([0.5, 50.0]), abs=0.01)
 
 
@@ -466,7 +468,8 @@ def test_the_plane_has_its_tokens_where_they_are() -> None:
     corner = np.unravel_index(np.argmax(values), values.shape)
     angle = 2 * np.pi * (corner[1] + 0.5) / 48
     assert np.cos(angle) > 0.99, "the heaviest blob is at angle 0"
-    # Per area the peak is where e^{−2(s − log 50)²} e^{−2s} is highest, s = log 50 − ½; cells are 0.19 wide.
+    # The peak of the density per area is the maximum of e^{−2(s − log 50)²} e^{−2s}, s = log 50 − ½.
+    # Cells are 0.19 wide.
     middle = np.sqrt(data.edges[corner[0]] * data.edges[corner[0] + 1])
     assert np.log(middle) == pytest.approx(np.log(50) - 0.5, abs=0.1)
     assert ax.get_xlim() == (-60.0, 60.0)

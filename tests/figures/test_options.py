@@ -1,4 +1,4 @@
-"""Size, resolution, colours and style of a figure."""
+"""Size, resolution, colors and style of a figure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_figure_has_the_size_and_the_pixels_that_are_asked_for() -> None:
     assert imread(file).shape[:2] == (560, 680)
     assert figure.axes[0].collections[0].get_cmap().name == "magma"
     boxes = [ax.get_position() for ax in figure.axes[:2]]
-    assert boxes[0].y0 > boxes[1].y1  # 3.4 inches have room for one panel in a row
+    assert boxes[0].y0 > boxes[1].y1  # a row of 3.4 inches has room for one panel
 
 
 @pytest.mark.parametrize("style", ["paper", "screen", "dark"])
@@ -43,7 +43,7 @@ def test_all_that_is_written_stands_out_from_the_background(style: str) -> None:
         contrast = np.abs(np.array(to_rgb(text.get_color())) - background).max()
         assert contrast > 0.4, text
     sizes = {text.get_fontsize() for text in texts}
-    assert min(sizes) >= 6.6  # 8 points "small": legible in print
+    assert min(sizes) >= 6.6  # font size "small" for 8 points, which is legible in print
 
 
 def test_axes_of_a_user_keep_the_size_of_their_figure() -> None:

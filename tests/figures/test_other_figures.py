@@ -1,4 +1,5 @@
-"""Figures of several runs, mergers, sweeps, branches, convergence and solutions: no text is cut or on another."""
+"""Figures of several runs, mergers, sweeps, branches, convergence and solutions: no text is cut off or overlaps
+another."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def four_points(folder: Path, target: Path, figure: str) -> None:
 
 
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that are saved from now on, to files without a picture."""
+    """Collect the figures that are saved from now on; their files contain no picture."""
     saved: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, new, **_: (saved.append(figure), Path(new).touch()))
     return saved
@@ -109,7 +110,7 @@ def test_text_stays_on_the_page_and_apart(name: str, tmp_path: Path, monkeypatch
 
 
 def test_compared_states_are_cut_where_there_is_no_mass(tmp_path: Path) -> None:
-    """A cluster at angle 0 is one in the picture, not two halves at its edges."""
+    """A cluster at angle 0 is one cluster in the picture instead of two halves at its edges."""
     mesh = circle(64)
     run = write(tmp_path / "a.h5", mesh, TIMES, lambda t: bump(mesh, 0.0), dimension=2)
     tokens = turning(tmp_path / "b.h5", 0.0, TIMES)
@@ -122,4 +123,4 @@ def test_compared_states_are_cut_where_there_is_no_mass(tmp_path: Path) -> None:
     for patch_drawn in state.patches:
         values, edges = patch_drawn.get_data()[:2]
         middles = (edges[1:] + edges[:-1]) / 2
-        assert abs(values @ middles) / values.sum() < 0.1  # a bin of 48 is 0.13 wide
+        assert abs(values @ middles) / values.sum() < 0.1  # one of the 48 bins is 0.13 wide

@@ -1,4 +1,5 @@
-"""What is written on a figure stays on the page, apart, and legible at 800 pixels; nothing is left unexplained."""
+"""Layout of a page: text stays inside, does not overlap, is legible at 800 pixels, and every empty panel has a
+reason."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from meanfield.figures.run_data import RunData
 from meanfield.figures.saving import DPI
 from solvers.mesh.mesh import Mesh, circle, sphere
 
-LEGIBLE = 7  # points, for the base line's font of a figure 800 pixels wide on a screen of 96 pixels an inch
+LEGIBLE = 7  # points, for the smallest font of a figure that is 800 pixels wide on a screen of 96 pixels per inch
 
 
 def still(mesh: Mesh, **changes: object) -> RunData:
-    """A uniform density that stays, with the rounding that a run records."""
+    """Return a constant uniform density with the rounding errors that a run records."""
     recorded = {
         "time": LINEAR,
         "entropy": np.full(41, -2.531),
@@ -42,7 +43,7 @@ def still(mesh: Mesh, **changes: object) -> RunData:
 
 
 def barely(mesh: Mesh, end: float) -> RunData:
-    """A run to ``end`` in which everything changes by a ten-millionth."""
+    """Return a run to ``end`` in which every diagnostic changes by 1e-7."""
     data = run_data(mesh, LINEAR / 10 * end)
     recorded = dict(data.diagnostics)
     recorded |= {"entropy": 1e-7 * recorded["entropy"] - 1.8379, "energy": 1e-7 * recorded["energy"] + 2.72399}
@@ -51,7 +52,7 @@ def barely(mesh: Mesh, end: float) -> RunData:
 
 
 def eventful(mesh: Mesh) -> RunData:
-    """A long run that ended badly, with many mergers and a heading that is full of facts."""
+    """Return a long run that ended with an error and has many mergers and a long heading."""
     data = run_data(
         mesh, 1e4 * LOG, title="EVERY WORD IS LOUD WHERE ALL OF THE LETTERS ARE CAPITALS " * 4, beta=-123.456
     )
@@ -61,7 +62,7 @@ def eventful(mesh: Mesh) -> RunData:
 
 
 def poles(mesh: Mesh) -> np.ndarray:
-    """(cells,) equal point masses as far north and as far south as the cells are."""
+    """Return equal point masses (cells,) in the northernmost and the southernmost cell."""
     density = np.zeros(mesh.cells)
     density[[np.argmax(mesh.centers[:, 2]), np.argmin(mesh.centers[:, 2])]] = 1.0
     return density / (mesh.volumes @ density)
@@ -139,7 +140,7 @@ RUNS |= {
 
 
 def unfinished(data: RunData, first: int = 20) -> RunData:
-    """A run whose diagnostics are no numbers from the sample ``first`` on, and one grows beyond all of them."""
+    """Return a run whose diagnostics are NaN from the sample ``first`` on, and whose energy grows to 1e300 before."""
     recorded = {name: values.copy() for name, values in data.diagnostics.items()}
     for name, values in recorded.items():
         if name != "time":
@@ -151,7 +152,7 @@ def unfinished(data: RunData, first: int = 20) -> RunData:
 def drawn(
     data: RunData, monkeypatch: pytest.MonkeyPatch, style: Any = STYLE, size: tuple[float, float] | None = None
 ) -> tuple[Figure, list[Text]]:
-    """The figure and every text that was painted on it: axes keep more tick labels than they show."""
+    """Return the figure and every text painted on it; axes contain more tick labels than they show."""
     painted: list[Text] = []
     paint = Text.draw
 
@@ -162,7 +163,7 @@ def drawn(
 
     monkeypatch.setattr(Text, "draw", record)
     with matplotlib.rc_context(style), warnings.catch_warnings():
-        warnings.simplefilter("error")  # a layout that finds no room only warns, and leaves everything in a heap
+        warnings.simplefilter("error")  # a layout without room only warns, and puts all axes on top of each other
         figure = compose(data, Figure(dpi=DPI), size)
         FigureCanvasAgg(figure).draw()
     return figure, painted
@@ -170,7 +171,7 @@ def drawn(
 
 def apart(boxes: dict[object, Bbox]) -> None:
     for (one, box), (other, another) in itertools.combinations(boxes.items(), 2):
-        # Bounding boxes leave a pixel or two of air around the letters.
+        # Bounding boxes leave a margin of a pixel or two around the letters.
         assert not box.padded(-2).overlaps(another.padded(-2)), f"{one} lies on {other}"
 
 
@@ -186,13 +187,14 @@ def inside(page: Bbox, boxes: dict[object, Bbox]) -> None:
 def test_text_and_panels_stay_on_the_page_and_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     figure, texts = drawn(RUNS[name](), monkeypatch)
     boxes: dict[object, Bbox] = {text: text.get_window_extent() for text in texts}
-    assert len(boxes) >= (3 if name == "particles, space, once" else 8)  # a map and no panels: a title and two lines
+    # A page of maps without panels has a title and two lines.
+    assert len(boxes) >= (3 if name == "particles, space, once" else 8)
     inside(figure.bbox, boxes)
     apart(boxes)
     at_800 = 800 / 96 / WIDTH
     for text in texts:
         assert text.get_fontsize() * at_800 >= LEGIBLE, f"too small on a page 800 pixels wide: {text}"
-    # Both scales of a panel with two are one panel, and have one frame.
+    # A panel with two scales has two axes with one frame.
     frames = {ax.bbox.bounds: ax for ax in figure.findobj(Axes)}
     panels: dict[object, Bbox] = {ax: ax.get_tightbbox() for ax in frames.values()}
     inside(figure.bbox, panels)
@@ -204,13 +206,13 @@ def test_text_and_panels_stay_on_the_page_and_apart(name: str, monkeypatch: pyte
         assert legend is None or not legend.get_window_extent().overlaps(ax.bbox), f"hides curves: {ax}"
 
 
-COLUMN = 3.4  # inches of a column of a paper
+COLUMN = 3.4  # inches, the width of a column of a paper
 PLANE = ("particles, plane, many", "particles, space, few", "particles, 64 dimensions")
 
 
 @pytest.mark.parametrize("name", ["circle", "circle, log time", "sphere", "sphere, log time", *MANIFOLDS, *PLANE])
 def test_a_page_as_wide_as_a_column(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Panels below each other, fewer maps, captions in several lines."""
+    """A narrow page has one panel in a row, fewer maps, and captions of several lines."""
     figure, texts = drawn(RUNS[name](), monkeypatch, PAPER, (COLUMN, 15.0))
     boxes: dict[object, Bbox] = {text: text.get_window_extent() for text in texts}
     inside(figure.bbox, boxes)

@@ -1,4 +1,4 @@
-"""Pictures of particles: what is drawn of tokens is where they are, with the mass that they have."""
+"""Figures of particles: tokens are drawn at their positions with their masses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ time.end = 5.0
 
 
 def of_tokens(data: RunData, *positions: np.ndarray, weights: np.ndarray | None = None) -> RunData:
-    """Run data with these positions (n, d) at its first snapshots."""
+    """Return run data with these positions (n, d) at the first snapshots."""
     masses = np.ones(len(positions[0])) if weights is None else weights
     return replace(data, times=np.arange(float(len(positions))), particles=Particles(lambda k: positions[k], masses))
 
@@ -58,7 +58,7 @@ def test_each_token_is_in_the_cell_that_it_lies_in(d: int, count: int) -> None:
     assert shown.manifold == mesh.manifold
     nearest = np.zeros(mesh.cells)
     points = directions(data, 20)
-    if d == 2:  # equal cells: a token is in the cell whose center is nearest
+    if d == 2:  # cells are equal, so the center of a token's cell is the nearest center
         cells = np.array([np.argmax(mesh.centers @ x) for x in points])
     else:
         cells = sphere_cells(mesh.ring_cells, np.arccos(points[:, 2]), np.arctan2(points[:, 1], points[:, 0]))
@@ -70,7 +70,7 @@ def test_each_token_is_in_the_cell_that_it_lies_in(d: int, count: int) -> None:
 def test_radii_are_those_within_which_the_mass_is() -> None:
     positions = np.array([[3.0, 0.0], [0.0, 1.0], [0.0, -2.0], [10.0, 0.0]])
     data = of_tokens(particles(2, 4), positions, weights=np.array([0.2, 0.5, 0.2, 0.1]))
-    # In order of radius the masses are 0.5, 0.2, 0.2, 0.1, up to 0.5, 0.7, 0.9, 1.
+    # The masses are 0.5, 0.2, 0.2, 0.1 in order of radius, with cumulative sums 0.5, 0.7, 0.9, 1.
     found = token_quantiles(data, [0], np.array([0.05, 0.5, 0.51, 0.9, 0.95, 1.0]))[0]
     np.testing.assert_array_equal(found, [1, 1, 2, 3, 10, 10])
 
@@ -80,11 +80,12 @@ def test_axes_are_those_of_the_last_snapshot_that_is_spread() -> None:
     wide = np.concatenate([axes[[3, 3, 3, 1, 1]], -axes[[3, 3, 3, 1, 1]]])
     narrow = axes[[0] * 10] + 1e-3 * wide
     data = of_tokens(particles(5, 10), wide, wide[::-1], narrow)
-    # The variance is 1 where the mean is zero, and 6 and 4 tenths of it lie along e₄ and e₂.
+    # The variance is 1 if the mean is zero; six tenths of the variance lie along e₄ and four tenths along e₂.
     assert [variance(data, k) for k in (0, 1)] == pytest.approx([1, 1], rel=1e-14)
     snapshot, found, share = principal_axes(data)
     assert snapshot == 1
-    np.testing.assert_allclose(found, axes[[3, 1]].T, atol=1e-14)  # the sign too: the largest entry is positive
+    # The sign is also determined: the largest entry is positive.
+    np.testing.assert_allclose(found, axes[[3, 1]].T, atol=1e-14)
     assert share == pytest.approx(1.0, rel=1e-14)
     shares = principal_axes(of_tokens(particles(5, 10), np.concatenate([axes, -axes])))
     assert shares[2] == pytest.approx(2 / 5, rel=1e-14), "five axes have as much each"
@@ -117,7 +118,7 @@ def test_lines_are_as_wide_as_their_mass_and_leave_out_time_zero() -> None:
 
 
 def test_pairs_are_in_the_row_of_their_angle() -> None:
-    angle = np.radians(61.0)  # of two tokens: in the 21st bin of 3°
+    angle = np.radians(61.0)  # the angle of the two tokens, in the 21st bin of 3°
     tokens = np.array([[1.0, 0.0, 0.0, 0.0], [np.cos(angle), np.sin(angle), 0.0, 0.0]])
     from meanfield.clusters.pairs import pairs_of_points
 
@@ -146,7 +147,10 @@ def test_clusters_of_several_tokens_are_ringed_in_projections() -> None:
 
 
 def test_speed_is_drawn_as_long_as_tokens_are_not_one() -> None:
-    """Then it is that of the errors of steps; before, it may be as small while clusters stay apart."""
+    """Speed is omitted once all tokens are one cluster, when the speed is the error of steps.
+
+    A speed as small can be true earlier, while clusters stay apart.
+    """
     speed = np.concatenate([np.full(20, 1e-12), np.geomspace(1e-1, 1e-5, 10), np.full(11, 1e-10)])
     recorded = {"time": LINEAR, "speed": speed, "clusters": np.where(np.arange(41) < 25, 2.0, 1.0)}
     for data, drawn in [
@@ -206,7 +210,7 @@ def test_an_energy_that_grows_over_decades_is_drawn_by_decades() -> None:
     data = replace(data, diagnostics=data.diagnostics | {"energy": np.geomspace(1, 1e300, 41)})
     ax = next(ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_title() == "energy $E$")
     assert ax.get_yscale() == "log"
-    assert ax.get_ylim()[1] < 1e101  # beyond it a log axis has no ticks
+    assert ax.get_ylim()[1] < 1e101  # a log axis has no ticks beyond this value
 
 
 def test_the_hand_over_is_marked_in_every_panel_over_time() -> None:
@@ -256,7 +260,7 @@ def test_run_files_of_particles_are_drawn(tmp_path: Path, d: int, norm: str) -> 
 
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (2, 400), (2, 4000), (3, 40), (3, 4000), (16, 40)])
 def test_tokens_move_in_their_picture_and_keep_their_page(d: int, count: int) -> None:
-    bare = replace(particles(d, count, LOG[::5]), clusters=None)  # no rings: what moves is the tokens
+    bare = replace(particles(d, count, LOG[::5]), clusters=None)  # without rings, so the only moving marks are tokens
     for data in (particles(d, count, LINEAR[::5]), bare, particles(d, count, np.zeros(1))):
         times = data.times
         first, last = drawn_pages(data, [0, len(times) - 1])

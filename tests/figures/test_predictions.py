@@ -1,4 +1,4 @@
-"""Exact predictions in figures, for the cases that they hold for."""
+"""Exact predictions in figures, and the cases for which they are valid."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ PLANE = "attention.value=[[1.0,0.3],[0.0,0.4]]"
 def test_the_shipped_blow_ups_are_predicted() -> None:
     line, plane = (predictions_of(load_case(name))["variance"] for name in ("blow_up_line", "blow_up_plane"))
     times = np.linspace(0, 2.4, 9)
-    np.testing.assert_allclose(line.trace(times), 0.2 / (1 - 0.4 * times), rtol=1e-8)  # RTOL 1e-10, near to the end
-    assert line.moment == pytest.approx(2.5, rel=2e-8)  # 1e-8 of the time is left where the variance is HUGE
-    assert plane.moment == pytest.approx(2.42, abs=0.005)  # as the case's comment has it
+    # The tolerance RTOL is 1e-10, and the error grows toward the blow-up.
+    np.testing.assert_allclose(line.trace(times), 0.2 / (1 - 0.4 * times), rtol=1e-8)
+    # The integration ends at the variance HUGE, 1e-8 of the time before the blow-up.
+    assert line.moment == pytest.approx(2.5, rel=2e-8)
+    assert plane.moment == pytest.approx(2.42, abs=0.005)  # the value in the case's comment
     assert np.isnan(line.trace(np.array([line.moment, 4.0]))).all()
 
 
@@ -86,8 +88,9 @@ def test_selection_is_von_mises_fisher_and_high_dimensions_are_logistic() -> Non
 
 def test_equiangular_tokens_and_a_constant_field_are_as_predicted() -> None:
     for name, diagnostic, end, rtol in (
-        ("tokens_equiangular", "centroid", 5.0, 1e-6),  # the run's tolerance, over its growth
-        ("representation_blow_up", "radius", 6.0, 0.02),  # the field is not quite constant: its amplitude squared
+        ("tokens_equiangular", "centroid", 5.0, 1e-6),  # the run's tolerance times its growth
+        # The field is not exactly constant: the error is its amplitude squared.
+        ("representation_blow_up", "radius", 6.0, 0.02),
     ):
         case = load_case(name, [f"time.end={end}", "output.snapshots=1", "output.samples=4"])
         recorded = simulate(case).diagnostics
@@ -126,16 +129,17 @@ def test_a_spread_that_rounding_leaves_is_not_drawn() -> None:
 def test_the_shipped_pair_is_predicted() -> None:
     for name, expected in (("merging_pair_circle", 38.6657808166), ("tokens_pair", 21353.5091997)):
         predicted = predictions_of(load_case(name))["centroid"]
-        assert predicted.moment == pytest.approx(expected, rel=1e-10)  # as the case's comment has it
+        assert predicted.moment == pytest.approx(expected, rel=1e-10)  # the value in the case's comment
 
 
 @pytest.mark.parametrize("scheme", ["ngpt", "cod", "pre", "peri", "mix"])
 def test_two_tokens_are_predicted_with_every_layer_norm(scheme: str) -> None:
-    """The equations that the shipped cases promise, as tests/shipped/test_layer_norms.py writes them out."""
+    """Predictions solve the equations of the shipped cases, which tests/shipped/test_layer_norms.py writes out."""
     case, times = load_case(f"layer_norm_{scheme}"), np.linspace(0, 4, 9)
     angle, radius = tokens(case, times)
     found = predictions_of(case)
-    rtol = 1e-5 if scheme == "mix" else 1e-7  # LSODA with 1e-9; tokens() steps over the corner of mix
+    # LSODA has tolerance 1e-9; tokens() has short steps over the corner of mix.
+    rtol = 1e-5 if scheme == "mix" else 1e-7
     np.testing.assert_allclose(found["centroid"].trace(times), radius * np.cos(angle / 2), rtol=rtol)
     assert ("radius" in found) == case.tokens_have_radius
     if case.tokens_have_radius:
@@ -149,9 +153,9 @@ def test_two_tokens_are_predicted_with_every_layer_norm(scheme: str) -> None:
 def test_the_time_of_the_pair_solves_its_equation() -> None:
     pair, c, h = Pair(4.0, -0.4), np.linspace(-0.3, 0.9, 7), 1e-5
     slope = (pair.time(c + h) - pair.time(c - h)) / (2 * h)
-    # Central differences err by h² times a third derivative of at most 1e4 of the slope, and by rounding over h.
+    # Central differences have an error of h² times the third derivative, at most 1e4 of the slope, and rounding over h.
     np.testing.assert_allclose(slope, (1 + np.exp(4.0 * (1 - c))) / (2 * (1 - c**2)), rtol=1e-6)
-    # The table's 4000 cells: an error of the curvature times (15/4000)²/8.
+    # The table has 4000 cells, so interpolation has an error of the curvature times (15/4000)²/8.
     np.testing.assert_allclose(2 * pair.trace(pair.time(c)) ** 2 - 1, c, atol=1e-5)
 
 

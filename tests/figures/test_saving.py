@@ -1,4 +1,4 @@
-"""The file of a figure: whole or not there, and nobody else's is replaced."""
+"""The file of a figure: either complete or absent, and files of other programs are not replaced."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Panels by name: each on axes of its own, in figures of any width."""
+"""Panels selected by name: each panel has its own axes, in figures of any width."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_panels_are_drawn_in_the_order_of_their_names() -> None:
     names = ["speed", "density", "clusters"]
     figure = page(run_data(circle(64), LINEAR), FigureOptions(tuple(names)))
     assert [ax.get_title().split(" (")[0] for ax in figure.axes][:3] == ["speed", "density over time", "clusters"]
-    assert figure.axes[0].get_xlabel() == "time t"  # nothing above to refer to
+    assert figure.axes[0].get_xlabel() == "time t"  # the title above does not name the axis
 
 
 def test_the_density_is_drawn_on_given_axes() -> None:
@@ -58,6 +58,6 @@ def test_a_page_has_no_panel_of_rounding() -> None:
     kept = {"time": LINEAR, "mass": 1 + 1e-15 * np.arange(41), "centroid": np.full((41, 2), 1e-16)}
     data = run_data(circle(64), LINEAR, diagnostics=kept)
     assert panels(data) == []
-    assert panel_names(data)[2:] == ["centroid", "mass"]  # drawn when asked for
+    assert panel_names(data)[2:] == ["centroid", "mass"]  # drawn only on request
     lost = kept | {"mass": 1 - 1e-9 * np.arange(41), "centroid": np.full((41, 2), 1e-6)}
     assert panels(run_data(circle(64), LINEAR, diagnostics=lost)) == ["centroid", "mass"]

@@ -1,4 +1,5 @@
-"""Figures of sweeps: what is chosen to be drawn, what theory says beside it, and that empty places stay empty."""
+"""Figures of sweeps: the choice of the plotted result, the theory beside the result, and empty cells of failed
+points."""
 
 from __future__ import annotations
 
@@ -38,7 +39,10 @@ TIMES = np.linspace(0.0, 8.0, 5)
 
 
 def index_of(folder: Path, keys: str, more: str = "", case: str = "metastable_circle", but: Any = ()) -> Path:
-    """An index with made-up results: √(2β) clusters and seed more, a centroid of length κ; ``but`` some points."""
+    """Write an index with invented results: √(2β) clusters plus the seed, and a centroid of length κ.
+
+    Points in ``but`` have failed.
+    """
     sweep = parse_sweep(f'title = "Made up"\ncase = "{case}"\n{more}\n[keys]\n{keys}')
     path = folder / "index.h5"
     index = open_index(path, sweep, "", overwrite=True, retry=False)
@@ -79,7 +83,7 @@ def test_what_is_drawn_is_chosen_by_the_keys(keys: str, view: View, tmp_path: Pa
 
 
 def test_medians_and_quartiles(tmp_path: Path) -> None:
-    """Of n, n + 1, n + 2, n + 3 clusters: n + 1.5 between n + 0.75 and n + 2.25."""
+    """The median of n, n + 1, n + 2, n + 3 clusters is n + 1.5, between the quartiles n + 0.75 and n + 2.25."""
     ax = composed(read_sweep(index_of(tmp_path, BETA + SEEDS))).axes[0]
     counts = np.round(np.sqrt(2 * np.array([10, 100, 1000])))
     assert ax.lines[0].get_xdata() == pytest.approx([10, 100, 1000], rel=1e-14)
@@ -94,7 +98,7 @@ def test_medians_and_quartiles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("factor", "scale"), [(100.0, "linear"), (1e9, "log")])
 def test_what_is_exponential_in_a_key_has_a_log_axis(factor: float, scale: str, tmp_path: Path) -> None:
-    """Decades on a linear axis are all zero but the last."""
+    """A linear axis would show values over decades as zero except for the last."""
     figure = 'figure = {value = "most_clusters_until"}\n'
     found = read_sweep(index_of(tmp_path, NOISE, figure))
     lifetimes = np.geomspace(1.0, factor, 5)
@@ -103,7 +107,8 @@ def test_what_is_exponential_in_a_key_has_a_log_axis(factor: float, scale: str, 
 
 
 def test_a_lifetime_ends_with_the_merger() -> None:
-    """At the sample that has fewer clusters, where atoms are followed at the merger itself; else at the end."""
+    """The lifetime ends at the first sample with fewer clusters, at the exact merger of atoms, or at the end of the
+    run."""
     tables = {"time": np.array([0.0, 1.0, 10.0, 17.0, 100.0])}
     for clusters, until in (([1, 3, 3, 2, 1], 17.0), ([3] * 5, 100.0)):
         assert scalars({**tables, "clusters": np.array(clusters)})["most_clusters_until"] == until
@@ -137,7 +142,7 @@ def test_cell_edges_are_halfway() -> None:
 
 @pytest.mark.parametrize("dimension", [2, 3, 8])
 def test_the_fastest_mode_is_the_fastest_degree(dimension: int) -> None:
-    """Asymptotically: the degree with the largest growth rate is within one of it for large β."""
+    """The degree with the largest growth rate differs by less than one from the asymptotic formula for large β."""
     beta = np.array([50.0, 200.0, 1000.0])
     l = fastest_mode(dimension, beta)
     assert l * (l + dimension - 2) == pytest.approx(2 * beta)
@@ -147,7 +152,7 @@ def test_the_fastest_mode_is_the_fastest_degree(dimension: int) -> None:
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
 def test_meeting_times_are_the_ode_s(normalization: str) -> None:
-    """Equiangular tokens: the ODE of ORACLES for the cosine, integrated until 1 − δ."""
+    """The meeting time of equiangular tokens is that of the cosine's ODE in ORACLES, integrated up to 1 − δ."""
     n, beta = 32, 3.0
 
     def rate(_: float, g: np.ndarray) -> np.ndarray:
@@ -200,7 +205,7 @@ def test_an_index_is_told_in_words(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["stabilizers.scale=2.0", "attention.query=[[3,0],[0,3]]", "attention.beta=2.5"])
 def test_the_critical_noise_over_a_sweep_is_where_its_case_stops_growing(change):
-    """β of an axis is that of the case, whose law it makes together with the sphere's radius and multiples of I."""
+    """An axis of β means the β of the case, which the sphere's radius and multiples of I rescale."""
     case = parse(CRITICAL, [change])
     (_, height), beta = beside_map(case, "attention.beta", "stabilizers.noise", "clusters"), case.attention.beta
     critical = float(height(np.array([beta]))[0])
@@ -210,7 +215,7 @@ def test_the_critical_noise_over_a_sweep_is_where_its_case_stops_growing(change)
 
 
 def test_theory_of_identities_is_drawn_for_identities_alone():
-    """The fastest mode is at √(2β), and tokens meet when they do, with Q = K = V = I on the unit sphere."""
+    """The mode √(2β) and the meeting time of tokens are drawn only if Q = K = V = I on the unit sphere."""
     tokens = ["domain={manifold = 'particles', count = 8, dimension = 8}", "initial.kind='uniform'"]
     plain, crowd = parse(CRITICAL), parse(CRITICAL, tokens)
     assert beside_curve(plain, "attention.beta", "clusters") is not None

@@ -1,4 +1,4 @@
-"""Counts of random points: parking centers one by one, and Wendel's probability."""
+"""Counts of random points: sequential parking centers, and Wendel's probability."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def test_parking_centers_are_apart_and_cover_the_rest():
     centers = parking_centers(points, 0.4)
     angles = np.arccos(np.clip(points @ points[centers].T, -1, 1))
     assert centers[0] == 0
-    assert np.sort(angles[centers], axis=1)[:, 1].min() > 0.4  # of two different ones
+    assert np.sort(angles[centers], axis=1)[:, 1].min() > 0.4  # between two different centers
     for k in set(range(300)) - set(centers):
         assert angles[k, centers < k].min() <= 0.4
 
@@ -28,6 +28,6 @@ def test_points_of_a_hemisphere_are_told_from_those_about_the_origin():
 def test_shares_are_those_of_draws(count, dimension):
     generator = np.random.default_rng(1)
     draws = [in_one_hemisphere(generator.standard_normal((count, dimension))) for _ in range(400)]
-    # five standard deviations of 400 draws
+    # The tolerance is five standard deviations of 400 draws.
     assert np.mean(draws) == pytest.approx(share_in_one_hemisphere(count, dimension), abs=5 * 0.5 / 20)
     assert share_in_one_hemisphere(dimension, dimension) == 1.0

@@ -1,4 +1,4 @@
-"""Every entry of the gallery finds what its source states."""
+"""Every entry of the gallery reproduces the statement of its source."""
 
 import re
 import subprocess
@@ -25,7 +25,7 @@ def test_entry(entry: Path) -> None:
 
 
 def without_the_number_found(line: str) -> list[str]:
-    """Cells of a row of the page without the last but one, which rounding may change in its last digits."""
+    """Return the cells of a table row without the last but one, whose last digits depend on rounding."""
     cells = line.split(" | ")
     return [*cells[:-2], cells[-1]]
 
@@ -67,7 +67,7 @@ def test_refuted_statements_say_by_how_much() -> None:
 
 
 def test_a_wide_tolerance_reproduces_and_refutes_nothing() -> None:
-    """A run of 0.575 is reported as consistent with 0.637 ± 0.24."""
+    """A run that finds 0.575 is reported as consistent with 0.637 ± 0.24."""
     wide = Statement("a share", "nobody", "text", 0.637, 0.575, 0.38, "few samples", where="here")
     assert wide.verdict == "consistent with here"
     assert Statement("a share", "nobody", "text", 1.0, 1.04, 0.0501, "none").verdict == "consistent with"

@@ -1,4 +1,4 @@
-"""Movies: a frame for each snapshot in the snapshot's colours, one page for all, and nothing half written."""
+"""Movies: one frame for each snapshot in the snapshot's colors, one page size for all, and no partial files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ for last; do :; done
 
 
 def blobs(mesh: Mesh, k: int) -> np.ndarray:
-    """(cells,) two blobs, further apart and sharper with each k, on a uniform floor."""
+    """Return a density (cells,) of two blobs, further apart and sharper with each k, on a uniform background."""
     places = np.array([[1.0, 0.3 * k, 0.0], [1.0, -0.3 * k, 0.0]])[:, : mesh.centers.shape[1]]
     places /= np.linalg.norm(places, axis=1, keepdims=True)
     bumps = np.exp((5 + 10 * k) * (mesh.centers @ places.T - 1)).sum(axis=1)
@@ -62,13 +62,13 @@ def run_file(path: Path, manifold: str = "sphere", snapshots: int = SNAPSHOTS, c
     if close:
         file.close(stop_reason="finished")
     else:
-        path.with_suffix(".copy.h5").write_bytes(path.read_bytes())  # as a kill leaves it
+        path.with_suffix(".copy.h5").write_bytes(path.read_bytes())  # the file that a killed process leaves
         file.close(stop_reason="finished")
     return path
 
 
 def frames(path: Path) -> list[np.ndarray]:
-    """(height, width, 3) of each frame of a GIF."""
+    """Return each frame (height, width, 3) of a GIF."""
     with Image.open(path) as image:
         found = []
         for k in range(image.n_frames):
@@ -78,7 +78,7 @@ def frames(path: Path) -> list[np.ndarray]:
 
 
 def drawn_pages(run_data: RunData, snapshots: list[int]) -> list[np.ndarray]:
-    """(height, width, 3) of each snapshot's page, as it is before any codec."""
+    """Return each snapshot's page (height, width, 3) before any codec."""
     pages = []
     with matplotlib.rc_context(STYLE | {"figure.constrained_layout.use": False}):
         figure = Figure()
@@ -92,7 +92,7 @@ def drawn_pages(run_data: RunData, snapshots: list[int]) -> list[np.ndarray]:
 
 
 def fake_ffmpeg(folder: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
-    """Put an ffmpeg on the PATH, alone with the shell's own tools, that only ``does`` this."""
+    """Put on the PATH, beside the shell's own tools, an ffmpeg that executes only the script ``does``."""
     folder.mkdir()
     (folder / "ffmpeg").write_text(FAKE_FFMPEG.format(does=does))
     (folder / "ffmpeg").chmod(0o755)
@@ -128,10 +128,10 @@ def test_pixels_have_the_colours_of_their_cells(tmp_path: Path) -> None:
         place = slice(top, top + len(cell)), slice(left, left + MAP_WIDTH)
         level = np.log(ratios[k] / low) / np.log(high / low)
         expected = shades()(level, bytes=True)[cell][..., :3]
-        # Meridians, parallels and rings lie on the rest, and so does the map's edge.
+        # Meridians, parallels, rings and the edge of the map cover the other pixels.
         same = np.all(drawn[place] == expected, axis=-1)[cell >= 0]
         assert same.mean() > 0.9, f"snapshot {k}: {same.mean():.0%}"
-        # Pillow finds the nearest of the palette for boxes of 4 x 4 x 4 colours, not for each.
+        # Pillow finds the nearest palette entry for boxes of 4 x 4 x 4 colors instead of for each color.
         near = (np.abs(filmed[k][place].astype(int) - expected).max(axis=-1) <= 4)[cell >= 0]
         assert near.mean() > 0.9, f"snapshot {k}: {near.mean():.0%}"
 
@@ -208,7 +208,7 @@ def test_ticks_of_densities_are_plain_numbers_or_powers(high: float, tick: float
 
 
 def stays_on(page: np.ndarray) -> None:
-    """Nothing is cut by the page's edges."""
+    """Assert that the page's edges cut nothing off."""
     ink = page.min(axis=-1) < 200
     assert ink.mean() > 0.01
     assert not ink[:3].any(), "cut at the top"

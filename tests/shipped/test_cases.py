@@ -1,4 +1,4 @@
-"""Every shipped case runs, and keeps what the comment at its top promises."""
+"""Every shipped case runs, and satisfies the promise of the comment at its top."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def merging_pair(case, file):
     assert (clusters[0], clusters[-1]) == (2, 1)
     middle = np.sum(case.initial.points, axis=0)
     middle /= np.linalg.norm(middle)
-    # On the sphere the great circle through both crosses cells that are not symmetric about it.
+    # The great circle through the two atoms crosses cells that are not symmetric about it.
     np.testing.assert_allclose(centroid[-1], middle, atol=2e-3)
 
 
@@ -88,7 +88,8 @@ def critical_noise(beta):
 
 
 def stationary_moment(beta, noise, guess, cells=256):
-    """First moment of the density that solves ρ ~ Z[ρ]^{1/(βκ)} on the circle, by Newton's method on its moments."""
+    """Return the first moment of the density that solves ρ ~ Z[ρ]^{1/(βκ)} on the circle, by Newton's method on
+    moments."""
     degrees = np.arange(1, 25)
     waves = np.cos(np.outer(degrees, 2 * np.pi * np.arange(cells) / cells))
     coefficients = 2 * special.iv(degrees, beta)
@@ -124,7 +125,7 @@ def noise_below(case, file):
     )
     moment = file.diagnostics["centroid"][:, 0]
     assert moment[-1] == pytest.approx(expected, rel=3e-3)
-    assert abs(moment[-1] - moment[-10]) < 1e-4  # it has settled
+    assert abs(moment[-1] - moment[-10]) < 1e-4  # the moment is stationary
 
 
 def noise_above(case, file):
@@ -151,7 +152,7 @@ def flow_beta0(case, file, tolerance):
 
 
 def fastest(case):
-    """(degrees, rates) of the modes of the uniform density, the fastest first."""
+    """Return the (degrees, rates) of the modes of the uniform density, the fastest first."""
     rates = [exact.growth_rate(case.domain.d, case.attention.beta, degree) for degree in range(1, 9)]
     order = np.argsort(rates)[::-1]
     return order + 1, np.array(rates)[order]
@@ -166,7 +167,10 @@ def uniform(case, file):
 
 
 def atoms(points, masses, beta, start, until):
-    """Softmax attention of weighted atoms (2312.10794, the law that clusters obey): time → unit vectors (k, d)."""
+    """Return a function from time to unit vectors (k, d): weighted atoms with softmax attention, the limit of clusters.
+
+    The equation is that of arXiv 2312.10794.
+    """
 
     def velocity(_, flat):
         x = flat.reshape(points.shape)
@@ -179,20 +183,22 @@ def atoms(points, masses, beta, start, until):
 
 
 def groups(x, angle=0.1):
-    """Number of groups of atoms that are within an angle of each other: 0.1 rad is the last moment of a merger."""
+    """Return the number of groups of atoms within an angle of each other; atoms at 0.1 rad are about to merge."""
     together = np.linalg.matrix_power((x @ x.T > np.cos(angle)).astype(int), len(x)) > 0
     return len(np.unique(together, axis=0))
 
 
 def metastable(case, file: Run, counts, counts_until, last_times, held, merger_tolerance, stair_tolerance):
-    """Clusters condense and merge as weighted atoms do.
+    """Assert that clusters form and merge like weighted atoms.
 
-    ``counts[0]`` clusters until ``counts_until``; ``last_times``: times by which each count has been left.
+    The number of clusters is ``counts[0]`` until ``counts_until``; ``last_times`` are upper bounds of the times at
+    which
+    each count ends.
     """
     times, number, energy = file.sample_times, file.diagnostics["clusters"], file.diagnostics["energy"]
     beta, mesh = case.attention.beta, set_up(case).space
     assert number[0] == 0
-    assert list(dict.fromkeys(number[times > 10])) == counts  # one by one
+    assert list(dict.fromkeys(number[times > 10])) == counts  # one after the other
     assert (number[(times > 10) & (times < counts_until)] == counts[0]).all()
     for count, time in zip(counts[1:], last_times, strict=True):
         assert (number[times > time] <= count).all()
@@ -207,12 +213,12 @@ def metastable(case, file: Run, counts, counts_until, last_times, held, merger_t
     measured = number[times > file.times[start]]
     for count in counts[1:]:
         merger, law = (times[times > file.times[start]][np.argmax(n == count)] for n in (measured, expected))
-        # The samples are 1 to 3 % of the time apart.
+        # Samples are 1 to 3 % of the time apart.
         assert merger == pytest.approx(law, rel=merger_tolerance), f"merger to {count}"
     final = find_clusters(mesh, file.density(-1))
     stair = 2 * beta * np.exp(-beta) * energy[-1]
     assert stair == pytest.approx((final.masses**2).sum(), rel=stair_tolerance)
-    # A lump that hops from cell to cell is now one cell wide, now two: that much energy comes and goes.
+    # A cluster that moves from cell to cell is one or two cells wide in turn, and its energy changes by as much.
     assert (np.diff(energy) / energy[1:]).min() > -1e-3
 
 

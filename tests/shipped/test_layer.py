@@ -1,4 +1,4 @@
-"""Shipped cases of what else a layer has: heads, matrices, masks, kernels, a feed-forward network, reactions."""
+"""Shipped cases of further parts of a layer: heads, matrices, masks, kernels, a feed-forward network, reactions."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_promise(name, tmp_path):
 
 
 def tokens(law, points, times):
-    """Where tokens are at times, (times, n, d), by the law of particles."""
+    """Return the positions (times, n, d) of tokens that move as particles."""
     return flow(law, np.array(points), np.ones(len(points)), times)[0]
 
 
@@ -77,16 +77,20 @@ def feed_forward(case, file):
     cosine = np.einsum("td,td->t", paths[:, 0], paths[:, 1])
     expected = crossing(file.sample_times, cosine, 0.5)
     found = crossing(file.sample_times, 2 * file.diagnostics["centroid"][:, 0] ** 2 - 1, 0.5)
-    time = mirrored_pair_time(case.attention.beta, start=1.0, end=np.pi / 6)  # cos 2θ = 1/2
+    time = mirrored_pair_time(case.attention.beta, start=1.0, end=np.pi / 6)  # the time at which cos 2θ = 1/2
     alone = exact.pair_time_equal(case.attention.beta)
     assert_stated("feed_forward", f"until t = {alone:.2f} to bring", f"the cosine is 1/2 at t = {time:.5f}")
-    # Samples are 0.02 apart: a line between two is off by 0.02²/8 · |d²cos/dt²| < 1e-4, and dcos/dt is 0.99 there.
+    # Samples are 0.02 apart: linear interpolation has an error of 0.02²/8 · |d²cos/dt²| < 1e-4.
+    # The derivative dcos/dt is 0.99 at this time.
     assert expected == pytest.approx(time, abs=1e-4)
     assert found == pytest.approx(expected, rel=0.01)
 
 
 def mirrored_pair_time(beta, start, end):
-    """∫dθ/|θ'| of tokens at the angles ±θ, with θ' = −w sin 2θ − sin θ tanh(2 cos θ) by attention and the network."""
+    """Return ∫dθ/|θ'| of tokens at the angles ±θ.
+
+    Attention and the network give θ' = −w sin 2θ − sin θ tanh(2 cos θ).
+    """
 
     def rate(angle):
         attention = np.sin(2 * angle) / (1 + np.exp(beta * (1 - np.cos(2 * angle))))
@@ -100,7 +104,7 @@ def test_without_the_network_attention_leaves_them_apart(tmp_path):
     paths = tokens(ParticleVelocity(case.attention.beta), case.initial.points, file.times)
     expected = 2 - np.arccos(np.einsum("td,td->t", paths[:, 0], paths[:, 1]))
     assert expected[-1] < 0.2
-    # The atoms are put on cells to second order, and move to within the half per cent of merging_pair_circle.
+    # The initial atoms are represented to second order, and move with the half percent error of merging_pair_circle.
     np.testing.assert_allclose(2 - pair_angles(file), expected, rtol=0.01, atol=1e-4)
 
 
@@ -122,7 +126,7 @@ def test_repulsion_spreads_a_bump(tmp_path):
     entropy = file.diagnostics["entropy"]
     assert entropy[0] > entropy[-1] + 0.1
     assert np.diff(entropy).max() < 1e-12
-    assert entropy[-1] == pytest.approx(-np.log(2 * np.pi), abs=1e-5)  # fine modes feel a smooth kernel little
+    assert entropy[-1] == pytest.approx(-np.log(2 * np.pi), abs=1e-5)  # a smooth kernel hardly acts on fine modes
 
 
 def collapse_high_dimension(case, file):
@@ -131,7 +135,7 @@ def collapse_high_dimension(case, file):
     grows = (cosine > 0.1) & (cosine < 0.9)
     assert grows.sum() > 10
     rate = np.polyfit(times[grows], np.log(cosine / (1 - cosine))[grows], 1)[0]
-    assert rate == pytest.approx(2.0, rel=0.02)  # β/d is 0.8 %
+    assert rate == pytest.approx(2.0, rel=0.02)  # the neglected β/d is 0.8 %
     assert_stated("collapse_high_dimension", f"(d = {case.domain.d}, beta = {case.attention.beta:g})")
     assert length[-1] > 0.99
 
@@ -146,7 +150,10 @@ def reaction(case, file):
 
 
 def sinkhorn_time(beta, masses, start, cosine):
-    """Time in which the angle closes from ``start`` to ``cosine``: dφ/dt = −p sin φ, see the case's comment."""
+    """Return the time in which the angle falls from ``start`` to that of ``cosine``, by dφ/dt = −p sin φ.
+
+    The case's comment derives this equation.
+    """
     m, n = masses
 
     def per_angle(phi):
@@ -191,7 +198,7 @@ def window(case, file):
 
 
 def evenly_drawn(count, concentration):
-    """(count, 2) tokens on the circle at the quantiles (k + ½)/count of a von Mises density about e₁."""
+    """Return tokens (count, 2) on the circle at the quantiles (k + ½)/count of a von Mises density about e₁."""
     angle = np.linspace(-np.pi, np.pi, 200_001)
     share = integrate.cumulative_trapezoid(np.exp(concentration * np.cos(angle)), angle, initial=0)
     drawn = np.interp((np.arange(count) + 0.5) / count, share / share[-1], angle)
@@ -205,7 +212,7 @@ def drift_circle(case, file):
         places = layer_map(law, places, 1.0, residual=False)
         lengths.append(np.linalg.norm(places.mean(axis=0)))
     found = np.linalg.norm(file.diagnostics["centroid"], axis=1)
-    np.testing.assert_allclose(found, lengths, atol=2e-4)  # one cell wide in the end: 1 − h²/12 = 1 − 5e-5
+    np.testing.assert_allclose(found, lengths, atol=2e-4)  # the final density is one cell wide: 1 − h²/12 = 1 − 5e-5
     assert_stated("drift_circle", f"{lengths[0]:.3f} at the start")
     assert found[4] > 0.99
 

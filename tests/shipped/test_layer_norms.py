@@ -1,4 +1,4 @@
-"""Shipped cases of each layer norm, on the same two tokens: against the equation of two tokens."""
+"""Shipped cases of each layer norm with the same two tokens, against the equation of two tokens."""
 
 import numpy as np
 import pytest
@@ -13,9 +13,10 @@ def test_promise(scheme, tmp_path):
 
 
 def tokens(case, times):
-    """Angle (times,) between two equal tokens, and their radius (times,): φ̇ = −2 (A across)/s, ṙ = g.
+    """Return the angle (times,) between two equal tokens, and their radius (times,): φ̇ = −2 (A across)/s, ṙ = g.
 
-    s and g by table 1 of Karagodin and others (2510.22026), written out here, apart from the package's own.
+    Table 1 of Karagodin and others (2510.22026) gives s and g, which are written out here independently of the
+    package.
     """
     beta, norm = case.attention.beta, case.stabilizers
 
@@ -37,14 +38,14 @@ def tokens(case, times):
         growth = {"pre": along, "peri": along / length}
         return [-2 * across / pace[scheme], growth.get(scheme, 0.0)]
 
-    options = {"t_eval": times, "rtol": 1e-9, "max_step": 0.01}  # short steps: mix has a corner at its switch
+    options = {"t_eval": times, "rtol": 1e-9, "max_step": 0.01}  # short steps, because mix has a corner at its switch
     return solve_ivp(rate, (0, times[-1]), [2.0, 1.0], "DOP853", **options).y
 
 
 def pair(case, file):
     angle, radius = tokens(case, file.times)
-    late = file.times >= 0.5  # before, the split of the atoms over cells shows
-    # The pair's own half per cent, see merging_pair_circle.
+    late = file.times >= 0.5  # earlier the distribution of an atom over several cells shows
+    # The tolerance includes the half percent error of merging_pair_circle.
     assert (2 - pair_angles(file))[late] == pytest.approx(2 - angle[late], rel=0.01)
     if case.domain.has_radius:
         np.testing.assert_array_equal(file.times, file.sample_times)

@@ -1,4 +1,4 @@
-"""Promises of the shipped cases with particles and with atoms: metastable states and their mergers, at any time."""
+"""Promises of the shipped cases with particles and atoms: metastable states and their mergers, early and late."""
 
 import numpy as np
 import pytest
@@ -22,12 +22,12 @@ def test_promise(name, tmp_path):
 
 
 def cosine_of_pair(file):
-    """Of two equal atoms, from the length of their mean."""
+    """Return the cosine between two equal atoms from the length of their mean."""
     return 2 * (file.diagnostics["centroid"] ** 2).sum(axis=1) - 1
 
 
 def time_of(times, values, level):
-    """Time at which increasing values pass a level, by the quintic through the six samples around it."""
+    """Return the time at which increasing values pass a level, by the quintic through the six nearest samples."""
     k = int(np.flatnonzero(values >= level)[0])
     around = slice(max(k - 3, 0), k + 3)
     return float(np.polynomial.Polynomial.fit(values[around] - level, times[around], 5)(0))
@@ -37,10 +37,11 @@ def merging_far(case, file):
     expected = exact.pair_time_equal(case.attention.beta)
     assert_stated("merging_far_circle", f"merge at t = {expected:.1e}".replace("e+", "e"))
     cosine = cosine_of_pair(file)
-    before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1  # from that sample on by the closed form
+    # The closed form starts at the last sample before cosine 1/2.
+    before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1
     left = exact.pair_time_equal(case.attention.beta, angle=np.arccos(cosine[before]))
     assert file.sample_times[before] + left == pytest.approx(expected, rel=0.01)
-    # From cosine 1/2 to the merger it takes about e^{β/2}, which is negligible beside e^{β(1 − cos 2)}.
+    # The time from cosine 1/2 to the merger is about e^{β/2}, which is negligible beside e^{β(1 − cos 2)}.
     (merger,) = report(file)["mergers"]
     assert merger["time"] == pytest.approx(expected, rel=0.01)
     assert merger["time"] in file.sample_times
@@ -77,7 +78,7 @@ def three_clusters(case, file):
     times = np.geomspace(1, 2e3, 1500)  # half a percent apart
     directions, _ = flow(law, points, np.ones(3), np.append(0.0, times), tolerance=1e-12)
     cosines = np.stack([(directions[1:, i] * directions[1:, j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))])
-    # atoms are one within 1e-4 rad
+    # Atoms merge at an angle of 1e-4 rad.
     met = np.sort(times[(cosines > 1 - MERGE_ANGLE**2 / 2).argmax(axis=1)])[:2]
     counts = file.diagnostics["clusters"]
     found = [file.sample_times[np.flatnonzero(counts <= k)[0]] for k in (2, 1)]
@@ -98,7 +99,8 @@ def three_clusters(case, file):
 def tokens_pair(case, file):
     expected = exact.pair_time_equal(case.attention.beta)
     cosine = cosine_of_pair(file)
-    before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1  # from that sample on by the closed form
+    # The closed form starts at the last sample before cosine 1/2.
+    before = int(np.flatnonzero(cosine >= 0.5)[0]) - 1
     left = exact.pair_time_equal(case.attention.beta, angle=np.arccos(cosine[before]))
     assert file.sample_times[before] + left == pytest.approx(expected, rel=1e-6)
     assert_stated("tokens_pair", f"after t = {expected:.7f}")
@@ -124,7 +126,8 @@ def tokens_drift(case, file):
     found = file.diagnostics["centroid"] @ axis
     parameters = [exact.moebius_parameter(3, case.initial.parameter, time) for time in file.sample_times]
     expected = [exact.mean_cosine(parameter) for parameter in parameters]
-    error = 4 / np.sqrt(3 * case.domain.count)  # four standard errors of a uniform token's cosine, the widest there is
+    # The tolerance is four standard errors of a uniform token's cosine, which has the largest variance.
+    error = 4 / np.sqrt(3 * case.domain.count)
     np.testing.assert_allclose(found, expected, atol=error)
 
 
@@ -160,7 +163,8 @@ def tokens_ladder(case, file):
     assert np.abs(file.positions(k) - directions[-1]).max() < 1e-6
     climbed = 2 * case.attention.beta * np.exp(-case.attention.beta) * file.diagnostics["energy"]
     squares = np.nansum(file.diagnostics["cluster_mass"] ** 2, axis=1)
-    late = (file.sample_times > 1e4) & (np.abs(file.sample_times / 2.56e8 - 1) > 0.1)  # and not at the last merger
+    # Samples near the last merger are excluded.
+    late = (file.sample_times > 1e4) & (np.abs(file.sample_times / 2.56e8 - 1) > 0.1)
     assert climbed[late] == pytest.approx(squares[late], abs=1e-6)
     assert file.diagnostics["clusters"][-1] == 1
 

@@ -13,7 +13,7 @@ def test_promise(name, tmp_path):
 
 
 def attended(u, beta):
-    """Σ_j softmax_j(β⟨u_i, u_j⟩) u_j, all pairs summed."""
+    """Return Σ_j softmax_j(β⟨u_i, u_j⟩) u_j, summed over all pairs."""
     shares = np.exp(beta * (u @ u.T))
     return shares @ u / shares.sum(axis=1, keepdims=True)
 
@@ -23,7 +23,7 @@ def unit(u):
 
 
 def domains(case, file):
-    """The equation itself, u on the sphere: ∂ₜu = P_u(A(u) + κ u″), u″ by second differences between walls."""
+    """Assert that positions solve ∂ₜu = P_u(A(u) + κ u″) on the sphere, u″ by second differences between walls."""
     n, kappa = case.domain.count, case.sequence.diffusion
 
     def rate(time, flat):
@@ -44,7 +44,7 @@ def rate(case, file):
     k = np.pi / case.sequence.length
     expected = 2 * (1 + case.sequence.diffusion * k**2)
     found = -np.polyfit(file.sample_times, np.log(file.diagnostics["roughness"]), 1)[0]
-    assert found == pytest.approx(expected, rel=1e-3)  # (kh)²/12 of the diffusion's part is 5e-5
+    assert found == pytest.approx(expected, rel=1e-3)  # the discrete diffusion differs by (kh)²/12 = 5e-5
 
 
 def window(case, file):
@@ -54,7 +54,7 @@ def window(case, file):
     late = file.sample_times >= 60
     found = -np.polyfit(file.sample_times[late], np.log(file.diagnostics["roughness"][late]), 1)[0]
     assert_stated("representation_window", f"twice that rate, {2 * rate:.4f}")
-    assert found == pytest.approx(2 * rate, rel=1e-5)  # of the next wave e^{-0.17·60} is left
+    assert found == pytest.approx(2 * rate, rel=1e-5)  # the next wave has decayed to e^{-0.17·60}
 
 
 def drift(case, file):
@@ -71,7 +71,7 @@ def drift(case, file):
 
 def blow_up(case, file):
     radius, times = file.diagnostics["radius"], file.sample_times
-    late = times > 2  # when the field is constant but for a few thousandths
+    late = times > 2  # the field is then constant up to a few thousandths
     growth = np.polyfit(times[late], np.log(radius[late]), 1)[0]
     assert growth == pytest.approx(1 - case.stabilizers.gate, rel=1e-3)
     assert radius[-1] > 1e6 * radius[0]

@@ -1,4 +1,4 @@
-"""Shipped cases without layer norm, where tokens leave the sphere: what blows up, what contracts, what a gate holds."""
+"""Shipped cases without layer norm, in which tokens leave the sphere: blow-up, contraction, and control by a gate."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,10 @@ def test_promise(name, tmp_path):
 
 
 def variance_of_gaussian(case, times):
-    """ṡ = 2s(vβs − γ) on the line: 1/s = vβ/γ + (1/s₀ − vβ/γ) e^{2γt}, and 1/s₀ − 2vβt for γ = 0."""
+    """Return the variance of ṡ = 2s(vβs − γ) on the line.
+
+    Its inverse is 1/s = vβ/γ + (1/s₀ − vβ/γ) e^{2γt}, and 1/s₀ − 2vβt for γ = 0.
+    """
     steepness, gate = case.attention.beta * case.attention.value_scale, case.stabilizers.gate
     start = 1 / case.initial.variance
     if gate == 0:
@@ -56,7 +59,10 @@ def test_the_gate_lets_go_above_its_threshold(tmp_path):
 
 
 def covariance_rate(case):
-    """Ṡ = β(VS² + S²Vᵀ) as a function of (t, flat S), since A = V(m + βSx) of a Gaussian, mean m = 0, covariance S."""
+    """Return Ṡ = β(VS² + S²Vᵀ) as a function of (t, flat S).
+
+    A Gaussian of mean m = 0 and covariance S has A = V(m + βSx).
+    """
     value = np.array(case.attention.value)
 
     def rate(_, flat):
@@ -67,7 +73,7 @@ def covariance_rate(case):
 
 
 def covariance_of_gaussian(case, times):
-    """(times, 2, 2): the covariance of a Gaussian in the plane."""
+    """Return the covariance (times, 2, 2) of a Gaussian in the plane."""
     start = case.initial.variance * np.eye(2)
     path = solve_ivp(covariance_rate(case), (0, times[-1]), start.ravel(), "DOP853", times, rtol=1e-10)
     return path.y.T.reshape(-1, 2, 2)
@@ -75,13 +81,16 @@ def covariance_of_gaussian(case, times):
 
 def gaussian_plane(case, file):
     expected = np.trace(covariance_of_gaussian(case, file.sample_times), axis1=1, axis2=2)
-    assert file.diagnostics["variance"] == pytest.approx(expected, rel=0.01)  # h² of 96 radii
+    assert file.diagnostics["variance"] == pytest.approx(expected, rel=0.01)  # second order in the cells of 96 radii
     assert np.linalg.norm(file.diagnostics["centroid"], axis=1).max() < 1e-12  # the mesh is symmetric
     assert file.diagnostics["escaped"][:, 1].max() < 1e-6
 
 
 def blow_up_time(case):
-    """Time at which the trace of S passes 10¹⁰: as 1/tr S falls at a rate of order 1, 10⁻⁹ before blow-up."""
+    """Return the time at which the trace of S exceeds 10¹⁰.
+
+    1/tr S decreases at a rate of order 1, so the blow-up is 10⁻⁹ later.
+    """
     start = case.initial.variance * np.eye(2)
 
     def size(_, flat):
@@ -100,7 +109,7 @@ def blow_up_plane(case, file):
 
 
 def test_the_time_of_blow_up_in_the_plane(tmp_path):
-    """V = I: the line through 1/s reaches zero at 1/(2βs₀), from times when βs ≤ 0.6."""
+    """Extrapolation of 1/s from times when βs ≤ 0.6 reaches zero at 1/(2βs₀) for V = I."""
     _, file = finished("blow_up_plane", tmp_path, "attention.value=[[1, 0], [0, 1]]")
     slope, start = np.polyfit(file.sample_times, 2 / file.diagnostics["variance"], 1)
     assert -start / slope == pytest.approx(2.5, rel=0.02)
@@ -125,12 +134,16 @@ def test_without_the_residual_what_is_wide_explodes(tmp_path):
 
 
 def test_the_default_mesh_follows_a_gaussian(tmp_path):
-    """In the plane, to β times the largest eigenvalue 0.6: beyond 0.8 a mesh with steps of 7 % is wrong by 40 %."""
+    """The default mesh of the plane is accurate up to β times the largest eigenvalue 0.6.
+
+    Beyond 0.8 a mesh with steps of 7 % has an error of 40 %.
+    """
     case = load("blow_up_plane", ["domain={manifold = 'free_radius_circle', resolution = 32}", "output.samples=8"])
     assert run(case, tmp_path / "run.h5", quiet=True) == DONE
     file = read(tmp_path / "run.h5")
     expected = np.trace(covariance_of_gaussian(case, file.sample_times), axis1=1, axis2=2)
-    assert file.diagnostics["variance"] == pytest.approx(expected, rel=0.01)  # as of a mesh made for the case
+    # The tolerance is that for a mesh chosen for the case.
+    assert file.diagnostics["variance"] == pytest.approx(expected, rel=0.01)
 
 
 PROMISES = {

@@ -1,4 +1,4 @@
-"""Parts of a model left out, beside nulls: measures against their definitions, the file and the figure."""
+"""Ablation of a model beside null models: measures against their definitions, the file and the figure."""
 
 import h5py
 import numpy as np
@@ -54,7 +54,7 @@ def test_dropped_tokens_are_those_named(states):
 
 
 def test_the_predicted_rate_is_that_of_tokens_near_their_mean(states):
-    """Without network and layer norm a layer of tokens at h̄ + ε δ parts them by the factor |h̄|/|h̄ + A(h̄)|."""
+    """A layer without network and layer norm parts tokens at h̄ + ε δ by the factor |h̄|/|h̄ + A(h̄)|."""
     family = family_of("bert", states.config)
     form, arrays = form_of(family, states.network), arrays_of(family, states.network, 0)
     layer = TrainedLayer(form, arrays, ("network", "layer_norm"))
@@ -65,8 +65,9 @@ def test_the_predicted_rate_is_that_of_tokens_near_their_mean(states):
     spreads = [spread(points) for points in (near, layer(near))]
     rate = predicted_rate(TrainedLayer(form, arrays), near)
     seen = -0.5 * np.log(spreads[1] / spreads[0])
-    tilt = np.log(across(layer(near)) / across(near))  # of δ along the mean, which directions do not see
-    assert seen == pytest.approx(rate - tilt, abs=1e-3)  # ε, times the slope of attention
+    # Directions do not depend on the component of δ along the mean.
+    tilt = np.log(across(layer(near)) / across(near))
+    assert seen == pytest.approx(rate - tilt, abs=1e-3)  # ε times the slope of attention
 
 
 def form_width(arrays):
@@ -79,7 +80,7 @@ def spread(points):
 
 
 def across(points):
-    """Root mean square of what points differ by across their mean."""
+    """Return the root mean square distance of points from their mean, perpendicular to the mean."""
     mean = points.mean(axis=0)
     apart = points - mean
     apart = apart - np.outer(apart @ mean, mean) / (mean @ mean)

@@ -1,4 +1,5 @@
-"""Laws fitted to hidden states: planted numbers are found, each law holds the one before it, the file and refusals."""
+"""Laws fitted to hidden states: planted numbers are recovered, each law contains the one before, the file and
+refusals."""
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_planted_numbers_are_found():
 def test_a_token_that_stands_still_has_error_one():
     x, y = directions(), directions(seed=1)
     texts = Texts(torch.stack([x, y]), torch.ones(x.shape[:2], dtype=torch.bool))
-    assert errors_of([LayerLaw(5)], texts) == pytest.approx([1.0], rel=1e-6)  # v = 0
+    assert errors_of([LayerLaw(5)], texts) == pytest.approx([1.0], rel=1e-6)  # the velocity is zero
 
 
 def test_absent_tokens_are_not_seen():

@@ -1,4 +1,4 @@
-"""Functions of `meanfield.transformer`: numbers, files and tables of the commands; refusals that name arguments."""
+"""Functions of `meanfield.transformer`: numbers, files and tables of the commands, and refusals that name arguments."""
 
 import pickle
 import subprocess
@@ -29,7 +29,7 @@ def model(tmp_path_factory):
 
 
 def texts_folder(folder):
-    """The texts in files, whose names sort as those of TEXTS do not."""
+    """Write TEXTS to files whose names sort in another order than the keys, and return the folder."""
     (folder / "texts").mkdir()
     for k, words in enumerate(TEXTS.values()):
         (folder / "texts" / f"{k}.txt").write_text(words)
@@ -116,7 +116,7 @@ def test_a_study_gives_the_numbers_tables_and_figure_of_the_command(name, model,
 
 
 def assert_same_outcomes(outcome, path, printed, folder):
-    """The file, the figure and what is printed by the command are those of the outcome."""
+    """Assert that the command's file, figure and output are those of the outcome."""
     assert printed == f"{outcome.summary}\n{path}\n{path.with_suffix('.png')}\n"
     written = outcome.save(folder / "function.h5")
     with h5py.File(path) as one, h5py.File(written) as other:
@@ -158,7 +158,7 @@ def test_train_gives_the_numbers_of_the_command(tmp_path, capsys):
         for name in ("loss", "test_accuracy", "weights/head.bias"):
             np.testing.assert_array_equal(one[name][()], other[name][()])
         assert one["loss"][()].tolist() == in_memory.history.loss
-    assert mf.transformer.train(tmp_path / "function.h5").epochs == 2  # it continues there
+    assert mf.transformer.train(tmp_path / "function.h5").epochs == 2  # training continues from the file
     assert capsys.readouterr().err == ""
 
 

@@ -1,4 +1,4 @@
-"""Models that cannot be read rightly are refused in one line, and long texts are cut where positions end."""
+"""Models that cannot be read correctly are refused in one line, and long texts are cut at the last position."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ def model(tmp_path_factory):
 
 
 def refused(model, folder, capsys, text="a b c d"):
-    """The one line with which reading a model ends."""
+    """Return the one line in which the command refuses a model."""
     arguments = ["transformer", "read", str(model), "--text", text_file(folder, text), "-o", str(folder / "x.h5")]
     assert main(arguments) == 2
     error = capsys.readouterr().err
@@ -28,7 +28,7 @@ def refused(model, folder, capsys, text="a b c d"):
 
 
 def changed(model, folder, **config):
-    """A copy of a model with other keys in its configuration."""
+    """Return a copy of a model with other keys in its configuration."""
     shutil.copytree(model, folder)
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | config))
@@ -38,12 +38,12 @@ def changed(model, folder, **config):
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
     assert main(["transformer", "read", str(tmp_path / "nothing")]) == 2
     assert capsys.readouterr().err == f"meanfield: {tmp_path / 'nothing'}: no such folder\n"
-    assert main(["transformer", "read", "no/such-model", "-o", str(tmp_path / "out.h5")]) == 2  # offline in tests
+    assert main(["transformer", "read", "no/such-model", "-o", str(tmp_path / "out.h5")]) == 2  # tests are offline
     assert "expected a name on the hub, which needs a network, or a folder" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_vocabulary_is_refused(model, tmp_path, capsys):
-    """The library would make an empty tokenizer, to which every word is unknown."""
+    """Transformers would make an empty tokenizer, to which every word is unknown."""
     shutil.copytree(model, tmp_path / "bare")
     (tmp_path / "bare" / "tokenizer.json").unlink()
     assert "bare: has no tokenizer: expected one of tokenizer.json, vocab.txt" in refused(
@@ -66,7 +66,7 @@ def test_a_token_beyond_the_embeddings_is_refused(tmp_path, capsys):
 
 
 def test_positions_that_begin_after_the_padding_are_fewer(tmp_path, capsys):
-    model = saved(tmp_path / "roberta", "roberta")  # its padding token is 1: two positions are not used
+    model = saved(tmp_path / "roberta", "roberta")  # its padding token is 1, so two positions are not used
     path = tmp_path / "long.h5"
     text = text_file(tmp_path, "a b c " * MOST)
     assert main(["transformer", "read", str(model), "--text", text, "-o", str(path), "--quiet"]) == 0
@@ -83,7 +83,7 @@ def test_a_model_of_images_is_refused(tmp_path, capsys):
 
 
 def test_relative_positions_have_no_end(tmp_path):
-    """Their configuration says −1."""
+    """The configuration of such a model states −1 positions."""
     config = transformers.XLNetConfig(vocab_size=14, d_model=D, n_layer=2, n_head=2, d_inner=16)
     transformers.AutoModel.from_config(config).save_pretrained(tmp_path / "xlnet")
     add_tokenizer(tmp_path / "xlnet")
@@ -97,7 +97,7 @@ def test_fewer_layers_than_weights_are_refused(model, tmp_path, capsys):
 
 
 def test_weights_beside_the_layers_are_no_layers(model, tmp_path):
-    """A checkpoint of a task has a head that the states do not need."""
+    """A checkpoint of a task has a head that the hidden states do not need."""
     network = transformers.AutoModelForMaskedLM.from_config(transformers.AutoConfig.from_pretrained(model))
     network.save_pretrained(tmp_path / "task")
     add_tokenizer(tmp_path / "task")
@@ -119,13 +119,13 @@ def test_weights_outside_the_folder_are_refused(model, tmp_path, capsys, name):
 
 
 def test_attention_named_by_the_configuration_is_not_used(model, tmp_path):
-    """Such a name may stand for code to be downloaded."""
+    """The name of an attention can refer to code on a server."""
     named = changed(model, tmp_path / "named", _attn_implementation="nobody/attention", attn_implementation="nobody/b")
     np.testing.assert_allclose(states_of(str(named), text_file(tmp_path)).hidden, hidden(model), atol=1e-12)  # rounding
 
 
 def test_decoders_with_rms_norm_compute_in_float64(tmp_path):
-    """The library rounds to float32 within RMS norm, rotary positions and softmax."""
+    """Transformers rounds to float32 within RMS norm, rotary positions and softmax."""
     model = saved(tmp_path / "llama", "llama")
     difference = np.abs(hidden(model) - states_of(str(model), text_file(tmp_path)).hidden).max()
-    assert 1e-10 < difference < 1e-4  # float32 carries 1e-7, which layers carry on
+    assert 1e-10 < difference < 1e-4  # layers propagate the rounding of float32, 1e-7

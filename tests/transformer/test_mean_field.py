@@ -1,4 +1,4 @@
-"""A model's attention as a case: exactly its layers where there is nothing but attention and layer norm."""
+"""A model's attention as a case, which is exact for models of attention and layer norm alone."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ from solvers.io.run_file import read
 
 COMMAND = ["transformer", "case", "--mean-field"]
 FLOAT32 = (
-    3e-6  # single embeddings are stored so: their lengths are equal to 1e-7, which layers of gain about 5 carry on
+    3e-6  # embeddings are stored in float32: their lengths agree to 1e-7, and layers amplify the error about 5 times
 )
 
 
@@ -54,7 +54,7 @@ def unit(vectors):
     [("bert", {}), ("roberta", {}), ("distilbert", {}), ("albert", {}), ("albert", {"num_hidden_groups": LAYERS})],
 )
 def test_layers_of_the_case_are_those_of_a_plain_model(tmp_path, kind, more):
-    """Layer norm after attention; its ε, 1e-12 beside squares of about 1, is what the case does not have."""
+    """Layer norm follows attention, and the case omits its ε, 1e-12 beside squares of about 1."""
     model = saved(tmp_path / "model", kind, plain=True, layer_norm_eps=1e-12, **more)
     expected = unit(hidden(model))
     assert np.abs(np.diff(expected, axis=0)).max(axis=(1, 2)).min() > 0.1  # every layer moves tokens
@@ -62,14 +62,16 @@ def test_layers_of_the_case_are_those_of_a_plain_model(tmp_path, kind, more):
 
 
 def test_layers_of_the_case_are_those_of_a_plain_gpt2(tmp_path):
-    """Layer norm before attention, with its gains, and tokens that see what is before them; lengths grow alike."""
+    """Layer norm with its gains precedes attention, tokens attend to earlier tokens only, and all lengths grow
+    equally."""
     model = saved(tmp_path / "model", "gpt2", plain=True, layer_norm_epsilon=1e-12)
     states = hidden(model)
     centered = states - states.mean(axis=2, keepdims=True)
     path = case_of(model, tmp_path)
     positions = solved(path)
     np.testing.assert_allclose(positions[:-1], centered[:-1], atol=FLOAT32)
-    np.testing.assert_allclose(unit(positions[-1]), unit(centered[-1]), atol=FLOAT32)  # the model's last is normalized
+    # The model normalizes its last states.
+    np.testing.assert_allclose(unit(positions[-1]), unit(centered[-1]), atol=FLOAT32)
     assert load(str(path)).attention.mask == "causal"
 
 
@@ -104,7 +106,7 @@ def test_the_case_says_what_it_leaves_out(tmp_path):
 
 
 def refusal(model, folder, capsys, *arguments):
-    """The one line by which a model is refused, with no case written."""
+    """Return the one line in which a model is refused, after asserting that no case is written."""
     case = folder / "case"
     assert main([*COMMAND, str(model), "--text", text_file(folder), "-o", str(case), *arguments]) == 2
     error = capsys.readouterr().err
@@ -137,7 +139,7 @@ def test_another_family_is_refused_with_those_that_are_known(tmp_path, capsys):
     config = transformers.GPTNeoXConfig(
         vocab_size=16, hidden_size=D, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
     )
-    config.save_pretrained(tmp_path / "neox")  # its weights are not asked for
+    config.save_pretrained(tmp_path / "neox")  # the test needs no weights
     add_tokenizer(tmp_path / "neox")
     refused = refusal(tmp_path / "neox", tmp_path, capsys)
     assert "attention of gpt_neox: expected one of bert, roberta" in refused
@@ -159,9 +161,10 @@ def test_other_files_of_these_names_are_kept(tmp_path, capsys, name):
     assert (tmp_path / name).read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize("part", [0.05, 0.5, 0.95])  # of the matrices: their layout, their numbers, the last of them
+# The failure is in the layout, in the numbers, or in the last of them.
+@pytest.mark.parametrize("part", [0.05, 0.5, 0.95])
 def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
-    """A limit on the size of files stands for the disk."""
+    """A limit on the file size simulates the full disk."""
     model = saved(tmp_path / "model", "bert")
     before = case_of(model, tmp_path)
     matrices = before.with_name("attention.h5")
@@ -173,7 +176,8 @@ def test_a_full_disk_is_told_in_a_line_and_harms_no_case(tmp_path, part):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # what is cut short would stay, and fail others
+    # A truncated bytecode file would stay and break other tests.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, preexec_fn=limit, env=environment, capture_output=True, text=True)
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1] == f"meanfield: {before.parent}: cannot write: File too large"

@@ -1,4 +1,4 @@
-"""Prompts through a model: distances, entropy and groups against exact answers, the next token against the library."""
+"""Prompts through a model: distances, entropy and groups against exact answers, the next token against transformers."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ PROMPTS = ["a b c d", "e f g h i", "a b c e", "l k j"]
 
 
 def test_distance_of_prompts_is_the_least_transport():
-    """On the circle: tokens at 0 and π/2 to tokens at π/6 and π, each the half of a prompt."""
+    """Tokens at 0 and π/2 on the circle are transported to tokens at π/6 and π, each with half of its prompt's mass."""
     one, two = (np.stack([np.cos(a), np.sin(a)], axis=1) for a in ([0, np.pi / 2], [np.pi / 6, np.pi]))
     found = distances_of([one, two, one[::-1]])
     assert found[0, 1] == pytest.approx((np.pi / 6 + np.pi / 2) / 2, rel=1e-12)
@@ -36,7 +36,7 @@ def test_distance_of_prompts_is_the_least_transport():
 def test_entropy_of_directions():
     assert entropy_of(np.eye(5)[:4]) == pytest.approx(np.log(4), rel=1e-12)
     assert entropy_of(np.tile([[0.6, 0.8]], (7, 1))) == pytest.approx(0, abs=1e-12)
-    cosine = 0.3  # eigenvalues (1 ± c)/2
+    cosine = 0.3  # the eigenvalues are (1 ± c)/2
     expected = -sum(p * np.log(p) for p in ((1 + cosine) / 2, (1 - cosine) / 2))
     assert entropy_of(np.array([[1, 0], [cosine, np.sqrt(1 - cosine**2)]])) == pytest.approx(expected, rel=1e-12)
 
@@ -72,7 +72,7 @@ def test_variants_of_prompts(kind, law, tmp_path):
 
 
 def causal_model(folder, kind):
-    """With a head of its own, not that of the embeddings."""
+    """Write a causal model whose output head is not that of the embeddings, and return its folder and network."""
     saved(folder, kind)
     config = transformers.AutoConfig.from_pretrained(folder)
     config.tie_word_embeddings = False

@@ -150,7 +150,8 @@ def test_misspelt_words_are_told(capsys, arguments, message):
 
 
 def test_two_runs_in_many_dimensions_are_compared_by_their_inner_products(file, tmp_path):
-    """Density 1 and mean by all pairs; the figure has a panel more for each time that it shows."""
+    """The density of all pairs has integral 1 and the recorded mean, and the figure has one more panel for each
+    shown time."""
     from matplotlib.figure import Figure
 
     from meanfield.analysis.comparison import compare
@@ -178,7 +179,8 @@ def test_help_lists_what_there_is(capsys):
 
 
 def test_a_model_that_lacks_weights_is_refused(model, tmp_path, capsys):
-    """The library would draw them at random, and say so only in its log. The pooler acts after all layers."""
+    """Weights that transformers would draw at random are refused, except for the pooler, which acts after all
+    layers."""
     lacking = _changed(model, tmp_path / "lacking", num_hidden_layers=LAYERS + 1)
     assert main(["transformer", "read", str(lacking), "-o", str(tmp_path / "x.h5")]) == 2
     assert f"lacks 16 arrays of weights, such as encoder.layer.{LAYERS}." in capsys.readouterr().err
@@ -210,7 +212,7 @@ def test_a_model_with_code_of_its_own_is_refused_without_a_question(model, tmp_p
 
 
 def _changed(model, folder, **config):
-    """A copy of a model whose configuration says otherwise."""
+    """Return a copy of a model with a changed configuration."""
     shutil.copytree(model, folder)
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | config))
@@ -218,7 +220,7 @@ def _changed(model, folder, **config):
 
 
 def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, capsys):
-    """Not to resume: that is refused. What has been written is there."""
+    """An interrupted read keeps its written layers, and the message says that the file cannot be resumed."""
     from meanfield.transformer.reading import GivenLayers
 
     def stop(self, time, positions):
@@ -236,7 +238,7 @@ def test_interrupted_it_says_what_can_be_done(model, tmp_path, monkeypatch, caps
 
 
 def test_dropped_tokens_are_not_written(model, file, tmp_path, capsys):
-    """[CLS], the first token, is moved with the others, and left out of the file."""
+    """The first token, [CLS], is moved with the others and left out of the file."""
     path = tmp_path / "dropped.h5"
     arguments = ["transformer", "read", str(model), "--text", text_file(tmp_path), "--drop", "first"]
     assert main([*arguments, "-o", str(path), "--quiet"]) == 0

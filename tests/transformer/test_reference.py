@@ -1,4 +1,4 @@
-"""Layers by PyTorch's attention and by this package are the same, and small steps are the flow."""
+"""Layers by PyTorch's attention equal those of this package, and small steps approximate the flow."""
 
 import numpy as np
 import pytest
@@ -80,12 +80,12 @@ def test_torch_computes_the_same_layers(tmp_path, name):
     assert main(["transformer", "reference", case, "-o", theirs, "--quiet"]) == 0
     found, expected = positions(ours), positions(theirs)
     assert len(expected) == 7
-    assert np.abs(expected[-1] - expected[0]).max() > 0.1  # it moves
-    np.testing.assert_allclose(found, expected, atol=1e-12)  # rounding, carried on through six layers
+    assert np.abs(expected[-1] - expected[0]).max() > 0.1  # tokens move
+    np.testing.assert_allclose(found, expected, atol=1e-12)  # rounding, propagated through six layers
 
 
 def test_tokens_of_unequal_mass(tmp_path):
-    """Masses are a bias of the attention."""
+    """PyTorch represents masses as a bias of the attention."""
     points = np.random.default_rng(0).standard_normal((4, 3)).tolist()
     case = tmp_path / "points.toml"
     case.write_text(
@@ -104,7 +104,7 @@ def test_tokens_of_unequal_mass(tmp_path):
 
 
 def test_small_steps_of_torch_are_the_flow(tmp_path):
-    """First order: half the step, half the error, within 10 % at these steps."""
+    """Half the step gives half the error within 10 %, so the order is one."""
     case = written(tmp_path, time="end = 1.0\ntolerance = 1e-11", output="snapshots = 1\nsamples = 1")
     assert main(["run", case, "-o", str(tmp_path / "flow.h5"), "--quiet"]) == 0
     errors = []
@@ -119,7 +119,7 @@ def test_small_steps_of_torch_are_the_flow(tmp_path):
 
 
 def test_a_token_without_a_direction_stays_as_in_a_run(tmp_path):
-    """Without a residual and with V = 0 nothing is left of any token."""
+    """A layer without a residual and with V = 0 maps every token to zero."""
     options = [
         "--quiet",
         "--set",
@@ -145,7 +145,7 @@ def test_a_token_without_a_direction_stays_as_in_a_run(tmp_path):
     ],
 )
 def test_what_torch_does_not_do_is_refused_by_key(tmp_path, capsys, change, message):
-    parse(CASE.format(**PLAIN), [change])  # for a run it is fine
+    parse(CASE.format(**PLAIN), [change])  # a run accepts the change
     case = written(tmp_path)
     assert main(["transformer", "reference", case, "-o", str(tmp_path / "x.h5"), "--set", change]) == 2
     error = capsys.readouterr().err

@@ -37,7 +37,7 @@ def test_distances_are_those_of_the_sorted_cosines(tmp_path):
     assert tuple(found["variant"]) == (WHOLE, LAW, "random", "rotated", STILL)
     assert found["density"].shape == (5, 2 * LAYERS + 1, BINS)
     np.testing.assert_allclose(found["density"].sum(axis=2) * (EDGES[1] - EDGES[0]), 1.0, atol=1e-12)  # rounding
-    np.testing.assert_array_equal(found["distance"][:, 0][[0, 2, 3, 4]], 0.0)  # the same tokens
+    np.testing.assert_array_equal(found["distance"][:, 0][[0, 2, 3, 4]], 0.0)  # the tokens are equal
     assert np.ptp(found["mean"][4]) == 0.0
     still, last = pair_cosines(states.hidden[0]), pair_cosines(states.hidden[-1])
     expected = wasserstein_distance(still, last)
@@ -45,7 +45,7 @@ def test_distances_are_those_of_the_sorted_cosines(tmp_path):
 
 
 def test_peaks_of_clusters_are_their_cosines():
-    """Two clusters of 20 tokens at 60°: ⟨x, y⟩ is 1 within, ½ between."""
+    """Two clusters of 20 tokens at 60° have ⟨x, y⟩ = 1 within a cluster and ½ between the clusters."""
     angles = np.repeat([0.0, np.pi / 3], 20)
     cosines = pair_cosines(np.stack([np.cos(angles), np.sin(angles)], axis=1))
     density, _ = np.histogram(np.clip(cosines, -1, 1), EDGES, density=True)

@@ -1,4 +1,4 @@
-"""Configurations recovered from pairwise cosines, where the clusters are known."""
+"""Configurations recovered from pairwise cosines of known clusters."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from meanfield.transformer.studies.stacking import pair_cosines
 from meanfield.transformer.studies.turnpike import Configuration, gromov_wasserstein, recovered
 
-MASS = 0.006  # products of masses are known to 1/500, the distance of quantiles; their squares in sums alone
+MASS = 0.006  # products of masses are known to 1/500, the distance of quantiles, and their squares only in sums
 CLUSTERS = {
     1: ([60], [[0.0, 0.0, 1.0]]),
     2: ([40, 20], [[1.0, 0.0, 0.0], [0.2, np.sqrt(0.96), 0.0]]),
@@ -29,7 +29,8 @@ def test_clusters_are_recovered_from_their_cosines(count):
     assert len(found.masses) == count
     np.testing.assert_allclose(found.masses, np.array(sizes) / sum(sizes), rtol=0, atol=MASS)
     np.testing.assert_allclose(found.gram, np.array(centers) @ np.transpose(centers), rtol=0, atol=0.01)
-    assert gromov_wasserstein(found, x) < np.sqrt(2 * MASS) * 1.6  # masses that are off move, cosines differ by 1.6
+    # Mass errors move mass between cosines that differ by at most 1.6.
+    assert gromov_wasserstein(found, x) < np.sqrt(2 * MASS) * 1.6
 
 
 def test_gromov_wasserstein_of_the_clusters_themselves_is_zero_and_of_others_is_not():
@@ -39,5 +40,5 @@ def test_gromov_wasserstein_of_the_clusters_themselves_is_zero_and_of_others_is_
     one = Configuration(np.ones(1), np.ones((1, 1)), 0.0)
     x = tokens(3)
     assert gromov_wasserstein(one, x) == pytest.approx(np.sqrt(((1 - x @ x.T) ** 2).mean()), rel=1e-9)
-    turned = Configuration(exact.masses, exact.gram[::-1, ::-1], 0.0)  # the same cosines to other masses
+    turned = Configuration(exact.masses, exact.gram[::-1, ::-1], 0.0)  # the cosines are kept, with other masses
     assert gromov_wasserstein(turned, x) > 0.1

@@ -1,4 +1,4 @@
-"""A trained Transformer as a case: its hidden states after every layer, whole or with parts left out."""
+"""A trained Transformer as a case: its hidden states after every layer, complete or with parts omitted."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from meanfield.transformer.model import hidden_states, states_of
 from meanfield.transformer.variants import with_weights
 from solvers.io.run_file import read
 
-ROUNDING = 1e-10  # of states of size 50 through three layers; measured below 1e-13
+ROUNDING = 1e-10  # of states of size 50 through three layers; the measured error is below 1e-13
 
 
 def case_of(model, folder, *more):
@@ -40,11 +40,11 @@ def test_states_after_every_layer_are_those_of_the_model(model, tmp_path):
     assert found.shape == states.hidden.shape
     assert np.abs(np.diff(states.hidden, axis=0)).max(axis=(1, 2)).min() > 0.1  # every layer moves tokens
     np.testing.assert_allclose(found, states.hidden, atol=ROUNDING)
-    np.testing.assert_allclose(found, hidden(model), atol=1e-4)  # the library as it is: float32 in RMS norm
+    np.testing.assert_allclose(found, hidden(model), atol=1e-4)  # unchanged transformers compute RMS norm in float32
 
 
 def zeroed(network, part):
-    """The library's network with a part left out, by setting its weights."""
+    """Return the network of transformers with a part disabled by its weights."""
     for name, module in network.named_modules():
         own = dict(module.named_parameters(recurse=False))
         norm, in_layers = "norm" in type(module).__name__.lower(), any(c.isdigit() for c in name)
@@ -90,7 +90,7 @@ def test_a_part_left_out_is_the_model_with_its_weights_set_so(model, tmp_path, p
 
 
 def test_no_residual_no_layer_norm_and_no_final_norm():
-    """By hand, of one head: A = x, F = 2x."""
+    """A hand calculation with one head, A = x and F = 2x, gives these states."""
     one = np.eye(2)
     arrays = {"query": np.zeros((1, 2, 2)), "key": np.zeros((1, 2, 2)), "value": one[None], "out": one[None],
               "inner": one, "outer": 2 * one, "final_gain": np.full(2, 3.0)}  # fmt: skip
@@ -178,7 +178,7 @@ def test_what_a_case_of_a_model_cannot_have_is_refused_by_key(tmp_path, capsys, 
 
 
 def test_fewer_layers_are_the_model_cut_there(tmp_path):
-    """Its final norm follows the last layer that there is."""
+    """The final norm follows the last of the selected layers."""
     model = saved(tmp_path / "gpt2", "gpt2")
     states = states_of(str(model), text_file(tmp_path))
     found = solved(case_of(model, tmp_path), "--set", "time.layers=2", "output.snapshots=2")
@@ -208,13 +208,13 @@ def test_a_file_of_another_kind_of_model_has_no_beta(tmp_path, capsys):
 
 
 def test_beta_is_that_of_the_head_size(tmp_path):
-    """Heads of Qwen3 need not be the width over their number."""
+    """Head sizes of Qwen3 differ from the width over the number of heads."""
     model = saved(tmp_path / "qwen3", "qwen3")
     assert load(str(case_of(model, tmp_path))).attention.beta == pytest.approx(6**-0.5, abs=1e-15)
 
 
 def test_states_of_a_real_model_after_every_layer(tmp_path):
-    """MiniLM on the package's text, 324 tokens: as the library finds them."""
+    """A case computes the states of MiniLM on the package's text of 324 tokens as transformers does."""
     states = states_of(str(minilm()))
     options = ["transformer", "case", str(minilm()), "-o", str(tmp_path / "case")]
     assert main(options) == 0

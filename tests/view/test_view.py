@@ -1,4 +1,5 @@
-"""`meanfield view`: what the page holds, for every run file; tests/view/test_view_page.py opens it in a browser."""
+"""Content of the page of `meanfield view` for every run file; tests/view/test_view_page.py opens the page in a
+browser."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ initial.kind = "uniform"
 time.end = 5.0
 """
 SNAPSHOTS = 5
-HOSTILE = "<!--<script>"  # opens what HTML would not see closed
+HOSTILE = "<!--<script>"  # HTML would look for the end of this script
 COLUMNS = (
     Column("energy"),
     Column("clusters"),
@@ -44,13 +45,16 @@ COLUMNS = (
     Column("speed"),
     Column("centroid", (("d", 3),)),
     Column("power", (("degree", 11),)),
-    Column("surprise", (("part", 2),)),  # of a later version
+    Column("surprise", (("part", 2),)),  # a diagnostic of a later version
 )
 MESHES = {"sphere": lambda: sphere(16), "circle": lambda: circle(64)}
 
 
 def blobs(mesh: Mesh, k: int) -> np.ndarray:
-    """(cells,) two unlike blobs, further apart and sharper with each k, on a floor: no mirror image of itself."""
+    """Return a density (cells,) of two unequal blobs on a background, further apart and sharper with each k.
+
+    No reflection maps the density to itself.
+    """
     places = np.array([[1.0, 0.3 * k, 0.4], [1.0, -0.3 * k, -0.2]])[:, : mesh.centers.shape[1]]
     places /= np.linalg.norm(places, axis=1, keepdims=True)
     bumps = np.exp((3 + 10 * k) * (mesh.centers @ places.T - 1)) @ [0.6, 0.4]
@@ -85,7 +89,7 @@ def run_file(
         for k in range(snapshots):
             file.write_snapshot(float(k), blobs(mesh, k))
             file.write_sample(float(k), {column.name: sample(k)[column.name] for column in columns})
-        path.with_suffix(".copy.h5").write_bytes(path.read_bytes())  # as a kill leaves it
+        path.with_suffix(".copy.h5").write_bytes(path.read_bytes())  # the file that a killed process leaves
         file.close(stop_reason=stop)
     return path
 
@@ -99,7 +103,7 @@ RUNS = {
 
 
 def real_run(path: Path, manifold: str) -> Path:
-    """A small run of the program itself on a manifold whose files say more of their mesh."""
+    """Run a small case on a manifold whose files describe more of their mesh, and return the run file."""
     case = path.with_suffix(".toml")
     case.write_text(CASE.format(title='"Small"', manifold=manifold, resolution=16).replace("4\n", "1\n"))
     start = [] if manifold == "line" else ['initial={kind="perturbed",amplitude=0.5,degrees=2}']
@@ -135,13 +139,13 @@ def test_radii_of_the_panel_hold_their_part_of_the_mass() -> None:
     assert [curve["label"] for curve in panel["curves"]] == ["5%", "50%", "95%"]
     for curve, normal in zip(panel["curves"], (-1.645, 0, 1.645), strict=True):
         assert len(curve["times"]) == len(curve["values"]) == 41
-        # log r is normal with variance ¼ about log 0.5 and log 50, in cells 0.19 wide.
+        # log r is normal with variance ¼ about log 0.5 and log 50, in cells of width 0.19.
         expected = np.log([0.5, 50.0]) + 0.5 * normal
         assert np.log([curve["values"][0], curve["values"][-1]]) == pytest.approx(expected, abs=0.03)
 
 
 def held(page: Path) -> tuple[dict, np.ndarray]:
-    """What a page holds: the description of the run, and (snapshots, cells) levels."""
+    """Return the content of a page: the description of the run, and the levels (snapshots, cells)."""
     text = page.read_text(encoding="utf-8")
     description = json.loads(re.search(r'id="run">(.*?)</script>', text, re.DOTALL)[1])
     packed = base64.b64decode(re.search(r'id="levels">(.*?)</script>', text, re.DOTALL)[1])
@@ -160,7 +164,7 @@ def test_densities_come_back_from_the_page(tmp_path: Path, manifold: str) -> Non
     assert found.shape == (SNAPSHOTS, len(run_data.density(0)))
     for k, ratio in enumerate(run_data.ratio(k) for k in range(SNAPSHOTS)):
         decoded = low * (high / low) ** ((found[k] + 0.5) / count)
-        # Half a level of the logarithmic scale, and rounding.
+        # The error is half a level of the logarithmic scale, and rounding.
         assert np.abs(np.log(decoded / ratio.clip(low))).max() <= 0.5001 * np.log(high / low) / count
     assert description["times"] == [0, 1, 2, 3, 4]
     assert description["timeLabels"] == ["t = 0", "t = 1", "t = 2", "t = 3", "t = 4"]
@@ -234,14 +238,15 @@ def test_averaging_keeps_mass_and_linear_functions(tmp_path: Path, monkeypatch: 
     theta, _, area = cell_angles(coarse.ring_cells)
     assert len(coarse.ring_cells) == 16
     values = coarse.density(0)
-    # Cells belong to the coarse cell that holds their middle: a tenth of a coarse cell's height, 0.2, off.
+    # A cell belongs to the coarse cell that contains its center: the error is a tenth of a coarse cell's height, 0.2.
     assert np.abs(values - 1 - 0.5 * np.cos(theta)).max() < 0.03
     assert values @ area == pytest.approx(mesh.volumes.sum(), rel=2e-3)
 
 
 def test_hundred_rough_snapshots_at_128_rings_stay_small() -> None:
     mesh, random = sphere(128), np.random.default_rng(0)
-    rough = random.lognormal(size=(100, mesh.cells)) / mesh.volume  # no two cells alike: the worst to compress
+    # All cells differ, which is the worst case for compression.
+    rough = random.lognormal(size=(100, mesh.cells)) / mesh.volume
     run_data = RunData("", "sphere", mesh.ring_cells, 4.0, 0.0, "", np.arange(100.0), lambda k: rough[k], {})
     assert len(encode(run_data, Scale(0.01, 100.0, deviation=False))) < 4e6
 
@@ -288,7 +293,7 @@ def test_every_run_has_a_description_that_json_can_hold(tmp_path: Path, manifold
 
 
 def test_what_is_constant_but_for_rounding_has_an_axis_whose_ticks_differ() -> None:
-    """Ticks of an axis as wide as the rounding of its numbers would never end."""
+    """An axis as narrow as the rounding of its numbers would have endless ticks."""
     panel = linear("energy", [curve_of(26.7 + 4e-15 * np.arange(5.0), "#000000")])
     assert panel["high"] - panel["low"] > 1.0
 

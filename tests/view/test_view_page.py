@@ -1,4 +1,4 @@
-"""The page of `meanfield view` in a real browser: quiet, moved by real input, and right to the pixel."""
+"""The page of `meanfield view` in a real browser: no messages, operated by real input, and correct to the pixel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, RunData]]:
-    """For each manifold its page, and the run that it shows."""
+    """Return for each manifold its page and the run on the page."""
     folder, made = tmp_path_factory.mktemp("pages"), {}
     for manifold in ALL:
         run = (run_file if manifold in MANIFOLDS else real_run)(folder / f"{manifold}.h5", manifold)
@@ -40,14 +40,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Run
 
 
 def expected_colors(run_data: RunData, k: int) -> np.ndarray:
-    """(cells, 3) by the scale that all snapshots share."""
+    """Return the colors (cells, 3) by the scale of all snapshots."""
     ratios = [run_data.ratio(i) for i in range(len(run_data.times))]
     low, high = max(min(r.min() for r in ratios), 0.01), max(r.max() for r in ratios)
     return colormaps["viridis"](np.log(ratios[k] / low) / np.log(high / low), bytes=True)[:, :3]
 
 
 def globe_agreement(browser: Browser, run_data: RunData, k: int) -> float:
-    """Fraction of the cells in front whose middle has the colour of their density."""
+    """Return the fraction of the front cells whose center has the color of their density."""
     theta, phi, _ = cell_angles(run_data.ring_cells)
     cells = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=1)
     azimuth, latitude = (
@@ -59,7 +59,7 @@ def globe_agreement(browser: Browser, run_data: RunData, k: int) -> float:
     radius = size / 2 - 2
     column = left + size / 2 + radius * cells @ east
     row = top + size / 2 - radius * cells @ np.cross(eye, east)
-    front = cells @ eye > 0.3  # nearer to the edge a cell is but a few pixels wide
+    front = cells @ eye > 0.3  # cells nearer to the edge are only a few pixels wide
     shown = browser.pixels()[row[front].astype(int), column[front].astype(int)]
     return float(np.all(shown == expected_colors(run_data, k)[front], axis=1).mean())
 
@@ -74,7 +74,7 @@ def test_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, pages,
 
 
 def test_page_that_asks_would_be_seen(browser: Browser, tmp_path: Path) -> None:
-    """The two checks above can fail."""
+    """The checks of the test above can fail."""
     page = tmp_path / "loud.html"
     page.write_text("<body data-shown=0><img src='missing.png'><script>missing()</script>")
     browser.open(page)
@@ -83,7 +83,7 @@ def test_page_that_asks_would_be_seen(browser: Browser, tmp_path: Path) -> None:
     assert any("missing is not defined" in message for message in browser.complaints())
 
 
-# The middles of the others lie under a meridian, a parallel, a mark or a label.
+# Meridians, parallels, marks and labels cover the centers of the other cells.
 ENOUGH = 0.8
 
 
@@ -106,7 +106,7 @@ def test_globe_turns_with_mouse_and_keys(browser: Browser, pages) -> None:
     browser.drag("#globe", (size / 2, size / 2), (80, 30))
     browser.wait("Math.abs(document.querySelector('#globe').dataset.azimuth) > 0.1")
     globe = browser.find("#globe")
-    # The point that was grabbed follows the pointer, near the middle.
+    # A point near the middle follows the pointer.
     assert float(globe.get_attribute("data-azimuth")) == pytest.approx(-80 / (size / 2 - 2), abs=1e-5)
     assert float(globe.get_attribute("data-latitude")) == pytest.approx(np.pi / 12 + 30 / (size / 2 - 2), abs=1e-5)
     assert globe_agreement(browser, run_data, LAST) > ENOUGH
@@ -168,7 +168,7 @@ def test_profile_is_as_high_as_the_density(browser: Browser, pages) -> None:
     ratio = run_data.ratio(LAST)
     assert len(heights) == len(ratio)
     on_scale = ratio > ratio.max() / 1e3
-    # Straight in the logarithm, to the tenth of a pixel that the path is written in.
+    # Heights are linear in the logarithm, up to the tenth of a pixel of the path's digits.
     fit = np.polyfit(np.log(ratio[on_scale]), heights[on_scale], 1)
     assert np.abs(np.polyval(fit, np.log(ratio[on_scale])) - heights[on_scale]).max() < 0.15
     assert fit[0] < -5
@@ -176,7 +176,8 @@ def test_profile_is_as_high_as_the_density(browser: Browser, pages) -> None:
 
 @pytest.mark.parametrize("manifold", ["axisymmetric", "line"])
 def test_profile_and_history_stand_where_their_cells_are(browser: Browser, pages, manifold: str) -> None:
-    """Cells of these manifolds are not equal: places on the axis count, not numbers of cells."""
+    """Positions on the axis follow the cell edges instead of cell numbers, because cells of these manifolds are
+    unequal."""
     page, run_data = pages[manifold]
     browser.open(page, height=1600)
     browser.find("#slider").send_keys(END)
@@ -185,7 +186,7 @@ def test_profile_and_history_stand_where_their_cells_are(browser: Browser, pages
     place = (edges - edges[0]) / (edges[-1] - edges[0])
     path = browser.find("#profile .profile").get_attribute("d")
     across = np.array([float(x) for x in re.findall(r"H([\d.]+)", path)])
-    assert np.ptp(across - place[1:] * (across[-1] - 48)) < 0.2  # from 48 on; to the tenth of a pixel
+    assert np.ptp(across - place[1:] * (across[-1] - 48)) < 0.2  # the axis starts at 48; digits are tenths of a pixel
     peaks = np.array([run_data.density(k).max() for k in range(SNAPSHOTS)])
     low, high = peaks.min() / 1e3, peaks.max()
     colors = colormaps["viridis"](np.log(density.clip(low) / low) / np.log(high / low), bytes=True)[:, :3]
@@ -214,8 +215,8 @@ def test_slider_moves_with_the_mouse(browser: Browser, pages) -> None:
 
 
 def test_space_plays_and_pauses(browser: Browser, tmp_path: Path) -> None:
-    """So many snapshots that a busy machine too pauses before the last, and sees that playing starts over."""
-    last = 120  # a minute after the first at the slowest
+    """A page of many snapshots pauses before the last one, also on a busy machine, and starts over at the end."""
+    last = 120  # a minute after the first snapshot at the slowest
     browser.open(view(run_file(tmp_path / "run.h5", "circle", last + 1), tmp_path / "run.html"))
     browser.find("#speed").send_keys(HOME)
     assert browser.find("#speed").get_property("value") == "2"
@@ -225,10 +226,10 @@ def test_space_plays_and_pauses(browser: Browser, tmp_path: Path) -> None:
     assert browser.text("#play") == "Pause"
     browser.find("body").send_keys(SPACE)
     assert browser.text("#play") == "Play"
-    paused = browser.find("#slider").get_property("value")  # what is shown follows with the next frame
+    paused = browser.find("#slider").get_property("value")  # the shown snapshot follows in the next frame
     assert int(paused) < last
     browser.wait_for_snapshot(paused)
-    sleep(0.7)  # longer than a snapshot is shown
+    sleep(0.7)  # longer than the duration of a snapshot
     assert browser.find("#slider").get_property("value") == paused
     assert browser.run("return document.body.dataset.shown") == paused
     browser.find("#slider").send_keys(END, ARROW_LEFT)
@@ -236,7 +237,7 @@ def test_space_plays_and_pauses(browser: Browser, tmp_path: Path) -> None:
     browser.find("#play").click()
     browser.wait_for_snapshot(last)
     browser.wait("document.querySelector('#play').textContent === 'Play'")
-    browser.find("#play").click()  # at the end it starts over
+    browser.find("#play").click()  # playing starts over at the end
     browser.wait(f"document.body.dataset.shown < {last - 1}")
 
 
@@ -274,8 +275,8 @@ def test_text_has_room(browser: Browser, pages, manifold: str, width: int, dark:
     assert background < 40 if dark else background > 220
 
 
-# Each line of visible text: what it says, where it is (less the leading above and below letters), and whether it
-# belongs to the player, which lies over the page while that is scrolled.
+# For each line of visible text: its words, its box (without the leading above and below letters), and whether the line
+# belongs to the player, which covers the page while the page is scrolled.
 TEXT_BOXES = """
 const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 for (let node; (node = walker.nextNode()); ) {

@@ -1,4 +1,5 @@
-"""`meanfield view` of particles: tokens as points in any dimension, the field of a sequence, many as a density."""
+"""`meanfield view` of particles: tokens as points in any dimension, the field of a sequence, many tokens as a
+density."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from meanfield.view.tokens import are_points, thinned_tokens
 from solvers.io.layout import Points
 from solvers.io.run_file import Column, RunFile
 
-HALF_LEVEL = 1 / 65536 * 1.001  # of −1 … 1, and rounding
+HALF_LEVEL = 1 / 65536 * 1.001  # of the range −1 … 1, and rounding
 SEQUENCE = """title = "A field"
 domain = {manifold = "particles", dimension = 4, count = 30}
 attention.beta = 4
@@ -33,11 +34,11 @@ sequence.length = 2.0
 initial = {kind = "waves", amplitude = 1.0, mean = [1.0, 0.0, 0.0, 0.0]}
 time = {method = "layers", layers = 5, step = 1.0}
 """
-STEPS, MERGED = np.arange(6.0), 3  # a cluster lasts three samples at least
+STEPS, MERGED = np.arange(6.0), 3  # a cluster exists for at least three samples
 
 
 def merging(path: Path) -> Path:
-    """Three clusters of ten tokens each in R⁴; the third, 40° away, goes to the second by layer MERGED."""
+    """Write three clusters of ten tokens each in R⁴; the third, 40° from the second, merges with it at layer MERGED."""
     columns = [Column("cluster_mass", (("cluster", 3),)), Column("cluster_center", (("cluster", 3), ("d", 4)))]
     with RunFile.create(path, Points(np.full(30, 1 / 30), 4), columns, {"case": SEQUENCE}) as file:
         for time in STEPS:
@@ -78,7 +79,7 @@ def test_many_tokens_are_a_density_or_some_of_them(tmp_path: Path, capsys: pytes
     description, _ = held(view(run, tmp_path / "run.html"))
     assert "301 tokens are shown as a density, each in the cell that it lies in" in capsys.readouterr().err
     assert description["stage"] == "ring"
-    assert description["cells"] == FEW_CELLS / 2  # more tokens than lines are binned more coarsely
+    assert description["cells"] == FEW_CELLS / 2  # more tokens than lines have coarser bins
     assert [mark[-1] for mark in description["marks"][1]] == pytest.approx([0.5, 0.5], abs=1e-5)
     many = particles(16, 1500, LINEAR[::20])
     assert are_points(many)
@@ -99,7 +100,7 @@ def test_the_field_of_a_sequence_comes_back_and_time_is_in_layers(tmp_path: Path
         field = ((levels + 0.5) / 32768 - 1) * band["scale"]["high"]
         assert np.ptp(field[MERGED, 10:]) == 0, "two clusters are one"
         assert abs(field[MERGED, 0] - field[MERGED, 10]) > 0.1
-        # Tokens are unit vectors: what is left of the mean along one axis is at most 2 long.
+        # Tokens are unit vectors, so their deviation from the mean along one axis is at most 2.
         assert np.abs(field).max() <= 2
 
 
@@ -110,7 +111,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def dots(browser: Browser, data: RunData, axes: np.ndarray, k: int, color: tuple[int, int, int]) -> float:
-    """The share of the tokens at whose place along two axes (d, 2) the projection has the colour of dots."""
+    """Return the fraction of tokens whose position along two axes (d, 2) has the color of dots."""
     left, top, width, _ = browser.box("#dots")
     reach = 1.1 * max(np.abs(directions(data, i) @ axes).max() for i in range(len(data.times)))
     across, up = (directions(data, k) @ axes).T / (2 * reach)

@@ -1,4 +1,4 @@
-"""The page of a sweep: its points come back from it, and each opens what is known of it and the page of its run."""
+"""The page of a sweep: its points, and a click that opens a point's data and the page of its run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PRESSED = 2  # beta 8, amplitude 0.01
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The index of four points on two values of two keys."""
+    """Return the index of four points, two values of each of two keys."""
     folder = tmp_path_factory.mktemp("sweep")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("meanfield.sweeping.driver.with_processes", in_this_process)
@@ -86,7 +86,7 @@ def test_a_press_on_a_point_opens_its_run(index: Path, tmp_path: Path) -> None:
 
 
 def test_a_column_of_other_points_is_not_drawn() -> None:
-    """Columns of an index are as long as those points need that have them."""
+    """A column of an index has only the length that its own points need."""
     tables = {"time": np.arange(4.0), "mass": np.ones(4), "energy": np.zeros(3)}
     found = _series(tables, 100)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The page of a run that continues: what is served, and nothing else, until the run has ended."""
+"""The page of a running simulation: only the page is served, until the run has ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_only_the_page_is_served_and_only_by_its_address(tmp_path: Path) -> None
         assert b"follow(1)" in ask(server, own)[1]
         others = ("/", "/version", f"/{server.token[:-1]}/", f"{own}../", f"{own}run.h5", "/etc/passwd", f"/x{own}")
         assert [ask(server, path) for path in others] == [(404, b"")] * len(others)
-        # A site whose name resolves to this machine reads nothing, though it knew the token.
+        # A site whose name resolves to this machine reads nothing, even if the site knows the token.
         assert ask(server, own, host=f"evil.example:{server.server_port}") == (404, b"")
 
 
@@ -82,7 +82,7 @@ def test_a_run_that_has_ended_is_refused(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_browser_sees_the_run_grow(tmp_path: Path) -> None:
-    """It stays at the last snapshot, or at the one that was chosen."""
+    """The page stays at the last snapshot, or at the selected one."""
     (tmp_path / "profile").mkdir()
     path, mesh = tmp_path / "run.h5", sphere(16)
     with chromium(tmp_path / "profile") as browser, serving() as server:

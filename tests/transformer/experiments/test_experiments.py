@@ -57,12 +57,12 @@ def network_of(kind, *overrides) -> tuple[TokenNetwork, object]:
 @pytest.mark.parametrize("d", [1, 2, 5, 10])
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 def test_information_of_gaussians(d, noise):
-    """I = (d/2) log(1 + 1/σ²): between the bounds but for the spread of the mean, and within 5 % of their middle."""
+    """I = (d/2) log(1 + 1/σ²) lies between the bounds up to sampling error, and within 5 % of their mean."""
     m, seeds = 1500, range(4)
     exact = d / 2 * np.log(1 + 1 / noise**2)
     bounds = [information_of_input(np.random.default_rng(k).standard_normal((m, d)), noise, k + 100) for k in seeds]
     lower, upper = np.mean(bounds, axis=0)
-    spread = 3 * np.sqrt(d / (1 + noise**2) / m / len(seeds))  # of the mean of log p(t|x)/p(t), variance d ρ²
+    spread = 3 * np.sqrt(d / (1 + noise**2) / m / len(seeds))  # of the mean of log p(t|x)/p(t), which has variance d ρ²
     assert lower - spread < exact < upper + spread
     assert (lower + upper) / 2 == pytest.approx(exact, rel=0.05)
     assert lower <= np.log(m)
@@ -79,8 +79,9 @@ def test_information_of_labels():
     labels = np.arange(600) % 3
     far, mixed = np.eye(3)[labels] * 100, random.standard_normal((600, 3))
     assert information_of_labels(far, labels, 1.0) == pytest.approx(np.log(3), abs=2e-3)
-    assert -0.1 < information_of_labels(mixed, labels, 1.0) < 0.02  # 0 in truth; a bound from below
-    near = np.where(labels > 0, 1.0, -1.0)[:, None] + np.zeros((600, 1))  # two of three classes alike
+    # The exact value is 0; the estimate is a lower bound.
+    assert -0.1 < information_of_labels(mixed, labels, 1.0) < 0.02
+    near = np.where(labels > 0, 1.0, -1.0)[:, None] + np.zeros((600, 1))  # two of three classes are equal
     grid = np.linspace(-9, 9, 4001)
     law = np.array([np.exp(-((grid - c) ** 2) / 2) / np.sqrt(2 * np.pi) for c in (-1.0, 1.0)])
     mixture = law[0] / 3 + 2 * law[1] / 3
@@ -125,7 +126,7 @@ def test_controls_keep_what_may_be_attended():
 
 
 def test_bootstrap_interval_of_normal_values():
-    values = np.random.default_rng(0).standard_normal((2, 1, 1, 4, 1, 250))  # 1000 of deviation 1
+    values = np.random.default_rng(0).standard_normal((2, 1, 1, 4, 1, 250))  # 1000 values of standard deviation 1
     low, high = bootstrap(values)[0, 0, 0, 0]
     assert low < values[0].mean() < high
     assert high - low == pytest.approx(2 * 1.96 / np.sqrt(1000), rel=0.1)
@@ -172,28 +173,29 @@ def test_exponents_of_the_uniform_density_are_those_of_linear_theory():
 
 
 def test_untrained_ablations_are_those_of_the_exact_rates():
-    """To what the mode, 1e-5, does to itself, its square; densities to their mesh.
+    """Growth rates agree with the exact rates up to the square of the mode's amplitude, 1e-5, and the error of the
+    mesh.
 
-    On the circle (2π·2/256)²/6 = 4e-4 of a rate. On the line h²/12 of the variance, h = 0.025 at its center, which
-    without the residual three layers multiply by 27.
+    The mesh error is (2π·2/256)²/6 = 4e-4 of a rate on the circle. On the line the error is h²/12 of the variance with
+    h = 0.025 at the center, which three layers without the residual multiply by 27.
     """
     growth = untrained(TrainingCase(), (0,), lambda text: None).arrays["growth"].values
     exact = growth[:, 3]
     np.testing.assert_allclose(growth[:, 1], exact, rtol=1e-8)
-    np.testing.assert_allclose(growth[:4, 2], growth[:4, 1], rtol=1e-7)  # its step τ is kept in float32
+    np.testing.assert_allclose(growth[:4, 2], growth[:4, 1], rtol=1e-7)  # the step τ is stored in float32
     np.testing.assert_allclose(growth[[0, 1, 4], 0], exact[[0, 1, 4]], rtol=1e-3)
     np.testing.assert_allclose(growth[5, 0], exact[5], rtol=27 * 0.025**2 / 12)
     assert np.all(np.isnan(growth[2:4, 0]))  # densities in the plane have no layers
     assert np.all(np.isnan(growth[4:, 2]))  # a field has no masses
     assert exact[1, -1] > 5 * exact[0, -1]
     assert np.all(exact[[2, 4], -1] > 0.25)  # lengths grow
-    assert np.all(exact[[3, 5], -1] < -0.5)  # without the residual they are lost
+    assert np.all(exact[[3, 5], -1] < -0.5)  # lengths decay without the residual
 
 
 def test_entropy_of_scaled_logits_is_that_of_many_normal_ones():
-    """log n − ½ for n → ∞; without the scale a few keys have all the weight beyond d = 2 log n."""
+    """The entropy tends to log n − ½ for n → ∞; without the scale a few keys have all the weight beyond d = 2 log n."""
     entropy, _ = measured(1024, True, seed=0, keys=4096)
-    assert entropy == pytest.approx(np.log(4096) - 0.5, abs=0.02)  # corrections of order (e − 1)/n and 1/d
+    assert entropy == pytest.approx(np.log(4096) - 0.5, abs=0.02)  # corrections are of order (e − 1)/n and 1/d
     lost, gradient = measured(1024, False, seed=0, keys=4096)
     assert lost < 0.3
     assert gradient < 0.2
@@ -218,7 +220,7 @@ def test_stabilizers_in_processes_are_those_in_one():
         np.testing.assert_array_equal(array.values, two.arrays[name].values)
     explosion = one.arrays["explosion"].values
     assert np.all(explosion[..., 0, 0] == 1)
-    assert np.any(explosion[..., 1, 0] < 1)  # a rate of 1000
+    assert np.any(explosion[..., 1, 0] < 1)  # the rate is 1000
 
 
 def test_a_process_that_dies_is_one_line():
@@ -265,7 +267,7 @@ def test_the_command_writes_a_file_and_a_figure(name, tmp_path, capsys):
     with xarray.open_dataset(path, engine="h5netcdf") as data:
         assert data.attrs["experiment"] == name
         assert data.attrs["summary"] in printed
-        if name not in ("scaling", "untrained"):  # which train nothing
+        if name not in ("scaling", "untrained"):  # these experiments train nothing
             assert list(data.network.values.astype(str)) == ["transformer", "pde"]
             assert np.all(np.isfinite(data.accuracy))
     assert main(["info", str(path)]) == 0

@@ -1,4 +1,4 @@
-"""The two networks beside torch.nn's modules and `meanfield run`, forward and backward."""
+"""The two networks against torch.nn's modules and `meanfield run`, forward and backward."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
 from meanfield.transformer.networks.standard import rotated, sinusoidal  # noqa: E402
 
 PIXELS = Shape(length=7, features=5, words=0, classes=3)
-ROUNDING = {"float64": 1e-12, "float32": 1e-6}  # some 5000 and 10 units of the last place, of numbers of order 1
-NAMES = {  # of torch.nn.TransformerEncoderLayer, by ours
+ROUNDING = {"float64": 1e-12, "float32": 1e-6}  # about 5000 and 10 units in the last place of numbers of order 1
+NAMES = {  # names in torch.nn.TransformerEncoderLayer by names in this package
     "attention.output": "self_attn.out_proj", "feed_forward.inner": "linear1", "feed_forward.outer": "linear2",
     "norms.0": "norm1", "norms.1": "norm2",
 }  # fmt: skip
@@ -35,7 +35,7 @@ def inputs_of(network, batch=4):
 
 
 def encoder_like(network, scheme, activation, dtype):
-    """torch.nn's encoder with the weights of ours."""
+    """Return torch.nn's encoder with the weights of ``network``."""
     layer = nn.TransformerEncoderLayer(
         8, 4, 12, 0.0, getattr(nn.functional, activation), batch_first=True, norm_first=scheme == "pre", dtype=dtype
     )
@@ -50,11 +50,11 @@ def encoder_like(network, scheme, activation, dtype):
         for mine, name in NAMES.items():
             named |= {f"{name}.{kind}": state[f"{mine}.{kind}"] for kind in ("weight", "bias")}
         theirs.load_state_dict(named)
-    return encoder.train()  # as in training: no fused kernels
+    return encoder.train()  # training mode has no fused kernels
 
 
 def gradients(output, states):
-    """Of a sum with fixed random weights, by the states that went in."""
+    """Return the gradient by the input states of a sum with fixed random weights."""
     weights = torch.from_numpy(np.random.default_rng(2).standard_normal(output.shape)).to(output.dtype)
     return torch.autograd.grad((weights * output).sum(), states, retain_graph=True)[0]
 
@@ -83,7 +83,7 @@ def test_peri_is_a_norm_before_and_after_each_part():
     network = network_of("network.layer_norm=peri", "training.precision=float64", "network.layers=1")
     layer, x = network.body.layers[0], network.embed(inputs_of(network))
     output, _ = layer.attention(layer.norms[0](x))
-    x1 = x + nn.functional.layer_norm(output, (8,))  # gains 1, biases 0 before training
+    x1 = x + nn.functional.layer_norm(output, (8,))  # gains are 1 and biases 0 before training
     expected = x1 + nn.functional.layer_norm(layer.feed_forward(nn.functional.layer_norm(x1, (8,))), (8,))
     assert torch.allclose(network.pass_layers(x), expected, rtol=0, atol=1e-12)
 
@@ -113,21 +113,22 @@ def test_rotary_positions_are_llamas_and_depend_on_the_offset_alone():
 
 
 def positions_of(n, d):
-    """Sinusoidal positions (n, d) by their formula."""
+    """Return sinusoidal positions (n, d) by their formula."""
     k = np.arange(d)
     angles = np.arange(n)[:, None] * 10000.0 ** (-(k - k % 2) / d)
     return np.where(k % 2 == 0, np.sin(angles), np.cos(angles))
 
 
 def laplacian_of(n):
-    """The three-point Laplacian of n points, closed at both ends."""
+    """Return the three-point Laplacian of n points, closed at both ends."""
     laplacian = np.eye(n, k=1) + np.eye(n, k=-1)
     return laplacian - np.diag(laplacian.sum(axis=1))
 
 
 @pytest.mark.parametrize("scheme", ["pre", "none"])
 def test_the_pde_network_has_the_constants_of_its_case_in_float64(scheme):
-    """Logits by NumPy, with τ, α, κ, γ and positions from the case: 1e-13, of rounding in three layers."""
+    """Layers of the network agree with NumPy for τ, α, κ, γ and positions of the case, up to rounding in three
+    layers, 1e-13."""
     step, weight, diffusion, gate = 0.1, 0.7, 0.3, 0.2
     network = network_of(
         "network.kind=pde", f"network.layer_norm={scheme}", "network.positions=sinusoidal", "network.activation=tanh",
@@ -160,7 +161,7 @@ def test_the_pde_network_has_the_constants_of_its_case_in_float64(scheme):
     + [("transformer", "rotary")],
 )
 def test_everything_of_a_network_has_its_precision(kind, positions, precision):
-    """Parameters, buffers, and constants, which are those of the case rounded once."""
+    """Parameters and buffers have the network's precision, and constants are those of the case rounded once."""
     constants = {"step": 0.1, "attention_weight": 0.7, "diffusion": 0.3, "gate": 0.2}
     network = network_of(
         f"network.kind={kind}", f"network.positions={positions}", f"training.precision={precision}",
@@ -208,7 +209,7 @@ SPARSE = ["network.pattern.local=1", "network.pattern.global_tokens=1", "network
 @pytest.mark.parametrize("data", ["digits", "characters"])
 @pytest.mark.parametrize("kind", ["transformer", "pde"])
 def test_sparse_attention_is_dense_attention_with_the_same_mask(kind, data, monkeypatch):
-    """Forward and gradients."""
+    """Sparse and dense attention agree in states and gradients."""
     network = network_of(*SPARSE, f"network.kind={kind}", f"data.kind={data}", "training.precision=float64")
     states = network.embed(inputs_of(network)).detach().requires_grad_()
     sparse = network.pass_layers(states)
@@ -236,7 +237,7 @@ def test_layers_with_a_sparse_pattern_are_those_that_run_solves(data, tmp_path):
 
 
 def test_sparse_attention_keeps_no_square_of_the_tokens():
-    """What autograd keeps of a layer grows in proportion to n."""
+    """Autograd stores for a layer a number of values proportional to n."""
     query = torch.zeros(1, 1, 1, dtype=torch.float64)
 
     def kept(n):
@@ -270,7 +271,7 @@ def test_gradients_of_the_pde_network_are_difference_quotients():
     network(inputs).square().sum().backward()
     h = 1e-5
     for name, parameter in network.named_parameters():
-        if parameter.grad is None or name.endswith("gate"):  # which has no part where layer norm keeps the length
+        if parameter.grad is None or name.endswith("gate"):  # a gate has no effect if layer norm fixes the length
             continue
         flat, slope = parameter.data.view(-1), parameter.grad.view(-1)
         values = []
@@ -279,4 +280,4 @@ def test_gradients_of_the_pde_network_are_difference_quotients():
             values.append(network(inputs).square().sum().item())
             flat[0] -= sign * h
         quotient = (values[0] - values[1]) / (2 * h)
-        assert quotient == pytest.approx(slope[0].item(), rel=1e-6, abs=1e-8), name  # h² and 1e-16/h
+        assert quotient == pytest.approx(slope[0].item(), rel=1e-6, abs=1e-8), name  # errors of order h² and 1e-16/h

@@ -1,4 +1,4 @@
-"""Training: exact resume, explosions where the file says, files that xarray opens, and refusals in a line."""
+"""Training: exact resume, the step of explosions, files that xarray opens, and refusals in one line."""
 
 import h5py
 import numpy as np
@@ -92,7 +92,7 @@ def test_an_explosion_ends_training_where_the_state_first_is_too_large(tmp_path,
     assert states[step, layer] > 100 >= states[step, :layer].max(initial=0)
     assert states[:step].max() <= 100
     assert path.with_suffix(".png").exists()
-    assert main(["transformer", "train", str(path), "--quiet"]) == 3  # it does not continue
+    assert main(["transformer", "train", str(path), "--quiet"]) == 3  # training does not continue
 
 
 def test_the_command_writes_what_xarray_opens_and_goes_on(tmp_path, capsys):
@@ -176,7 +176,7 @@ def test_texts_give_words_to_be_found():
 
 
 def test_downloaded_data_are_read_by_scikit_learns_own_loaders(tmp_path, monkeypatch):
-    """From small files as it keeps them: no test downloads."""
+    """The package reads small files in scikit-learn's own format, so no test downloads."""
     random = np.random.default_rng(0)
     images, digits = random.integers(0, 256, (50, 784)), np.arange(50) % 10
     head, tail = "From: someone@somewhere\nSubject: any\n\n", "\n\n> quoted\n"
@@ -187,14 +187,14 @@ def test_downloaded_data_are_read_by_scikit_learns_own_loaders(tmp_path, monkeyp
     mnist = task_of(small("data.kind=mnist", "data.tokens=patches", "data.patch=7", "data.most=40"))
     assert mnist.train.inputs.shape == (30, 16, 49)
     assert len(mnist.test) == 10
-    first = np.random.default_rng(0).permutation(50)[0]  # by data.seed: the first of those held back
+    first = np.random.default_rng(0).permutation(50)[0]  # data.seed selects the first held-back example
     np.testing.assert_allclose(mnist.test.inputs[0, 1], images[first].reshape(28, 28)[:7, 7:14].ravel() / 127.5 - 1)
     assert int(mnist.test.labels[0]) == int(digits[first])
     news = small("data.kind=newsgroups", "data.length=24", "training.epochs=1")
     task = task_of(news)
     assert task.shape.classes == 20
-    assert len(task.train) + len(task.test) == 80  # but for the short one
-    assert task.shape.words == len(set("0123456789 words and more, short")) + 1  # no headers, no quotations
+    assert len(task.train) + len(task.test) == 80  # without the short text
+    assert task.shape.words == len(set("0123456789 words and more, short")) + 1  # without headers and quotations
     assert train(begin(news, task)).epochs == 1
     longest = len("10 words and more words, words and more")
     with pytest.raises(CaseError, match=rf"^data\.length = 500: expected at most {longest}, which two messages have$"):
@@ -227,7 +227,7 @@ def test_no_answer_comes_from_later_characters(network):
 def test_digits_are_learned_with_all_stabilizers(kind):
     case = load_training("digits", [f"network.kind={kind}", "training.epochs=8", "data.patch=2"])
     fit = train(begin(case, task_of(case)))
-    assert fit.history.test_accuracy[-1] > 0.9  # 20 epochs: 0.97
+    assert fit.history.test_accuracy[-1] > 0.9  # after 20 epochs the accuracy is 0.97
 
 
 def _weight(file: h5py.File) -> str:
