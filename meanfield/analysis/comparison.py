@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from meanfield.analysis.differences import differences_in_words
-from meanfield.analysis.wasserstein import Measure, common_patches, distance_l1, measure_of, spaces_of, wasserstein
+from meanfield.analysis.measure import PointMeasure, measure_of, spaces_of
+from meanfield.analysis.wasserstein import common_patches, distance_l1, wasserstein
 from meanfield.domains.table import kind_of
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import FileError, Run, read
@@ -27,7 +28,7 @@ class Comparison:
     """Distances over time.
 
     runs      the two runs A and B, or the one
-    space     where the tokens are compared, see `meanfield.analysis.measure.Measure`
+    space     where the tokens are compared, see `meanfield.analysis.measure.PointMeasure`
     pairs     (rows) the snapshots of A and of B that each row compares; of one run each snapshot and the last
     times     (rows) of A's snapshots
     columns   (rows) each, NaN where there is none. Of two runs l1, w1, w1_error, w2, w2_error, centroid (the length
@@ -172,7 +173,7 @@ def _rows(a: Run, b: Run, pairs: Pairs, space: str, report: Report | None) -> li
 def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
     """One row, by the names of DISTANCES."""
     l1 = distance_l1(a, k, b, j)
-    measures: tuple[Measure, Measure] = measure_of(a, k, space), measure_of(b, j, space)
+    measures: tuple[PointMeasure, PointMeasure] = measure_of(a, k, space), measure_of(b, j, space)
     if not all(measure.masses.sum() > 0 for measure in measures):
         raise FileError(f"{a.path}, t = {a.times[k]:g}: a distribution without mass")
     centroid = float(np.linalg.norm(measures[0].centroid - measures[1].centroid))

@@ -19,7 +19,7 @@ CELL_EXTENT = 0.5  # root mean square distance from the center of a cell of area
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class PointMeasure:
     """Masses (n) at points (n, d) of a space.
 
     space     "S1", "S2", … spheres, points unit vectors; "R1", "R2", …; "polar3", … polar angles on S^{d−1}, d = 3, …
@@ -45,10 +45,10 @@ class Measure:
         return np.asarray(self.masses @ values / self.masses.sum())
 
 
-def atoms(space: str, points: Floats, masses: Floats | None = None) -> Measure:
+def atoms(space: str, points: Floats, masses: Floats | None = None) -> PointMeasure:
     """Atoms with masses (n) at points (n, d), 1/n each by default."""
     n = len(points)
-    return Measure(space, points, np.full(n, 1.0 / n) if masses is None else masses, np.zeros(n))
+    return PointMeasure(space, points, np.full(n, 1.0 / n) if masses is None else masses, np.zeros(n))
 
 
 def spaces_of(run: Run) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def spaces_of(run: Run) -> tuple[str, ...]:
     return (kind.space or f"polar{case.get('domain', {}).get('dimension', 3)}",)
 
 
-def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
+def measure_of(run: Run, k: int, space: str | None = None) -> PointMeasure:
     """The distribution of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
 
     Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such
@@ -79,8 +79,8 @@ def measure_of(run: Run, k: int, space: str | None = None) -> Measure:
     if kind.has_radius:
         return _with_radius(run, k, space, masses)
     if kind.shows_rings:
-        return Measure(space, points, masses, CELL_EXTENT * np.sqrt(run.cell_areas), run.ring_cells)
-    return Measure(space, points, masses, run.cell_areas)
+        return PointMeasure(space, points, masses, CELL_EXTENT * np.sqrt(run.cell_areas), run.ring_cells)
+    return PointMeasure(space, points, masses, run.cell_areas)
 
 
 def _directions(run: Run, k: int, points: Floats) -> Floats:
@@ -94,7 +94,7 @@ def _directions(run: Run, k: int, points: Floats) -> Floats:
     return directions
 
 
-def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:
+def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
     """The distribution in R^d with a free radius: cells at the middle of log r, as wide as they are across or along."""
     domain = case_table(run.attributes).get("domain", {})
     edges = run.variable("radius_edge") * np.exp(domain.get("expansion", 0.0) * run.times[k])
@@ -104,7 +104,7 @@ def _with_radius(run: Run, k: int, space: str, masses: Floats) -> Measure:
     if run.cell_centers.shape[1] == 2:
         across = np.repeat(radii, directions) * 2 * np.pi / directions
     points = np.repeat(radii, directions)[:, None] * run.cell_centers
-    return Measure(space, points, masses, CELL_EXTENT * np.hypot(across, np.repeat(thickness, directions)))
+    return PointMeasure(space, points, masses, CELL_EXTENT * np.hypot(across, np.repeat(thickness, directions)))
 
 
 def run_edges(run: Run) -> Floats:

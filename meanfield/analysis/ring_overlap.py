@@ -15,7 +15,7 @@ Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class Overlap:
     """What cells of two meshes have in common.
 
     first, second   (pieces) the cell of each mesh that a piece is part of
@@ -29,7 +29,7 @@ class Pieces:
     points: Floats
 
 
-def overlay(first: Integers, second: Integers) -> Pieces:
+def overlay(first: Integers, second: Integers) -> Overlap:
     """The pieces of two meshes with these numbers of cells (rings,) in rings of equal height from pole to pole.
 
     Cells are bounded by circles of latitude and meridians, so that the areas of their pieces are exact.
@@ -38,7 +38,7 @@ def overlay(first: Integers, second: Integers) -> Pieces:
 
 
 @lru_cache(maxsize=2)
-def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Pieces:
+def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Overlap:
     starts = [np.concatenate([[0], np.cumsum(rings)]) for rings in (first, second)]
     thetas, heights, *rings = _cut(len(first), len(second), np.pi)
     found = []
@@ -50,7 +50,7 @@ def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Pieces:
         points = np.column_stack([ray, np.full(len(ray), np.cos(theta))])
         cells = [start[r] + place for start, r, place in zip(starts, (i, j), places, strict=True)]
         found.append((*cells, tall * width * first[i] / (2 * np.pi), points))
-    return Pieces(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return Overlap(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
 def _cut(n: int, m: int, length: float) -> tuple[Floats, Floats, Places, Places]:

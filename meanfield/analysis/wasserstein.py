@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.analysis.measure import Measure, atoms, measure_of, run_edges, spaces_of
+from meanfield.analysis.measure import PointMeasure, run_edges
 from meanfield.analysis.ring_overlap import Places, overlay
 from meanfield.analysis.wasserstein_1d import Curve, cumulative_curve, wasserstein_circle, wasserstein_line
 from meanfield.analysis.wasserstein_patches import arc_lengths, gather, patch_labels, straight_lengths, transport_cost
@@ -22,8 +22,6 @@ from meanfield.domains.table import kind_of
 from solvers.io.run_file import Run
 from solvers.mesh.mesh import Floats
 from solvers.mesh.rings import sphere_cells
-
-__all__ = ["Distance", "Measure", "atoms", "common_patches", "distance_l1", "measure_of", "spaces_of", "wasserstein"]
 
 SUPPORTS = 500  # points on each side of an exact transport in several dimensions: some hundredths of a second
 
@@ -36,7 +34,7 @@ class Distance:
     error: float = 0.0
 
 
-def wasserstein(a: Measure, b: Measure, order: int = 1, supports: int = SUPPORTS) -> Distance:
+def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int = SUPPORTS) -> Distance:
     """W_order of two measures on the same space, order 1 or 2; radians on spheres.
 
     ``supports``: points on each side beyond which they are gathered in patches, with an error of at most
@@ -61,7 +59,7 @@ def wasserstein(a: Measure, b: Measure, order: int = 1, supports: int = SUPPORTS
     return Distance(value, sum(float(w @ m.extents**order) ** (1 / order) for w, m in zip(shares, (a, b), strict=True)))
 
 
-def common_patches(a: Measure, b: Measure, supports: int = SUPPORTS) -> tuple[Measure, Measure]:
+def common_patches(a: PointMeasure, b: PointMeasure, supports: int = SUPPORTS) -> tuple[PointMeasure, PointMeasure]:
     """Both measures gathered in the same patches, at most ``supports``: each has its own mass and centroid there.
 
     As they are where they need not be gathered: in one dimension, and where both have few points.
@@ -71,7 +69,7 @@ def common_patches(a: Measure, b: Measure, supports: int = SUPPORTS) -> tuple[Me
     occupied = [np.flatnonzero(m.masses) for m in (a, b)]  # as few cells hold all once clusters have collapsed
     if max(map(len, occupied)) <= supports:
         pairs = zip((a, b), occupied, strict=True)
-        first, second = (Measure(m.space, m.points[on], m.masses[on], m.extents[on]) for m, on in pairs)
+        first, second = (PointMeasure(m.space, m.points[on], m.masses[on], m.extents[on]) for m, on in pairs)
         return first, second
     labels: tuple[Places, ...]
     if a.rings is None and np.array_equal(a.points, b.points):
@@ -84,11 +82,13 @@ def common_patches(a: Measure, b: Measure, supports: int = SUPPORTS) -> tuple[Me
         (a, b), labels = _patches_of_cells(a, b, supports)
     on_sphere = a.space.startswith("S")
     found = (gather(m.points, m.masses, m.extents, part, on_sphere) for m, part in zip((a, b), labels, strict=True))
-    first, second = (Measure(a.space, *patches) for patches in found)
+    first, second = (PointMeasure(a.space, *patches) for patches in found)
     return first, second
 
 
-def _patches_of_cells(a: Measure, b: Measure, supports: int) -> tuple[tuple[Measure, ...], tuple[Places, ...]]:
+def _patches_of_cells(
+    a: PointMeasure, b: PointMeasure, supports: int
+) -> tuple[tuple[PointMeasure, ...], tuple[Places, ...]]:
     """The measures, and the patch of each of their points: patches are made of whole cells of the coarser mesh.
 
     A patch that cut cells would find their centers on one side and tokens on both: a difference where there is none.
@@ -101,7 +101,7 @@ def _patches_of_cells(a: Measure, b: Measure, supports: int) -> tuple[tuple[Meas
     return tuple(m for m, _ in parts), tuple(labels[cells] for _, cells in parts)
 
 
-def _in_cells_of(base: Measure, other: Measure) -> tuple[Measure, Places]:
+def _in_cells_of(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure, Places]:
     """A measure, in pieces where it has a mesh of its own, and the cell of another's mesh that each point lies in."""
     assert base.rings is not None
     if other.rings is None:
@@ -111,7 +111,7 @@ def _in_cells_of(base: Measure, other: Measure) -> tuple[Measure, Places]:
         return other, np.arange(len(other.masses))
     pieces = overlay(other.rings, base.rings)
     masses = other.masses[pieces.first] * pieces.shares
-    return Measure(other.space, pieces.points, masses, other.extents[pieces.first]), pieces.second
+    return PointMeasure(other.space, pieces.points, masses, other.extents[pieces.first]), pieces.second
 
 
 def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
@@ -141,10 +141,10 @@ def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
     return np.diff(np.interp(run_edges(coarse), run_edges(fine), sums))
 
 
-def _law(measure: Measure, places: Floats) -> Curve:
+def _law(measure: PointMeasure, places: Floats) -> Curve:
     return cumulative_curve(places, measure.extents, measure.masses)
 
 
-def _angles(measure: Measure) -> Floats:
+def _angles(measure: PointMeasure) -> Floats:
     """(n) angles of points on the circle, 0 to 2π."""
     return np.mod(np.arctan2(measure.points[:, 1], measure.points[:, 0]), 2 * np.pi)

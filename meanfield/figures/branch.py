@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from meanfield.analysis.branches.branch import BranchOfCase
 from meanfield.analysis.branches.equilibria import Equilibrium
-from meanfield.figures.figure import STYLE
+from meanfield.figures.figure import write_figure
 from meanfield.figures.run_data import BLUE, GREEN, VERMILION
-from meanfield.figures.saving import figure_target, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,14 +20,8 @@ _LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
 
 def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
     """Draw a branch to ``figure`` (.png, .pdf or .svg) and return where it was written."""
-    target = figure_target(Path(figure))
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        drawing = Figure(figsize=(6.4, 4.2), layout="constrained")
-        draw_branch(found, drawing.add_subplot())
-        return save(drawing, target)
+    layout = {"figsize": (6.4, 4.2), "layout": "constrained"}
+    return write_figure(figure, lambda drawing: draw_branch(found, drawing.add_subplot()), **layout)
 
 
 def stability(point: Equilibrium) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from meanfield.figures.panels.selected import (
     selected_height,
 )
 from meanfield.figures.predictions.table import predictions_of
-from meanfield.figures.run_data import Integers, Particles, RunData
+from meanfield.figures.run_data import Integers, RunData, TokenData
 from meanfield.figures.saving import FONTS, figure_target, save
 from meanfield.figures.trim import trimmed
 
@@ -131,9 +131,9 @@ def _components(run: Run) -> dict[str, str]:
     return {name: run.attributes_of(name)["long_name"] for kind, name, *_ in lines if kind == "diagnostic"}
 
 
-def _particles(run: Run, case: Case) -> Particles:
+def _particles(run: Run, case: Case) -> TokenData:
     length = None if case.sequence is None else case.sequence.length
-    return Particles(run.positions, run.weights, case.tokens_have_radius, length)
+    return TokenData(run.positions, run.weights, case.tokens_have_radius, length)
 
 
 def _ring_cells(run: Run) -> Integers:
@@ -160,13 +160,24 @@ def _critical(case: Case) -> float | None:
     return critical_noise_of(case) or None  # 0 where nothing grows, which needs no noise
 
 
-def draw(run_data: RunData, target: Path) -> Path:
-    """Draw ``run_data`` to ``target``, snapshots above and diagnostics below, and return ``target``."""
+def write_figure(figure: str | Path, draw: Callable[[Figure], object], **layout: Any) -> Path:
+    """Draw on an empty figure, write it to ``figure`` (.png, .pdf or .svg) and return the path.
+
+    Raises FileError, before anything is drawn, for another suffix and where the figure cannot be written.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
+    target = figure_target(Path(figure))
     with matplotlib.rc_context(STYLE):
-        return save(compose(run_data, Figure()), target)
+        drawing = Figure(**layout)
+        draw(drawing)
+        return save(drawing, target)
+
+
+def draw(run_data: RunData, target: Path) -> Path:
+    """Draw ``run_data`` to ``target``, snapshots above and diagnostics below, and return ``target``."""
+    return write_figure(target, lambda figure: compose(run_data, figure))
 
 
 def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) -> None:

@@ -19,7 +19,7 @@ MARGIN = 1.0  # points around a text that stay free
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class LabeledLine:
     """A line (n, 2) in units of the data, and what is to be written beside one of its points; its width in points."""
 
     points: Floats
@@ -28,7 +28,7 @@ class Line:
     at: tuple[float, float] = (0.0, 0.0)
 
 
-def write_beside(axes: Axes, lines: Sequence[Line]) -> list[Annotation]:
+def write_beside(axes: Axes, lines: Sequence[LabeledLine]) -> list[Annotation]:
     """Write the texts of the first of ``lines`` first; one without room is left out. Returns what was written.
 
     Each stands above or below the end of its line, to the left of it or else to the right. The page must have its
@@ -49,7 +49,7 @@ def write_beside(axes: Axes, lines: Sequence[Line]) -> list[Annotation]:
     return written
 
 
-def _places(line: Line) -> list[dict[str, Any]]:
+def _places(line: LabeledLine) -> list[dict[str, Any]]:
     """Above to the left of the end first."""
     away = GAP + line.width / 2
     sides = [(side, -away if side == "right" else away) for side in ("right", "left")]
@@ -66,7 +66,7 @@ def _is_free(axes: Axes, box: Bbox, boxes: Sequence[Bbox], taken: Sequence[tuple
     return not any(path.intersects_bbox(box.padded(half), filled=False) for path, half in taken)
 
 
-def _path(axes: Axes, line: Line) -> Path:
+def _path(axes: Axes, line: LabeledLine) -> Path:
     from matplotlib.path import Path
 
     return Path(axes.transData.transform(line.points))

@@ -13,14 +13,14 @@ from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import annotate, is_early, set_time
 from meanfield.figures.captions import SEPARATOR, fitting_size
-from meanfield.figures.figure import HEADING_SIZE, STYLE, WIDTH
-from meanfield.figures.labels import Line, write_beside
+from meanfield.figures.figure import HEADING_SIZE, WIDTH, write_figure
+from meanfield.figures.labels import LabeledLine, write_beside
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from meanfield.figures.saving import figure_target, save
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from solvers.io.run_file import Run
 
@@ -38,35 +38,33 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
     that wide. Raises solvers.io.run_file.FileError where the run file cannot be
     read or the figure not be written, ValueError for a run whose clusters cannot be followed.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
+    return write_figure(figure, lambda page: _compose(page, path), figsize=(WIDTH, HEIGHT))
 
+
+def _compose(page: Figure, path: str | Path | Run) -> None:
+    """Draw the heading, the tree and the staircase of a run on an empty page."""
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
 
-    target = figure_target(Path(figure))
     run = read(path)
     tracks = tracks_of(run)
     if not len(tracks.times):
         raise FileError(f"{run.path}: holds nothing yet, so there is nothing to draw")
     mergers = merger_tree(tracks)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
-    with matplotlib.rc_context(STYLE):
-        page = Figure(figsize=(WIDTH, HEIGHT))
-        heading = _heading(run)
-        page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
-        above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-        lines = draw_mergers(above, tracks, circle=kind_of(run.manifold).space == "S1")
-        draw_staircase(below, tracks, mergers, staircase(run))
-        for ax, label in ((below, "time t"), (above, "")):
-            set_time(ax, label, limits, log=log)
-        above.tick_params(axis="x", labelbottom=False)
-        page.draw_without_rendering()  # the labels need to know where everything is
-        write_beside(above, lines)
-        return save(page, target)
+    heading = _heading(run)
+    page.suptitle("\n".join(heading), fontsize=fitting_size(heading, 0.97 * WIDTH, HEADING_SIZE))
+    above, below = page.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    lines = draw_mergers(above, tracks, circle=kind_of(run.manifold).space == "S1")
+    draw_staircase(below, tracks, mergers, staircase(run))
+    for ax, label in ((below, "time t"), (above, "")):
+        set_time(ax, label, limits, log=log)
+    above.tick_params(axis="x", labelbottom=False)
+    page.draw_without_rendering()  # the labels need to know where everything is
+    write_beside(above, lines)
 
 
-def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[Line]:
+def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[LabeledLine]:
     """Each cluster that lasted as a line through time, of width ∝ mass, joined to the one that it merged into.
 
     circle   lines lie at the clusters' angles; else each has a place of its own, such that no two cross
@@ -74,7 +72,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[Li
     """
     order = tree_order(tracks)
     heights = {number: heights_of(tracks.tracks[number], row, circle) for row, number in enumerate(order)}
-    drawn: list[tuple[tuple[int, float], list[Line]]] = []
+    drawn: list[tuple[tuple[int, float], list[LabeledLine]]] = []
     for row, number in enumerate(order):
         one, color = tracks.tracks[number], COLORS[row % len(COLORS)]
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
@@ -99,7 +97,7 @@ def heights_of(one: Track, row: int, circle: bool) -> Floats:
 
 def _draw_track(
     axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floats], color: str, circle: bool
-) -> list[Line]:
+) -> list[LabeledLine]:
     """One line, up to where it joins another; returns it, and on the circle what comes back on the other side."""
     from matplotlib.collections import LineCollection
 
@@ -111,12 +109,12 @@ def _draw_track(
     turned = np.unwrap(height) if circle else height
     widths = np.maximum(MAX_LINE_WIDTH * one.masses, MIN_LINE_WIDTH)
     end = float(time[len(one.masses) - 1]), float(heights[number][-1])
-    lines: list[Line] = []
+    lines: list[LabeledLine] = []
     for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π comes back at −π
         points = np.stack([time, turned - shift], 1)
         segments = list(np.stack([points[:-1], points[1:]], 1))
         axes.add_collection(LineCollection(segments, linewidths=widths, colors=color, capstyle="round"))
-        lines.append(Line(points, float(widths[-1]), "" if lines else f"{one.masses[-1]:.2f}", end))
+        lines.append(LabeledLine(points, float(widths[-1]), "" if lines else f"{one.masses[-1]:.2f}", end))
     return lines
 
 

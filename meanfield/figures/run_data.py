@@ -29,7 +29,7 @@ ROUNDING = 1e-12  # of a quantity: changes that are none
 
 
 @dataclass(frozen=True, eq=False)
-class Particles:
+class TokenData:
     """The tokens of a run of particles.
 
     positions    positions(k): (n, d) x = rθ of snapshot k
@@ -94,7 +94,7 @@ class RunData:
     uniform: Floats | None = None
     core: float = 0.0
     cut: float = 0.0
-    particles: Particles | None = None
+    particles: TokenData | None = None
     hand_over: float = np.nan
     scaled_energy: bool = False
     relative_entropy: bool = False

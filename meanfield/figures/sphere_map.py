@@ -20,6 +20,7 @@ from solvers.mesh.rings import sphere_cells
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
+    from matplotlib.image import AxesImage
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
 LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units,
@@ -64,13 +65,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
         ax.remove()
     drawn = list(axes.flat[: len(chosen)])
     for ax, k, ratio in zip(drawn, chosen, ratios, strict=True):
-        image = ax.imshow(
-            np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
-            norm=scale.norm,
-            cmap=color_map(),
-            extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
-            interpolation="nearest",
-        )
+        image = draw_map(ax, cell, ratio, scale)
         draw_graticule(ax)
         draw_clusters(ax, run_data, k)
         ax.set_title(moment_in_words(run_data, k))
@@ -78,6 +73,15 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
     bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)
     figure.supxlabel(wrapped(_caption(run_data, len(chosen), scale), inches_across(figure)), fontsize="medium")
+
+
+def draw_map(ax: Axes, cell: NDArray[np.int64], ratio: Floats, scale: Scale) -> AxesImage:
+    """Draw ρ/ρ̄ (cells,), whose cell each pixel shows, and return the picture."""
+    values, extent = (
+        np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
+        (-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
+    )
+    return ax.imshow(values, norm=scale.norm, cmap=color_map(), extent=extent, interpolation="nearest")
 
 
 def _caption(run_data: RunData, maps: int, scale: Scale) -> str:
@@ -188,12 +192,7 @@ def draw_graticule(ax: Axes) -> None:
     for degrees in range(-150, 180, 30):
         ax.plot(*hammer(np.pi * line, np.full(181, np.radians(degrees))), color="white", lw=0.4, alpha=0.35)
     for degrees in range(30, 180, 30):
-        ax.plot(
-            *hammer(np.full(181, np.radians(degrees)), np.pi * (2 * line - 1)),
-            color="white",
-            lw=0.4,
-            alpha=0.35,
-        )
+        ax.plot(*hammer(np.full(181, np.radians(degrees)), np.pi * (2 * line - 1)), color="white", lw=0.4, alpha=0.35)
     full_circle = 2 * np.pi * line
     ax.plot(HALF_WIDTH * np.cos(full_circle), HALF_HEIGHT * np.sin(full_circle), color="black", lw=0.8)
     ax.set(xlim=(-1.01 * HALF_WIDTH, 1.01 * HALF_WIDTH), ylim=(-1.06 * HALF_HEIGHT, 1.06 * HALF_HEIGHT))

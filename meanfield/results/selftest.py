@@ -15,7 +15,7 @@ from solvers.mesh.mesh import Floats
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What a check has found: an error beside the most that it may be."""
 
     name: str
@@ -28,10 +28,10 @@ class Outcome:
         return self.error <= self.limit
 
 
-def selftest() -> Iterator[Outcome]:
+def selftest() -> Iterator[CheckOutcome]:
     """Each check when it is done; less than a minute on two cores, most of which is compiling for the first time."""
     for name, (check, limit) in CHECKS.items():
-        yield Outcome(name, check(), limit)
+        yield CheckOutcome(name, check(), limit)
 
 
 def growth() -> float:

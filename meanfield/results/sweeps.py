@@ -26,7 +26,7 @@ from meanfield.sweeping.dask_pool import with_client
 from meanfield.sweeping.driver import work_of
 from meanfield.sweeping.index import open_index
 from meanfield.sweeping.local_pool import cores, with_processes
-from meanfield.sweeping.point import Result as PointResult
+from meanfield.sweeping.point import PointResult
 from meanfield.sweeping.progress import SweepProgress
 from meanfield.sweeping.results import SweepResults, read_sweep
 from meanfield.sweeping.scalars import axes, long_name, scalars

@@ -14,7 +14,7 @@ from typing import IO, Any
 import meanfield
 from meanfield.components.loaded import Source
 from meanfield.runtime.children import can_start_python
-from meanfield.sweeping.point import Result
+from meanfield.sweeping.point import PointResult
 
 _START = "import sys; sys.path.append(sys.argv[1]); from meanfield.sweeping.apart import main; main()"
 _LENGTH = 8  # bytes of the length before each message
@@ -23,7 +23,7 @@ _own = threading.local()  # the process of each thread
 
 def solve_apart(
     cases: Mapping[int, str], keep: bool, limit: float | None, components: tuple[Source, ...] = ()
-) -> dict[int, Result]:
+) -> dict[int, PointResult]:
     """The results of `meanfield.sweeping.together.solve_task`, computed in a process of this thread's own.
 
     It is started once, and goes with the process that started it. Raises RuntimeError where it dies or cannot start.
@@ -38,7 +38,7 @@ def solve_apart(
     assert process.stdout is not None
     try:
         _send(process.stdin, (dict(cases), keep, limit, components))
-        results: dict[int, Result] = _receive(process.stdout)
+        results: dict[int, PointResult] = _receive(process.stdout)
     except (EOFError, OSError):
         raise RuntimeError(f"its process died: exit status {process.wait()}") from None
     return results

@@ -67,7 +67,7 @@ class Point:
     case: Case
 
 
-class Points(Sequence[Point]):
+class SweepPoints(Sequence[Point]):
     """The points of a sweep, whose cases are made when they are asked for: all of many points take much memory.
 
     rows   the values of the keys at each
@@ -126,7 +126,7 @@ class Sweep:
     base: str
     keys: tuple[str, ...]
     spacings: dict[str, str]
-    points: Points
+    points: SweepPoints
     keep: Keep
     figure: FigureChoice
     text: str
@@ -177,7 +177,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
     _check_design(file)
     spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MAX_POINTS)
     fixed = _fixed(file.fixed, spacings)
-    points = Points(base, fixed, rows)
+    points = SweepPoints(base, fixed, rows)
     identity = points.identity(file.keep)
     _check_figure(file.figure, spacings)
     return Sweep(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.sweeping.point import Result
+from meanfield.sweeping.point import PointResult
 from meanfield.sweeping.scalars import SCALARS, scalars
 from solvers.io.schema import dataset_of, group_of, listed_columns, require_size
 from solvers.mesh.mesh import Floats
@@ -104,7 +104,7 @@ def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, .
     return both
 
 
-def columns_of(results: Mapping[int, Result]) -> Columns:
+def columns_of(results: Mapping[int, PointResult]) -> Columns:
     """The results of some points by number."""
     found = list(results.values())
     texts = [np.array([getattr(r, name) for r in found], dtype=object) for name in ("status", "reason")]

@@ -12,7 +12,7 @@ from meanfield.components.loaded import Source
 from meanfield.runtime.messages import print_message
 from meanfield.sweeping.apart import solve_apart
 from meanfield.sweeping.local_pool import SolverLost
-from meanfield.sweeping.point import FAILED, Result
+from meanfield.sweeping.point import FAILED, PointResult
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import merged, solve_task
 
@@ -109,7 +109,7 @@ class _Threads:
 
 def solve_on_worker(
     cases: dict[int, str], keep: bool, limit: float | None, components: tuple[Source, ...]
-) -> dict[int, Result]:
+) -> dict[int, PointResult]:
     """All results of a task. A limit is kept by a process apart: a thread of a worker cannot be stopped."""
     if limit is not None:
         return solve_apart(cases, keep, limit, components)
@@ -135,6 +135,6 @@ def client_of(address: str) -> Client:
         raise CaseError(f"--dask {address}: no scheduler answers: {' '.join(str(error).split())}") from None
 
 
-def _failure(error: BaseException) -> Result:
+def _failure(error: BaseException) -> PointResult:
     """The result of a point that took several workers with it."""
-    return Result(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")
+    return PointResult(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -60,7 +60,7 @@ class Seeds(Section, frozen=True):
 
 
 @dataclass(frozen=True)
-class Key:
+class SweptKey:
     """Values of one key: ``values``, or with ``drawn`` numbers anywhere in a range; ``spacing`` of its axis."""
 
     spacing: str
@@ -153,13 +153,13 @@ def _is_range(value: Any) -> bool:
     return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "integer", "seeds"})
 
 
-def _key(name: str, value: Any, design: str) -> Key:
+def _key(name: str, value: Any, design: str) -> SweptKey:
     if isinstance(value, list) and value:
-        return Key("list", tuple(value))
+        return SweptKey("list", tuple(value))
     if not isinstance(value, dict):
         raise refusal(name, value, "a list of values, {from, to, count, spacing} or {seeds}")
     if "seeds" in value:
-        return Key("seeds", tuple(range(_table(name, value, Seeds).seeds)))
+        return SweptKey("seeds", tuple(range(_table(name, value, Seeds).seeds)))
     numbers = _table(name, value, Range)
     if numbers.spacing == "log" and not (numbers.first > 0 and numbers.last > 0):
         raise refusal(name, value, 'numbers > 0 with spacing = "log"')
@@ -170,12 +170,12 @@ def _key(name: str, value: Any, design: str) -> Key:
     if design in RANDOM_DESIGNS:
         if numbers.count is not None:
             raise refusal(f"{name}.count", numbers.count, f'not allowed with design = "{design}", which has points')
-        return Key(numbers.spacing, drawn=numbers)
+        return SweptKey(numbers.spacing, drawn=numbers)
     if numbers.integer:
-        return Key(numbers.spacing, _integers(name, numbers))
+        return SweptKey(numbers.spacing, _integers(name, numbers))
     if numbers.count is None:
         raise CaseError(f"{name}.count: missing; expected an integer >= 1")
-    return Key(numbers.spacing, _numbers(numbers, all(isinstance(value[end], int) for end in ("from", "to"))))
+    return SweptKey(numbers.spacing, _numbers(numbers, all(isinstance(value[end], int) for end in ("from", "to"))))
 
 
 def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
@@ -204,13 +204,13 @@ def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _grid(keys: dict[str, Key]) -> Iterator[Row]:
+def _grid(keys: dict[str, SweptKey]) -> Iterator[Row]:
     """Every combination; the last key varies fastest."""
     for values in product(*(key.values for key in keys.values())):
         yield dict(zip(keys, values, strict=True))
 
 
-def _zip(keys: dict[str, Key]) -> Iterator[Row]:
+def _zip(keys: dict[str, SweptKey]) -> Iterator[Row]:
     """The first value of each key, then the second of each."""
     first, *others = keys
     for name in others:

@@ -28,8 +28,8 @@ from meanfield.sweeping.case import Sweep
 from meanfield.sweeping.columns import columns_of
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
 from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
-from meanfield.sweeping.point import FAILED, OVER_TIME, Result
-from meanfield.sweeping.sources import WAITING, Merged, Source
+from meanfield.sweeping.point import FAILED, OVER_TIME, PointResult
+from meanfield.sweeping.sources import WAITING, Merged, ResultFile
 from solvers.io.attributes import copy_additions
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
@@ -73,7 +73,7 @@ class Index:
         """How many points ran over their time."""
         return int((self.results.heads.status == OVER_TIME).sum())
 
-    def put(self, results: Mapping[int, Result]) -> None:
+    def put(self, results: Mapping[int, PointResult]) -> None:
         """Keep the results of some points. Raises FileError where the disk does not take them."""
         with disk_errors(self.path, "cannot write the results of a point"):
             for number, result in results.items():
@@ -83,7 +83,7 @@ class Index:
             file = point_file(self.path, identity, min(results))
             _write(file, image_of_points(columns, identity))
         with _damage_refused(self.path):
-            self.results.add(Source(file, columns, identity))
+            self.results.add(ResultFile(file, columns, identity))
         if clock.monotonic() - self._written > max(_EVERY, self._cost / _SHARE):
             self.write("running")
 
@@ -99,7 +99,7 @@ class Index:
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
             self._replace(state)
-        self.results = Merged(self.results.count, [Source(self.path)])  # before an interrupt can come between
+        self.results = Merged(self.results.count, [ResultFile(self.path)])  # before an interrupt can come between
         with disk_errors(self.path, "cannot remove the files of single points"):
             remove_points(self.path, self.sweep.identity, *self.replaced)
         self._written = clock.monotonic()
@@ -199,7 +199,7 @@ def _replaced(path: Path) -> tuple[str, ...]:
     return ()
 
 
-def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
+def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
     """The sweep file of a finished index, "" of another; results in it and in files of points, maybe newer."""
     import h5py
 
@@ -218,16 +218,16 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[Source]]:
             raise FileError(f"{path}: left as it is: {solved} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
     with _damage_refused(path):
-        index = Source(path)
+        index = ResultFile(path)
         index.require_columns()  # before points are solved, whose results could not be put beside damaged ones
         return text, [index, *sources_beside(path, sweep.identity)]
 
 
-def sources_beside(path: Path, identity: str) -> Iterator[Source]:
+def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
     """The files of points of the sweep with this identity; what a power cut has cut short is solved again."""
     for name in own_points(path, identity):
         with suppress(*DAMAGE, FileError):
-            if (source := Source(name)).identity == identity:
+            if (source := ResultFile(name)).identity == identity:
                 source.require_columns()
                 yield source
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from meanfield.runtime.children import SAFE_PATH, can_start_python, environment
 from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
-from meanfield.sweeping.point import FAILED, Result
+from meanfield.sweeping.point import FAILED, PointResult
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import solve_task
 from solvers.backends import host_backend
@@ -84,7 +84,7 @@ def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
                 given_up = [number for number in worker.task if tries[number] >= TRIES]
                 if given_up:
                     reason = f"its worker died {TRIES} times: {worker.death}"
-                    yield {number: Result(FAILED, reason=reason) for number in given_up}
+                    yield {number: PointResult(FAILED, reason=reason) for number in given_up}
     finally:
         for worker in workers:
             worker.process.terminate()  # all at once: each then has its last step to finish
@@ -126,10 +126,10 @@ class _Worker:
         with suppress(OSError):  # it has died while it was idle: the end of its pipe says so
             self.pipe.send((as_text(task), work.keep, work.limit, work.sources))
 
-    def answer(self) -> dict[int, Result] | None:
+    def answer(self) -> dict[int, PointResult] | None:
         """Results of some of its points, None where it has died."""
         try:
-            results: dict[int, Result] = self.pipe.recv()
+            results: dict[int, PointResult] = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
             return None

@@ -28,7 +28,7 @@ _RETRY = 30.0  # seconds after which a point that does not end its step is stopp
 
 
 @dataclass(frozen=True)
-class Result:
+class PointResult:
     """What came of a point.
 
     status       "done", also where the run stopped on an exploding state, "failed" or "over time"
@@ -49,7 +49,7 @@ class Result:
 
 def solve_point(
     case: Case | str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
-) -> Result:
+) -> PointResult:
     """Run a case, also one given as TOML, in memory or a folder of its own; errors are in the result, and never raised.
 
     components   of a user's own: what `meanfield.components.loaded.loaded_sources` returned in the sweep
@@ -64,14 +64,14 @@ def solve_point(
                 load_sources(components)
             return _run(case, keep, over)
         except Exception as error:
-            return Result(FAILED, reason=in_words(error), wall_time=clock.monotonic() - began)
+            return PointResult(FAILED, reason=in_words(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
             if not over.is_set():
                 raise  # this worker is being stopped, and another has to solve the point
-            return Result(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
+            return PointResult(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
 
 
-def _run(case: Case | str, keep: bool, over: threading.Event) -> Result:
+def _run(case: Case | str, keep: bool, over: threading.Event) -> PointResult:
     from meanfield.case.load import parse
     from meanfield.running import run, run_in_memory
     from solvers.io.run_file import read
@@ -107,8 +107,8 @@ def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
         return INTERRUPTED, getattr(error, "run", None)
 
 
-def _result(status: int, found: Run, file: bytes | None = None) -> Result:
-    return Result(
+def _result(status: int, found: Run, file: bytes | None = None) -> PointResult:
+    return PointResult(
         OVER_TIME if status == INTERRUPTED else DONE,
         status,
         str(found.attributes["message"]),

@@ -8,7 +8,7 @@ from typing import Self
 
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.progress import LOG_EVERY, bar_stream, has_bar
-from meanfield.sweeping.point import FAILED, Result
+from meanfield.sweeping.point import FAILED, PointResult
 
 
 class SweepProgress:
@@ -24,7 +24,7 @@ class SweepProgress:
             options = {"unit": " points", "dynamic_ncols": True, "file": bar_stream()}
             self._bar = tqdm(total=points, initial=done, desc=title, **options)
 
-    def update(self, results: Mapping[int, Result]) -> None:
+    def update(self, results: Mapping[int, PointResult]) -> None:
         """Count some more points, and print where a line is due."""
         self._done += len(results)
         self._failed += sum(result.status == FAILED for result in results.values())

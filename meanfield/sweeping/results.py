@@ -19,7 +19,7 @@ from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
 from meanfield.sweeping.index import require_version, sources_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
-from meanfield.sweeping.sources import WAITING, Merged, Source
+from meanfield.sweeping.sources import WAITING, Merged, ResultFile
 from solvers.io.lock import holder
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
@@ -141,7 +141,7 @@ def read_sweep(path: str | Path) -> SweepResults:
             parameters = {key: values_of(file, f"parameters/{key}") for key in names}
             spacings = {key: _text("spacing", dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
             count = len(values_of(file, "status"))
-        results = Merged(count, [Source(path), *sources_beside(path, str(attributes["identity"]))])
+        results = Merged(count, [ResultFile(path), *sources_beside(path, str(attributes["identity"]))])
         scalars = Scalars(results)
         _require_sound(count, parameters, results)
         if 8 * count * sum(int(np.prod(shape)) for shape in results.shapes.scalars.values()) <= _MAX_READ:

@@ -23,7 +23,7 @@ WAITING = "waiting"
 Rows = NDArray[np.intp]
 
 
-class Source:
+class ResultFile:
     """Results in a file. Raises the exceptions of h5py and NumPy for damage, FileError for damaged heaps of texts.
 
     written   columns that have just been written to the file
@@ -90,7 +90,7 @@ class Merged:
     Raises ValueError for a source with points that are not there, or with other axes than those before it.
     """
 
-    def __init__(self, count: int, sources: Sequence[Source], again: tuple[str, ...] = ()) -> None:
+    def __init__(self, count: int, sources: Sequence[ResultFile], again: tuple[str, ...] = ()) -> None:
         """``again``: statuses of points that count as waiting."""
         self.count, self.sources = count, tuple(sources)
         self.shapes = Shapes({}, {})  # what the rows of all sources fit in
@@ -107,7 +107,7 @@ class Merged:
         for index in range(len(self.sources)):
             self._add(index, again)
 
-    def add(self, source: Source) -> None:
+    def add(self, source: ResultFile) -> None:
         """One more, whose points count."""
         self.sources = (*self.sources, source)
         self._add(len(self.sources) - 1, ())

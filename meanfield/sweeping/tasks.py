@@ -17,11 +17,11 @@ from meanfield.domains.domain import load
 if TYPE_CHECKING:
     from meanfield.case.case import Case
     from meanfield.domains.common.batch import Batch
-    from meanfield.sweeping.point import Result
+    from meanfield.sweeping.point import PointResult
 
 MAX_KEYS = 64  # of batches that are being filled at once
 Task = dict[int, "Case"]  # the cases of some points, by number
-Solved = Generator["dict[int, Result]", None, None]
+Solved = Generator["dict[int, PointResult]", None, None]
 
 
 @dataclass(frozen=True)

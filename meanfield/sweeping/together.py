@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from meanfield.case.errors import CaseError
 from meanfield.components.loaded import Source
-from meanfield.sweeping.point import DONE, FAILED, FINISHED, Result, in_words, solve_point
+from meanfield.sweeping.point import DONE, FAILED, FINISHED, PointResult, in_words, solve_point
 from solvers.io.repair import FileError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def solve_task(
     keep: bool = False,
     limit: float | None = None,
     components: tuple[Source, ...] = (),
-) -> Iterator[dict[int, Result]]:
+) -> Iterator[dict[int, PointResult]]:
     """Results of cases by number, some at once as they come; errors are in them, and never raised.
 
     The arguments are those of :func:`meanfield.sweeping.point.solve_point`.
@@ -38,13 +38,13 @@ def solve_task(
                         del waiting[number]
                     yield results
         except Exception as error:  # which none of the points is known to have
-            yield {number: Result(FAILED, reason=in_words(error)) for number in waiting}
+            yield {number: PointResult(FAILED, reason=in_words(error)) for number in waiting}
             return
     for number, case in waiting.items():
         yield {number: solve_point(case, keep, limit, components)}
 
 
-def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, Result]]:
+def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, PointResult]]:
     """Results of those that are solved in one array; what fails there is solved alone, which says why."""
     from meanfield.case.load import parse
     from meanfield.domains.common.problem import Problem
@@ -66,11 +66,11 @@ def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -
         except CaseError:
             continue
         numbers.append(number)
-    together, results = [parsed[number] for number in numbers], dict[int, Result]()
+    together, results = [parsed[number] for number in numbers], dict[int, PointResult]()
     schedules = ([schedule(case) for case in together] for schedule in (sample_schedule, snapshot_schedule))
     for index, tables in batch.solve(together, problems, *schedules):
         if tables is not None:
-            results[numbers[index]] = Result(DONE, FINISHED, tables=tables)
+            results[numbers[index]] = PointResult(DONE, FINISHED, tables=tables)
         if results and clock.monotonic() - began > _REPORT:
             yield _timed(results, clock.monotonic() - began)
             began, results = clock.monotonic(), {}
@@ -78,11 +78,11 @@ def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -
         yield _timed(results, clock.monotonic() - began)
 
 
-def merged(groups: Iterable[dict[int, Result]]) -> dict[int, Result]:
+def merged(groups: Iterable[dict[int, PointResult]]) -> dict[int, PointResult]:
     """All of them in one."""
     return {number: result for results in groups for number, result in results.items()}
 
 
-def _timed(results: dict[int, Result], seconds: float) -> dict[int, Result]:
+def _timed(results: dict[int, PointResult], seconds: float) -> dict[int, PointResult]:
     """With the time that they took together, in equal parts."""
     return {number: replace(result, wall_time=seconds / len(results)) for number, result in results.items()}

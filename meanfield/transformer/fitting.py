@@ -30,7 +30,7 @@ from meanfield.case.errors import CaseError
 from meanfield.running import Printer
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
-from meanfield.transformer.model import States
+from meanfield.transformer.model import HiddenStates
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -132,7 +132,7 @@ class Texts:
     present: Tensor
 
 
-def fit_laws(texts: Sequence[States], options: Options, show: Printer) -> dict[str, Labelled]:
+def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> dict[str, Labelled]:
     """Fit all laws; the last ``options.held`` texts are held back. Raises CaseError for too few texts.
 
     Returns error (law, set, layer), and beta and value (law, layer) of each law, NaN where it has none.
@@ -172,7 +172,7 @@ def fit_laws(texts: Sequence[States], options: Options, show: Printer) -> dict[s
     }
 
 
-def gathered(texts: Sequence[States]) -> Texts:
+def gathered(texts: Sequence[HiddenStates]) -> Texts:
     """The directions of several texts side by side, in float32."""
     longest = max(len(text.tokens) for text in texts)
     layers, _, d = texts[0].hidden.shape
@@ -254,7 +254,7 @@ def _keep_best(
             best[index] = error, {name: p.detach().clone() for name, p in law.state_dict().items()}
 
 
-def _whole(texts: Sequence[States]) -> list[float]:
+def _whole(texts: Sequence[HiddenStates]) -> list[float]:
     """Errors of the model's own layers as a case has them, from its first states on."""
     ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, Variant())]
     theirs = [unit_vectors(text.hidden) for text in texts]

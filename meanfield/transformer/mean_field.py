@@ -27,7 +27,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity, layer_map
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.transformer.families import Family, arrays_of, family_of, form_of, head_size, stored_layers
-from meanfield.transformer.model import States
+from meanfield.transformer.model import HiddenStates
 from meanfield.transformer.writing import Shapes, replacements, write_arrays
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -48,7 +48,7 @@ def require_attention(name: str, config: Any, layer: int | None = None) -> Famil
     return family
 
 
-def write_mean_field(states: States, folder: str | Path, layer: int | None = None) -> Path:
+def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None = None) -> Path:
     """Write case.toml, attention.h5 and tokens.npy into a folder, made where there is none; returns the case's path.
 
     layer   the one whose attention all layers of the case have, from 1 on; None: each layer its own
@@ -69,7 +69,7 @@ def write_mean_field(states: States, folder: str | Path, layer: int | None = Non
     return folder / CASE
 
 
-def start_of(states: States, family: Family) -> Floats:
+def start_of(states: HiddenStates, family: Family) -> Floats:
     """(n, d) the states before the first layer, without their means where layer norm comes before attention."""
     hidden = states.hidden[0]
     centered: Floats = hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
@@ -87,7 +87,7 @@ def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats
     }
 
 
-def mean_field_states(states: States, repeat: int) -> Floats:
+def mean_field_states(states: HiddenStates, repeat: int) -> Floats:
     """(layers + 1, n, d) tokens moved by the model's attention alone, as `meanfield transformer case --mean-field`."""
     family = family_of(states.name, states.config)
     form, post = form_of(family, states.network), family.placement == "post"
@@ -106,7 +106,7 @@ def mean_field_states(states: States, repeat: int) -> Floats:
     return np.stack(found)
 
 
-def _rows(states: States, family: Family, chosen: Sequence[int]) -> Iterator[tuple[str, int | None, Floats]]:
+def _rows(states: HiddenStates, family: Family, chosen: Sequence[int]) -> Iterator[tuple[str, int | None, Floats]]:
     for k, layer in enumerate(chosen):
         arrays = arrays_of(family, states.network, layer)
         for name, matrix in head_matrices(arrays, family.placement).items():
@@ -114,24 +114,24 @@ def _rows(states: States, family: Family, chosen: Sequence[int]) -> Iterator[tup
         yield "weight", k, np.ones(len(arrays["query"]))
 
 
-def _shapes(states: States, family: Family, count: int) -> Shapes:
+def _shapes(states: HiddenStates, family: Family, count: int) -> Shapes:
     arrays = head_matrices(arrays_of(family, states.network, 0), family.placement)
     weight = {"weight": ((count, len(arrays["query"])), "f8")}
     return {**{name: ((count, *matrix.shape), "f8") for name, matrix in arrays.items()}, **weight}
 
 
-def common_length(states: States, family: Family) -> float:
+def common_length(states: HiddenStates, family: Family) -> float:
     """√(mean |h|²): of the states that enter layers (post), or of those at the start (pre)."""
     return float(np.sqrt((_entering(states, family) ** 2).mean()))
 
 
-def _entering(states: States, family: Family) -> Floats:
+def _entering(states: HiddenStates, family: Family) -> Floats:
     """Lengths of the states that have one length in the case."""
     post = family.placement == "post"
     return states.lengths[:-1] if post else np.asarray(np.linalg.norm(start_of(states, family), axis=1))
 
 
-def case_text(states: States, family: Family, folder: Path, layer: int | None) -> str:
+def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | None) -> str:
     """The case in TOML, with comments that say what it leaves out."""
     entering = _entering(states, family)
     which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"

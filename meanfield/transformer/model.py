@@ -26,7 +26,7 @@ class TextWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class States:
+class HiddenStates:
     """What a model makes of a text.
 
     name      of the model, as the user gave it
@@ -74,7 +74,7 @@ class States:
             raise CaseError(f"{self.source}: {keep.sum()} tokens are left by drop: expected at least two")
         return keep
 
-    def only(self, keep: Booleans) -> States:
+    def only(self, keep: Booleans) -> HiddenStates:
         """The states of some tokens (n,), as they are among all the others."""
         tokens = tuple(token for token, is_kept in zip(self.tokens, keep, strict=True) if is_kept)
         return replace(self, ids=self.ids[keep], tokens=tokens, special=self.special[keep], hidden=self.hidden[:, keep])
@@ -97,10 +97,10 @@ class Model:
     tokenizer: Any
     network: Any
 
-    def read(self, words: str, source: str) -> States:
+    def read(self, words: str, source: str) -> HiddenStates:
         """The states of a text's tokens. Raises CaseError for too little text, or one that the model cannot read."""
         ids = _ids(self.name, self.network, self.tokenizer, words, source)
-        return States(
+        return HiddenStates(
             name=self.name,
             config=self.config,
             network=self.network,
@@ -125,7 +125,7 @@ def load_model(model: str | Path, require: Require = lambda name, config: None) 
     return Model(name, config, load_tokenizer(name), load_network(name, config))
 
 
-def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Require) -> list[States]:
+def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Require) -> list[HiddenStates]:
     """The states of texts, each with its name, in a model. Raises CaseError as ``load_model`` and ``Model.read``."""
     loaded = load_model(model, require)
     return [loaded.read(*text) for text in texts]
@@ -133,7 +133,7 @@ def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Requ
 
 def states_of(
     model: str | Path, text: str | Path | None = None, require: Require = lambda name, config: None
-) -> States:
+) -> HiddenStates:
     """The states of a text's tokens in a model.
 
     text     a file, "-" for the standard input, None for the text of the package
@@ -208,7 +208,7 @@ def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
     return hidden
 
 
-def start_without_positions(states: States) -> Floats:
+def start_without_positions(states: HiddenStates) -> Floats:
     """(n, d) the states before the first layer where learned positions are zero; rotary ones are in the layers."""
     import torch
 

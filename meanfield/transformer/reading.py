@@ -27,7 +27,7 @@ from meanfield.runtime.progress import has_bar
 from meanfield.simulation import HOST_ATTRIBUTES, PAIR_EDGE
 from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.families import beta_of
-from meanfield.transformer.model import States, states_of
+from meanfield.transformer.model import HiddenStates, states_of
 from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -131,7 +131,7 @@ class GivenLayers:
         return after
 
 
-def _problem(states: States, facts: dict[str, str]) -> Problem:
+def _problem(states: HiddenStates, facts: dict[str, str]) -> Problem:
     lengths = states.lengths
     positions = states.hidden / lengths[:, :, None]
     _, n, d = positions.shape
@@ -151,7 +151,7 @@ def _problem(states: States, facts: dict[str, str]) -> Problem:
     )
 
 
-def _variables(states: States) -> tuple[Variable, ...]:
+def _variables(states: HiddenStates) -> tuple[Variable, ...]:
     """Number, text and lengths of each token."""
     texts = np.array([token.encode() for token in states.tokens])
     return (
@@ -161,7 +161,7 @@ def _variables(states: States) -> tuple[Variable, ...]:
     )
 
 
-def _attributes(states: States) -> dict[str, str]:
+def _attributes(states: HiddenStates) -> dict[str, str]:
     config = states.config
     facts = {"layers": states.layers, "heads": heads_of(config), "width": states.hidden.shape[2]}
     return {
@@ -178,7 +178,7 @@ def heads_of(config: object) -> int:
     return int(getattr(config, "num_attention_heads", None) or 1)
 
 
-def _case(states: States) -> Case:
+def _case(states: HiddenStates) -> Case:
     """The case that readers of the file see: states in R^d, moved by the layers of a model."""
     beta, d, layers = beta_of(states.config), states.hidden.shape[2], states.layers
     title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"

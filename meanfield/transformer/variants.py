@@ -19,7 +19,7 @@ from meanfield.model.trained_layer import TrainedLayer
 from meanfield.model.trained_parts import PARTS
 from meanfield.transformer.arguments import require_integers
 from meanfield.transformer.families import Family, arrays_of, family_of, form_of, stored_layers
-from meanfield.transformer.model import States, start_without_positions
+from meanfield.transformer.model import HiddenStates, start_without_positions
 from solvers.mesh.mesh import Floats
 
 WHOLE, STILL = "whole model", "standing still"
@@ -50,7 +50,7 @@ class Variant:
         require_integers(0, seed=self.seed)
 
 
-def states_of_variant(texts: Sequence[States], variant: Variant | None) -> Iterator[Floats]:
+def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) -> Iterator[Floats]:
     """Yield the states (layers + 1, n, d) of a variant on the tokens of each text. None: tokens stand still."""
     if variant is None:
         yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
@@ -69,12 +69,12 @@ def states_of_variant(texts: Sequence[States], variant: Variant | None) -> Itera
         yield np.stack(found)
 
 
-def layer_arrays(states: States, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:
+def layer_arrays(states: HiddenStates, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:
     """Return the arrays of a layer of a variant."""
     return with_weights(arrays_of(family, states.network, layer), variant.weights, variant.seed, layer)
 
 
-def start_of(states: States, variant: Variant) -> Floats:
+def start_of(states: HiddenStates, variant: Variant) -> Floats:
     """Return the states (n, d) before the first layer."""
     return start_without_positions(states) if "positions" in variant.without else states.hidden[0]
 

@@ -19,7 +19,7 @@ from meanfield.transformer.arguments import names_of
 from meanfield.transformer.families import Family, arrays_of, beta_of, family_of, form_of, stored_layers
 from meanfield.transformer.mean_field import FILES as MEAN_FIELD_FILES
 from meanfield.transformer.mean_field import require_attention, write_mean_field
-from meanfield.transformer.model import States, states_of
+from meanfield.transformer.model import HiddenStates, states_of
 from meanfield.transformer.variants import Variant, layer_arrays, start_of
 from meanfield.transformer.writing import replacements, require_new, write_arrays
 from solvers.mesh.mesh import Floats
@@ -102,7 +102,7 @@ def case(
     return write_mean_field(states, folder, layer)
 
 
-def write_case(states: States, folder: str | Path, variant: Variant) -> Path:
+def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Path:
     """Write case.toml and layers.h5 into a folder, made where there is none; returns the case's path.
 
     What is there by these names is replaced. Raises CaseError for a family that is not known, FileError for a folder
@@ -126,7 +126,7 @@ def write_case(states: States, folder: str | Path, variant: Variant) -> Path:
 
 
 def _rows(
-    states: States, family: Family, frequencies: Floats | None, variant: Variant, rows: int
+    states: HiddenStates, family: Family, frequencies: Floats | None, variant: Variant, rows: int
 ) -> Iterator[tuple[str, int | None, Floats]]:
     """Name of a dataset, its row or None for all of it, and the numbers."""
     yield START, None, start_of(states, variant)
@@ -138,7 +138,9 @@ def _rows(
                 yield f"{LAYERS}/{name}", k, array
 
 
-def _shapes(states: States, family: Family, variant: Variant) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
+def _shapes(
+    states: HiddenStates, family: Family, variant: Variant
+) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
     """Return the number of stored layers, and the shape and number format of each dataset.
 
     Layers that are all equal are stored once; weights as float32 where that is exact.
@@ -158,7 +160,7 @@ def _shapes(states: States, family: Family, variant: Variant) -> tuple[int, dict
     return rows, shapes
 
 
-def case_text(states: States, folder: Path, variant: Variant) -> str:
+def case_text(states: HiddenStates, folder: Path, variant: Variant) -> str:
     """The case in TOML."""
     beta = beta_of(states.config)
     assert beta is not None  # of a known family

@@ -6,9 +6,9 @@ import pytest
 from scipy.optimize import linprog
 
 from meanfield.analysis import wasserstein_patches
-from meanfield.analysis.measure import CELL_EXTENT
+from meanfield.analysis.measure import CELL_EXTENT, PointMeasure, atoms
 from meanfield.analysis.ring_overlap import overlay
-from meanfield.analysis.wasserstein import Measure, atoms, common_patches, wasserstein
+from meanfield.analysis.wasserstein import common_patches, wasserstein
 from meanfield.domains.sphere.initial import initial_uniform, initial_von_mises_fisher
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
@@ -32,14 +32,14 @@ def density_on_circle(values, shift=0.0):
     """Return cells of equal width with these densities, rotated by ``shift``."""
     width = 2 * np.pi / len(values)
     angles = (np.arange(len(values)) + 0.5) * width + shift
-    return Measure("S1", on_circle(angles), np.asarray(values) * width, np.full(len(values), width))
+    return PointMeasure("S1", on_circle(angles), np.asarray(values) * width, np.full(len(values), width))
 
 
 def density_on_sphere(rings, density):
     """Return ``density``, a function of a mesh, on ``rings`` rings."""
     mesh = sphere(rings)
     extents = CELL_EXTENT * np.sqrt(mesh.volumes)
-    return Measure("S2", mesh.centers, density(mesh) * mesh.volumes, extents, mesh.ring_cells)
+    return PointMeasure("S2", mesh.centers, density(mesh) * mesh.volumes, extents, mesh.ring_cells)
 
 
 def linear_program(a, b, order):
@@ -84,7 +84,7 @@ def test_uniform_against_a_dirac(order, distance):
 def test_uniform_against_an_arc():
     """Mass 1 on an arc of 2w against the uniform distribution: F − G has height (1 − w/π)/2, so W₁ = π/2 (1 − w/π)."""
     half = 0.7
-    arc = Measure("S1", on_circle(2.0), np.ones(1), np.array([2 * half]))
+    arc = PointMeasure("S1", on_circle(2.0), np.ones(1), np.array([2 * half]))
     expected = np.pi / 2 * (1 - half / np.pi)
     assert wasserstein(density_on_circle(np.ones(8)), arc, 1).value == pytest.approx(expected, abs=ROUNDING)
 
@@ -130,7 +130,7 @@ def test_the_line():
         width = 24 / cells
         x = -12 + (np.arange(cells) + 0.5) * width
         masses = np.exp(-((x - mean) ** 2) / (2 * deviation**2))
-        return Measure("R1", x[:, None], masses, np.full(cells, width))
+        return PointMeasure("R1", x[:, None], masses, np.full(cells, width))
 
     # 1e-5: cells of 0.006 with the value at their center have errors of their width squared
     assert wasserstein(gaussian(0.5, 1.0), gaussian(-1.0, 1.0), 1).value == pytest.approx(1.5, abs=1e-5)
@@ -157,7 +157,7 @@ def test_a_metric_that_no_rotation_changes(order, d):
     assert ab <= wasserstein(a, c, order).value + wasserstein(c, b, order).value
     assert wasserstein(a, a, order).value == pytest.approx(0, abs=1e-7)  # √ε: rounded masses in W₂
     turn = np.linalg.qr(np.random.default_rng(4).standard_normal((d, d)))[0]
-    turned = [Measure(m.space, m.points @ turn.T, m.masses, m.extents) for m in (a, b)]
+    turned = [PointMeasure(m.space, m.points @ turn.T, m.masses, m.extents) for m in (a, b)]
     assert wasserstein(*turned, order).value == pytest.approx(ab, abs=1e-9)  # arcsin near antipodes keeps 9 digits
 
 
@@ -271,7 +271,7 @@ def test_patches_keep_mass_and_centroid():
 def test_measures_on_the_same_points_are_cut_into_patches_once(monkeypatch):
     """The work is proportional to the points of one measure; the patches are those of all points of both."""
     a, b = (random_atoms(seed, 900, 3) for seed in (1, 2))
-    b = Measure(b.space, a.points, b.masses, b.extents)
+    b = PointMeasure(b.space, a.points, b.masses, b.extents)
     of_both = wasserstein_patches.patch_labels(
         np.concatenate([a.points, b.points]), np.concatenate([m.masses / m.masses.sum() for m in (a, b)]), 50
     )

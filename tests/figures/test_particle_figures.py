@@ -28,7 +28,7 @@ from meanfield.figures.particles.tokens import (
     token_quantiles,
     variance,
 )
-from meanfield.figures.run_data import Particles, RunData
+from meanfield.figures.run_data import RunData, TokenData
 from meanfield.movie.page import WIDTH
 from solvers.io.layout import Points
 from solvers.io.run_file import Column, RunFile
@@ -47,7 +47,7 @@ time.end = 5.0
 def of_tokens(data: RunData, *positions: np.ndarray, weights: np.ndarray | None = None) -> RunData:
     """Return run data with these positions (n, d) at the first snapshots."""
     masses = np.ones(len(positions[0])) if weights is None else weights
-    return replace(data, times=np.arange(float(len(positions))), particles=Particles(lambda k: positions[k], masses))
+    return replace(data, times=np.arange(float(len(positions))), particles=TokenData(lambda k: positions[k], masses))
 
 
 @pytest.mark.parametrize(("d", "count"), [(2, 40), (2, 5000), (3, 40), (3, 5000)])

@@ -20,7 +20,7 @@ from meanfield.figures.sweep.theory import CLOSE, beside_curve, beside_map, crit
 from meanfield.model.linear_stability import critical_noise, growth_rates
 from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.index import open_index
-from meanfield.sweeping.point import DONE, FAILED, Result
+from meanfield.sweeping.point import DONE, FAILED, PointResult
 from meanfield.sweeping.results import SweepResults, describe_sweep, is_sweep, read_sweep
 from meanfield.sweeping.scalars import scalars
 from solvers.io.run_file import FileError
@@ -46,14 +46,14 @@ def index_of(folder: Path, keys: str, more: str = "", case: str = "metastable_ci
     sweep = parse_sweep(f'title = "Made up"\ncase = "{case}"\n{more}\n[keys]\n{keys}')
     path = folder / "index.h5"
     index = open_index(path, sweep, "", overwrite=True, retry=False)
-    results = {number: Result(FAILED, reason="made up too") for number in but}
+    results = {number: PointResult(FAILED, reason="made up too") for number in but}
     for number, point in enumerate(sweep.points):
         if number not in but:
             count = np.round(np.sqrt(2 * point.case.attention.beta)) + point.values.get("initial.seed", 0)
             centroid = np.zeros((len(TIMES), 2))
             centroid[:, 1] = point.case.stabilizers.noise
             tables = {"time": TIMES, "clusters": np.full(len(TIMES), count), "centroid": centroid}
-            results[number] = Result(DONE, 0, "", 1.0, tables)
+            results[number] = PointResult(DONE, 0, "", 1.0, tables)
     index.put(results)
     index.close("finished")
     return path

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.analysis.snapshot_clusters import Counted, peaks
 from meanfield.clusters.on_cells import find_clusters
 from meanfield.clusters.pairs import pairs_of_points
-from meanfield.figures.run_data import Particles, RunData
+from meanfield.figures.run_data import RunData, TokenData
 from meanfield.figures.trim import trimmed
 from solvers.mesh.mesh import Mesh, circle, sphere
 
@@ -186,7 +186,7 @@ def particles(
         density=positions,
         diagnostics=recorded,
         dimension=dimension,
-        particles=Particles(positions, weights, radius),
+        particles=TokenData(positions, weights, radius),
         clusters=clusters,
     )
     return replace(data, **changes)

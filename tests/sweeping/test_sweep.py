@@ -19,7 +19,7 @@ from meanfield.cli.parser import main
 from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.driver import DONE, POINTS_FAILED, sweep
 from meanfield.sweeping.files import points_folder
-from meanfield.sweeping.point import Result, solve_point
+from meanfield.sweeping.point import PointResult, solve_point
 from meanfield.sweeping.results import describe_sweep
 from meanfield.sweeping.tasks import Solved, Work
 from solvers.io.run_file import FileError, read
@@ -180,10 +180,10 @@ def test_small_points_run_in_memory_to_the_same_results(domain: str, tmp_path: P
 
 def test_points_over_their_time_wait_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """A repeated sweep with a longer limit keeps finished points, and solves stopped ones again."""
-    done, stopped = Result("done", 0, wall_time=1.0), Result("over time", 130, "interrupted at time 3")
+    done, stopped = PointResult("done", 0, wall_time=1.0), PointResult("over time", 130, "interrupted at time 3")
     asked: list[tuple[float | None, list[int]]] = []
 
-    def solver(answer: Result) -> Any:
+    def solver(answer: PointResult) -> Any:
         def solve(work: Work) -> Solved:
             asked.append((work.limit, list(work.numbers)))
             for number in work.numbers:

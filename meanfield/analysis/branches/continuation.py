@@ -13,8 +13,8 @@ import numpy as np
 from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
 from meanfield.analysis.branches.special_points import (
     Bifurcation,
+    BranchPoint,
     Fold,
-    Place,
     Unlocated,
     has_converged,
     special_points,
@@ -62,14 +62,14 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
     special: list[Fold | Bifurcation | Unlocated] = []
     end = ""
     mode = -nodes.mode(degree) if negative else nodes.mode(degree)
-    before: Place | None = None
+    before: BranchPoint | None = None
     for start, point in _steps(varied, nodes, mode, critical, steps):
         if not nodes.is_resolved(point.state[:-1]):
             end = f"{len(nodes.nodes)} nodes do not resolve the density beyond it"
             break
-        after = Place(point.state, point.tangent, _equilibrium(varied, point.state))
+        after = BranchPoint(point.state, point.tangent, _equilibrium(varied, point.state))
         points.append(after.equilibrium)
-        special += special_points(varied, before or Place(start.state, start.tangent, points[0]), after)
+        special += special_points(varied, before or BranchPoint(start.state, start.tangent, points[0]), after)
         before = after
         ratio = varied.parameter(points[-1]) / critical
         if ratio < min_ratio or (min_ratio > 0 and ratio > 1 / min_ratio):

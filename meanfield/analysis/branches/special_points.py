@@ -68,7 +68,7 @@ class Unlocated:
 
 
 @dataclass(frozen=True)
-class Place:
+class BranchPoint:
     """A point (u, log p) of the branch, its unit tangent, and the stationary density with its linear stability."""
 
     state: Floats
@@ -80,7 +80,7 @@ class _NotConverged(Exception):
     """Newton's iteration between two points of the branch failed."""
 
 
-def special_points(varied: Varied, before: Place, after: Place) -> Iterator[Fold | Bifurcation | Unlocated]:
+def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> Iterator[Fold | Bifurcation | Unlocated]:
     """Yield folds and bifurcations between two points of a branch, one step apart.
 
     Rates change their sign where the margins of both ends have opposite signs, both beyond rounding.
@@ -93,7 +93,9 @@ def special_points(varied: Varied, before: Place, after: Place) -> Iterator[Fold
             yield Unlocated(order, (before.equilibrium, after.equilibrium), reason)
 
 
-def _split(varied: Varied, before: Place, after: Place, halvings: int) -> list[Fold | Bifurcation | Unlocated]:
+def _split(
+    varied: Varied, before: BranchPoint, after: BranchPoint, halvings: int
+) -> list[Fold | Bifurcation | Unlocated]:
     """Return the special points, a fold and changes of other signs of order 0 separated by halving."""
     changes = _changes(before, after)
     if before.tangent[-1] * after.tangent[-1] >= 0:
@@ -107,7 +109,7 @@ def _split(varied: Varied, before: Place, after: Place, halvings: int) -> list[F
     return _split(varied, before, middle, halvings - 1) + _split(varied, middle, after, halvings - 1)
 
 
-def _changes(before: Place, after: Place) -> list[tuple[int, int]]:
+def _changes(before: BranchPoint, after: BranchPoint) -> list[tuple[int, int]]:
     """Return orders and indices of the margins whose signs are opposite at both ends, beyond rounding."""
     pairs = zip(before.equilibrium.spectra, after.equilibrium.spectra, strict=True)
     return [
@@ -117,16 +119,18 @@ def _changes(before: Place, after: Place) -> list[tuple[int, int]]:
     ]
 
 
-def _bifurcation(varied: Varied, before: Place, after: Place, order: int, index: int) -> Bifurcation:
+def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order: int, index: int) -> Bifurcation:
     """Return the bifurcation where the margin ``index`` of ``order`` is zero."""
 
-    def margin(place: Place) -> float:
+    def margin(place: BranchPoint) -> float:
         return float(place.equilibrium.spectra[order].margins[index])
 
     return Bifurcation(order, _locate(varied, before, after, margin).equilibrium)
 
 
-def _locate(varied: Varied, before: Place, after: Place, function: Callable[[Place], float]) -> Place:
+def _locate(
+    varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
+) -> BranchPoint:
     """Return the point between two where a function, of opposite signs at both, is zero."""
     root, found = _root(varied, before, after, function)
     ends = [_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]
@@ -135,7 +139,9 @@ def _locate(varied: Varied, before: Place, after: Place, function: Callable[[Pla
     return found
 
 
-def _root(varied: Varied, before: Place, after: Place, function: Callable[[Place], float]) -> tuple[float, Place]:
+def _root(
+    varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
+) -> tuple[float, BranchPoint]:
     """Return the fraction of the way between two points where a function is zero, and the point there."""
     from scipy.optimize import brentq
 
@@ -151,19 +157,19 @@ def _root(varied: Varied, before: Place, after: Place, function: Callable[[Place
     return root, places[root]
 
 
-def _between(varied: Varied, before: Place, after: Place, fraction: float) -> Place:
+def _between(varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float) -> BranchPoint:
     """Return the point of the branch at this fraction of the chord between two points."""
     if fraction in (0.0, 1.0):
         return after if fraction else before
     for regular in (_REGULAR, 0.0):
         if (found := _corrected(varied, before, after, fraction, regular)) is not None:
             state, tangent = found
-            return Place(state, tangent, varied.equilibrium(state[:-1], float(np.exp(state[-1]))))
+            return BranchPoint(state, tangent, varied.equilibrium(state[:-1], float(np.exp(state[-1]))))
     raise _NotConverged
 
 
 def _corrected(
-    varied: Varied, before: Place, after: Place, fraction: float, regular: float
+    varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float, regular: float
 ) -> tuple[Floats, Floats] | None:
     """Return a point and its unit tangent, from the cubic by corrections in regular directions; None without any."""
     weights = np.append(varied.equilibria(float(np.exp(before.state[-1]))).weights, 1.0)
@@ -185,7 +191,7 @@ def _corrected(
     return None
 
 
-def _cubic(before: Place, after: Place, length: float, t: float) -> Floats:
+def _cubic(before: BranchPoint, after: BranchPoint, length: float, t: float) -> Floats:
     """Return the cubic between two points with their tangents."""
     change = after.state - before.state
     slopes = t * (1 - t) ** 2 * before.tangent - t**2 * (1 - t) * after.tangent

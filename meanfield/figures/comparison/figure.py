@@ -15,9 +15,8 @@ from meanfield.figures.axes import annotate, is_early, label_decades, label_line
 from meanfield.figures.captions import fitting_size
 from meanfield.figures.comparison.pairs import draw_means, draw_pairs_beside
 from meanfield.figures.comparison.states import draw_lines, draw_maps, maps_height
-from meanfield.figures.figure import HEADING_SIZE, STYLE, WIDTH
+from meanfield.figures.figure import HEADING_SIZE, WIDTH, write_figure
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, VERMILION
-from meanfield.figures.saving import figure_target, save
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
@@ -36,12 +35,7 @@ def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
     States are drawn on the circle, the sphere and in one dimension; of tokens in more the distributions of ⟨x, y⟩.
     Raises FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
     """
-    target = figure_target(Path(figure))
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(STYLE):
-        return save(compose(comparison, Figure()), target)
+    return write_figure(figure, lambda drawing: compose(comparison, drawing))
 
 
 def compose(comparison: Comparison, figure: Figure) -> Figure:

@@ -15,15 +15,9 @@ from meanfield.figures.axes import label_linear
 from meanfield.figures.color_scale import Scale, color_map
 from meanfield.figures.coordinate import fraction_of_pi
 from meanfield.figures.panels.cut import emptiest
+from meanfield.figures.particles.sphere import draw_ground, map_places
 from meanfield.figures.run_data import BLACK, BLUE
-from meanfield.figures.sphere_map import (
-    HALF_HEIGHT,
-    HALF_WIDTH,
-    draw_graticule,
-    hammer,
-    pixel_cells,
-    pixel_columns,
-)
+from meanfield.figures.sphere_map import draw_graticule, draw_map, pixel_cells, pixel_columns
 from solvers.io.run_file import Run
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -95,7 +89,8 @@ def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> Non
         for line, (run, k) in enumerate(place):
             ax = axes[line, column]
             if scale is not None and (run, k) in densities:
-                image = _draw_density(ax, run, densities[run, k], scale)
+                cell = pixel_cells(run.ring_cells, pixel_columns(run.ring_cells))
+                image = draw_map(ax, cell, densities[run, k], scale)
             else:
                 _draw_particles(ax, run, k)
             draw_graticule(ax)
@@ -112,29 +107,13 @@ def _snapshots(comparison: Comparison, row: int) -> list[tuple[Run, int]]:
     return list(zip(comparison.runs, comparison.pairs[row], strict=False))
 
 
-def _draw_density(ax: Axes, run: Run, ratio: Floats, scale: Scale) -> Any:
-    cell = pixel_cells(run.ring_cells, pixel_columns(run.ring_cells))
-    return ax.imshow(
-        np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
-        norm=scale.norm,
-        cmap=color_map(),
-        extent=(-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
-        interpolation="nearest",
-    )
-
-
 def _draw_particles(ax: Axes, run: Run, k: int) -> None:
     """Dots on the darkest colour of the scale, as nothing is there but them."""
-    from matplotlib.patches import Ellipse
-
-    size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
-    ax.add_patch(Ellipse((0, 0), **size, facecolor=color_map()(0.0), edgecolor="none", zorder=0))
-    points = run.positions(k)[:DOTS]
-    x, y, z = unit_vectors(points).T
-    dots = hammer(np.arccos(z.clip(-1, 1)), np.arctan2(y, x))
+    draw_ground(ax)
+    points = unit_vectors(run.positions(k)[:DOTS])
     area = float(np.clip(4000 / len(points), 0.4, 12))
-    ax.scatter(*dots, s=area, color=color_map()(0.95), alpha=0.7, linewidths=0, rasterized=True)
-    ax.set_aspect("equal")
+    x, y = map_places(points).T
+    ax.scatter(x, y, s=area, color=color_map()(0.95), alpha=0.7, linewidths=0, rasterized=True)
 
 
 def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:

@@ -67,14 +67,11 @@ def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
 
 def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
     """Fill ``figure`` with the panels below snapshots, two to a row if there is room, an odd last one across."""
-    names, across = panels(run_data), panels_across(figure)
-    rows = [names[i : i + across] for i in range(0, len(names), across)]
-    layout: list[Any] = [list(row) * (across // len(row)) for row in rows]
-    axes = figure.subplot_mosaic(layout)
+    axes, last_row = _axes_in_rows(figure, panels(run_data), panels_across(figure))
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
         draw_panel(ax, run_data, name, "  (grey: snapshots above)")
-        if name not in rows[-1] and time_range(run_data, name) == run_data.sample_range:
+        if name not in last_row and time_range(run_data, name) == run_data.sample_range:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
         for t in times:
@@ -125,10 +122,17 @@ def _heights(run_data: RunData, names: Sequence[str], across: int) -> list[float
 
 
 def _draw_rows(figure: SubFigure, run_data: RunData, names: Sequence[str], across: int) -> None:
+    for name, ax in _axes_in_rows(figure, names, across)[0].items():
+        draw_on(ax, run_data, name)
+
+
+def _axes_in_rows(
+    figure: Figure | SubFigure, names: Sequence[str], across: int
+) -> tuple[dict[str, Axes], Sequence[str]]:
+    """Return axes by name, so many to a row and an odd last one across, and the names of the last row."""
     rows = [names[i : i + across] for i in range(0, len(names), across)]
     layout: list[Any] = [list(row) * (across // len(row)) for row in rows]
-    for name, ax in figure.subplot_mosaic(layout).items():
-        draw_on(ax, run_data, name)
+    return figure.subplot_mosaic(layout), rows[-1]
 
 
 def draw_on(ax: Axes, run_data: RunData, name: str) -> None:

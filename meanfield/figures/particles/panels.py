@@ -15,7 +15,7 @@ from meanfield.figures.free_radius import PLANE_HEIGHT, PLANES, SHOWN_MASS, plan
 from meanfield.figures.panels.curves import draw_prediction
 from meanfield.figures.particles.circle import draw_angles, draw_strips
 from meanfield.figures.particles.projected import draw_pairs, draw_projections, has_pairs, projections_height
-from meanfield.figures.particles.sphere import draw_maps, maps_height
+from meanfield.figures.particles.sphere import draw_maps
 from meanfield.figures.particles.tokens import (
     MAX_LINES,
     as_density,
@@ -29,6 +29,7 @@ from meanfield.figures.particles.tokens import (
 from meanfield.figures.profiles import columns, draw_profiles, profiles_height
 from meanfield.figures.run_data import BLUE, ORANGE, SKY, RunData, snapshots_chosen
 from meanfield.figures.sequence import FIELD_HEIGHT, draw_field
+from meanfield.figures.sphere_map import sphere_height
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +66,7 @@ def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[flo
     if run_data.dimension == 1:
         return _over_time([draw_positions])
     if run_data.dimension == 3:
-        return [(maps_height(run_data), draw_maps), *_over_time(radii)]
+        return [(sphere_height(run_data), draw_maps), *_over_time(radii)]
     if run_data.dimension == 2:
         angles: list[Panel] = [draw_angles] if moves else []
         few_rows = _over_time(angles + (radii or [draw_strips]))

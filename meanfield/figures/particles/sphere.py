@@ -28,7 +28,6 @@ from meanfield.figures.sphere_map import (
     maps_across,
     polar_and_azimuth,
     snapshots_on_maps,
-    sphere_height,
 )
 
 if TYPE_CHECKING:
@@ -37,11 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 DOT, DOT_AREAS = 2500.0, (1.5, 40.0)  # points² of all dots together, and of one: at least and at most
-
-
-def maps_height(run_data: RunData) -> float:
-    """Inches that the maps need on a page ten inches wide."""
-    return sphere_height(run_data)
 
 
 def draw_maps(figure: SubFigure, run_data: RunData) -> None:

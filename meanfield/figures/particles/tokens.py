@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats
-from meanfield.figures.run_data import Integers, Particles, RunData
+from meanfield.figures.run_data import Integers, RunData, TokenData
 from meanfield.figures.sphere_map import cell_angles, polar_and_azimuth
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import sphere
@@ -25,7 +25,7 @@ MAX_DOT_AREA, MIN_DOT_AREA = 350.0, 4.0  # points²: of a dot that holds all mas
 MERGE_RADIUS = 0.01  # of a picture: dots nearer than that become one
 
 
-def tokens_of(run_data: RunData) -> Particles:
+def tokens_of(run_data: RunData) -> TokenData:
     """The tokens of run data that have them."""
     assert run_data.particles is not None
     return run_data.particles

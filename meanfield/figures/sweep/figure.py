@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from meanfield.figures.captions import fitting_size
-from meanfield.figures.saving import figure_target, save
 from meanfield.figures.sweep.curve import draw_curves
 from meanfield.figures.sweep.map import draw_maps
 from meanfield.sweeping.point import FAILED
@@ -38,17 +37,15 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
     order parameter |∫xρ|. The sweep may still be going. Raises FileError where there is nothing to draw, and as
     :func:`meanfield.figures.figure.plot`.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
+    from meanfield.figures.figure import write_figure
 
-    from meanfield.figures.figure import STYLE
+    def draw(drawing: Figure) -> None:
+        found = read_sweep(path)
+        if not len(found.done):
+            raise FileError(f"{path}: no point is done yet, so there is nothing to draw")
+        compose(found, view_of(found), drawing)
 
-    target = figure_target(Path(figure))
-    found = read_sweep(path)
-    if not len(found.done):
-        raise FileError(f"{path}: no point is done yet, so there is nothing to draw")
-    with matplotlib.rc_context(STYLE):
-        return save(compose(found, view_of(found), Figure()), target)
+    return write_figure(figure, draw)
 
 
 def compose(found: SweepResults, view: View, figure: Figure) -> Figure:

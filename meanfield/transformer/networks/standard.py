@@ -78,7 +78,7 @@ class SelfAttention(nn.Module):
         return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
-class FeedForward(nn.Module):
+class FeedForwardNetwork(nn.Module):
     """F(x) = W σ(Ux + b) + c of states (..., d)."""
 
     def __init__(self, network: Network) -> None:
@@ -99,7 +99,7 @@ class TransformerLayer(nn.Module):
         super().__init__()
         self.scheme, self.residual = network.layer_norm, network.residual
         self.attention = SelfAttention(network, causal) if network.attention else None
-        self.feed_forward = FeedForward(network) if network.feed_forward else None
+        self.feed_forward = FeedForwardNetwork(network) if network.feed_forward else None
         self.norms = nn.ModuleList(_norm(network, network.layer_norm != "none") for _ in range(2))
         self.outer_norms = nn.ModuleList(_norm(network, network.layer_norm == "peri") for _ in range(2))
 

@@ -25,7 +25,7 @@ from meanfield.model.trained_layer import TrainedLayer
 from meanfield.transformer.arguments import names_of, require_drops, require_integers
 from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
-from meanfield.transformer.model import States, read_with, short_name
+from meanfield.transformer.model import HiddenStates, read_with, short_name
 from meanfield.transformer.sources import Texts, read_texts
 from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, measured, variants_of
 from solvers.mesh.coordinates import unit_vectors
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def head_figures(texts: Sequence[States]) -> dict[str, Labelled]:
+def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
     """Return numbers (block, head) of the heads of a model, and the rates (text, block) on texts that it has read."""
     model = texts[0]
     family = family_of(model.name, model.config)

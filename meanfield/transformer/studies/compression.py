@@ -19,7 +19,7 @@ from meanfield.clusters.among_tokens import SCALE
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states
-from meanfield.transformer.model import States
+from meanfield.transformer.model import HiddenStates
 from meanfield.transformer.studies.measures import clusters
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
@@ -29,7 +29,7 @@ ROUNDING = 1e-12  # of an entropy
 
 
 def compress(
-    states: Sequence[States], texts: Sequence[str], repeat: int = 1, seed: int = 0, drop: Sequence[str] = ()
+    states: Sequence[HiddenStates], texts: Sequence[str], repeat: int = 1, seed: int = 0, drop: Sequence[str] = ()
 ) -> dict[str, Labelled]:
     """Return measures of prompts: of the model, its mean-field dynamics if any, random matrices, standing still.
 
@@ -93,7 +93,7 @@ def line_through(values: Floats) -> tuple[float, float]:
     return float(slope), 1.0 - left / total if total > len(values) * ROUNDING**2 else 1.0
 
 
-def _moved(states: Sequence[States], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
+def _moved(states: Sequence[HiddenStates], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
     """(layers + 1, n, d) of each variant and prompt."""
     still = (np.broadcast_to(one.hidden[0], (one.layers * repeat + 1, *one.hidden[0].shape)) for one in states)
     nulls = {"random": states_of_variant(states, Variant((), "random", seed, repeat)), STILL: still}

@@ -21,7 +21,7 @@ from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.figures.run_data import BLACK, BLUE, VERMILION
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW
-from meanfield.transformer.model import Booleans, States
+from meanfield.transformer.model import Booleans, HiddenStates
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -43,7 +43,7 @@ def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
     return variants
 
 
-def measured(texts: Sequence[States], variants: Variants, drop: Sequence[str] = ()) -> dict[str, Labelled]:
+def measured(texts: Sequence[HiddenStates], variants: Variants, drop: Sequence[str] = ()) -> dict[str, Labelled]:
     """Return measures (variant, text, layer); tokens in ``drop``, of DROPS, are moved but not measured.
 
     Raises CaseError where fewer than two tokens of a text are left.

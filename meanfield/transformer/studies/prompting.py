@@ -25,7 +25,7 @@ from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.families import family_of, form_of
 from meanfield.transformer.labelled import Labelled, Outcome
 from meanfield.transformer.loading import load_config, load_network
-from meanfield.transformer.model import States, load_model, short_name
+from meanfield.transformer.model import HiddenStates, load_model, short_name
 from meanfield.transformer.sources import read_text, read_texts
 from meanfield.transformer.studies.compression import compress, line_through, mean_distance
 from meanfield.transformer.studies.measures import STYLES
@@ -50,7 +50,7 @@ def output_head(model: str) -> Floats | None:
     return np.asarray(head.weight.detach().numpy(), dtype=float)
 
 
-def next_token(prompts: Sequence[States], head: Floats, decode: Callable[[int], str]) -> dict[str, Labelled]:
+def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[int], str]) -> dict[str, Labelled]:
     """Return the distributions (layer, prompt) of the next token, of the model's own layers; ``decode`` makes text."""
     logits = np.stack([[one @ head.T for one in _normalized(states)] for states in prompts], axis=1)
     highest = logits.max(axis=-1, keepdims=True)
@@ -70,7 +70,7 @@ def next_token(prompts: Sequence[States], head: Floats, decode: Callable[[int], 
     }
 
 
-def _normalized(states: States) -> Floats:
+def _normalized(states: HiddenStates) -> Floats:
     """(layers + 1, d) N of the last token's states; the last one is normalized already."""
     family = family_of(states.name, states.config)
     form, last = form_of(family, states.network), states.layers - 1

@@ -18,7 +18,7 @@ from meanfield.figures.run_data import BLACK
 from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
-from meanfield.transformer.model import States, states_of
+from meanfield.transformer.model import HiddenStates, states_of
 from meanfield.transformer.studies.measures import STYLES
 from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recovered
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
@@ -88,7 +88,7 @@ def histogram(
     return Outcome(stack(states, repeat, seed, dropped), _summary, partial(_draw, repeat=repeat), title, facts)
 
 
-def stack(states: States, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
+def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
     """Return distributions of the layers ``repeat`` times, of the mean-field dynamics of as many, and of the nulls.
 
     Raises CaseError for a model whose attention is no mean-field law.

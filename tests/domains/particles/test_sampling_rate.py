@@ -8,8 +8,8 @@ finest scales, which cause the logarithm, so that the slope is between that and 
 import numpy as np
 import pytest
 
-from meanfield.analysis.measure import CELL_EXTENT
-from meanfield.analysis.wasserstein import Measure, atoms, wasserstein
+from meanfield.analysis.measure import CELL_EXTENT, PointMeasure, atoms
+from meanfield.analysis.wasserstein import wasserstein
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
@@ -39,7 +39,9 @@ def tokens(n, seed):
 
 
 def law_of(mesh, density):
-    return Measure("S2", mesh.centers, density * mesh.volumes, CELL_EXTENT * np.sqrt(mesh.volumes), mesh.ring_cells)
+    return PointMeasure(
+        "S2", mesh.centers, density * mesh.volumes, CELL_EXTENT * np.sqrt(mesh.volumes), mesh.ring_cells
+    )
 
 
 def drawn(mesh):
