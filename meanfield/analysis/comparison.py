@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ def compare(
     return Comparison((a, b), space, pairs, times, columns, (*notes, *_notes(columns, space)))
 
 
-def as_dict(comparison: Comparison) -> dict[str, Any]:
+def as_dict(comparison: Comparison) -> dict[str, object]:
     """The comparison as plain values for JSON, None where there is none."""
     columns = {name: [None if np.isnan(v) else float(v) for v in c] for name, c in comparison.columns.items()}
     return {

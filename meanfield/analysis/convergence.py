@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ def convergence_of(
 
 def _value(case: Case, key: str) -> int:
     """The integer that a dotted key has in a case."""
-    value: Any = case
+    value: object = case
     for name in key.split("."):
         value = getattr(value, name, None)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -54,7 +53,7 @@ def report(study: ConvergenceStudy, over: str, of: str) -> str:
     return f"{study}\n\n{finest}, by Richardson's extrapolation"
 
 
-def as_dict(study: ConvergenceStudy, over: str, of: str) -> dict[str, Any]:
+def as_dict(study: ConvergenceStudy, over: str, of: str) -> dict[str, object]:
     """The same as plain numbers."""
     return {
         "over": over,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import Run
@@ -12,7 +11,7 @@ IGNORED = ("title", "output")  # what changes no state
 _SHOWN = 24  # characters of a value; the keys of longer ones, and of lists, are named alone
 
 
-def differing_keys(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[object, object]]:
     """Dotted key → its values in two resolved cases, None where a case lacks it; for keys whose values differ.
 
     Titles and what a file keeps are left out. A list is one value.
@@ -31,15 +30,15 @@ def differences_in_words(a: Run, b: Run) -> str | None:
     return f"the cases differ in {', '.join(texts[:-1])}{' and ' if texts[1:] else ''}{texts[-1]}"
 
 
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Values of nested tables by dotted keys."""
-    result: dict[str, Any] = {}
+    result: dict[str, object] = {}
     for name, value in table.items():
         result |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return result
 
 
-def _values(a: Any, b: Any) -> str:
+def _values(a: object, b: object) -> str:
     if isinstance(a, list) or isinstance(b, list):
         return ""
     texts = ["none" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in (a, b)]

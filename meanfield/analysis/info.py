@@ -17,12 +17,13 @@ from meanfield.runtime.segments import Segment, read_segments, resume_advice
 from solvers.io.run_file import Run, read
 
 _UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
+Facts = dict[str, Any]  # by name: numbers, texts, lists and tables, None where unknown
 UNKNOWN = "unknown"  # logits of a model whose attention is of another kind
 LARGE_ERROR = 0.05  # of a merger's time
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a handover
 
 
-def describe(path: str | Path | Run) -> dict[str, Any]:
+def describe(path: str | Path | Run) -> Facts:
     """What there is to know of a run file, as plain values for people and programs; None if unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
@@ -80,12 +81,12 @@ def describe(path: str | Path | Run) -> dict[str, Any]:
     }
 
 
-def format_text(facts: dict[str, Any]) -> str:
+def format_text(facts: Facts) -> str:
     """``describe``'s facts in about ten lines for people."""
     return "\n".join(f"{name:9} {text}" for name, text in _lines(facts) if text)
 
 
-def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _lines(facts: Facts) -> list[tuple[str, str]]:
     return [
         ("file", f"{facts['path']}, {_size(facts['file_size'])}"),
         ("title", facts["title"] or ""),
@@ -107,13 +108,13 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _domain(facts: dict[str, Any]) -> str:
+def _domain(facts: Facts) -> str:
     if facts["tokens"] is not None:
         return f"{facts['tokens']} particles in {facts['dimension']} dimensions"
     return f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"
 
 
-def _fields(facts: dict[str, Any]) -> str:
+def _fields(facts: Facts) -> str:
     """Fields of a recorded solution, with their ranges in the last snapshot."""
     ranges = facts["ranges"] or {}
     texts = [f"{name} from {ranges[name][0]:.3g} to {ranges[name][1]:.3g}" for name in ranges]
@@ -143,7 +144,7 @@ def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     }[state]
 
 
-def _state_text(facts: dict[str, Any]) -> str:
+def _state_text(facts: Facts) -> str:
     detail = {
         "running": f"by {facts['writer']}",
         "killed": "the writing process died; valid up to its last snapshot",
@@ -151,7 +152,7 @@ def _state_text(facts: dict[str, Any]) -> str:
     return f"{facts['state']}: {detail}" if detail else facts["state"]
 
 
-def _physics(facts: dict[str, Any]) -> str:
+def _physics(facts: Facts) -> str:
     texts = [
         "" if facts["beta"] is None else f"β = {facts['beta']:g}",
         *(facts["layer"] or [facts["normalization"] or ""]),
@@ -173,7 +174,7 @@ def _layer(text: str) -> list[str] | None:
         return None
 
 
-def _time(facts: dict[str, Any]) -> str:
+def _time(facts: Facts) -> str:
     if facts["last_time"] is None:
         return "no snapshot yet"
     end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
@@ -182,7 +183,7 @@ def _time(facts: dict[str, Any]) -> str:
     return f"{facts['last_time']:g}{end}{wall}{remaining}"
 
 
-def _density(facts: dict[str, Any]) -> str:
+def _density(facts: Facts) -> str:
     kind = "cluster" if facts["hand_over_time"] is None else "atom"
     low, high, drift, clusters = (facts[n] for n in ("minimum_density", "maximum_density", "mass_drift", "clusters"))
     texts = [
@@ -200,7 +201,7 @@ def _merger_error(error: float | None, angle: float | None) -> str:
     return "" if angle is None else "no merger follows by the end whose time a later handover could change"
 
 
-def _atoms(facts: dict[str, Any]) -> str:
+def _atoms(facts: Facts) -> str:
     """From when on clusters are atoms, and what that changes."""
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
@@ -217,7 +218,7 @@ def _atoms(facts: dict[str, Any]) -> str:
     return ", ".join(text for text in texts if text) + hint
 
 
-def _too_many(facts: dict[str, Any]) -> str:
+def _too_many(facts: Facts) -> str:
     """That tokens of so many clusters do not become atoms; empty where it is not their number."""
     if facts["tokens"] is None or facts["clusters"] is None:
         return ""
@@ -232,7 +233,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _resumed(facts: dict[str, Any]) -> str:
+def _resumed(facts: Facts) -> str:
     """How often, and the settings that changed on the way."""
     later = facts["segments"][1:]
     changes = [f"{' '.join(s['changes'])} from t = {s['from_time']:g}" for s in later if s["changes"]]

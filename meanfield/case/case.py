@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
@@ -16,6 +15,7 @@ from meanfield.sections.initial import InitialKind
 from meanfield.sections.section import Key, Section, tag_of
 
 if TYPE_CHECKING:
+    from meanfield.case.overrides import Overrides
     from meanfield.diagnostics.table import Diagnostic, Table
 
 _MANY = 1000  # tokens, all pairs of which are only summed on request
@@ -38,7 +38,7 @@ class Case(Section, frozen=True):  # types.py has the types of its sections in a
     hand_over: HandOver | None = None
     output: Output = Output()
 
-    def replace(self, changes: Mapping[str, Any] | Sequence[str]) -> Case:
+    def replace(self, changes: Overrides) -> Case:
         """Another case with ``changes``, {"attention.beta": 4} or ["attention.beta=4"]; what depends on them follows.
 
         With another domain all of its diagnostics are recorded where all were before. Raises CaseError.

@@ -70,7 +70,7 @@ def _where(key: str, holds: Callable[[Any], object] = lambda value: True) -> Cal
     """Used where ``holds`` is true of the value of a dotted key; not where the case lacks the key or its section."""
 
     def used(case: Case) -> Used | None:
-        value: Any = case
+        value: object = case
         for name in key.split("."):
             value = None if value is None else getattr(value, name)
         return (key, value) if value is not None and holds(value) else None

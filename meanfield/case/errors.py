@@ -31,7 +31,7 @@ class CaseError(ValueError):
         super().__init__(message)
         self.key, self.parts, self.is_missing = key, tuple(parts), is_missing
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.key, self.parts)
 
 

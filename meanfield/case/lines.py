@@ -44,7 +44,7 @@ def with_lines(error: CaseError, source: str, lines: Mapping[str, int | None]) -
     return CaseError(f"{source}, line {lines[key]}: {error}", error.key) if lines.get(key) else error
 
 
-def remove(data: dict[str, Any], key: str) -> bool:
+def remove(data: Mapping[str, object], key: str) -> bool:
     """Take the last named part of a key such as ``attention.heads[1].weight`` out of a table; whether it was there."""
     parts = re.findall(r"[\w\-]+|\[\d+\]", key)
     while parts and parts[-1].startswith("["):

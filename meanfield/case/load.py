@@ -22,7 +22,7 @@ from meanfield.case.errors import (
     translate,
 )
 from meanfield.case.lines import lines_of_keys, remove, with_lines
-from meanfield.case.overrides import apply
+from meanfield.case.overrides import Toml, apply
 from meanfield.case.types import convert, type_of_case
 from meanfield.case.validate import check
 from meanfield.domains.table import put_names_for_aliases
@@ -63,7 +63,7 @@ def to_toml(case: Case) -> str:
     return tomli_w.dumps(without_none(msgspec.to_builtins(case, enc_hook=_plain)))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Python's numbers of NumPy's, in a case that was built in Python. Raises CaseError for what a case cannot hold."""
     if not hasattr(value, "tolist"):
         raise CaseError(f"case: {value!r}: expected numbers, texts, lists and sections")
@@ -97,7 +97,7 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
     return _case_of(read_toml(text, source), overrides)
 
 
-def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
+def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     put_names_for_aliases(data)
@@ -107,7 +107,7 @@ def _case_of(data: dict[str, Any], overrides: Sequence[str]) -> Case:
     return case
 
 
-def _converted(data: dict[str, Any]) -> Case:
+def _converted(data: Toml) -> Case:
     """The sections of a case. Raises CaseError for all that is of a wrong type, out of range, unknown or missing."""
     try:
         return convert(data)
@@ -120,7 +120,7 @@ def _converted(data: dict[str, Any]) -> Case:
     raise all_of(list(errors.values())[:_MAX_ERRORS])
 
 
-def _errors(data: dict[str, Any], schema: type) -> dict[str, CaseError]:
+def _errors(data: Toml, schema: type) -> dict[str, CaseError]:
     """What is wrong with data, by key: each is taken out, to find the next; to the first that is missing."""
     found: dict[str, CaseError] = {}
     data = copy.deepcopy(data)
@@ -137,7 +137,7 @@ def _errors(data: dict[str, Any], schema: type) -> dict[str, CaseError]:
             return found
 
 
-def read_toml(text: str, source: str) -> dict[str, Any]:
+def read_toml(text: str, source: str) -> Toml:
     """The content of a TOML text; ``source`` is what a message calls it. Raises CaseError."""
     try:
         return tomllib.loads(text)

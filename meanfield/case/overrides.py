@@ -13,9 +13,11 @@ from meanfield.case.errors import CaseError, refusal, show, show_key
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _BARE_WORDS = re.compile(r"([^\W\d]|[/~.])[\w .,:;!?/~-]*")
 _SNAPSHOTS = ("snapshots", "every", "times")
+Toml = dict[str, Any]  # tables of a parsed TOML text
+Overrides = Mapping[str, Any] | Sequence[str]  # values by dotted keys, or texts like "attention.beta=4"
 
 
-def overrides_of(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
+def overrides_of(changes: Overrides) -> list[str]:
     """Changes as overrides: a mapping of dotted keys to numbers, texts, lists or tables, or overrides as they are.
 
     Raises CaseError for anything else, a text too, which is a sequence, and for the value None, which TOML lacks.
@@ -33,7 +35,7 @@ def overrides_of(changes: Mapping[str, Any] | Sequence[str]) -> list[str]:
     return [f"{key}={inline(value)}" for key, value in changes.items()]
 
 
-def inline(value: Any) -> str:
+def inline(value: object) -> str:
     """A value as TOML spells it on one line; numpy's numbers and arrays as Python's."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, dict):
@@ -43,7 +45,7 @@ def inline(value: Any) -> str:
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
+def apply(data: Toml, overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
     What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
@@ -57,7 +59,7 @@ def apply(data: dict[str, Any], overrides: Sequence[str]) -> None:
         _set(data, key, value)
 
 
-def _split(override: str) -> tuple[str, Any]:
+def _split(override: str) -> tuple[str, object]:
     key, equals, text = (part.strip() for part in override.partition("="))
     if not (equals and _KEY.fullmatch(key) and text and override.isprintable()):
         raise CaseError(f"override {show(override)}: expected KEY=VALUE, for example attention.beta=4")
@@ -71,7 +73,7 @@ def _split(override: str) -> tuple[str, Any]:
         ) from None
 
 
-def _make_room(data: dict[str, Any], new: dict[str, Any]) -> None:
+def _make_room(data: Toml, new: Toml) -> None:
     output, initial = data.get("output"), data.get("initial")
     if isinstance(output, dict) and any(f"output.{name}" in new for name in _SNAPSHOTS):
         for name in _SNAPSHOTS:
@@ -93,7 +95,7 @@ def _is_late(first: Any, end: Any) -> bool:
     return numbers and first >= end > 0
 
 
-def _set(data: dict[str, Any], key: str, value: Any) -> None:
+def _set(data: Toml, key: str, value: object) -> None:
     *tables, name = key.split(".")
     for depth, table in enumerate(tables):
         data = data.setdefault(table, {})

@@ -92,7 +92,7 @@ def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
         yield entry._replace(variant=", ".join(dict.fromkeys(filter(None, variants))))
 
 
-def _references(value: Any) -> Iterator[str]:
+def _references(value: object) -> Iterator[str]:
     """Names of the sections that a value may be."""
     if isinstance(value, dict):
         if "$ref" in value:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from argparse import Namespace
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 
-def print_found(options: Namespace, facts: Callable[[], dict[str, Any]], text: Callable[[], str]) -> None:
+def print_found(options: Namespace, facts: Callable[[], Mapping[str, object]], text: Callable[[], str]) -> None:
     """Print what a command has found: ``facts`` with --json, else ``text``."""
     if options.json:
         print_json(facts())
@@ -17,7 +16,7 @@ def print_found(options: Namespace, facts: Callable[[], dict[str, Any]], text: C
         print(text())
 
 
-def print_json(facts: dict[str, Any]) -> None:
+def print_json(facts: Mapping[str, object]) -> None:
     """Print ``facts`` as JSON; NaN and infinities, which JSON lacks, as null. ASCII only outside UTF."""
     import json
 
@@ -25,7 +24,7 @@ def print_json(facts: dict[str, Any]) -> None:
     print(json.dumps(_finite(facts), indent=2, ensure_ascii=ascii_only, allow_nan=False))
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -49,13 +49,13 @@ def section_of(component: Component) -> type[Section]:
     return _section(component.kind, component.name, tuple((name, type(value), value) for name, value in defaults))
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(value: object) -> object:
     """Tuples in place of lists."""
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 @cache
-def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) -> type[Section]:
+def _section(kind: str, name: str, fields: tuple[tuple[str, type, object], ...]) -> type[Section]:
     bases = {"initial": OwnDensity, "tokens": OwnTokens, "feed_forward": OwnFeedForward}
     return msgspec.defstruct(  # type: ignore[return-value]
         name, fields, bases=(bases.get(kind, Section),), frozen=True, kw_only=True,
@@ -63,7 +63,7 @@ def _section(kind: str, name: str, fields: tuple[tuple[str, type, Any], ...]) ->
     )  # fmt: skip
 
 
-def parameters_of(section: Section) -> dict[str, Any]:
+def parameters_of(section: Section) -> dict[str, object]:
     """The parameters that a component's section gives."""
     shared = InitialKind.__struct_fields__ if isinstance(section, InitialKind) else ()
     return {name: getattr(section, name) for name in section.__struct_fields__ if name not in shared}

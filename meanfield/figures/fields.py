@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meanfield.figures.saving import figure_target, save
 from solvers.io.run_file import FileError, Run
@@ -13,7 +14,7 @@ from solvers.io.run_file import FileError, Run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
-    from solvers.mesh.mesh import Floats
+    from solvers.mesh.mesh import Floats, Integers
 
 SNAPSHOTS = 4  # columns
 UNIT = 1e-6  # departure of |x| from 1 on a circle or a sphere
@@ -74,19 +75,21 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
     return centers[:, :2], ["x", "y"]
 
 
-def middle_layer(centers: Floats) -> Any:
+def middle_layer(centers: Floats) -> NDArray[np.bool_]:
     """(cells,) whether a figure shows a cell: of a body those of the layer that is nearest to its middle, else all."""
     if chart(centers)[1][0] != "x" or centers.shape[1] != 3:
         return np.ones(len(centers), dtype=bool)
     height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
-    return height <= height.min() * (1 + 1e-9) + 1e-12
+    return np.asarray(height <= height.min() * (1 + 1e-9) + 1e-12)
 
 
 def _angle(vectors: Floats) -> Floats:
     return np.degrees(np.arctan2(vectors[:, 1:2], vectors[:, :1]))
 
 
-def _draw_lines(part: Any, run: Run, name: str, shown: Any, places: Floats, labels: list[str]) -> None:
+def _draw_lines(
+    part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
+) -> None:
     ax, order = part.subplots(), np.argsort(places[:, 0])
     for k in shown:
         ax.plot(places[order, 0], run.field(name, int(k))[order], label=f"t = {run.times[k]:.4g}")
@@ -94,7 +97,9 @@ def _draw_lines(part: Any, run: Run, name: str, shown: Any, places: Floats, labe
     ax.legend()
 
 
-def _draw_maps(part: Any, run: Run, name: str, shown: Any, places: Floats, labels: list[str]) -> None:
+def _draw_maps(
+    part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
+) -> None:
     layer = middle_layer(run.cell_centers)
     values = [run.field(name, int(k))[layer] for k in shown]
     finite = np.concatenate([value[np.isfinite(value)] for value in values])

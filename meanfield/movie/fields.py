@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,10 +11,15 @@ from meanfield.movie.page import DPI, HEIGHT, WIDTH, shades
 from solvers.io.run_file import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from solvers.io.run_file import Run
     from solvers.mesh.mesh import Floats
+
+    Draw = Callable[[Floats], object]  # draws the values of another snapshot
 
 
 class FieldFrames:
@@ -60,17 +65,17 @@ def _range(run: Run, name: str) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
-def _line(ax: Any, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Any:
+def _line(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Draw:
     order, margin = np.argsort(places[:, 0]), 0.05 * (limits[1] - limits[0])
     (curve,) = ax.plot(places[order, 0], run.field(name, 0)[order])
     ax.set(ylabel=name, ylim=(limits[0] - margin, limits[1] + margin))
     return lambda values: curve.set_ydata(values[order])
 
 
-def _map(ax: Any, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Any:
+def _map(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Draw:
     layer = middle_layer(run.cell_centers)
-    shown = {"shading": "gouraud", "cmap": shades(), "vmin": limits[0], "vmax": limits[1]}
-    image = ax.tripcolor(*places[layer].T, np.zeros(np.count_nonzero(layer)), **shown)
+    (low, high), (x, y) = limits, places[layer].T
+    image = ax.tripcolor(x, y, np.zeros(len(x)), shading="gouraud", cmap=shades(), vmin=low, vmax=high)
     ax.figure.colorbar(image, ax=ax)
     ax.set_title(name)
     return lambda values: image.set_array(np.ma.masked_invalid(values[layer]))

@@ -10,7 +10,7 @@ from meanfield import running
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
-from meanfield.case.overrides import overrides_of
+from meanfield.case.overrides import Overrides, overrides_of
 from meanfield.results.result import Result
 from meanfield.runtime.paths import require_files
 from meanfield.runtime.progress import has_bar
@@ -19,8 +19,10 @@ from solvers.backends import Backend, NoDevice, NotInstalled, backend_on
 from solvers.io.run_file import FileError, read
 from solvers.timestepping.state import NonFinite
 
+CaseSource = Case | str | Path | Mapping[str, Any]  # a case, its file or name, or its sections
 
-def load_case(source: str | Path | Case | Mapping[str, Any], overrides: Mapping[str, Any] | Sequence[str] = ()) -> Case:
+
+def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
     """The case in a file, or the shipped case of that name, with ``overrides`` like ["attention.beta=4"].
 
     source   may also hold the sections themselves: a mapping {"domain": {"manifold": "circle", ...}, ...} of what a
@@ -35,7 +37,7 @@ def load_case(source: str | Path | Case | Mapping[str, Any], overrides: Mapping[
 
 
 def simulate(
-    case: Case | str | Path | Mapping[str, Any],
+    case: CaseSource,
     *,
     progress: bool | None = None,
     device: str = "cpu",
@@ -53,8 +55,8 @@ def simulate(
     """
     case = _ready(case)
     try:
-        given: dict[str, Any] = {"stop": stop, "callbacks": callbacks, "backend": _backend(device)}
-        return Result(running.run_in_memory(case, quiet=_quiet(progress), **given))
+        backend, quiet = _backend(device), _quiet(progress)
+        return Result(running.run_in_memory(case, quiet=quiet, backend=backend, stop=stop, callbacks=callbacks))
     except (NonFinite, KeyboardInterrupt, SystemExit) as error:
         if hasattr(error, "run"):
             error.result = Result(error.run)  # type: ignore[union-attr]
@@ -62,7 +64,7 @@ def simulate(
 
 
 def run(
-    case: Case | str | Path | Mapping[str, Any],
+    case: CaseSource,
     path: str | Path,
     overwrite: bool = False,
     *,
@@ -80,8 +82,16 @@ def run(
     if path.is_dir() or (path.exists() and not overwrite):
         raise FileError(f"{path}: exists already; overwrite=True replaces it, if it is a file")
     case = _ready(case, path)
-    given: dict[str, Any] = {"stop": stop, "callbacks": callbacks, "backend": _backend(device)}
-    running.run(case, path, overwrite=overwrite, quiet=_quiet(progress), command="run", **given)
+    running.run(
+        case,
+        path,
+        overwrite=overwrite,
+        quiet=_quiet(progress),
+        command="run",
+        backend=_backend(device),
+        stop=stop,
+        callbacks=callbacks,
+    )
     return open_run(path)
 
 
@@ -89,7 +99,7 @@ def resume(
     path: str | Path,
     until: float | None = None,
     *,
-    changes: Mapping[str, Any] | Sequence[str] = (),
+    changes: Overrides = (),
     progress: bool | None = None,
     device: str = "cpu",
     stop: Condition | None = None,
@@ -118,7 +128,7 @@ def open_run(path: str | Path) -> Result:
     return Result(read(path))
 
 
-def _ready(case: Case | str | Path | Mapping[str, Any], path: Path | None = None) -> Case:
+def _ready(case: CaseSource, path: Path | None = None) -> Case:
     """A checked case whose files are there."""
     case = load_case(case)
     require_files(case, None if path is None else str(path))

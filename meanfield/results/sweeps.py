@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.case.overrides import inline
 from meanfield.results.refusals import in_python
 from meanfield.results.result import Result
-from meanfield.results.runs import load_case, open_run
+from meanfield.results.runs import CaseSource, load_case, open_run
 from meanfield.runtime.progress import has_bar
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, parse_sweep
@@ -42,7 +41,7 @@ Scalar = Callable[[Result], Any]  # of a result: a number, or an array of the sa
 
 
 def sweep(
-    case: Case | str | Path | Mapping[str, Any],
+    case: CaseSource,
     keys: Mapping[str, Sequence[Any]],
     *,
     jobs: int | None = None,
@@ -143,7 +142,7 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
         lock.release()
 
 
-def _plan(case: Case | str | Path | Mapping[str, Any], keys: Mapping[str, Sequence[Any]]) -> Sweep:
+def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
     """The sweep of every combination. Raises CaseError."""
     case = load_case(case)
     if not keys:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from meanfield.analysis import comparison, stability_report
 from meanfield.analysis.branches.branch import BranchOfCase, branch_of
-from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.results.result import Result
-from meanfield.results.runs import load_case
+from meanfield.results.runs import CaseSource, load_case
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +47,7 @@ class Stability:
         return self.report
 
 
-def stability(case: Case | str | Path | Mapping[str, Any], degrees: int = DEGREES) -> Stability:
+def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
     """The linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1. Raises CaseError where it has none."""
     if not (isinstance(degrees, Integral) and degrees >= 1):
         raise CaseError(f"degrees = {degrees!r}: expected a whole number >= 1")
@@ -61,7 +59,7 @@ def stability(case: Case | str | Path | Mapping[str, Any], degrees: int = DEGREE
 
 
 def branch(
-    case: Case | str | Path | Mapping[str, Any],
+    case: CaseSource,
     over: str = "stabilizers.noise",
     degree: int = 1,
     negative: bool = False,

@@ -185,7 +185,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
     )
 
 
-def _base(case: Any, folder: Path) -> str:
+def _base(case: object, folder: Path) -> str:
     """The TOML of the case: a shipped one, that of a path, or the table itself."""
     from meanfield.case.load import read_text
 
@@ -208,7 +208,7 @@ def _check_design(file: _File) -> None:
             raise refusal(key, value, f'not allowed with design = "{file.design}"')
 
 
-def _fixed(table: Any, spacings: dict[str, str]) -> tuple[str, ...]:
+def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
     """[set] as overrides."""
     if not isinstance(table, dict):
         raise refusal("set", table, "a table of keys and values")

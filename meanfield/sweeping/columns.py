@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import h5py
 
 Integers = NDArray[np.int64]
-Texts = NDArray[Any]
+Texts = NDArray[np.object_]
 _CHUNK = 1 << 20  # bytes
-_CHECKED: dict[str, Any] = {"fletcher32": True}  # files are written at once and whole
-_COMPRESSED: dict[str, Any] = {**_CHECKED, "compression": "gzip", "compression_opts": 1, "shuffle": True}
+_CHECKED: dict[str, object] = {"fletcher32": True}  # files are written at once and whole
+_COMPRESSED: dict[str, object] = {**_CHECKED, "compression": "gzip", "compression_opts": 1, "shuffle": True}
 _MIN_COMPRESSED = 1 << 14  # bytes
 
 
@@ -166,7 +166,7 @@ def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: i
             )
 
 
-def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str, Any]:
+def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str, object]:
     """Chunks, checks and compression of a dataset whose rows have a shape."""
     size = 8 * int(np.prod(shape))
     if not count * size:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from solvers.io.lock import holder
 from solvers.io.opening import open_to_read
@@ -91,7 +90,7 @@ def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool,
             raise FileError(f"{file}: exists already; --overwrite replaces it, -o writes the sweep elsewhere")
 
 
-def _attributes(file: Path) -> dict[str, Any]:
+def _attributes(file: Path) -> dict[str, object]:
     """Those of an HDF5 file; none of what is no such file, or torn."""
     try:
         with open_to_read(file) as opened:

@@ -149,7 +149,7 @@ def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda val
     return found
 
 
-def _is_range(value: Any) -> bool:
+def _is_range(value: object) -> bool:
     return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "integer", "seeds"})
 
 

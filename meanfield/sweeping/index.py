@@ -19,7 +19,6 @@ import time as clock
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -118,7 +117,7 @@ class Index:
         self.write(state)
         self.closed = True
 
-    def _attributes(self, state: str) -> dict[str, Any]:
+    def _attributes(self, state: str) -> dict[str, object]:
         sweep = self.sweep
         origin = provenance(sweep.points[0].case, self.command)
         return {
@@ -182,7 +181,7 @@ def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry
     return Index(path, sweep, command, results, closed and len(sources) == 1)
 
 
-def require_version(path: Path, attributes: Mapping[str, Any]) -> None:
+def require_version(path: Path, attributes: Mapping[str, object]) -> None:
     """Raise FileError for the attributes of an index of another version."""
     if (version := attributes.get("schema_version")) != VERSION:
         raise FileError(f"{path}: index of a sweep of version {version!s:.40}, this program reads {VERSION}")

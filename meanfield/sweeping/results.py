@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.sweeping.case import FigureChoice
-from meanfield.sweeping.columns import values_of
+from meanfield.sweeping.columns import Texts, values_of
 from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
 from meanfield.sweeping.index import require_version, sources_beside
@@ -25,6 +25,9 @@ from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
 from solvers.io.schema import DAMAGE, dataset_of, is_text
 from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    import h5py
 
 _REASONS = 3  # of failed points, reported
 _MAX_READ = 1 << 26  # bytes of scalars that are read, and so checked, at once
@@ -51,12 +54,12 @@ class SweepResults:
     scalars: Mapping[str, Floats]
 
     @property
-    def status(self) -> NDArray[Any]:
+    def status(self) -> Texts:
         """(points,) "waiting", "done", "failed" or "over time"."""
         return self.results.heads.status
 
     @property
-    def reasons(self) -> NDArray[Any]:
+    def reasons(self) -> Texts:
         """(points,) why a point failed, or stopped early."""
         return self.results.heads.reasons
 
@@ -179,7 +182,7 @@ def read_points(path: str | Path) -> int:
     return solved
 
 
-def _attributes(file: Any) -> dict[str, Any]:
+def _attributes(file: h5py.File) -> dict[str, Any]:
     """The texts that every index has, and what else there is. ValueError where one is no text."""
     found = dict(file.attrs)
     for name in _TEXTS:
@@ -190,7 +193,7 @@ def _attributes(file: Any) -> dict[str, Any]:
     return found
 
 
-def _text(name: str, value: Any) -> str:
+def _text(name: str, value: object) -> str:
     """The value of an attribute that is a text. Raises ValueError for another."""
     if not is_text(value):
         raise ValueError(f"attribute {name} is {value!r:.40}")

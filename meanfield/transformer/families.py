@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,12 @@ from meanfield.case.errors import CaseError
 from meanfield.model.trained_layer import LayerForm
 from solvers.mesh.mesh import Floats
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Tensors = dict[str, Any]
+Config = Any  # a PretrainedConfig of Hugging Face's library, whose attributes depend on the family
+Pretrained = Any  # a PreTrainedModel, likewise
 
 
 @dataclass(frozen=True)
@@ -29,16 +34,16 @@ class Family:
     final      (network) → final_gain and final_shift
     """
 
-    layer: Callable[[Any, int], Tensors]
+    layer: Callable[[Pretrained, int], Tensors]
     epsilon: str | float = "layer_norm_eps"
     activation: str = "hidden_act"
     placement: str = "post"
     norm: str = "layer"
     causal: bool = False
-    final: Callable[[Any], Tensors] = lambda network: {}
+    final: Callable[[Pretrained], Tensors] = lambda network: {}
 
 
-def family_of(name: str, config: Any) -> Family:
+def family_of(name: str, config: Config) -> Family:
     """The family of a model. Raises CaseError for one that is not known, or layers unlike theirs."""
     if config.model_type not in FAMILIES:
         raise CaseError(f"{name}: attention of {config.model_type}: expected one of {', '.join(FAMILIES)}")
@@ -55,12 +60,12 @@ def family_of(name: str, config: Any) -> Family:
     return family
 
 
-def head_size(config: Any) -> int:
+def head_size(config: Config) -> int:
     """d_head, which need not be the width over the number of heads."""
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
-def beta_of(config: Any) -> float | None:
+def beta_of(config: Config) -> float | None:
     """β = 1/√d_head of softmax attention; None for models of which this is not known."""
     try:
         family_of("", config)
@@ -69,7 +74,7 @@ def beta_of(config: Any) -> float | None:
     return float(head_size(config) ** -0.5)
 
 
-def form_of(family: Family, network: Any) -> LayerForm:
+def form_of(family: Family, network: Pretrained) -> LayerForm:
     """What all layers of a network have in common."""
     config, rotary = network.config, getattr(network, "rotary_emb", None)
     epsilon = family.epsilon if isinstance(family.epsilon, float) else float(getattr(config, family.epsilon))
@@ -85,7 +90,7 @@ def form_of(family: Family, network: Any) -> LayerForm:
     )
 
 
-def arrays_of(family: Family, network: Any, layer: int) -> dict[str, Floats]:
+def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floats]:
     """The arrays of a layer, the first is 0, each head by itself."""
     config, size = network.config, head_size(network.config)
     tensors = family.layer(network, layer) | family.final(network)
@@ -102,7 +107,7 @@ def arrays_of(family: Family, network: Any, layer: int) -> dict[str, Floats]:
     return arrays
 
 
-def _array(tensor: Any) -> Floats:
+def _array(tensor: Tensor) -> Floats:
     return np.asarray(tensor.detach().numpy(), dtype=float)
 
 
@@ -118,7 +123,7 @@ def _norms(**modules: Any) -> Tensors:
     return gains | {f"{name}_shift": getattr(module, "bias", None) for name, module in modules.items()}
 
 
-def _bert(network: Any, layer: int) -> Tensors:
+def _bert(network: Pretrained, layer: int) -> Tensors:
     block = network.encoder.layer[layer]
     heads, out = block.attention.self, block.attention.output
     return _linear(
@@ -127,7 +132,7 @@ def _bert(network: Any, layer: int) -> Tensors:
     ) | _norms(attention=out.LayerNorm, network=block.output.LayerNorm)  # fmt: skip
 
 
-def _distilbert(network: Any, layer: int) -> Tensors:
+def _distilbert(network: Pretrained, layer: int) -> Tensors:
     block = network.transformer.layer[layer]
     heads = block.attention
     return _linear(
@@ -136,12 +141,12 @@ def _distilbert(network: Any, layer: int) -> Tensors:
     ) | _norms(attention=block.sa_layer_norm, network=block.output_layer_norm)  # fmt: skip
 
 
-def stored_layers(config: Any, layers: int) -> int:
+def stored_layers(config: Config, layers: int) -> int:
     """How many layers have weights of their own: 1 where all share those of one group, as in ALBERT."""
     return 1 if getattr(config, "num_hidden_groups", None) == 1 else layers
 
 
-def _albert(network: Any, layer: int) -> Tensors:
+def _albert(network: Pretrained, layer: int) -> Tensors:
     """Layers share their weights, all of a group."""
     config = network.config
     group = int(layer / (config.num_hidden_layers / config.num_hidden_groups))
@@ -152,7 +157,7 @@ def _albert(network: Any, layer: int) -> Tensors:
     ) | _norms(attention=heads.LayerNorm, network=block.full_layer_layer_norm)
 
 
-def _gpt2(network: Any, layer: int) -> Tensors:
+def _gpt2(network: Pretrained, layer: int) -> Tensors:
     """Q, K and V are packed side by side, and matrices act from the right: y = xW."""
     block = network.h[layer]
     heads, names = block.attn, ("query", "key", "value")
@@ -164,7 +169,7 @@ def _gpt2(network: Any, layer: int) -> Tensors:
     return packed | biases | _norms(attention=block.ln_1, network=block.ln_2)
 
 
-def _llama(network: Any, layer: int) -> Tensors:
+def _llama(network: Pretrained, layer: int) -> Tensors:
     block = network.layers[layer]
     heads, mlp = block.self_attn, block.mlp
     arrays = _linear(

@@ -19,6 +19,7 @@ from solvers.io.schema import DAMAGE
 from solvers.io.writing import disk_errors
 
 if TYPE_CHECKING:
+    import h5py
     from matplotlib.figure import Figure
     from xarray import Dataset
 
@@ -171,7 +172,7 @@ def described(path: str | Path) -> str | None:
         return None
 
 
-def _line(name: str, dataset: Any) -> str:
+def _line(name: str, dataset: h5py.Dataset) -> str:
     """Name, dimensions and description of an array; a user's may have dimensions without names."""
     names = [axis[0].name if len(axis) else None for axis in dataset.dims]
     dims = [name] if dataset.is_scale else [str(found or "?").lstrip("/") for found in names]
@@ -187,7 +188,7 @@ def _stored(values: Any) -> Any:
     )
 
 
-def _attach(file: Any, arrays: Mapping[str, Labelled]) -> None:
+def _attach(file: h5py.File, arrays: Mapping[str, Labelled]) -> None:
     """Dimension scales, by which other programs know what is along an axis."""
     for name, array in arrays.items():
         for dim, length in zip(array.dims, np.shape(array.values), strict=True):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from meanfield.case.errors import CaseError
-from meanfield.case.overrides import overrides_of
+from meanfield.case.overrides import Overrides, overrides_of
 from meanfield.results.refusals import in_python
 from meanfield.running import Printer, print_nothing
 from meanfield.runtime.paths import require_free
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from meanfield.transformer.networks.section import TrainingCase
     from meanfield.transformer.networks.training import Fit
 
-Overrides = Mapping[str, Any] | Sequence[str]
 SUFFIXES = (".h5", ".hdf5")  # of files of training, which continues
 
 

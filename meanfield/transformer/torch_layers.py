@@ -9,7 +9,7 @@ token stays where it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from meanfield.model.discrete_layers import LayerIntegrator
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.layer_norm import NEGLIGIBLE
 from meanfield.results.result import Result
-from meanfield.results.runs import load_case
+from meanfield.results.runs import CaseSource, load_case
 from meanfield.running import Printer, print_nothing
 from meanfield.runtime.paths import require_files
 from meanfield.sections.attention import FeedForward
@@ -36,7 +36,7 @@ from solvers.timestepping.integrate import fixed
 
 
 def reference(
-    case: Case | str | Path | Mapping[str, Any],
+    case: CaseSource,
     path: str | Path | None = None,
     *,
     overwrite: bool = False,

@@ -23,6 +23,7 @@ from meanfield.view.panels import panels, rounded
 from meanfield.view.stages import stage_of
 from solvers.mesh.rings import sphere_cells
 
+Described = dict[str, Any]  # ready for JSON
 SNAPSHOTS, SAMPLES = 300, 1500  # in a page at most: moments to step through, and points of a panel's curve
 RINGS, ARCS = 256, 2048  # at most so many rings of the sphere, or cells in one dimension: what a screen shows
 
@@ -102,7 +103,7 @@ def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16])
     return leveled(np.asarray(scale.norm(scale.values(ratio)), dtype=float), dtype)
 
 
-def timeline(run_data: RunData) -> dict[str, Any]:
+def timeline(run_data: RunData) -> Described:
     """What the page needs of any run: times, what is counted at them, and panels."""
     return {
         "colors": hex_colors(COLOR_MAP),
@@ -117,7 +118,7 @@ def timeline(run_data: RunData) -> dict[str, Any]:
     }
 
 
-def describe(run_data: RunData) -> tuple[dict[str, Any], str]:
+def describe(run_data: RunData) -> tuple[Described, str]:
     """The run for the page's script, ready for JSON, and its encoded densities."""
     stage, scale = stage_of(run_data), scale_of(run_data, range(len(run_data.times)))
     count = range(len(run_data.times))
@@ -134,7 +135,7 @@ def describe(run_data: RunData) -> tuple[dict[str, Any], str]:
     return description, encode(run_data, scale)
 
 
-def _scale(scale: Scale) -> dict[str, Any]:
+def _scale(scale: Scale) -> Described:
     symbol = scale.density_name or ("ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄")
     return {
         "low": scale.low,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from meanfield.analysis.text import format_time
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.view.bands import hex_colors
-from meanfield.view.data import SAMPLES, evenly
+from meanfield.view.data import SAMPLES, Described, evenly
 from meanfield.view.panels import curve_of, linear, rounded
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ PICTURES, COLORS = 80, 256  # in a page at most, and colours of each
 CURVES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 
 
-def describe_solution(run: Run) -> tuple[dict[str, Any], list[str]]:
+def describe_solution(run: Run) -> tuple[Described, list[str]]:
     """The solution for the page's script, ready for JSON, and a line if there are more snapshots than pictures."""
     shown = evenly(run.snapshots, PICTURES)
     times = run.times[shown]
@@ -59,7 +59,7 @@ def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
         yield "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
 
 
-def _panels(run: Run) -> list[dict[str, Any]]:
+def _panels(run: Run) -> list[Described]:
     """A panel for each diagnostic over time, with a curve for each of its first components."""
     samples = evenly(len(run.sample_times), SAMPLES)
     panels = []

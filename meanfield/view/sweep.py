@@ -6,7 +6,6 @@ import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from meanfield.sweeping.point import FAILED
 from meanfield.sweeping.results import SweepResults, read_sweep, tables_of
 from meanfield.sweeping.scalars import lengths, long_name
 from meanfield.view.bands import hex_colors
-from meanfield.view.data import evenly
+from meanfield.view.data import Described, evenly
 from meanfield.view.page import SUFFIXES, filled, source, view
 from meanfield.view.panels import curve_of, linear, rounded
 from solvers.io.repair import FileError
@@ -32,7 +31,6 @@ SCRIPTS = ("data", "axis", "panel", "sweep")
 MAX_NUMBERS = 400_000  # of diagnostics over time, of all points together
 CURVE = 60  # points of a curve of theory
 HELP = "Select a point to see its results; a point with a run file has a page of its own."
-Described = dict[str, Any]
 
 
 def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:

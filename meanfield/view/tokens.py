@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from meanfield.figures.particles.tokens import (
 )
 from meanfield.figures.run_data import RunData
 from meanfield.view.bands import field_bands, pair_band
-from meanfield.view.data import evenly, thinned_in_time, timeline
+from meanfield.view.data import Described, evenly, thinned_in_time, timeline
 from meanfield.view.packing import leveled, packed
 from meanfield.view.panels import rounded
 from meanfield.view.stages import Marks, cluster_marks
@@ -48,7 +47,7 @@ def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
     return replace(shown, particles=fewer), [*notes, f"{len(chosen)} of {count} tokens are shown, evenly chosen"]
 
 
-def describe_tokens(run_data: RunData) -> tuple[dict[str, Any], str]:
+def describe_tokens(run_data: RunData) -> tuple[Described, str]:
     """The run for the page's script, ready for JSON, and its encoded directions, axis after axis."""
     matrix, names, note = _axes(run_data)
     tokens = tokens_of(run_data)

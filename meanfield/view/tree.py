@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from meanfield.analysis.tracks import Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.merger_tree import COLORS, heights_of, tree_order
 from meanfield.figures.run_data import BLACK
+from meanfield.view.data import Described
 from meanfield.view.panels import INK, rounded
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MAX_POINTS = 400  # of a line
 TICKS = [[-np.pi, "−π"], [-np.pi / 2, "−π/2"], [0.0, "0"], [np.pi / 2, "π/2"], [np.pi, "π"]]
 
 
-def tree_of(run: Run) -> dict[str, Any] | None:
+def tree_of(run: Run) -> Described | None:
     """Lines and mergers of a run; None where it has no clusters to follow, or none of them merged."""
     try:
         tracks = tracks_of(run)
@@ -51,7 +52,7 @@ def _at(when: str) -> str:
     return when if when.startswith("between") else f"at t = {when}"
 
 
-def _line(tracks: Tracks, number: int, places: dict[int, Floats], color: str) -> dict[str, Any]:
+def _line(tracks: Tracks, number: int, places: dict[int, Floats], color: str) -> Described:
     """A cluster's times, places and masses, up to where it joins another."""
     one, into = tracks.tracks[number], tracks.tracks[number].into
     times, place, mass = tracks.times[one.samples], places[number], one.masses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def _varied(case: Case, over: str, unit: float) -> Varied:
     return OverBeta(case.domain.d, case.noise_on_unit_sphere, beta, attention.normalization, attention.value_scale)
 
 
-def as_dict(found: BranchOfCase) -> dict[str, Any]:
+def as_dict(found: BranchOfCase) -> dict[str, object]:
     """All numbers of a branch, for JSON."""
     branch = found.branch
     return {
@@ -193,7 +192,7 @@ def _unlocated(found: BranchOfCase, one: Unlocated) -> str:
     return f"a fold or bifurcation of order {one.order}, degree {found.branch.degree}, {where}: {one.reason}"
 
 
-def _numbers(found: BranchOfCase, point: Equilibrium) -> dict[str, Any]:
+def _numbers(found: BranchOfCase, point: Equilibrium) -> dict[str, object]:
     return {
         "noise": found.unit * point.noise,
         "beta": found.beta_unit * point.beta,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,10 +101,9 @@ def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
         return
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1))
     _draw_curves(left, comparison, "", "distance of A from B")
-    styles: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BLUE, "lw": 1.4, "ls": "--"})
-    for side, values, style in zip(SIDES, counts, styles, strict=True):
+    for side, values, color, style in zip(SIDES, counts, (BLACK, BLUE), ("-", "--"), strict=True):
         if not np.isnan(values).all():
-            right.step(comparison.times, values, where="post", label=side, **style)
+            right.step(comparison.times, values, where="post", label=side, color=color, lw=1.4, ls=style)
     right.set_title("clusters")
     right.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     top = max(float(np.nanmax(counts)), 1.0)

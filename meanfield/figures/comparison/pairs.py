@@ -5,7 +5,7 @@ The picture of Rigollet's talk: as tokens gather it moves to 1, and its peaks ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,10 +45,9 @@ def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]
 
 def draw_means(ax: Axes, comparison: Comparison) -> None:
     """The mean of ⟨x, y⟩ of each run at each time."""
-    styles: tuple[dict[str, Any], ...] = ({"lw": 1.4}, {"lw": 1.4, "ls": "--"})
     for side, run in enumerate(comparison.runs):
         means = [mean_product(run, pair[side]) for pair in comparison.pairs]
-        ax.plot(comparison.times, means, color=_COLORS[side], label=SIDES[side], **styles[side])
+        ax.plot(comparison.times, means, color=_COLORS[side], label=SIDES[side], lw=1.4, ls=("-", "--")[side])
     ax.set(title="mean ⟨x, y⟩ of two tokens", ylim=(min(0.0, ax.get_ylim()[0]), 1.0))
     ax.legend(frameon=False)
 

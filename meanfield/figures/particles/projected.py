@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -118,9 +118,9 @@ def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
         return
     _, masses, places = run_data.clusters(k)
     several = masses > SEVERAL * tokens_of(run_data).weights.max()
-    style: dict[str, Any] = {"facecolors": "none", "edgecolors": VERMILION, "linewidths": 1.2}
     across, up = (places[several] @ axes).T
-    ax.scatter(across, up, s=dot_areas(masses[several]) + RING, **style)
+    areas = dot_areas(masses[several]) + RING
+    ax.scatter(across, up, s=areas, facecolors="none", edgecolors=VERMILION, linewidths=1.2)
 
 
 def reach_of(places: list[Floats]) -> float:

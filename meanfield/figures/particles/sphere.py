@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -76,8 +76,8 @@ def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
     """A dot for each token, nowhere yet; its area goes with its mass."""
     weights = tokens_of(run_data).weights
     areas = np.clip(DOT * weights / weights.sum(), *DOT_AREAS)
-    style: dict[str, Any] = {"color": color_map()(0.95), "alpha": 0.8, "linewidths": 0}
-    return ax.scatter(np.full(len(weights), np.nan), np.full(len(weights), np.nan), s=areas, rasterized=True, **style)
+    nowhere, color = np.full(len(weights), np.nan), color_map()(0.95)
+    return ax.scatter(nowhere, nowhere, s=areas, color=color, alpha=0.8, linewidths=0, rasterized=True)
 
 
 def map_places(points: Floats) -> Floats:

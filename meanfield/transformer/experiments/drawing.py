@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 from meanfield.figures.run_data import BLUE, VERMILION
 from solvers.mesh.mesh import Floats
@@ -14,19 +16,19 @@ NAMES = {"transformer": "Transformer", "pde": "PDE network"}
 STYLES = {"untrained": "--", "trained": "-"}
 
 
-def mean_and_spread(values: Any) -> str:
+def mean_and_spread(values: ArrayLike) -> str:
     """Over the last axis, seeds."""
     values = np.asarray(values, dtype=float)
     return f"{values.mean():.3g} ± {values.std():.1g}"
 
 
-def curve(ax: Any, x: Floats, values: Floats, **style: Any) -> None:
+def curve(ax: Axes, x: Floats, values: Floats, **style: Any) -> None:
     """The mean of values (seeds, x), with a band from the least to the largest."""
     lines = ax.plot(x, values.mean(axis=0), **style)
     ax.fill_between(x, values.min(axis=0), values.max(axis=0), color=lines[0].get_color(), alpha=0.15, lw=0)
 
 
-def curves(ax: Any, x: Floats, values: Floats) -> None:
+def curves(ax: Axes, x: Floats, values: Floats) -> None:
     """A curve for each network and state, of values (network, state, seed, x)."""
     for kind, of_kind in zip(NAMES, values, strict=True):
         for state, of_state in zip(STYLES, of_kind, strict=True):

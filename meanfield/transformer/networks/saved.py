@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+import h5py
 import numpy as np
 import torch
 
@@ -24,6 +24,7 @@ from meanfield.transformer.networks.training import Fit, History, begin, parts_o
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
 from solvers.io.schema import DAMAGE, dataset_of, require_size
+from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import NonFinite
 
 DIGEST = "digest"
@@ -87,7 +88,7 @@ def read_training(path: str | Path) -> Fit:
     return fit
 
 
-def _require_shapes(file: Any, case: TrainingCase, task: Task, size: int) -> list[str]:
+def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) -> list[str]:
     """Return the names of the history, weights and moments. Raises ValueError, before any is read, for other shapes.
 
     All values lie in the file itself, which has as many bytes. The network of the case is laid out without memory.
@@ -109,7 +110,7 @@ def _require_shapes(file: Any, case: TrainingCase, task: Task, size: int) -> lis
     return [*SETS, *shapes]
 
 
-def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Any]) -> str:
+def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Floats]) -> str:
     """Return the SHA-256 of the case, of why training stopped, and of all numbers."""
     found = hashlib.sha256()
     for name in ("training_case", "stop_reason"):
@@ -121,7 +122,7 @@ def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Any]) -> str:
     return found.hexdigest()
 
 
-def _read_into(fit: Fit, datasets: Mapping[str, Any], stopped: str) -> None:
+def _read_into(fit: Fit, datasets: Mapping[str, Floats], stopped: str) -> None:
     fit.history = History(**{name: datasets[name].tolist() for name in SETS})
     fit.stopped = "" if stopped == "finished" else stopped
     step = torch.tensor(float(len(fit.history.loss) - bool(fit.stopped)))
@@ -133,18 +134,18 @@ def _read_into(fit: Fit, datasets: Mapping[str, Any], stopped: str) -> None:
                 fit.optimizer.state[parameter] = {"step": step.clone(), **moments}
 
 
-def _padded(name: str, fit: Fit) -> Any:
+def _padded(name: str, fit: Fit) -> Floats:
     """Measures as an array, of no rows where nothing has been measured."""
     values, dims = getattr(fit.history, name), SETS[name][0]
     widths = {"part": len(parts_of(fit.network)), "layer": len(fit.network.body.layers) + 1}
     return np.array(values, dtype=float).reshape(len(values), *(widths[dim] for dim in dims[1:]))
 
 
-def _weights(fit: Fit) -> dict[str, Any]:
+def _weights(fit: Fit) -> dict[str, Floats]:
     return {name: parameter.detach().numpy() for name, parameter in fit.network.named_parameters()}
 
 
-def _moments(fit: Fit) -> Iterator[tuple[str, Any]]:
+def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
     for name, parameter in fit.network.named_parameters():
         state = fit.optimizer.state.get(parameter, {})
         for moment in MOMENTS:

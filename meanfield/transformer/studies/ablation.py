@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -183,7 +184,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     figure.tight_layout()
 
 
-def _band(ax: Any, mean: Floats, spread: Floats, color: str, style: str, name: str) -> None:
+def _band(ax: Axes, mean: Floats, spread: Floats, color: str, style: str, name: str) -> None:
     layers = np.arange(len(mean))
     ax.plot(layers, mean, color=color, ls=style, lw=1.5, label=name)
     ax.fill_between(layers, mean - spread, mean + spread, color=color, alpha=0.12, lw=0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BINS = 80
@@ -190,7 +191,7 @@ def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
     figure.tight_layout()
 
 
-def _draw_layer(ax: Any, found: Outcome, layer: int, legend: bool) -> None:
+def _draw_layer(ax: Axes, found: Outcome, layer: int, legend: bool) -> None:
     for name, densities in zip(found["variant"], found["density"], strict=True):
         if name in (WHOLE, LAW, "rotated"):
             color, style = STYLES[name]
