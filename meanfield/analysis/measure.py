@@ -90,8 +90,7 @@ def _directions(run: Run, k: int, points: Floats) -> Floats:
             f"{run.path}: token {np.argmin(radii) + 1} is at the origin at t = {run.times[k]:g}, where it has no "
             "direction; expected the directions of all tokens to compare them with points of the sphere"
         )
-    directions: Floats = points / radii[:, None]
-    return directions
+    return points / radii[:, None]
 
 
 def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:

@@ -129,8 +129,7 @@ def peaks(mesh: Mesh, density: Floats, found: Clusters) -> Floats:
     densest = np.zeros(found.count, dtype=np.intp)
     if found.count:
         densest[found.basin[rising]] = rising  # of the many of each the last
-    places: Floats = mesh.centers[densest]
-    return places
+    return mesh.centers[densest]
 
 
 def _scale_of_tokens(run: Run) -> float:

@@ -56,8 +56,7 @@ class Coordinate:
 def coordinate_of(run_data: RunData) -> Coordinate | None:
     """The coordinate of the domain; None where that has more than one dimension."""
     make = run_data.kind.coordinate
-    coordinate: Coordinate | None = None if make is None else load(make)(run_data)
-    return coordinate
+    return None if make is None else load(make)(run_data)
 
 
 def angle_on_circle(run_data: RunData) -> Coordinate:

@@ -58,14 +58,12 @@ class Index:
     @property
     def waiting(self) -> list[int]:
         """Numbers of the points that are still to be solved."""
-        waiting: list[int] = np.flatnonzero(self.results.heads.status == WAITING).tolist()
-        return waiting
+        return np.flatnonzero(self.results.heads.status == WAITING).tolist()
 
     @property
     def failed(self) -> list[int]:
         """Numbers of the points that have failed."""
-        failed: list[int] = np.flatnonzero(self.results.heads.status == FAILED).tolist()
-        return failed
+        return np.flatnonzero(self.results.heads.status == FAILED).tolist()
 
     @property
     def over_time(self) -> int:
