@@ -14,7 +14,7 @@ from meanfield.runtime.recorder import Record
 from meanfield.runtime.restart import new_start
 from meanfield.simulation import set_up
 from solvers.io.layout import Measure
-from solvers.io.memory import RunMemory
+from solvers.io.memory import InMemoryWriter
 from solvers.timestepping.state import State
 
 PARTS = (0.1, 0.3)  # fractions of a run's wall time
@@ -51,7 +51,7 @@ def _shown(case: Case) -> list[tuple[float, float | None]]:
     """Return the displayed remaining time after each step of a case: (clock in seconds, remaining seconds or None)."""
     problem = set_up(case)
     start, diagnostics = new_start(problem), problem.diagnostics(case.output.diagnostics or (), None)
-    memory = RunMemory(
+    memory = InMemoryWriter(
         case.title,
         problem.space,
         diagnostics.columns,

@@ -17,7 +17,7 @@ from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
 from meanfield.runtime.messages import counted
 from meanfield.runtime.provenance import provenance
-from meanfield.runtime.recorder import NOT_EXPLODED, Record, Recorder, reason
+from meanfield.runtime.recorder import NOT_EXPLODED, Record, RunRecorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import next_case, next_segment, read_segments, resume_advice, with_segment
 from meanfield.runtime.signals import Interrupted, Terminated, stop_on_signal, write_to_stderr
@@ -27,7 +27,7 @@ from solvers.backends import Backend
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.layout import Measure
 from solvers.io.lock import remove_leftover
-from solvers.io.memory import MemoryRun, RunMemory
+from solvers.io.memory import InMemoryRun, InMemoryWriter
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.observers import GivenUp
@@ -89,7 +89,7 @@ def run_in_memory(
     backend: Backend | None = None,
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
-) -> MemoryRun:
+) -> InMemoryRun:
     """Run a case as ``run`` does, with the same numbers, without a file.
 
     Raises as ``run``; the results up to then are the error's attribute ``run``.
@@ -99,7 +99,7 @@ def run_in_memory(
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, "") | NOT_EXPLODED | problem.run_scalars | problem.attributes
     measure, name = Measure(*case.domain.measure), case.title or "simulation"
-    memory = RunMemory(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
+    memory = InMemoryWriter(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
     record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet, Watch(case, stop, callbacks))
     try:
         evolve(problem, start.state, case.time.end, record)
@@ -109,7 +109,7 @@ def run_in_memory(
     return memory.run()
 
 
-def evolve(problem: Problem, state: State, end: float, recorder: Recorder, show: Printer = print_nothing) -> None:
+def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, show: Printer = print_nothing) -> None:
     """Integrate a state to ``end``, in place; the recorder's observers are called at their times.
 
     Raises NonFinite; Interrupted or Terminated after a signal, in the step after it or before the next diagnostic of a

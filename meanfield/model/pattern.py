@@ -17,7 +17,7 @@ from solvers.mesh.mesh import Integers
 
 
 @dataclass(frozen=True)
-class Pattern:
+class TokenPattern:
     """Whom tokens attend to.
 
     local           distance in the sequence up to which tokens see each other

@@ -17,7 +17,7 @@ from meanfield.case.errors import CaseError
 from meanfield.results.refusals import in_python
 from meanfield.results.rows import DiagnosticsTable, Snapshots
 from solvers.io.checkpoint import Checkpoints
-from solvers.io.memory import MemoryRun
+from solvers.io.memory import InMemoryRun
 from solvers.io.run_file import FileError, Run
 from solvers.io.writing import disk_errors
 
@@ -55,7 +55,7 @@ class Result:
     @property
     def path(self) -> Path | None:
         """The file; None in memory."""
-        return None if isinstance(self._run, MemoryRun) else self._run.path
+        return None if isinstance(self._run, InMemoryRun) else self._run.path
 
     @property
     def density(self) -> Floats | Snapshots:
@@ -202,7 +202,7 @@ class Result:
         Raises FileError if it exists and ``overwrite`` is false, or cannot be written.
         """
         path = Path(path)
-        if isinstance(self._run, MemoryRun):
+        if isinstance(self._run, InMemoryRun):
             self._run.write(path, overwrite)
             return path
         if path.exists() and (not overwrite or path.samefile(self._run.path)):
@@ -258,7 +258,7 @@ class Result:
 
     def _snapshots(self, kind: str) -> Floats | Snapshots:
         self._require(kind, kind)
-        return self._run.values if isinstance(self._run, MemoryRun) else Snapshots(self._run)
+        return self._run.values if isinstance(self._run, InMemoryRun) else Snapshots(self._run)
 
     def _require(self, kind: str, name: str) -> None:
         if self._run.kind != kind:

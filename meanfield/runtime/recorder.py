@@ -20,7 +20,7 @@ from meanfield.runtime.restart import Start, checkpoint_of
 from meanfield.runtime.watching import Moment, Watch
 from meanfield.simulation import sample_schedule, snapshot_schedule
 from solvers.backends import backend_for
-from solvers.io.memory import RunMemory
+from solvers.io.memory import InMemoryWriter
 from solvers.io.run_file import RunFile
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.observers import GivenUp, Observer
@@ -34,7 +34,7 @@ Samples = list[tuple[float, Floats]]  # time and state of each
 NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
 
 
-class Recorder(Protocol):
+class RunRecorder(Protocol):
     """Observers of a run; a context that is left when the run has ended, with its exception if it has one."""
 
     @property
@@ -77,7 +77,7 @@ class Record:
         problem: Problem,
         start: Start,
         diagnostics: Diagnostics,
-        file: RunFile | RunMemory,
+        file: RunFile | InMemoryWriter,
         end: float,
         quiet: bool,
         watch: Watch | None = None,

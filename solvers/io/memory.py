@@ -61,7 +61,7 @@ class EmptyFile:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MemoryRun(Run):
+class InMemoryRun(Run):
     """A run that is in no file, or not yet: its snapshots, and an empty run file for all else.
 
     values       (snapshots, cells) or (snapshots, n, d)
@@ -130,7 +130,7 @@ class MemoryRun(Run):
                 store(file, packed(*self.checkpoint, 1, self.writers[-1].identity))
 
 
-class RunMemory:
+class InMemoryWriter:
     """The methods of `RunFile`, for a run that is kept in memory under a name; `run` is what it holds.
 
     snapshots   number of snapshots written
@@ -201,7 +201,7 @@ class RunMemory:
         """Set attributes, the ``stop_reason`` "finished" unless given."""
         self.update(**{"stop_reason": "finished", **attributes})
 
-    def run(self) -> MemoryRun:
+    def run(self) -> InMemoryRun:
         """What has been written so far, in copies."""
         times, sample_times = np.array(self._times), np.array(self._sample_times)
         diagnostics = {
@@ -213,7 +213,7 @@ class RunMemory:
         }
         space, points = self._space, isinstance(self._space, Points)
         shape = (len(space.weights), space.dimension) if isinstance(space, Points) else (space.cells,)
-        return MemoryRun(
+        return InMemoryRun(
             path=self.path,
             attributes=dict(self._attributes),
             times=times,

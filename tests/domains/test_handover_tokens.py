@@ -12,7 +12,7 @@ from meanfield.analysis.info import describe
 from meanfield.analysis.mergers import report
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
-from meanfield.domains.atoms.flow import MERGE_ANGLE, Merger
+from meanfield.domains.atoms.flow import MERGE_ANGLE, AtomMerger
 from meanfield.domains.atoms.handover_states import TokenStates
 from meanfield.domains.atoms.setup import FIRST_CHECK
 from meanfield.domains.atoms.velocity import Atoms
@@ -138,8 +138,8 @@ def test_tokens_of_atoms_that_merged_go_on_together():
     held = TokenStates(np.full(4, 0.25), 2, 1.0, 0.25)
     values = np.column_stack([on_circle(0.0, 1.0, 2.0, 3.0), [0, 1, 2, 3]])
     mergers = [
-        Merger(1.0, (0.25, 0.25), on_circle(0.0)[0], (0, 2)),
-        Merger(1.0, (0.5, 0.25), on_circle(0.0)[0], (0, 1)),
+        AtomMerger(1.0, (0.25, 0.25), on_circle(0.0)[0], (0, 2)),
+        AtomMerger(1.0, (0.5, 0.25), on_circle(0.0)[0], (0, 1)),
     ]
     moved = held.moved(values, Atoms(on_circle(0.5, 3.0), np.array([0.75, 0.25])), mergers)
     assert np.abs(held.snapshot(moved) - on_circle(0.5, 0.5, 0.5, 3.0)).max() < 1e-12

@@ -15,7 +15,7 @@ import meanfield as mf
 from meanfield.components.component import LOADED
 from meanfield.domains.sphere.diagnostics import DIAGNOSTICS
 from meanfield.runtime import recorder
-from solvers.io.memory import RunMemory
+from solvers.io.memory import InMemoryWriter
 from solvers.mesh.mesh import Floats
 
 CASE = {
@@ -189,13 +189,13 @@ def test_a_live_plot_refuses_what_is_no_recorded_number(case, name):
 def test_samples_that_wait(domain: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Diagnostics of many samples together equal those of single samples, which callbacks need."""
     together: list[int] = []
-    write_samples = RunMemory.write_samples
+    write_samples = InMemoryWriter.write_samples
 
-    def counted(self: RunMemory, times: Sequence[float], values: dict[str, Floats]) -> None:
+    def counted(self: InMemoryWriter, times: Sequence[float], values: dict[str, Floats]) -> None:
         together.append(len(times))
         write_samples(self, times, values)
 
-    monkeypatch.setattr(RunMemory, "write_samples", counted)
+    monkeypatch.setattr(InMemoryWriter, "write_samples", counted)
     monkeypatch.setattr(recorder, "MAX_WAIT", math.inf)
     monkeypatch.setattr(recorder, "MAX_COST", math.inf)
     initial = {"kind": "uniform"} if "count" in domain else {"kind": "perturbed"}

@@ -6,7 +6,7 @@ import pytest
 
 from meanfield import running
 from meanfield.case.load import load
-from meanfield.runtime.recorder import Recorder
+from meanfield.runtime.recorder import RunRecorder
 from meanfield.runtime.signals import Stop
 from meanfield.simulation import set_up
 from solvers.terms.advection import Advection
@@ -76,7 +76,7 @@ def test_a_recorder_may_keep_its_run_in_memory():
     case = load("growth_circle", ["time.end=0.5"])
     problem, recorder = set_up(case), InMemory()
     state = running.new_start(problem).state
-    kept: Recorder = recorder
+    kept: RunRecorder = recorder
     running.evolve(problem, state, case.time.end, kept)
     assert state.time == recorder.times[-1] == 0.5
     assert recorder.errors == [None, None]  # the errors of the compilation, and of the run

@@ -40,7 +40,7 @@ def energy(sample: AtomSample) -> float:
     """(1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩}, as :func:`meanfield.domains.particles.diagnostics.energy`."""
     atoms = sample.atoms
     velocity = replace(sample.velocity.particles, masses=atoms.masses)
-    return particles.energy(particles.Particles(velocity, sample.time, atoms.positions, atoms.masses))
+    return particles.energy(particles.ParticleSample(velocity, sample.time, atoms.positions, atoms.masses))
 
 
 def speed(sample: AtomSample) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from meanfield.domains.atoms.flow import Merger
+from meanfield.domains.atoms.flow import AtomMerger
 from meanfield.domains.atoms.velocity import Atoms
 from meanfield.domains.common.problem import Event
 from solvers.io.layout import Column
@@ -37,7 +37,7 @@ def of_hand_over(time: float, atoms: Atoms) -> list[Event]:
     return [(time, {"mass": mass, "center": center, "parents": NO_PARENTS}) for mass, center in rows]
 
 
-def of_mergers(events: Sequence[Event], mergers: Sequence[Merger], atoms: Atoms) -> list[Event]:
+def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: Atoms) -> list[Event]:
     """Return the events of the mergers of one step, after which there are these atoms; ``events`` are those before."""
     now: list[int] = present([event["parents"] for _, event in events])[-1]
     found: list[Event] = []

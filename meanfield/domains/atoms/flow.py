@@ -35,7 +35,7 @@ DIFFERENCE_STEP = 1e-2  # of the angle 1/(1 + β): the difference by which growt
 
 
 @dataclass(frozen=True, eq=False)
-class Merger:
+class AtomMerger:
     """Two atoms of ``masses`` that became one at ``position`` (d,) when they touched, at ``time``.
 
     ``atoms`` are their numbers i < j among those of before; of these i continues.
@@ -47,7 +47,7 @@ class Merger:
     atoms: tuple[int, int]
 
 
-def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[Merger, ...]]:
+def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[AtomMerger, ...]]:
     """Return the atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
     Atoms within MERGE_ANGLE become one: at the mean of both by their masses, on the sphere. The result depends on the
@@ -64,7 +64,7 @@ def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> 
 
 def until_merger(
     velocity: AtomVelocity, atoms: Atoms, time: float, until: float
-) -> tuple[Atoms, float, tuple[Merger, ...]]:
+) -> tuple[Atoms, float, tuple[AtomMerger, ...]]:
     """Advance as :func:`advance`, up to the first merger; return the atoms, its time, and the mergers."""
     while time < until:
         atoms, time, touching = _advance_to_event(velocity, atoms, time, until)
@@ -231,7 +231,7 @@ def _at_first_touch(
     return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, MERGE_ANGLE * (1 + TOUCH_RTOL))]
 
 
-def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[Merger]]:
+def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[AtomMerger]]:
     """Merge atoms that touch, keeping the mass and the direction of the first moment."""
     positions, masses, mergers = atoms.positions.copy(), atoms.masses.copy(), []
     slot = list(range(atoms.count))
@@ -241,7 +241,7 @@ def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[Merger]]:
             continue
         total = masses[a] * positions[a] + masses[b] * positions[b]
         positions[a] = total / np.linalg.norm(total)
-        mergers.append(Merger(time, (float(masses[a]), float(masses[b])), positions[a].copy(), (a, b)))
+        mergers.append(AtomMerger(time, (float(masses[a]), float(masses[b])), positions[a].copy(), (a, b)))
         masses[a] += masses[b]
         slot = [a if p == b else p for p in slot]
     remaining = sorted(set(slot))

@@ -14,7 +14,7 @@ import numpy as np
 
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.clusters.on_cells import Clusters
-from meanfield.domains.atoms.flow import MERGE_ANGLE, Merger
+from meanfield.domains.atoms.flow import MERGE_ANGLE, AtomMerger
 from meanfield.domains.atoms.handover import atoms_of, collapsed
 from meanfield.domains.atoms.velocity import Atoms
 from solvers.mesh.mesh import Floats, Mesh
@@ -29,7 +29,7 @@ def most_atoms(dimension: int) -> int:
     return min(MAX_ATOMS, max(FEW_ATOMS, MAX_COORDINATES // dimension))
 
 
-class States(Protocol):
+class HandoverStates(Protocol):
     """Values of the state of a run in two stages."""
 
     @property
@@ -53,7 +53,7 @@ class States(Protocol):
         """Values of the second stage from those of the first."""
         ...
 
-    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
+    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         """Values of the second stage for these atoms, after mergers at the end."""
         ...
 
@@ -89,7 +89,7 @@ class DensityStates:
     def handed_over(self, values: Floats) -> Floats:
         return _rows(self.atoms(values))
 
-    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
+    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         return _rows(atoms)
 
     def snapshot(self, values: Floats) -> Floats:
@@ -137,7 +137,7 @@ class TokenStates:
         clusters = self._clusters(values)
         return np.column_stack([clusters.centers[clusters.basin], clusters.basin])
 
-    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[Merger]) -> Floats:
+    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         numbers = np.unique(values[:, -1], return_inverse=True)[1]
         for merger in mergers:
             survivor, gone = merger.atoms

@@ -18,7 +18,7 @@ from meanfield.domains.atoms.diagnostics import AtomSample
 from meanfield.domains.atoms.events import event_columns, of_hand_over, of_mergers
 from meanfield.domains.atoms.flow import until_merger
 from meanfield.domains.atoms.handover import HandOverError, hand_over_error
-from meanfield.domains.atoms.handover_states import DensityStates, States, TokenStates
+from meanfield.domains.atoms.handover_states import DensityStates, HandoverStates, TokenStates
 from meanfield.domains.atoms.velocity import AtomVelocity
 from meanfield.domains.common.model_of_case import heads_by_layer
 from meanfield.domains.common.problem import Event, Problem
@@ -58,7 +58,7 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
     )
 
 
-def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> States:
+def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> HandoverStates:
     assert case.hand_over is not None
     space, spread = problem.space, case.hand_over.spread
     if isinstance(space, Points):
@@ -74,7 +74,7 @@ class _Stages:
     to 1e14 they may be 1e11 apart. A run that continues from that time, or from before, is handed over then as well.
     """
 
-    def __init__(self, case: Case, problem: Problem, states: States, velocity: AtomVelocity) -> None:
+    def __init__(self, case: Case, problem: Problem, states: HandoverStates, velocity: AtomVelocity) -> None:
         assert case.hand_over is not None
         self.run_scalars = dict.fromkeys(RUN_SCALARS, np.nan)
         unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
@@ -120,7 +120,7 @@ class AtomIntegrator:
     events   those of the handover, to which mergers are added
     """
 
-    def __init__(self, velocity: AtomVelocity, states: States, events: list[Event]) -> None:
+    def __init__(self, velocity: AtomVelocity, states: HandoverStates, events: list[Event]) -> None:
         self.velocity, self._states, self.events = velocity, states, events
 
     def begin(self, state: State) -> None:
@@ -140,7 +140,7 @@ class _OfEitherStage(Diagnostics):
 
     may_wait = False
 
-    def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: States) -> None:
+    def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: HandoverStates) -> None:
         super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
         self._at_first, self._velocity, self._states = at_first, velocity, states
 

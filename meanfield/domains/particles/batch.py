@@ -11,7 +11,7 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.batch import Batch, Tables, tables_of
 from meanfield.domains.common.model_of_case import heads_by_interval
 from meanfield.domains.common.problem import Problem
-from meanfield.domains.particles.diagnostics import OF_ATTENTION, Particles
+from meanfield.domains.particles.diagnostics import OF_ATTENTION, ParticleSample
 from meanfield.domains.particles.motion import to_unit_length
 from meanfield.domains.particles.setup import particle_velocity
 from meanfield.domains.particles.systems import MAX_TOKENS, RatesOfSystems
@@ -84,7 +84,7 @@ def solve_batch(
     limit = None if velocities[0].norm.carries_radius else to_unit_length
     rows = DormandPrince(rates, np.stack([problem.initial() for problem in problems]), tolerances, tolerances, limit)
     measured = [
-        _Samples(problem.diagnostics(case.output.diagnostics or (), None))
+        _ParticleSamples(problem.diagnostics(case.output.diagnostics or (), None))
         for case, problem in zip(cases, problems, strict=True)
     ]
     yield from tables_of(
@@ -99,9 +99,9 @@ def _masses(problem: Problem) -> Floats:
     return problem.space.weights
 
 
-def _measure(measured: Sequence[_Samples], rates: RatesOfSystems, looks: Iterable[Look]) -> None:
+def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, looks: Iterable[Look]) -> None:
     """Diagnostics of the systems that are looked at, (number, time, values); attention is found for all at once."""
-    numbers, samples = list[int](), list[Particles]()
+    numbers, samples = list[int](), list[ParticleSample]()
     for number, time, values in looks:
         numbers.append(number)
         samples.append(measured[number].diagnostics.sample_of(time, values))
@@ -115,7 +115,7 @@ def _measure(measured: Sequence[_Samples], rates: RatesOfSystems, looks: Iterabl
             measured[number].add(sample)
 
 
-class _Samples:
+class _ParticleSamples:
     """The diagnostics of one case over time."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
@@ -123,7 +123,7 @@ class _Samples:
         self._rows: dict[str, list[float | Floats]] = {name: [] for name in diagnostics.names}
         self.needs_attention = not self._rows.keys().isdisjoint(OF_ATTENTION)
 
-    def add(self, sample: Particles) -> None:
+    def add(self, sample: ParticleSample) -> None:
         self._times.append(sample.time)
         for name, value in self.diagnostics.values(sample).items():
             self._rows[name].append(value)

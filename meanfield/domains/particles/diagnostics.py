@@ -36,7 +36,7 @@ OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs 
 
 
 @dataclass(frozen=True)
-class Particles:
+class ParticleSample:
     """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the velocity that moves them.
 
     In a sequence also where they started (n, d), and how they diffuse along it; ``scale`` is that of clusters, by
@@ -86,7 +86,7 @@ class Particles:
         return pairs_of_points(self.directions, self.masses)
 
 
-def energy(sample: Particles) -> float:
+def energy(sample: ParticleSample) -> float:
     """E of :func:`meanfield.model.functionals.energy`: (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}.
 
     Over j ≤ i under a causal mask; y = θ, or x without layer norm.
@@ -103,7 +103,7 @@ def energy(sample: Particles) -> float:
     return float(functionals.energy(sample.masses, normalizer, velocity.beta, velocity.log_bound, limit))
 
 
-def speed(sample: Particles) -> float:
+def speed(sample: ParticleSample) -> float:
     """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbors."""
     velocity, directions, output = sample.velocity, sample.directions, sample.normalizer_and_output[1]
     if velocity.feed_forward is not None:
@@ -114,7 +114,7 @@ def speed(sample: Particles) -> float:
     return float(functionals.speed(sample.masses, moved))
 
 
-def leaders(sample: Particles) -> float:
+def leaders(sample: ParticleSample) -> float:
     """Number of tokens that others attend to most, |{argmax_j ⟨Q y_i, K y_j⟩ : i}|, by the first head.
 
     It is the rank of the attention matrix with all weight of a row where it is largest, to which that matrix comes in
@@ -144,14 +144,14 @@ def leaders(sample: Particles) -> float:
     return float(len(np.unique(first)))
 
 
-def drift(sample: Particles) -> float:
+def drift(sample: ParticleSample) -> float:
     """1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens are what they were, 1 where that is forgotten."""
     assert sample.start is not None
     start = unit_vectors(sample.start)
     return float(sample.masses @ (1.0 - np.einsum("nd,nd->n", sample.directions, start)))
 
 
-def roughness(sample: Particles) -> float:
+def roughness(sample: ParticleSample) -> float:
     """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbors."""
     assert sample.along is not None
     steps = sample.along.differences(sample.points)
@@ -164,7 +164,7 @@ def cluster_scale(velocity: ParticleVelocity) -> float:
     return min(SCALE, float(max(1.0, steepest_of(velocity)) ** -0.5))
 
 
-def modes(sample: Particles) -> float:
+def modes(sample: ParticleSample) -> float:
     """Number of modes of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
     return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest_of(sample.velocity)))
 
@@ -197,8 +197,8 @@ def diagnostics_particles(
     first = velocity_at(0.0)
     scale = cluster_scale(first)  # of all times, as the file says
 
-    def sample_of(time: float, positions: Floats) -> Particles:
-        return Particles(velocity_at(time), time, positions, masses, start, along, scale)
+    def sample_of(time: float, positions: Floats) -> ParticleSample:
+        return ParticleSample(velocity_at(time), time, positions, masses, start, along, scale)
 
     with np.errstate(divide="ignore"):
         bandwidth = float(np.divide(1.0, np.sqrt(steepest_of(first))))
@@ -213,8 +213,8 @@ def diagnostics_particles(
 class DiagnosticsOfTokens(Diagnostics):
     """Diagnostics of tokens, which find the attention of few tokens for many samples at once."""
 
-    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Particles]:
-        samples: list[Particles] = super().samples_of(times, states)
+    def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[ParticleSample]:
+        samples: list[ParticleSample] = super().samples_of(times, states)
         velocity, shape = samples[0].velocity, samples[0].points.shape
         system = None if set(OF_ATTENTION).isdisjoint(self.names) else system_of(velocity, *shape)
         if system is not None and all(sample.velocity is velocity for sample in samples):

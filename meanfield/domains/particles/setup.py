@@ -30,7 +30,7 @@ from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.table import DOMAINS
 from meanfield.model.heads import Head
 from meanfield.model.layer_norm import LayerNorm
-from meanfield.model.pattern import Pattern
+from meanfield.model.pattern import TokenPattern
 from meanfield.sections.initial import Snapshot, Waves
 from solvers.backends import Backend, backend_for
 from solvers.io.layout import Points
@@ -138,10 +138,10 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
     )
 
 
-def pattern_of(case: Case) -> Pattern | None:
+def pattern_of(case: Case) -> TokenPattern | None:
     """Whom tokens attend to, None for all; along a periodic sequence the window continues past its ends."""
     section, sequence = case.attention.pattern, case.sequence
     if section is None:
         return None
     periodic, causal = sequence is not None and sequence.ends == "periodic", case.attention.mask == "causal"
-    return Pattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)
+    return TokenPattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)

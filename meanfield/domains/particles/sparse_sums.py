@@ -7,7 +7,7 @@ import numpy as np
 from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, sum_of
 from meanfield.model.heads import Head
 from meanfield.model.kernel import Kernel
-from meanfield.model.pattern import Pattern
+from meanfield.model.pattern import TokenPattern
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats, Integers
 from solvers.transforms.pairwise import exponential_sums
@@ -18,7 +18,9 @@ _CHUNK = 1 << 20  # numbers of gathered tokens at once
 class SparseSums:
     """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d) that see those of a pattern, f by the kernel."""
 
-    def __init__(self, points: Floats, beta: float, head: Head, pattern: Pattern, kernel: Kernel = EXPONENTIAL) -> None:
+    def __init__(
+        self, points: Floats, beta: float, head: Head, pattern: TokenPattern, kernel: Kernel = EXPONENTIAL
+    ) -> None:
         self._all = PairSums(points, beta, head, kernel)
         self.rounding = self._all.rounding
         self._lists = backend_for(points).to_device(pattern.lists(len(points)))

@@ -17,7 +17,7 @@ from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, Z
 from meanfield.domains.particles.sparse_sums import SparseSums
 from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
 from meanfield.model.kernel import Kernel
-from meanfield.model.pattern import Pattern
+from meanfield.model.pattern import TokenPattern
 from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.backends import backend_for, host_backend
 from solvers.mesh.mesh import Floats
@@ -102,7 +102,7 @@ def token_sums(
     head: Head,
     kernel: Kernel = EXPONENTIAL,
     causal: bool = False,
-    pattern: Pattern | None = None,
+    pattern: TokenPattern | None = None,
 ) -> TokenSums:
     """The cheapest sums of a head over tokens (n, d), over the pairs of a pattern where there is one."""
     if pattern is not None:

@@ -21,7 +21,7 @@ from meanfield.model.heads import Head, log_bound, multiple, steepness
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.model.normalization import Normalization, Sums, normalization_of
-from meanfield.model.pattern import Pattern
+from meanfield.model.pattern import TokenPattern
 from meanfield.model.sinkhorn import MAX_ROUNDS, Weighted, doubly_stochastic, transposed
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
@@ -63,7 +63,7 @@ class ParticleVelocity:
     window: float | None = None
     rescaled: bool = False
     rounds: int = MAX_ROUNDS
-    pattern: Pattern | None = None
+    pattern: TokenPattern | None = None
 
     def __post_init__(self) -> None:
         rule, kernel = self._normalization, self.kernel_record

@@ -111,7 +111,7 @@ def _solve(
     mesh, noises = _mesh_of(problems[0]), [case.noise_on_unit_sphere for case in cases]
     rows = DensityRows(np.stack([problem.initial() for problem in problems]), densities, cases[0].time.cfl)
     samples = [
-        _Samples(problem.diagnostics(case.output.diagnostics or (), None))
+        _DensitySamples(problem.diagnostics(case.output.diagnostics or (), None))
         for case, problem in zip(cases, problems, strict=True)
     ]
 
@@ -123,7 +123,7 @@ def _solve(
     yield from tables_of(systems, measure, lambda number: samples[number].tables())
 
 
-class _Samples:
+class _DensitySamples:
     """The diagnostics of one case over time, computed for some states at once."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:

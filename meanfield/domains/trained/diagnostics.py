@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Diagnostics, Table
 from meanfield.domains.particles.diagnostics import DIAGNOSTICS as OF_PARTICLES
-from meanfield.domains.particles.diagnostics import Particles, cluster_scale
+from meanfield.domains.particles.diagnostics import ParticleSample, cluster_scale
 from meanfield.domains.particles.velocity import ParticleVelocity
 from solvers.mesh.mesh import Floats
 
@@ -18,7 +18,7 @@ _SHARED = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pa
 
 
 @dataclass(frozen=True)
-class States(Particles):
+class LayerStates(ParticleSample):
     """States (n, d) of tokens after some layers, and their lengths (n,) where only directions are kept."""
 
     lengths: Floats | None = None
@@ -28,7 +28,7 @@ class States(Particles):
         return self.radii if self.lengths is None else self.lengths
 
 
-def cosine(sample: Particles) -> float:
+def cosine(sample: ParticleSample) -> float:
     """Mean of ⟨x_i, x_j⟩ over i ≠ j: (n |Σ x/n|² − 1)/(n − 1) for unit vectors."""
     return mean_cosine(sample.directions)
 
@@ -61,8 +61,8 @@ def diagnostics_of_states(
     velocity = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
     counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(velocity)),))
 
-    def sample_of(time: float, points: Floats) -> States:
-        return States(velocity, time, points, masses, lengths=lengths(time))
+    def sample_of(time: float, points: Floats) -> LayerStates:
+        return LayerStates(velocity, time, points, masses, lengths=lengths(time))
 
     return Diagnostics(names, DIAGNOSTICS | {"clusters": counts}, {"d": dimension, **LENGTHS}, sample_of)
 

@@ -7,12 +7,12 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from meanfield.model.pattern import Pattern
+from meanfield.model.pattern import TokenPattern
 from meanfield.transformer.networks.section import Network
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, beta: float, causal: bool, pattern: Pattern | None = None
+    query: Tensor, key: Tensor, value: Tensor, beta: float, causal: bool, pattern: TokenPattern | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """Σ_j p_ij v_j, p_ij = softmax_j(β⟨q_i, k_j⟩), of tokens (..., n, d_h), and the weights p (..., n, n).
 
@@ -34,15 +34,15 @@ def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> 
     return logits.softmax(dim=-1)
 
 
-def pattern_of(network: Network, causal: bool, periodic: bool = False) -> Pattern | None:
+def pattern_of(network: Network, causal: bool, periodic: bool = False) -> TokenPattern | None:
     """Whom tokens of a network attend to, None for all or for a causal mask alone."""
     section = network.pattern
     if section is None:
         return None
-    return Pattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)
+    return TokenPattern(section.local, section.global_tokens, section.random_tokens, section.seed, periodic, causal)
 
 
-def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Pattern) -> Tensor:
+def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: TokenPattern) -> Tensor:
     n = query.shape[-2]
     lists = _lists(pattern, n).to(query.device)
     first = n - len(lists)
@@ -55,5 +55,5 @@ def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Pat
 
 
 @lru_cache(maxsize=8)
-def _lists(pattern: Pattern, n: int) -> Tensor:
+def _lists(pattern: TokenPattern, n: int) -> Tensor:
     return torch.from_numpy(pattern.lists(n).astype("int64"))

@@ -5,7 +5,7 @@ import pytest
 
 from meanfield.clusters.pairs import EDGES
 from meanfield.domains.particles import diagnostics
-from meanfield.domains.particles.diagnostics import DIAGNOSTICS, Particles, diagnostics_particles
+from meanfield.domains.particles.diagnostics import DIAGNOSTICS, ParticleSample, diagnostics_particles
 from meanfield.domains.particles.initial import tokens_equiangular, tokens_uniform
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Head
@@ -154,7 +154,7 @@ def test_leaders_of_few_tokens_in_many_dimensions_multiply_no_matrices(monkeypat
     points = np.random.default_rng(0).standard_normal((2, 4096))
     law, masses = ParticleVelocity(4.0), np.full(2, 0.5)
     monkeypatch.setattr(np, "eye", None)
-    assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == 2
+    assert DIAGNOSTICS["leaders"][0](ParticleSample(law, 0.0, points, masses)) == 2
 
 
 @pytest.mark.parametrize("pairs", [diagnostics.BLOCK, 100])  # with 100, three rows form a block
@@ -170,10 +170,10 @@ def test_leaders_are_the_nonzero_columns_of_the_hardmax_attention_matrix(pairs, 
             max(range(i + 1 if causal else 30), key=lambda j, row=row: row[j])
             for i, row in enumerate(towards @ points.T)
         ]
-        assert DIAGNOSTICS["leaders"][0](Particles(law, 0.0, points, masses)) == len(set(rows))
+        assert DIAGNOSTICS["leaders"][0](ParticleSample(law, 0.0, points, masses)) == len(set(rows))
     assert len(set(rows)) == 30
     merged = np.repeat(points[:3], 10, axis=0)
-    assert DIAGNOSTICS["leaders"][0](Particles(ParticleVelocity(4.0), 0.0, merged, masses)) == 3
+    assert DIAGNOSTICS["leaders"][0](ParticleSample(ParticleVelocity(4.0), 0.0, merged, masses)) == 3
 
 
 TURN = np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])

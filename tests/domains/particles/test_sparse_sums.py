@@ -12,15 +12,15 @@ from meanfield.domains.particles.sparse_sums import SparseSums
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Head
 from meanfield.model.kernel import KERNELS
-from meanfield.model.pattern import Pattern
+from meanfield.model.pattern import TokenPattern
 
 PATTERNS = [
-    Pattern(local=2),
-    Pattern(local=1, global_tokens=2, random_tokens=3),
-    Pattern(local=3, global_tokens=1, random_tokens=2, periodic=True, seed=5),
-    Pattern(local=2, global_tokens=2, random_tokens=4, causal=True),
-    Pattern(global_tokens=40),
-    Pattern(local=100, periodic=True),
+    TokenPattern(local=2),
+    TokenPattern(local=1, global_tokens=2, random_tokens=3),
+    TokenPattern(local=3, global_tokens=1, random_tokens=2, periodic=True, seed=5),
+    TokenPattern(local=2, global_tokens=2, random_tokens=4, causal=True),
+    TokenPattern(global_tokens=40),
+    TokenPattern(local=100, periodic=True),
 ]
 
 
@@ -65,7 +65,7 @@ def test_sums_are_the_dense_ones_with_the_same_mask(pattern, kernel):
 
 
 def test_a_token_that_sees_no_mass_has_sums_of_zero():
-    scale, normalizer, numerator = SparseSums(np.eye(3), 1.0, Head(), Pattern()).apply(np.array([1.0, 0.0, 1.0]))
+    scale, normalizer, numerator = SparseSums(np.eye(3), 1.0, Head(), TokenPattern()).apply(np.array([1.0, 0.0, 1.0]))
     np.testing.assert_array_equal(normalizer, [1, 0, 1])
     assert scale[1] == -np.inf
     np.testing.assert_array_equal(numerator[1], 0)
@@ -81,7 +81,7 @@ def test_float32_stays_float32():
 
 def test_memory_and_pairs_are_linear_in_the_tokens():
     """A matrix of 30 000 × 30 000 weights would take 7.2 GB."""
-    pattern, n = Pattern(local=4, global_tokens=2, random_tokens=2), 30_000
+    pattern, n = TokenPattern(local=4, global_tokens=2, random_tokens=2), 30_000
     assert pattern.lists(n).shape == (n - 2, 13)
     assert pattern.lists(2 * n).size == pytest.approx(2 * pattern.lists(n).size, rel=1e-3)
     points, masses = np.random.default_rng(0).standard_normal((n, 4)), np.full(n, 1 / n)
@@ -125,7 +125,7 @@ def test_a_window_over_all_tokens_is_dense_attention_of_the_field():
 
 def test_nothing_reaches_beyond_the_window_in_a_layer():
     points, others = np.random.default_rng(0).standard_normal((2, 30, 3))
-    law = ParticleVelocity(3.0, pattern=Pattern(local=2, periodic=True))
+    law = ParticleVelocity(3.0, pattern=TokenPattern(local=2, periodic=True))
     mixed = np.concatenate([points[:10], others[10:]])
     same = np.all(law.output_at(mixed) == law.output_at(points), axis=1)
     np.testing.assert_array_equal(np.flatnonzero(same), np.arange(2, 8))

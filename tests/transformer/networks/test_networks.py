@@ -10,7 +10,7 @@ from support.field_case import field_case  # noqa: E402
 from torch import nn  # noqa: E402
 
 import meanfield as mf  # noqa: E402
-from meanfield.model.pattern import Pattern  # noqa: E402
+from meanfield.model.pattern import TokenPattern  # noqa: E402
 from meanfield.transformer.networks.attending import attend  # noqa: E402
 from meanfield.transformer.networks.network import Shape, build, traced  # noqa: E402
 from meanfield.transformer.networks.section import TrainingCase  # noqa: E402
@@ -243,7 +243,7 @@ def test_sparse_attention_keeps_no_square_of_the_tokens():
     def kept(n):
         sizes, given = [], query.expand(1, n, 4).clone().requires_grad_()
         with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel()) or x, lambda x: x):
-            attend(given, given, given, 1.0, False, Pattern(local=2, global_tokens=1))
+            attend(given, given, given, 1.0, False, TokenPattern(local=2, global_tokens=1))
         return sum(sizes)
 
     assert kept(2000) == pytest.approx(2 * kept(1000), rel=0.01)
