@@ -82,15 +82,9 @@ def run(
     if path.is_dir() or (path.exists() and not overwrite):
         raise FileError(f"{path}: exists already; overwrite=True replaces it, if it is a file")
     case = _ready(case, path)
+    quiet, backend = _quiet(progress), _backend(device)
     running.run(
-        case,
-        path,
-        overwrite=overwrite,
-        quiet=_quiet(progress),
-        command="run",
-        backend=_backend(device),
-        stop=stop,
-        callbacks=callbacks,
+        case, path, overwrite=overwrite, quiet=quiet, command="run", backend=backend, stop=stop, callbacks=callbacks
     )
     return open_run(path)
 
@@ -110,16 +104,11 @@ def resume(
     changes   settings that hold from there on, like {"attention.beta": 1}
     Raises as ``run``.
     """
+    settings, quiet, backend = overrides_of(changes), _quiet(progress), _backend(device)
     running.resume(
-        path,
-        until=until,
-        changes=overrides_of(changes),
-        quiet=_quiet(progress),
-        command="resume",
-        backend=_backend(device),
-        stop=stop,
+        path, until=until, changes=settings, quiet=quiet, command="resume", backend=backend, stop=stop,
         callbacks=callbacks,
-    )
+    )  # fmt: skip
     return open_run(path)
 
 
