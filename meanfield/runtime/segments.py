@@ -47,7 +47,7 @@ class Segment:
     command: str
 
 
-def resume_advice(attributes: Mapping[str, Any], path: str | Path) -> str:
+def resume_advice(attributes: Mapping[str, object], path: str | Path) -> str:
     """What to do with a file whose run has stopped early; one of layers that others compute is written anew."""
     if "layers_of" in attributes:
         return "it cannot be resumed: write it anew with --overwrite"
@@ -62,7 +62,7 @@ def case_of(run: Run) -> Case:
     return parse(run.attributes["case"])
 
 
-def case_table(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:
     """The case that a file's ``attributes`` hold, as a table; empty without one. Raises FileError for what is none."""
     try:
         return tomllib.loads(str(attributes.get("case", "")))
@@ -70,7 +70,7 @@ def case_table(attributes: Mapping[str, Any]) -> dict[str, Any]:
         raise FileError(f"the file's attribute case is damaged: {error}") from None
 
 
-def read_segments(attributes: Mapping[str, Any]) -> list[Segment]:
+def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
     """All segments in a file's ``attributes``, the first included; none in a file without a whole case.
 
     Raises FileError where what they hold is no case, or no segments.
@@ -117,6 +117,6 @@ def next_segment(
     return Segment(time, end, list(changes), **{name: str(made[name]) for name in ATTRIBUTES})
 
 
-def with_segment(attributes: Mapping[str, Any], segment: Segment) -> dict[str, str]:
+def with_segment(attributes: Mapping[str, object], segment: Segment) -> dict[str, str]:
     """The attribute ``segments`` with one more."""
     return {"segments": f"{attributes.get('segments', '')}{json.dumps(asdict(segment), ensure_ascii=False)}\n"}

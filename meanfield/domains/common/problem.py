@@ -45,7 +45,7 @@ class Problem:
     space: Space
     initial: Callable[[], Floats]
     dynamics: Dynamics
-    prepare: Callable[[State], Any]
+    prepare: Callable[[State], object]
     diagnostics: Callable[[Sequence[str], int | None], Diagnostics]
     snapshot: Callable[[Floats], Floats] = field(default=lambda values: values)
     check: Check = field(default=no_check)

@@ -10,7 +10,7 @@ are taken over pairs of cells, less the shells that cannot matter.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,8 @@ NEGLIGIBLE = 40.0  # what is e^{−40} of a sum is less than its rounding
 
 
 Indices = NDArray[np.intp]
+Rows = Indices | slice
+Lost = NDArray[np.bool_] | bool
 
 
 class Sums(NamedTuple):
@@ -118,7 +120,7 @@ class ShellAttention:
         return sums
 
     def _fill(
-        self, radii: Floats, masses: Floats, shell: int, lost: Any, sources: Indices, sums: Sums, empty: Empty
+        self, radii: Floats, masses: Floats, shell: int, lost: Lost, sources: Indices, sums: Sums, empty: Empty
     ) -> None:
         """Put what ``empty`` says into the directions of a shell that are ``lost`` (directions,), or all for True."""
         backend = self.directions.backend
@@ -141,7 +143,7 @@ class ShellAttention:
         sums.normalizer[target_shells], sums.numerator[target_shells] = found
 
     def _add_by_pairs(
-        self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums, targets: Any = slice(None)
+        self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums, targets: Rows = slice(None)
     ) -> None:
         """Put in the sums at directions ``targets`` of a shell over all cells of the shells ``sources``."""
         to_device, centers = self.directions.backend.to_device, self.directions.centers

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from solvers.timestepping.integrate import Dynamics, fixed
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import State
 
-Motion = tuple[Dynamics, Callable[[State], Any]]  # dynamics and prepare of a problem
+Motion = tuple[Dynamics, Callable[[State], object]]  # dynamics and prepare of a problem
 
 
 def set_up_round(case: Case, backend: Backend | None = None) -> Problem:

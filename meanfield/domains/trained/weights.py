@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError
 from solvers.io.schema import DAMAGE, dataset_of, group_of, require_size
 from solvers.mesh.mesh import Floats
+
+if TYPE_CHECKING:
+    import h5py
 
 LAYERS = "layers"  # group of the arrays, each with as many rows as layers, or one for all
 START = "start"
@@ -75,13 +78,13 @@ class TrainedLayers:
         return self.layer(round(time))(positions)
 
 
-def _arrays_of(file: Any, size: int) -> dict[str, Any]:
+def _arrays_of(file: h5py.File, size: int) -> dict[str, Floats]:
     """Return the arrays of the layers; others in the group are a user's. Raises as ``_numbers``."""
     group = group_of(file, LAYERS)
     return {name: _numbers(group, name, size) for name in ARRAYS if name in group}
 
 
-def _numbers(group: Any, name: str, size: int) -> Any:
+def _numbers(group: h5py.Group, name: str, size: int) -> Floats:
     """Return a dataset. Raises ValueError for one outside the file or larger than it can hold, or of no numbers."""
     dataset = dataset_of(group, name)
     require_size(dataset, size)
@@ -90,7 +93,7 @@ def _numbers(group: Any, name: str, size: int) -> Any:
     return np.asarray(dataset[()])
 
 
-def _form_of(file: Any, size: int, beta: float, causal: bool) -> LayerForm:
+def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm:
     form: dict[str, Any] = {name: file.attrs[name] for name in _FORM}
     for name in ("epsilon", "rotary_scale"):
         if not isinstance(form[name], int | float | np.integer):
