@@ -164,7 +164,7 @@ def test_many_clusters_that_all_move_and_merge_in_pairs():
     assert len(tracks.tracks) == 30
     assert sorted(one.last + 1 for one in merged) == sorted(when)
     for one in merged:
-        assert tracks.tracks[one.into].centers[0] @ one.centers[0] > 0.85  # its own neighbor: cos 0.46
+        assert tracks.tracks[one.into].centers[0] @ one.centers[0] > 0.85  # the neighbor in the pair: cos 0.46
 
 
 def test_light_atoms_near_heavy_ones_merge_once():

@@ -92,7 +92,7 @@ def test_uniform(build):
     mesh = build()
     exact = -np.diff(ANGLES) / np.pi if mesh.dimension == 1 else np.diff(EDGES) / 2
     found = pairs_of_density(mesh, mesh.volumes / mesh.volume)
-    # to rounding on the circle; on rings to the error of the highest degrees of a uniform density
+    # The error is rounding on the circle, and that of the highest degrees of a uniform density on rings.
     np.testing.assert_allclose(found, exact, rtol=1e-11 if mesh.dimension == 1 else 5e-3)
 
 

@@ -39,7 +39,7 @@ def gaussian_run(mean, until):
     return np.array(found)
 
 
-@pytest.mark.parametrize("mean", [0.0, 0.1])  # at −0.5 a token finally attends to 8 widths out
+@pytest.mark.parametrize("mean", [0.0, 0.1])  # for a mean of −0.5 tokens would attend to 8 widths out
 def test_a_gaussian_spreads_as_it_should(mean):
     """s = s₀/(1 − 2βs₀t), m = m₀ eᵗ (1 − 2βs₀t)^{−1/2}, from βs₀ = 0.2 until βs = 1."""
     time, means, variances = gaussian_run(mean, 2.0).T

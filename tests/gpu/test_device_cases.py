@@ -363,7 +363,9 @@ def test_drift_and_diffusion_are_the_cpu_s(limited):
         log_uniform = log_masses(mesh, 8) - np.log(mesh.volumes)
         term, before = IntervalDriftDiffusion(mesh.on(backend), 1.0, log_uniform, nonnegative=True), transfers()
         lowest = term.step(0.05, density, limited)
-        assert transfers() - before <= (2 if limited else 1)  # one for the check that its first values are finite
+        assert transfers() - before <= (
+            2 if limited else 1
+        )  # a limited step also checks that its first values are finite
         stepped.append((backend.to_host(density), float(lowest)))
     (expected, lowest), (found, found_lowest) = stepped
     assert difference(expected, found) < EQUAL

@@ -104,7 +104,7 @@ def test_steps_are_the_cpu_s(advance, name):
     expected, _ = advanced(advance, law, START.copy())
     found, transfers = advanced(advance, placed(law), gpu.to_device(START))
     assert found.steps == expected.steps > 0
-    assert found.dt == pytest.approx(expected.dt, rel=1e-8)  # of an error that is partly rounding
+    assert found.dt == pytest.approx(expected.dt, rel=1e-8)  # the error that determines dt is partly rounding
     assert difference(expected.values, found.values) < EQUAL
     if SIMULATED:  # one number a step, and three for the choice of the first step, one more if that is refused
         # and two checks of the first values in each of two segments

@@ -112,7 +112,7 @@ def test_velocity_is_the_dense_sum_on_any_mesh(mesh):
 
 @pytest.mark.parametrize("mesh", MESHES, ids=by_manifold)
 def test_gaussian_kernel_where_tokens_are_hardly_attended_to(mesh):
-    """Tokens whose e^{−β|Ky|²/2} is e^{−90} of others' still attend to these."""
+    """Tokens whose e^{−β|Ky|²/2} is e^{−90} of that of other tokens still attend to those tokens."""
     key = np.diag([1.0, 4.0, 1.0][: mesh.centers.shape[1]])
     density, beta = density_smooth(mesh), 12.0
     found = Attention(mesh, beta, heads=[Head(key=key)], kernel="gaussian").output(density)

@@ -73,7 +73,9 @@ def test_order_of_growth(build, sizes, reach, noise):
     """The order is two on rings, four on the circle, until the time step's error dominates."""
     for degree in (2, 3):
         errors = [abs(growth_error(build(size), degree, 0, "softmax", noise)[0]) for size in sizes]
-        observed = exact.orders(errors[::2], sizes[::2])  # over both refinements: the rings of change vary
+        observed = exact.orders(
+            errors[::2], sizes[::2]
+        )  # over both refinements, since the rings where counts change vary
         assert observed[0] > reach, f"degree {degree}: order {observed[0]:.2f}, errors {errors}"
 
 

@@ -36,7 +36,7 @@ def reference(page="python"):
     return getattr(pages, page)()
 
 
-PROTOCOLS = Term, StiffTerm, Schedule  # their docstrings describe the methods once, for all classes that have them
+PROTOCOLS = Term, StiffTerm, Schedule  # the docstrings of protocols describe the methods of all implementing classes
 DESCRIBED = {name for protocol in PROTOCOLS for name, method in vars(protocol).items() if inspect.getdoc(method)}
 
 

@@ -104,7 +104,7 @@ GO_ON = "resume {0} --until 0.3 --quiet"
 COMMANDS: dict[str, tuple[str, ...]] = {  # commands by kind of file; {0} is the damaged file
     "cells.h5": (*CELLS_READ, GO_ON),
     "particles.h5": (*PARTICLES_READ, GO_ON),
-    "killed_cells.h5": (*CELLS_READ, GO_ON),  # their writers have left no digest
+    "killed_cells.h5": (*CELLS_READ, GO_ON),  # a killed writer leaves no digest
     "killed_particles.h5": (*PARTICLES_READ, GO_ON),
     "index.h5": INDEX,
     "stopped.h5": INDEX,  # one point is left to solve

@@ -39,7 +39,7 @@ print(mf.sweep("uniform", {"attention.beta": [2, 4], "time.end": [0.1]}, jobs=2)
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("(2, 1) 3\n", "")
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "script.py").write_text(script)  # its processes must not run it again
+    (tmp_path / "script.py").write_text(script)  # the processes of the sweep must not run the script again
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "(2, 1) 3\n"
 

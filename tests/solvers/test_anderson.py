@@ -34,7 +34,7 @@ def test_a_map_of_many_dimensions_takes_a_fraction_of_its_rounds():
     matrix, shift = np.diag(np.linspace(0, 0.98, 200)), np.ones(200)
     plain = np.log(1e-10) / np.log(0.98)
     count, found = rounds(matrix, shift, 1e-10)
-    assert count < plain / 4, count  # with all iterates the square root; with six a fifth is measured
+    assert count < plain / 4, count  # the square root with all iterates; a fifth is measured with six
     assert found == pytest.approx(1 / (1 - np.diag(matrix)), abs=1e-8)
 
 

@@ -73,7 +73,7 @@ def test_a_burgers_shock_is_first_order_and_does_not_overshoot(limiter):
     sizes = (32, 64, 128, 256)
     errors, overshoots = errors_of_burgers(limiter, 3.0, sizes)
     observed = np.log(errors[0] / errors[-1]) / np.log(sizes[-1] / sizes[0])
-    # Over all sizes: the position of the shock within a cell jumps.
+    # The order is measured over all sizes, because the position of the shock within a cell jumps.
     assert observed > 0.9, f"order {observed:.2f}, errors {errors}"
     assert max(overshoots) < 1e-13, f"{overshoots}"
 

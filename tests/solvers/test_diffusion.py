@@ -139,7 +139,7 @@ def test_super_time_stepping_is_second_order():
 
     fine = solve(1024)
     errors = [np.abs(solve(steps) - fine) @ mesh.volumes for steps in (4, 32)]
-    # Over the whole range: the number of stages, and the constant, jump in between.
+    # The order is measured over the whole range, within which the number of stages and the error constant jump.
     observed = exact.orders(errors, (4, 32))
     assert observed[0] > 1.8, f"order {observed[0]:.2f}, errors {errors}"
 

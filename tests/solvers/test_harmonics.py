@@ -79,7 +79,7 @@ def test_synthesis_inverts_analysis_to_second_order():
         transform = SphereHarmonics(mesh, 6)
         found = transform.analysis(transform.synthesis(coefficients) * mesh.volumes)
         errors.append(np.abs(found - coefficients).max())
-    observed = exact.orders(errors[::2], (32, 128))  # over both refinements: the rings of change vary
+    observed = exact.orders(errors[::2], (32, 128))  # over both refinements, since the rings where counts change vary
     assert observed[0] > 1.9, f"order {observed[0]:.2f}, errors {errors}"
     assert errors[-1] < 2e-3, f"error {errors[-1]:.1e} at 128 rings"
 

@@ -118,7 +118,7 @@ def test_too_few_cells_are_refused(build, few):
 
 
 def test_rings_are_the_same_on_both_sides_of_the_equator():
-    """The harmonics require this. The level of two rings at 10 rings is a tie, log₂(4 sin(π/4)) = 3/2."""
+    """The harmonics require symmetric rings. The level of two rings at 10 rings is a tie, log₂(4 sin(π/4)) = 3/2."""
     for rings in range(4, 200):
         counts = cells_of_rings(rings)
         assert np.array_equal(counts, counts[::-1]), f"{rings} rings: {counts}"

@@ -135,7 +135,7 @@ def test_tokens_without_mass_follow_and_do_not_pull(beta, tmp_path):
     assert run(case, tmp_path / "run.h5", quiet=True) == DONE
     heavy, *light = read(tmp_path / "run.h5").positions(-1)
     assert np.abs(heavy - [1, 0, 0]).max() < 1e-15
-    angle = 2 * np.arctan(np.exp(-2.0))  # both have begun at a right angle
+    angle = 2 * np.arctan(np.exp(-2.0))  # the light tokens start at a right angle
     assert np.abs(np.arccos(np.array(light) @ heavy) - angle).max() < 1e-8
 
 

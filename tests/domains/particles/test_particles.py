@@ -367,7 +367,7 @@ def test_layers_of_mix_are_the_flow_before_its_switch():
     post = flow_from(ParticleVelocity(BETA), start / 3, [0.0, 1.0])[0][-1]
     directions, radii = flow(law, start / 3, np.full(6, 3.0), np.array([0.0, 1.0]))
     assert np.abs(radii[-1] - 3).max() <= 1e-12
-    assert np.abs(directions[-1] - post).max() <= 1e-8  # both to the tolerance of the flow
+    assert np.abs(directions[-1] - post).max() <= 1e-8  # the tolerance of both flows
     errors, counts = [], np.array([50, 100, 200])
     for count in counts:
         positions = start

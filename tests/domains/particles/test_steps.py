@@ -85,7 +85,9 @@ def test_equiangular_tokens_close_when_they_should(beta):
     assert brentq(above, (0.99 + 1e-9) * time, 1.01 * time, xtol=1e-10) == pytest.approx(time, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name in LAYER_NORMS if name != "mix"])  # its switch has its own test
+@pytest.mark.parametrize(
+    "name", [name for name in LAYER_NORMS if name != "mix"]
+)  # another test covers the switch of mix
 def test_adaptive_is_the_flow(name):
     law = ParticleVelocity(2.0, heads=(Head(value=MATRIX),), norm=LayerNorm(name))
     gated = replace(law, gate=0.3) if law.norm.carries_radius else law

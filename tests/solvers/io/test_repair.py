@@ -20,7 +20,7 @@ def test_a_file_laid_out_in_memory_has_the_checksum_of_its_superblock(data: byte
 
 
 def test_flags_cleared_without_their_checksum_are_mended(data: bytes, tmp_path: Path) -> None:
-    """HDF5 before 2.0 does this when it returns a file's bytes, and no library opens the result."""
+    """HDF5 before 2.0 clears the flags alone when it returns a file's bytes, and no library opens the result."""
     wrong = data[: SUPERBLOCK.size - 4] + struct.pack("<I", 0) + data[SUPERBLOCK.size :]
     (tmp_path / "wrong.h5").write_bytes(wrong)
     with pytest.raises(OSError, match="checksum"):

@@ -674,7 +674,7 @@ def test_writing_is_cheap(path):
     x, noise = mesh.centers, np.random.default_rng(0)
     smooth = [np.exp(9 * (x @ np.roll([0.6, 0.0, 0.8], k) - 1)) * (1 + 0.1 * x[:, 0]) for k in range(3)]
     fields = [*smooth, noise.random(mesh.cells)]
-    count = 100  # of 1000: each snapshot is one chunk, whose size does not depend on their number
+    count = 100  # instead of 1000: a snapshot is one chunk, whose size does not depend on the number of snapshots
     with RunFile.create(path, mesh, COLUMNS) as file:
         empty = path.stat().st_size
         start = time.process_time()
