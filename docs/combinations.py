@@ -1,4 +1,4 @@
-"""The page combinations.md, from the table of options and the records of the domains: python docs/combinations.py"""
+"""Page combinations.md, from the table of options and the records of the domains: python docs/combinations.py"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,16 +9,16 @@ from meanfield.domains.table import DOMAINS
 from meanfield.sections.section import tag_of
 
 PAGE = Path(__file__).with_suffix(".md")
-HEAD = """# What combines with what
+HEAD = """# Compatibility of options
 
-Each kind of domain, a column, has the options marked `yes`; `meanfield check` refuses the others in one line. This page
-is made by `python docs/combinations.py` from `meanfield/case/combinations.py` and the domains' records; a test compares
-them with it:
+Each column is a kind of domain, which supports the options marked `yes`; `meanfield check` rejects all other options in
+one line. This page is made by `python docs/combinations.py` from `meanfield/case/combinations.py` and the domains'
+records; a test compares the page with these sources:
 """
 
 
 def page(domains: Mapping[str, type[Domain]] = DOMAINS) -> str:
-    """The whole page, Markdown."""
+    """Return the whole page in Markdown."""
     kinds = list(domains.values())
     norms = dict.fromkeys(norm for kind in kinds for norm in kind.layer_norms)
     starts = dict.fromkeys(start for kind in kinds for start in kind.initial)
@@ -29,12 +29,13 @@ def page(domains: Mapping[str, type[Domain]] = DOMAINS) -> str:
     ]
     words = [[cell if isinstance(cell, str) else "yes" if cell else "–" for cell in row] for row in rows]
     options = table(["", *(f"`{name}`" for name in domains)], words)
-    exclusions = table(["option", "not beside", "expected"], EXCLUSIONS)
-    return f"{HEAD}\n{options}\n\nWhere a domain has both, the first of a row excludes the second:\n\n{exclusions}\n"
+    exclusions = table(["option", "not together with", "expected"], EXCLUSIONS)
+    between = "Where a domain supports both options of a row, the first excludes the second:"
+    return f"{HEAD}\n{options}\n\n{between}\n\n{exclusions}\n"
 
 
 def table(head: list[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 

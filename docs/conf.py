@@ -1,4 +1,4 @@
-"""The site: Sphinx reads the pages of this folder; those of the reference are made from the code when it is built.
+"""Configuration of the site: Sphinx reads the pages of this folder and generates the reference from the code.
 
 sphinx-build -W docs build/site
 """
@@ -35,9 +35,9 @@ html_title = f"meanfield {version}"
 html_show_sphinx = False
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
-suppress_warnings = ["myst.xref_missing"]  # links to files of the repository, checked by tests/project/test_readme.py
+suppress_warnings = ["myst.xref_missing"]  # tests/project/test_readme.py checks links to files of the repository
 
 
 def setup(app):
-    """Make the reference before the pages are read."""
+    """Write the reference before Sphinx reads the pages."""
     app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "reference"))

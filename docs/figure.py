@@ -1,6 +1,6 @@
-"""Make the README's figure by the README's main example: ``python docs/figure.py``. About a minute.
+"""Figure of the README, made by the README's main example: ``python docs/figure.py``. The script takes about a minute.
 
-The picture is stored in 256 colours, a third of the bytes and no difference to see.
+The picture is stored in 256 colors, a third of the bytes without a visible difference.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 FIGURE = Path(__file__).with_name("metastable_sphere.png")
-LARGEST = 400_000  # bytes: it is part of every clone
+MAX_BYTES = 400_000  # every clone of the repository contains the figure
 
 
 def main() -> None:
-    """Run the case, draw it, store the figure. Raises ValueError where it would be too large."""
+    """Run the case, plot it, and store the figure. Raises ValueError for a file of more than MAX_BYTES."""
     from PIL import Image
 
     with tempfile.TemporaryDirectory() as folder:
@@ -25,8 +25,8 @@ def main() -> None:
         with Image.open(drawn) as image:
             image.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(drawn, optimize=True)
         picture = drawn.read_bytes()
-    if len(picture) > LARGEST:
-        raise ValueError(f"{FIGURE.name}: {len(picture)} bytes, expected at most {LARGEST}")
+    if len(picture) > MAX_BYTES:
+        raise ValueError(f"{FIGURE.name}: {len(picture)} bytes, expected at most {MAX_BYTES}")
     FIGURE.write_bytes(picture)
 
 

@@ -1,4 +1,4 @@
-"""Published statements, an entry each: the statement, its source, the number found beside the published one, a verdict.
+"""Statements of the literature, one entry each: statement, source, expected number, number found here, and verdict.
 
-`python -m gallery` runs all entries and prints the table, which docs/statements.md holds; `python -m gallery NAME` one.
+`python -m gallery` runs all entries and prints the table of docs/statements.md; `python -m gallery NAME` runs one.
 """

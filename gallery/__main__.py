@@ -1,6 +1,7 @@
-"""``python -m gallery [NAME ...]``: run entries, print each statement with its number and verdict.
+"""Entries of the gallery: ``python -m gallery [NAME ...]`` prints each statement with its number and verdict.
 
-Without names all of them as a table. Names are those of the table, such as noise/unnormalized_fold.
+Without names, all entries run and are printed as a table. Names are those of the table, such as
+noise/unnormalized_fold.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from .table import FOLDER, page, statement_of, statements
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="entries to run (default: all, as a table)")
-    parser.add_argument("--full", action="store_true", help="ensembles of full size (default: quick ones)")
-    parser.add_argument("--page", type=Path, help="a page to write the table to (default: print it)")
-    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="save their figures there (default: none)")
+    parser.add_argument("--full", action="store_true", help="use ensembles of full size (default: small ones)")
+    parser.add_argument("--page", type=Path, help="write the table to this page (default: print the table)")
+    parser.add_argument("--figures", type=Path, metavar="FOLDER", help="save the figures here (default: no figures)")
     options = parser.parse_args()
     if options.full:
         os.environ[NAME] = "full"

@@ -1,4 +1,4 @@
-"""Equiangular tokens, any two of which have the same cosine g: run, formula and late rates, used by several entries."""
+"""Equiangular tokens, whose pairs all have the same cosine g: runs, formula and late rates, used by several entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats, Floats]:
-    """Times, and 1 − g at each without cancellation, of n orthonormal tokens of radius 1 with a layer norm."""
+    """Return the times, and 1 − g without cancellation, of n orthonormal tokens of radius 1 with a layer norm."""
     changes = [f"stabilizers.layer_norm={norm}", f"attention.beta={beta}", f"domain.count={n}", f"domain.dimension={n}"]
     case = mf.load_case("tokens_equiangular", [*changes, f"time.end={end}", "output.samples=4", *more])
     result = mf.simulate(case)
@@ -26,7 +26,7 @@ def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats,
 
 
 def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
-    """1 − g at each of the times, the first of them 0, from g = 0 and r = 1 (Karagodin and others 2510.22026, table 1).
+    """Return 1 − g at the times, with g = 0 and r = 1 at the first time 0 (Karagodin and others 2510.22026, table 1).
 
     dg/dt = 2e^{βg}(1 − g)((n−1)g + 1)/(e^β + (n−1)e^{βg})/s, with pre: s = r, dr/dt = ⟨θ, A⟩; peri: s = r|A|,
     dr/dt = ⟨θ, A⟩/|A|; ngpt: s = |A|.
@@ -40,29 +40,29 @@ def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
         along = (near + (n - 1) * far * g) / total  # ⟨θ, A⟩
         length = np.sqrt(near**2 + 2 * (n - 1) * near * far * g + (n - 1) * far**2 * (1 + (n - 2) * g)) / total  # |A|
         speed = {"pre": r, "peri": r * length, "ngpt": length}[norm]
-        growth = {"pre": along, "peri": along / length, "ngpt": 0.0}[norm]
-        return 2 * far * (1 - g) * ((n - 1) * g + 1) / total / speed, growth
+        radial = {"pre": along, "peri": along / length, "ngpt": 0.0}[norm]
+        return 2 * far * (1 - g) * ((n - 1) * g + 1) / total / speed, radial
 
     found = solve_ivp(rate, (0, times[-1]), [0.0, 1.0], t_eval=times, rtol=1e-11, atol=1e-13)
     return np.asarray(1 - found.y[0])
 
 
 def late_exponential(
-    norm: str, end: float, published: float, *more: str, clock: Callable[[Floats], Floats] = np.asarray
+    norm: str, end: float, expected: float, *more: str, clock: Callable[[Floats], Floats] = np.asarray
 ) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
-    """Rate of log(1 − g) in ``clock(t)`` while 1e-11 < 1 − g < 1e-3, for 8 tokens at β = 2; and the curves to draw.
+    """Return the rate of log(1 − g) in ``clock(t)`` while 1e-11 < 1 − g < 1e-3, for 8 tokens, β = 2; and the curves.
 
-    The formula's curve has the ``published`` rate, from the first late time on.
+    The formula's curve has the ``expected`` rate, beginning at the first late time.
     """
     time, gap = run(norm, 8, 2.0, end, *more)
     late = (gap < 1e-3) & (gap > 1e-11)
     x = clock(time)
-    line = gap[late][0] * np.exp(published * (x[late] - x[late][0]))
+    line = gap[late][0] * np.exp(expected * (x[late] - x[late][0]))
     return float(np.polyfit(x[late], np.log(gap[late]), 1)[0]), {"run": (x, gap), "formula": (x[late], line)}
 
 
 def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
-    """Power of t with which 1 − g falls from t = 1000 to 2000, for 8 tokens at β = 2; and the curves to draw."""
+    """Return the power of t in 1 − g from t = 1000 to 2000, for 8 tokens at β = 2, and curves to draw."""
     time, gap = run(norm, 8, 2.0, 2000.0, *more)
     late, after = time > 1000, time > 1
     power = np.polyfit(np.log(time[late]), np.log(gap[late]), 1)[0]
@@ -76,7 +76,7 @@ def draw_late_rate(x: str, curves: dict[str, tuple[Floats, Floats]], *, logx: bo
 
 
 def after_a_layer(n: int, cosine: float, beta: float) -> float:
-    """Cosine of n tokens of equal cosines after one layer without residual."""
+    """Return the cosine of n tokens of equal cosines after one layer without residual."""
     changes = [f"attention.beta={beta}", f"domain.count={n}", f"domain.dimension={n}", f"initial.cosine={cosine}"]
     changes += ["time.step=1", "time.method=layers", "time.layers=1", "stabilizers.residual=false"]
     quiet = ["output.snapshots=1", "output.samples=1", 'output.diagnostics=["mass"]']

@@ -1,4 +1,4 @@
-"""The figure of an entry: curves of runs, and dashed what a formula says."""
+"""Figure of an entry: curves of runs, and dashed curves of formulas."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from meanfield.figures.run_data import BLUE, VERMILION
 
 Floats = NDArray[np.float64]
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: distinguishable with color blindness
-FEW = 20  # points of a curve that are marked each
+MAX_MARKED = 20  # maximum number of points of a curve with markers
 
 
 def draw_growth(time: Floats, power: Floats, rate: float) -> None:
-    """Draw the amplitude of a mode, the root of its ``power``, beside e^{rate t}."""
+    """Draw the amplitude of a mode, the square root of its ``power``, and e^{rate t}."""
     amplitude = np.sqrt(power)
     draw(
         "time",
@@ -28,7 +28,10 @@ def draw_growth(time: Floats, power: Floats, rate: float) -> None:
 
 
 def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tuple[Any, Any]) -> None:
-    """Draw ``name=(abscissas, ordinates)``, an underscore being a space; names that begin with formula are dashed."""
+    """Draw curves ``name=(abscissas, ordinates)``; names beginning with formula are dashed.
+
+    Underscores in names are drawn as spaces.
+    """
     import matplotlib
     from matplotlib import pyplot
 
@@ -39,7 +42,7 @@ def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tu
             if name.startswith("formula"):
                 style = {"linestyle": "--", "color": "black", "linewidth": 1.2, "zorder": 3}
             else:
-                style = {"color": next(colors), "marker": "o" if len(abscissas) <= FEW else "", "linewidth": 1.8}
+                style = {"color": next(colors), "marker": "o" if len(abscissas) <= MAX_MARKED else "", "linewidth": 1.8}
             ax.plot(abscissas, ordinates, label=name.replace("_", " "), **style)
         ax.set(xlabel=x, ylabel=y, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
         if len(curves) > 1:

@@ -1,4 +1,4 @@
-"""When random tokens in many dimensions meet, beside orthonormal ones: run and formula, used by two entries."""
+"""Meeting times of random tokens in many dimensions and of orthonormal tokens: run and formula of two entries."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.integrate import quad
 import meanfield as mf
 
 Floats = NDArray[np.float64]
-N, MET = 32, 0.999  # tokens, and the cosine from which on two have met
+N, MET = 32, 0.999  # number of tokens, and the cosine above which two tokens have met
 
 
 def formula(beta: float, normalization: str) -> float:
-    """Time until n orthonormal tokens have met: dg/dt = 2e^{βg}(1 − g)((n − 1)g + 1)/Z (2512.01868, section 6.1).
+    """Return the time until n orthonormal tokens have met (2512.01868, section 6.1).
 
-    Z = e^β + (n − 1)e^{βg} (softmax) or n (unnormalized).
+    dg/dt = 2e^{βg}(1 − g)((n − 1)g + 1)/Z with Z = e^β + (n − 1)e^{βg} (softmax) or n (unnormalized).
     """
 
     def slowness(g: float) -> float:
@@ -28,7 +28,10 @@ def formula(beta: float, normalization: str) -> float:
 
 
 def run(d: int, beta: float, normalization: str, seeds: int) -> tuple[float, Floats, Floats]:
-    """Time when half of the pairs of uniform tokens in R^d have met, on average over seeds; all times and shares."""
+    """Return the time when half of the pairs of uniform tokens in R^d have met, averaged over seeds.
+
+    All times and the fractions of pairs that have met are returned too.
+    """
     end = 1.5 * formula(beta, normalization)
     changes = [f"attention.normalization={normalization}", f"domain.count={N}", f"domain.dimension={d}"]
     changes += ["initial.kind=uniform", f"time.end={end}", "time.tolerance=1e-5", "output.snapshots=1"]

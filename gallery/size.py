@@ -1,4 +1,4 @@
-"""Sizes of runs: quick ones in tests and in the built site, full ones by ``python -m gallery --full``."""
+"""Sizes of ensembles: small ones in tests and in the built site, full ones by ``python -m gallery --full``."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ NAME = "MEANFIELD_GALLERY"
 
 
 def size(quick: int, full: int) -> int:
-    """``full`` where the environment says MEANFIELD_GALLERY=full, else ``quick``."""
+    """Return ``full`` if the environment variable MEANFIELD_GALLERY is full, else ``quick``."""
     return full if os.environ.get(NAME) == "full" else quick

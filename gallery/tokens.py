@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 def run(points: Any, end: float, *changes: str) -> tuple[Floats, Floats]:
-    """Times, and positions (time, token, d) of tokens that begin at ``points`` (n, d)."""
+    """Return the times, and the positions (time, token, d) of tokens that start at ``points`` (n, d)."""
     points = np.asarray(points, float)
     start = [f"initial.points={points.tolist()}", f"domain.dimension={points.shape[1]}", f"time.end={end}"]
     quiet = ["output.samples=1", 'output.diagnostics=["mass"]']
@@ -22,17 +22,17 @@ def run(points: Any, end: float, *changes: str) -> tuple[Floats, Floats]:
 
 
 def uniform(count: int, dimension: int, seed: int) -> Floats:
-    """Uniform random unit vectors (count, dimension)."""
+    """Return uniform random unit vectors (count, dimension)."""
     points = np.random.default_rng(seed).standard_normal((count, dimension))
     return np.asarray(points / np.linalg.norm(points, axis=1)[:, None])
 
 
 def on_circle(angles: Any) -> Floats:
-    """Unit vectors (n, 2) at these angles."""
+    """Return the unit vectors (n, 2) at these angles."""
     angles = np.asarray(angles, float)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def turned(path: Floats) -> Floats:
-    """Continuous angles (time, token) of tokens on the circle."""
+def continuous_angles(path: Floats) -> Floats:
+    """Return the continuous angles (time, token) of tokens on the circle."""
     return np.asarray(np.unwrap(np.arctan2(path[..., 1], path[..., 0]), axis=0))

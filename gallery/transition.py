@@ -1,4 +1,4 @@
-"""The β* beyond which unnormalized attention has a first-order transition: formula, run and statement."""
+"""First-order transition of unnormalized attention beyond β*: formula, run and statement."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Curve = tuple[list[float], list[float]]
 
 
 def formula(d: int) -> float:
-    """β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d (Mun and Rosenzweig 2606.05140v1, abstract)."""
+    """Return β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d (Mun and Rosenzweig 2606.05140v1, abstract)."""
     return float(brentq(lambda beta: ive(d / 2 + 1, beta) / ive(d / 2, beta) - 1 / d, 0.5, 5.0))
 
 
 def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
-    """β* at which the branch of ordered states leaves the uniform one vertically, and the branch of each β.
+    """Return β* at which the branch of ordered states leaves the uniform one vertically, and the branch for each β.
 
-    The slope (1 − κ/κ#)/order² of a branch at its first point is 0 there; between two β it is taken as linear.
+    The slope (1 − κ/κ#)/order² of a branch at its first point vanishes at β*; it is interpolated linearly between two
+    β.
     """
     slopes, curves = [], {}
     for beta in betas:
@@ -35,13 +36,13 @@ def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
 
 
 def first_order(d: int, betas: tuple[float, float]) -> tuple[Statement, dict[str, Curve]]:
-    """The statement on β* in dimension d, found between two β, and the branches to draw."""
+    """Return the statement on β* in dimension d, found between two β, and the branches to draw."""
     found, curves = run(d, betas)
     statement = Statement(
-        text=f"β* from which on the transition is discontinuous, d = {d}",
+        text=f"β* beyond which the transition is discontinuous, d = {d}",
         source="Mun and Rosenzweig 2606.05140v1, abstract",
         read="abstract",
-        published=formula(d),
+        expected=formula(d),
         found=found,
         tolerance=5e-3,
         reason="linear interpolation between two β",

@@ -1,4 +1,4 @@
-"""Pages of the reference, made from the code: keys of a case file, commands, names in Python."""
+"""Pages of the reference, made from the code: keys of a case file, commands, Python API, shipped cases."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def write_pages(folder: Path) -> None:
 
 
 def keys() -> str:
-    """Each key of a case file: what it is, unit, range, default, example."""
-    parts = ["# Keys of a case file\n\nFrom the schema that checks case files (`meanfield schema`, `meanfield keys`)."]
+    """Return the page of all keys of a case file: description, unit, range, default, example."""
+    parts = ["# Keys of a case file\n\nMade from the schema of case files (`meanfield schema`, `meanfield keys`)."]
     head = "| key | what | value |\n|---|---|---|"
     for section, found in groupby(entries(), lambda entry: entry.name.partition(".")[0]):
         rows = (row(entry) for entry in found)
@@ -36,7 +36,7 @@ def keys() -> str:
 
 
 def row(entry: Entry) -> str:
-    """A key as a row of a Markdown table."""
+    """Return a key as a row of a Markdown table."""
     name = f"`{entry.name.partition('.')[2] or entry.name}`" + (f" ({plain(entry.variant)})" if entry.variant else "")
     unit = f", in {entry.unit}" if entry.unit else ""
     default = "required" if entry.default == "required" else f"default {entry.default}"
@@ -45,15 +45,15 @@ def row(entry: Entry) -> str:
 
 
 def commands() -> str:
-    """Each command with its help text."""
-    parts = ["# Commands\n\nThe help texts of the commands, `meanfield COMMAND --help`."]
+    """Return the page of all commands with their help texts."""
+    parts = ["# Commands\n\nHelp texts of the commands, as printed by `meanfield COMMAND --help`."]
     parts += [f"## `{typed}`\n\n```text\n{text.rstrip()}\n```" for typed, text in help_texts().items()]
     return "\n\n".join(parts) + "\n"
 
 
 def python() -> str:
-    """Each public name of both packages: signature, docstring, and those of its public methods."""
-    parts = ["# Names in Python\n"]
+    """Return the page of all public names of both packages: signature, docstring, and public methods."""
+    parts = ["# Python API\n"]
     for package, module in PACKAGES.items():
         parts.append(f"## `{package}`\n")
         parts += [documented(name, getattr(module, name)) for name in sorted(module.__all__)]
@@ -61,7 +61,7 @@ def python() -> str:
 
 
 def documented(name: str, member: object) -> str:
-    """A public name: docstrings are plain text, whose formulas would not survive as markup."""
+    """Return a public name with its methods as plain text, since formulas in docstrings are not valid markup."""
     text = [described(name, member)]
     if inspect.isclass(member) and not issubclass(member, Exception):
         methods = ((n, m) for n, m in vars(member).items() if not n.startswith("_") and inspect.isfunction(m))
@@ -70,19 +70,19 @@ def documented(name: str, member: object) -> str:
 
 
 def described(name: str, member: object) -> str:
-    """Signature and docstring; of what is neither class nor function, its value's type."""
+    """Return signature and docstring of a class or function; the type of any other value."""
     if inspect.isclass(member) and issubclass(member, Exception):
         return f"{name}\n\n{inspect.getdoc(member) or ''}".rstrip()
     if not (inspect.isclass(member) or inspect.isfunction(member)):
         return f"{name}: {type(member).__name__}"
     annotated = re.sub(r"<factory>|<function .*? at 0x\w+>", "...", str(inspect.signature(member)))
-    annotated = re.sub(r"(: |-> )'([^']*)'", r"\1\2", annotated)  # annotations are texts
+    annotated = re.sub(r"(: |-> )'([^']*)'", r"\1\2", annotated)  # annotations are strings
     return f"{name}{annotated}\n\n{inspect.getdoc(member) or ''}".rstrip()
 
 
 def cases() -> str:
-    """Each shipped case with the comment at its head."""
-    parts = ["# Shipped cases\n\n`meanfield run NAME` runs them; each file's comment says what to expect."]
+    """Return the page of all shipped cases with their initial comments."""
+    parts = ["# Shipped cases\n\n`meanfield run NAME` runs a case; the comment in its file states the expected result."]
     root = Path(__file__).parents[2] / "cases"
     for name, title in shipped().items():
         comment = re.match(r"(?:#.*\n)*", (root / f"{name}.toml").read_text("utf-8"))[0]
@@ -92,5 +92,5 @@ def cases() -> str:
 
 
 def plain(text: str) -> str:
-    """A description without the marks of docstrings, and without its last full stop."""
+    """Return a description without the markup of docstrings and without the final full stop."""
     return text.replace("``", "").rstrip(".").replace("*", r"\*").replace("_", r"\_")

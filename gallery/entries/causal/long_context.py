@@ -1,8 +1,9 @@
 """
-Long contexts: how β has to grow with their length
-==================================================
+Long contexts: growth of β with the length
+==========================================
 
-For n tokens of cosine ρ and β = γ log n a token attends to itself if γ > 1/(1 − ρ), and else to all alike.
+For n tokens of cosine ρ and β = γ log n a token attends to itself if γ > 1/(1 − ρ), and equally to all tokens
+otherwise.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ gammas, weights = np.linspace(1.6, 2.4, 9), []
 
 
 def cosine(weight):
-    """Of two tokens after a layer without residual in which a token attends to itself with this weight."""
+    """Return the cosine of two tokens after a layer without residual, for this attention of a token to itself."""
     b = (1 - weight) / (N - 1)
     a, others = weight - b, 1 + (N - 1) * RHO
     common = 2 * a * b * others + b**2 * N * others
@@ -29,10 +30,10 @@ for gamma in gammas:
     weights.append(brentq(lambda w, g=g: cosine(w) - g, 1 / N, 1 - 1e-9))
 
 STATEMENT = Statement(
-    text="γ at which a token gives itself half of its attention, β = γ log n, n = 256, ρ = ½",
+    text="γ at which a token gives half of its attention to itself, β = γ log n, n = 256, ρ = ½",
     source="Chen, Lin, Polyanskiy, Rigollet 2510.05554v1; Rigollet 2512.01868, section 6.3",
     read="abstract; text of 2512.01868",
-    published=1 / (1 - RHO),
+    expected=1 / (1 - RHO),
     found=np.interp(0.5, weights, gammas),
     tolerance=5e-3,
     reason="log(n − 1)/log n, and interpolation",

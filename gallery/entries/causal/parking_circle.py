@@ -2,8 +2,8 @@
 Rényi's parking problem on the circle
 =====================================
 
-Tokens that are farther than δ from all tokens before them are centers, which hold clusters for long under a
-causal mask. Of many uniform tokens on the circle there are 0.7476 · 2π/δ.
+Tokens farther than δ from all previous tokens are centers, which hold clusters for a long time under a causal mask.
+The expected number of centers of many uniform tokens on the circle is 0.7476 · 2π/δ.
 """
 
 import numpy as np
@@ -25,13 +25,13 @@ STATEMENT = Statement(
     text="centers of 6000 uniform tokens on the circle times δ/2π, δ = 0.05: Rényi's constant",
     source="Karagodin, Polyanskiy, Rigollet 2411.04990v2; Rényi (1958)",
     read="abstract; constant of Rényi",
-    published=parking,
+    expected=parking,
     found=np.mean(counts) * DELTA / (2 * np.pi),
     tolerance=2e-2,
-    reason="a standard deviation of 1.4 of 94 centers, over six samples",
+    reason="a standard deviation of 1.4 in 94 centers, over six samples",
 )
 
 # %%
 sofar, limit = np.arange(1, counts[0] + 1), np.full(2, parking * 2 * np.pi / DELTA)
-draw("token", "centers so far", logx=True, one_sample=(found[0] + 1, sofar), formula=([1, N], limit))
+draw("token", "number of centers", logx=True, one_sample=(found[0] + 1, sofar), formula=([1, N], limit))
 print(STATEMENT)

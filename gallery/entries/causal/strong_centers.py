@@ -1,9 +1,9 @@
 """
-Strong parking centers hardly move on the sphere
-================================================
+Small displacement of strong parking centers on the sphere
+==========================================================
 
-In d = 3 under a causal mask a token that is farther than δ = 4/√β from all tokens before it hardly moves while
-the others form clusters; it is the center of one, but not all clusters have such a center.
+In d = 3 under a causal mask, a token farther than δ = 4/√β from all previous tokens hardly moves while the others form
+clusters. It becomes the center of a cluster, but not all clusters have such a center.
 """
 
 import numpy as np
@@ -26,8 +26,8 @@ others = np.linalg.norm(path - path[0], axis=2).max(axis=1)
 STATEMENT = Statement(
     text="largest displacement of strong centers until t = 15 over δ, 150 tokens on S², β = 60, δ = 4/√β",
     source="Karagodin, Polyanskiy, Rigollet 2411.04990v2, section 5, lemma on strong Rényi centers (d = 2), figure 2",
-    read="statement as a third party has transcribed it; for d = 3 here",
-    published=0.0,
+    read="statement transcribed by a third party; for d = 3 here",
+    expected=0.0,
     found=moved[-1] / DELTA,
     tolerance=0.05,
     reason="weights e^{−8} of up to 149 tokens beyond δ, in 15 units of time",

@@ -1,6 +1,6 @@
 """
-Energy of unnormalized attention rises by the square of the velocity
-====================================================================
+Energy gain of unnormalized attention
+=====================================
 
 dE/dt = ∫|X|² dμ with E = (1/2β)∬e^{β⟨x,y⟩}dμdμ: the flow is the gradient flow of the energy.
 """
@@ -22,7 +22,7 @@ STATEMENT = Statement(
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4; "
     "Rigollet 2512.01868, section 3.2 (gradient flow of the energy)",
     read="text of 2512.01868; formula derived here",
-    published=energy[-1] - energy[0],
+    expected=energy[-1] - energy[0],
     found=simpson(speed**2, x=time),
     tolerance=1e-6,
     reason="Simpson's rule on 200 samples",

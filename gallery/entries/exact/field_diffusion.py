@@ -22,7 +22,7 @@ STATEMENT = Statement(
     text="decay of the first mode along a sequence of length 1, κ = 0.1",
     source="Zhang and Zhou 2408.09523v2 (diffusion term)",
     read="abstract",
-    published=-0.1 * np.pi**2,
+    expected=-0.1 * np.pi**2,
     found=rate,
     tolerance=1e-3,
     reason="second order in 128 tokens",

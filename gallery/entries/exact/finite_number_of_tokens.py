@@ -1,8 +1,8 @@
 """
-Tokens approach the density as n^{−1/2}
-=======================================
+Convergence to the mean-field limit as n^{−1/2}
+===============================================
 
-The mean token of n independent tokens differs from that of the density by order n^{−1/2}, also after a time.
+The mean token of n independent tokens differs from that of the density by order n^{−1/2}, initially and later.
 """
 
 import numpy as np
@@ -25,10 +25,10 @@ STATEMENT = Statement(
     text="power of n in the deviation of the mean token at t = 1",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (mean-field limit)",
     read="abstract; formula derived here",
-    published=-0.5,
+    expected=-0.5,
     found=np.polyfit(np.log(sizes), np.log(deviations), 1)[0],
     tolerance=0.25,
-    reason="16 seeds a size: ± 0.07",
+    reason="16 seeds per size: ± 0.07",
 )
 
 # %%

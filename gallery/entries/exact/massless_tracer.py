@@ -1,9 +1,9 @@
 """
-A tracer beside one cluster
-===========================
+Massless tracer near one cluster
+================================
 
-A token of vanishing mass moves toward a Dirac as z(t) = tanh(t + artanh z₀), z its cosine, for softmax attention and
-every β.
+A token of vanishing mass moves toward a Dirac measure as z(t) = tanh(t + artanh z₀), where z is the cosine, for softmax
+attention and every β.
 """
 
 import numpy as np
@@ -19,10 +19,10 @@ result = mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=4"])
 tokens = np.asarray(result.position)[-1]
 
 STATEMENT = Statement(
-    text="cosine with a Dirac at t = 2 from −0.6 on, β = 3",
+    text="cosine with a Dirac measure at t = 2, initially −0.6, β = 3",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=np.tanh(END + np.arctanh(Z0)),
+    expected=np.tanh(END + np.arctanh(Z0)),
     found=tokens[0] @ tokens[1],
     tolerance=1e-8,
     reason="steps to 1e-10",
@@ -31,5 +31,5 @@ STATEMENT = Statement(
 # %%
 path, time = np.asarray(result.position), np.asarray(result.time)
 cosines = np.einsum("td,td->t", path[:, 0], path[:, 1])
-draw("time", "cosine with the Dirac", run=(time, cosines), formula=(time, np.tanh(time + np.arctanh(Z0))))
+draw("time", "cosine with the Dirac measure", run=(time, cosines), formula=(time, np.tanh(time + np.arctanh(Z0))))
 print(STATEMENT)

@@ -1,8 +1,8 @@
 """
-The flow at β = 0 on the circle
-===============================
+Exact flow at β = 0 on the circle
+=================================
 
-The Poisson kernel (1−r²)/(1−2r cos φ+r²)/2π stays of this form, and dr/dt = r(1−r²)/2.
+The Poisson kernel (1−r²)/(1−2r cos φ+r²)/2π keeps its form, and dr/dt = r(1−r²)/2.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ STATEMENT = Statement(
     text=f"length of the mean token at t = {time:g}, r/√(1−r²) ~ e^{{t/2}}",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (β = 0)",
     read="abstract; formula derived here",
-    published=grown / np.sqrt(1 + grown**2),
+    expected=grown / np.sqrt(1 + grown**2),
     found=length[-1],
     tolerance=1e-3,
     reason="second order in the cells",

@@ -1,8 +1,8 @@
 """
-The exact flow at β = 0 on the sphere
-=====================================
+Exact flow at β = 0 on the sphere
+=================================
 
-The distribution of z = ⟨x, e⟩ stays ½(1−T²)/(1−zT)² dz with T = tanh s and ds/dt = coth s − s/sinh² s.
+The distribution of z = ⟨x, e⟩ keeps the form ½(1−T²)/(1−zT)² dz with T = tanh s and ds/dt = coth s − s/sinh² s.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ length = np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1])
 
 
 def rate(time, s):
-    """⟨z⟩ itself."""
+    """Return ⟨z⟩, which is also ds/dt."""
     return 1 / np.tanh(s) - s / np.sinh(s) ** 2
 
 
@@ -28,7 +28,7 @@ STATEMENT = Statement(
     text="length of the mean token at t = 3 along a tilted axis, β = 0",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (β = 0)",
     read="abstract; formula derived here",
-    published=rate(3.0, s),
+    expected=rate(3.0, s),
     found=length,
     tolerance=5e-3,
     reason="second order in 32 rings",

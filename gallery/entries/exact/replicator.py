@@ -18,9 +18,9 @@ concentration = case.reaction.rate * case.time.end * np.linalg.norm(case.reactio
 
 STATEMENT = Statement(
     text="length of the mean token at t = 3 under selection alone",
-    source="replicator equation; formula derived again",
+    source="replicator equation",
     read="formula derived here",
-    published=ive(1, concentration) / ive(0, concentration),
+    expected=ive(1, concentration) / ive(0, concentration),
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=1e-3,
     reason="second order in 128 cells",

@@ -1,8 +1,8 @@
 """
-A ring of latitude contracts
-============================
+Contraction of a ring of latitude
+=================================
 
-A ring at polar angle θ stays one: dθ/dt = −sin θ cos θ (1 − I₁(b)/I₀(b)), b = β sin² θ, for softmax attention.
+A ring at polar angle θ remains a ring: dθ/dt = −sin θ cos θ (1 − I₁(b)/I₀(b)), b = β sin² θ, for softmax attention.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ import meanfield as mf
 from gallery.figure import draw
 from gallery.statement import Statement
 
-BETA, N = 5.0, 64  # tokens stand for the ring: the sum over them is that of the integral to rounding
+BETA, N = 5.0, 64  # tokens on the ring, whose sums equal the integrals to rounding
 angle = 2 * np.pi * np.arange(N) / N
 points = np.stack([np.sin(1.0) * np.cos(angle), np.sin(1.0) * np.sin(angle), np.full(N, np.cos(1.0))], axis=1)
 changes = [f"attention.beta={BETA}", f"initial.points={points.tolist()}", "domain.dimension=3", "time.end=7"]
@@ -33,7 +33,7 @@ STATEMENT = Statement(
     text="time from θ = 1 to θ = 0.1 of a ring on S², β = 5",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=quad(slowness, 0.1, 1.0)[0],
+    expected=quad(slowness, 0.1, 1.0)[0],
     found=found,
     tolerance=1e-5,
     reason="a polynomial through six snapshots",

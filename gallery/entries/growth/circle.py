@@ -20,19 +20,19 @@ degree, beta = case.initial.degree, case.attention.beta
 # The amplitude of the mode is the root of its power; its logarithm is a line of slope λ.
 time = np.asarray(result.diagnostics.time)
 power = np.asarray(result.diagnostics["power"])[:, degree]
-early = power < 1e-6  # of the uniform density: what is nonlinear is of that order
+early = power < 1e-6  # relative to the uniform density: nonlinear terms are of that order
 slope = np.polyfit(time[early], np.log(power[early]) / 2, 1)[0]
 
 STATEMENT = Statement(
     text=f"mode {degree} grows at λ = l² I_l(β)/(β I₀(β)), β = {beta:g}",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=degree**2 * ive(degree, beta) / (beta * ive(0, beta)),
+    expected=degree**2 * ive(degree, beta) / (beta * ive(0, beta)),
     found=slope,
     tolerance=1e-4,
     reason="second order in 256 cells",
 )
 
 # %%
-draw_growth(time, power, STATEMENT.published)
+draw_growth(time, power, STATEMENT.expected)
 print(STATEMENT)

@@ -22,12 +22,12 @@ STATEMENT = Statement(
     text=f"mode {l} grows at λ = l² I_l(β)/β, unnormalized, β = {BETA:g}",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=l**2 * iv(l, BETA) / BETA,
+    expected=l**2 * iv(l, BETA) / BETA,
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1e-3,
     reason="second order in the cells",
 )
 
 # %%
-draw_growth(time, power, STATEMENT.published)
+draw_growth(time, power, STATEMENT.expected)
 print(STATEMENT)

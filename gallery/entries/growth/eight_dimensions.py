@@ -23,7 +23,7 @@ STATEMENT = Statement(
     text="the mean token grows at (d−1) I_{d/2}(β)/(β I_{d/2−1}(β)) in R^8, β = 5",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=L * (L + D - 2) * ive(L + nu, BETA) / (BETA * ive(nu, BETA)),
+    expected=L * (L + D - 2) * ive(L + nu, BETA) / (BETA * ive(nu, BETA)),
     found=np.polyfit(time, np.log(mean), 1)[0],
     tolerance=3e-3,
     reason="second order in 192 cells",
@@ -35,6 +35,6 @@ draw(
     "length of the mean token",
     logy=True,
     run=(time, mean),
-    formula=(time, mean[0] * np.exp(STATEMENT.published * time)),
+    formula=(time, mean[0] * np.exp(STATEMENT.expected * time)),
 )
 print(STATEMENT)

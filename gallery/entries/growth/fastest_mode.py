@@ -1,8 +1,8 @@
 """
-The fastest mode at large β
-===========================
+Fastest mode at large β
+=======================
 
-For large β the fastest degree obeys l(l+d−2) ≈ 2β, so that √(2β) clusters come out of a nearly uniform circle.
+For large β the fastest degree obeys l(l+d−2) ≈ 2β, so that √(2β) clusters form from a nearly uniform circle.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ STATEMENT = Statement(
     text="the fastest mode on the circle is l = √(2β), β = 1000",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=np.sqrt(2 * BETA),
+    expected=np.sqrt(2 * BETA),
     found=float(theory.fastest),
     tolerance=2e-2,
     reason="l is an integer near 45",

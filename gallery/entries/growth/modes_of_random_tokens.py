@@ -1,6 +1,6 @@
 """
-How many modes random tokens have
-=================================
+Number of modes of random tokens
+================================
 
 The kernel density e^{β⟨x,·⟩} of many uniform tokens on the circle has √(Σk⁴I_k²/Σk²I_k²) modes on average (Rice).
 """
@@ -26,12 +26,12 @@ STATEMENT = Statement(
     text="modes of the kernel density of 1000 uniform tokens on the circle, β = 20",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (√β clusters)",
     read="abstract; formula derived here",
-    published=np.sqrt((k**4 * weights).sum() / (k**2 * weights).sum()),
+    expected=np.sqrt((k**4 * weights).sum() / (k**2 * weights).sum()),
     found=np.mean(counts),
     tolerance=0.05,
     reason="72 samples: ± 0.09 modes",
 )
 
 # %%
-draw("sample", "modes", counted=(range(SAMPLES), counts), formula=([0, SAMPLES - 1], np.full(2, STATEMENT.published)))
+draw("sample", "modes", counted=(range(SAMPLES), counts), formula=([0, SAMPLES - 1], np.full(2, STATEMENT.expected)))
 print(STATEMENT)

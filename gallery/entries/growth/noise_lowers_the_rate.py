@@ -2,7 +2,7 @@
 Noise lowers growth rates by l²κ
 ================================
 
-λ_l = l² (I_l(β)/(β I₀(β)) − κ) on the circle.
+The growth rates on the circle are λ_l = l² (I_l(β)/(β I₀(β)) − κ).
 """
 
 import numpy as np
@@ -22,12 +22,12 @@ STATEMENT = Statement(
     text="mode 3 on the circle with κ = 0.05, β = 5",
     source="Mun and Rosenzweig 2606.05140v1",
     read="abstract; formula derived here",
-    published=l**2 * (ive(l, beta) / (beta * ive(0, beta)) - KAPPA),
+    expected=l**2 * (ive(l, beta) / (beta * ive(0, beta)) - KAPPA),
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1e-3,
     reason="second order in 256 cells",
 )
 
 # %%
-draw_growth(time, power, STATEMENT.published)
+draw_growth(time, power, STATEMENT.expected)
 print(STATEMENT)

@@ -1,8 +1,8 @@
 """
-With V = −I the uniform density is stable
-=========================================
+Stability of the uniform density for V = −I
+===========================================
 
-Every growth rate changes its sign: a mode decays as fast as it would grow.
+Every growth rate changes its sign: a mode decays as fast as it grows for V = I.
 """
 
 import numpy as np
@@ -21,12 +21,12 @@ STATEMENT = Statement(
     text=f"mode {degree} decays at l² I_l(β)/(β I₀(β)) where V = −I, β = {beta:g}",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=-(degree**2) * ive(degree, beta) / (beta * ive(0, beta)),
+    expected=-(degree**2) * ive(degree, beta) / (beta * ive(0, beta)),
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1e-3,
     reason="second order in 256 cells, and in the amplitude",
 )
 
 # %%
-draw_growth(time, power, STATEMENT.published)
+draw_growth(time, power, STATEMENT.expected)
 print(STATEMENT)

@@ -25,12 +25,12 @@ STATEMENT = Statement(
     text=f"degree {degree} grows at λ = l(l+1) I_{{l+½}}(β)/(β I_½(β)), β = {beta:g}",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=degree * (degree + 1) * ive(degree + 0.5, beta) / (beta * ive(0.5, beta)),
+    expected=degree * (degree + 1) * ive(degree + 0.5, beta) / (beta * ive(0.5, beta)),
     found=slope,
     tolerance=3e-3,
     reason="second order in 48 rings",
 )
 
 # %%
-draw_growth(time, power, STATEMENT.published)
+draw_growth(time, power, STATEMENT.expected)
 print(STATEMENT)

@@ -1,8 +1,8 @@
 """
-CoD: tokens come together as e^{−4√t}
-=====================================
+CoD: tokens converge as e^{−4√t}
+================================
 
-Late, 1 − g of equiangular tokens falls as e^{−4√(t+1)} with the layer norm cod, exponentially in √t.
+At late times, 1 − g of equiangular tokens falls as e^{−4√(t+1)} with the layer norm cod, exponentially in √t.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−4√(t+1)} (cod), to t = 40",
     source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
     read="abstract; formula derived here",
-    published=-4.0,
+    expected=-4.0,
     found=rate,
     tolerance=2e-3,
     reason="from 1 − g = 1e-3 on",

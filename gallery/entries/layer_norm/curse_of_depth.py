@@ -2,7 +2,7 @@
 CoD is post in another time variable
 ====================================
 
-Outputs scaled by 1/√(t+1) move directions as post does in the time 2(√(t+1) − 1).
+With outputs scaled by 1/√(t+1), directions move as with post in the time 2(√(t+1) − 1).
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ STATEMENT = Statement(
     text="angle of two tokens at t = 8 with CoD is that of post at 2(√9 − 1) = 4",
     source="Karagodin and others 2510.22026v2",
     read="abstract; formula derived here",
-    published=np.arccos(cosines["post"]),
+    expected=np.arccos(cosines["post"]),
     found=np.arccos(cosines["cod"]),
     tolerance=1e-6,
     reason="steps to 1e-10, of cosines near 1",

@@ -2,7 +2,7 @@
 Layer norm mix: post first, then pre
 ====================================
 
-Until the switch tokens come together exponentially, afterwards as (t + const)⁻².
+Tokens converge exponentially until the switch, and as (t + const)⁻² afterwards.
 """
 
 from gallery.equiangular import draw_late_rate, late_power
@@ -14,7 +14,7 @@ STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as t⁻² (mix), after the switch",
     source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
     read="abstract; formula derived here",
-    published=-2.0,
+    expected=-2.0,
     found=power,
     tolerance=1e-2,
     reason="corrections of order 1/t",

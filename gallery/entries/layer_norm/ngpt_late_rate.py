@@ -1,8 +1,8 @@
 """
-nGPT: tokens come together as e^{−2t}
-=====================================
+nGPT: tokens converge as e^{−2t}
+================================
 
-Late, 1 − g of equiangular tokens falls as e^{−2αt} with the layer norm ngpt.
+At late times, 1 − g of equiangular tokens falls as e^{−2αt} with the layer norm ngpt.
 """
 
 from gallery.equiangular import draw_late_rate, late_exponential
@@ -14,7 +14,7 @@ STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2αt} (ngpt), to t = 10",
     source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
     read="abstract; formula derived here",
-    published=-2.0,
+    expected=-2.0,
     found=rate,
     tolerance=2e-3,
     reason="from 1 − g = 1e-3 on",

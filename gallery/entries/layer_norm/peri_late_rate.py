@@ -1,8 +1,8 @@
 """
-Layer norm peri: tokens come together as t⁻²
-============================================
+Layer norm peri: tokens converge as t⁻²
+=======================================
 
-Late, 1 − g falls with a power of time instead of exponentially, for the radius grows as t.
+At late times, 1 − g falls as a power of time instead of exponentially, since the radius grows as t.
 """
 
 from gallery.equiangular import draw_late_rate, late_power
@@ -14,7 +14,7 @@ STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as t⁻² (peri)",
     source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1",
     read="abstract; formula derived here",
-    published=-2.0,
+    expected=-2.0,
     found=power,
     tolerance=1e-2,
     reason="corrections of order 1/t",

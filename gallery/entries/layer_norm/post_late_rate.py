@@ -1,8 +1,8 @@
 """
-After layer norm tokens come together exponentially
-===================================================
+Layer norm post: tokens converge exponentially
+==============================================
 
-Late, 1 − g of equiangular tokens falls as e^{−2t} with the layer norm post, for every β.
+At late times, 1 − g of equiangular tokens falls as e^{−2t} with the layer norm post, for every β.
 """
 
 from gallery.equiangular import draw_late_rate, late_exponential
@@ -14,7 +14,7 @@ STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as e^{−2t} (post)",
     source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1; Rigollet 2512.01868, section 6.2",
     read="text of 2512.01868",
-    published=-2.0,
+    expected=-2.0,
     found=rate,
     tolerance=2e-3,
     reason="from 1 − g = 1e-3 on",

@@ -18,7 +18,7 @@ STATEMENT = Statement(
     text="1 − g of 8 orthonormal tokens at t = 10, layer norm pre, β = 2",
     source="Karagodin and others 2510.22026v2",
     read="abstract; formula derived here",
-    published=expected[-1],
+    expected=expected[-1],
     found=apart[-1],
     tolerance=1e-6,
     reason="steps to 1e-10",

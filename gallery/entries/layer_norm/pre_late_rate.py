@@ -1,8 +1,8 @@
 """
-Layer norm pre: tokens come together as t⁻²
-===========================================
+Layer norm pre: tokens converge as t⁻²
+======================================
 
-Late, 1 − g falls with a power of time instead of exponentially, for the radius grows as t.
+At late times, 1 − g falls as a power of time instead of exponentially, since the radius grows as t.
 """
 
 from gallery.equiangular import draw_late_rate, late_power
@@ -14,7 +14,7 @@ STATEMENT = Statement(
     text="1 − g of equiangular tokens falls as t⁻² (pre)",
     source="Karagodin, Ge, Polyanskiy, Rigollet 2510.22026v2, table 5.1; Rigollet 2512.01868, section 6.2",
     read="text of 2512.01868",
-    published=-2.0,
+    expected=-2.0,
     found=power,
     tolerance=1e-2,
     reason="corrections of order 1/t",

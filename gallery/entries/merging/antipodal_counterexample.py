@@ -1,9 +1,9 @@
 """
-Not every start ends in one cluster
-===================================
+Counterexample: a start that does not end in one cluster
+========================================================
 
-Two clusters at antipodal points, of two thirds and one third of the mass, are an equilibrium: convergence holds for
-almost every start. The uniform density is an equilibrium as well.
+Two clusters at antipodal points, with two thirds and one third of the mass, are an equilibrium. Convergence
+therefore holds for almost every start only. The uniform density is an equilibrium as well.
 """
 
 import numpy as np
@@ -16,10 +16,10 @@ time, path = run(on_circle([0, 0, np.pi]), 50.0, "attention.beta=1", "output.sna
 apart = np.linalg.norm(path[:, 0] - path[:, 2], axis=1)
 
 STATEMENT = Statement(
-    text="distance at t = 50 of two tokens at one place and one opposite, if every start became one cluster",
+    text="distance at t = 50 of two tokens at one point and one at the antipode, if every start ended in one cluster",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (almost every start)",
     read="abstract and contents; counterexample derived here",
-    published=0.0,
+    expected=0.0,
     found=apart[-1],
     tolerance=1e-12,
     reason="equilibria are exact to rounding",

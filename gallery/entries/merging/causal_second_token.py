@@ -1,8 +1,8 @@
 """
-Under a causal mask all tokens converge to the first
-====================================================
+Convergence of all tokens to the first under a causal mask
+==========================================================
 
-With V = I token k approaches the first at the rate 1 − 1/k late, so that all together decay as e^{−t/2}.
+With V = I, token k approaches the first at the late rate 1 − 1/k, so that all tokens together converge as e^{−t/2}.
 """
 
 import numpy as np
@@ -20,10 +20,10 @@ STATEMENT = Statement(
     text="distance of token 2 from token 1 decays as e^{−t/2}",
     source="Karagodin, Polyanskiy, Rigollet 2411.04990v2",
     read="abstract; formula derived here",
-    published=-0.5,
+    expected=-0.5,
     found=np.polyfit(time[late], np.log(angle[late]), 1)[0],
     tolerance=1e-2,
-    reason="from an angle of 0.01 on",
+    reason="nonlinear terms below an angle of 0.01",
 )
 
 # %%

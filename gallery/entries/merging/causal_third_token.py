@@ -1,8 +1,8 @@
 """
-The first token under a mask does not move
-==========================================
+Fixed first token under a causal mask
+=====================================
 
-Under a causal mask token 1 attends to itself alone: with V = I it does not move, and token 2 follows
+Under a causal mask token 1 attends to itself alone. With V = I it does not move, and token 2 follows
 dφ/dt = −sin φ e/(1 + e), e = e^{β(cos φ − 1)}.
 """
 
@@ -27,10 +27,10 @@ def rate(time, angle):
 assert np.abs(tokens[:, 0] - tokens[0, 0]).max() < 1e-12
 
 STATEMENT = Statement(
-    text="angle of token 2 to token 1 at t = 3 from 2 rad on, causal, β = 3",
+    text="angle of token 2 to token 1 at t = 3, initially 2 rad, causal, β = 3",
     source="Karagodin, Polyanskiy, Rigollet 2411.04990v2",
     read="abstract; formula derived here",
-    published=solve_ivp(rate, (0, END), [2.0], rtol=1e-11, atol=1e-13).y[0, -1],
+    expected=solve_ivp(rate, (0, END), [2.0], rtol=1e-11, atol=1e-13).y[0, -1],
     found=np.arccos(tokens[-1, 0] @ tokens[-1, 1]),
     tolerance=1e-7,
     reason="steps to 1e-10",

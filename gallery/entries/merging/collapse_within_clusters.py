@@ -1,8 +1,8 @@
 """
-Clusters form in a time like β
-==============================
+Cluster formation in a time of order β
+======================================
 
-Tokens of one of several separate groups come together as e^{−t}: within e^{−β} of their size after a time β, long
+Tokens of one of several separate groups converge as e^{−t}. A group shrinks by the factor e^{−β} in a time β, long
 before groups merge after e^{β(1 − cos)}.
 """
 
@@ -20,14 +20,14 @@ for beta in betas:
     curves[f"β_=_{beta:g}"] = (time, np.maximum(apart, 1e-16))
 
 STATEMENT = Statement(
-    text="time per β until a group of tokens is e^{−β} of its size, β = 8 to 16",
+    text="time per β until a group of tokens has shrunk by e^{−β}, β = 8 to 16",
     source="Geshkovski, Koubbi, Polyanskiy, Rigollet 2410.06833v1 (times T₁ ≪ T₂); "
     "Rigollet 2512.01868, section 5.1 (T₁ ~ β, log T₂ ~ β)",
     read="text of 2512.01868; rate derived here",
-    published=1.0,
+    expected=1.0,
     found=np.polyfit(betas, times, 1)[0],
     tolerance=5e-3,
-    reason="β·0.03² in the weights at the start",
+    reason="β·0.03² in the initial weights",
 )
 
 # %%

@@ -1,8 +1,8 @@
 """
-Tokens at equal angles stay so
-==============================
+Equiangular tokens
+==================
 
-The cosine g of n tokens, any two at the same angle, obeys dg/dt = 2e^{βg}(1−g)((n−1)g+1)/(e^β + (n−1)e^{βg}).
+The cosine g of n tokens with equal pairwise angles obeys dg/dt = 2e^{βg}(1−g)((n−1)g+1)/(e^β + (n−1)e^{βg}).
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ STATEMENT = Statement(
     text=f"cosine of {n} equiangular tokens at t = 2, β = {beta:g}",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4; Rigollet 2512.01868, section 6.1",
     read="text of 2512.01868 (equation of ρ)",
-    published=solve_ivp(rate, (0, 2), [start], rtol=1e-11, atol=1e-12).y[0, -1],
+    expected=solve_ivp(rate, (0, 2), [start], rtol=1e-11, atol=1e-12).y[0, -1],
     found=cosines.mean(),
     tolerance=1e-7,
     reason="steps to 1e-10",

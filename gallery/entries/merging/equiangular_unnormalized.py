@@ -27,7 +27,7 @@ STATEMENT = Statement(
     text="cosine of 32 equiangular tokens at t = ½, β = 4, unnormalized",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4; Rigollet 2512.01868, section 6.1",
     read="text of 2512.01868 (equation of ρ)",
-    published=solve_ivp(rate, (0, 0.5), [tokens[0, 0] @ tokens[0, 1]], rtol=1e-11, atol=1e-13).y[0, -1],
+    expected=solve_ivp(rate, (0, 0.5), [tokens[0, 0] @ tokens[0, 1]], rtol=1e-11, atol=1e-13).y[0, -1],
     found=tokens[-1, 0] @ tokens[-1, 1],
     tolerance=1e-7,
     reason="steps to 1e-10",

@@ -1,8 +1,8 @@
 """
-A hemisphere is never left
+Invariance of a hemisphere
 ==========================
 
-If all tokens lie in an open hemisphere about w, the smallest ⟨x, w⟩ never decreases (a cone closes).
+If all tokens lie in an open hemisphere about w, the smallest ⟨x, w⟩ never decreases (cone collapse).
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ result = mf.simulate(case)
 height = np.asarray(result.position)[..., 2].min(axis=1)
 
 STATEMENT = Statement(
-    text="the share of samples in which min ⟨x_i, w⟩ has not decreased",
+    text="share of time samples at which min ⟨x_i, w⟩ has not decreased",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (cone collapse); "
     "Rigollet 2512.01868, section 4.2, theorem on cones",
     read="text of 2512.01868",
-    published=1.0,
+    expected=1.0,
     found=float((np.diff(height) >= -1e-12).mean()),
     tolerance=0.0,
-    reason="it holds for each",
+    reason="holds in every case",
 )
 
 # %%

@@ -1,9 +1,9 @@
 """
-One cluster for large β on the circle
-=====================================
+Convergence to one cluster for large β on the circle
+====================================================
 
-For β ≥ Cn² almost every start of n tokens on the circle ends in one cluster: here n = 3 and β = 9 (in full size 18,
-too), where the last merger takes up to e^{2β} units of time, 10⁷ and 10¹⁵. Tokens that have met continue as atoms.
+For β ≥ Cn² almost every start of n tokens on the circle ends in one cluster: here n = 3 and β = 9, and at full size
+also 18. The last merger takes up to e^{2β} units of time, 10⁷ and 10¹⁵. Tokens that have met continue as atoms.
 """
 
 import numpy as np
@@ -30,13 +30,13 @@ STATEMENT = Statement(
     text="share of uniform starts of 3 tokens on the circle that end in one cluster, β = n², 2n²",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 5 (β ≥ Cn²); all β ≥ −0.16: Polyanskiy, "
     "Rigollet, Yao 2507.22857v1",
-    read="statement of v5 as a third party has transcribed it; abstract of 2507.22857",
-    published=1.0,
+    read="statement of v5 transcribed by a third party; abstract of 2507.22857",
+    expected=1.0,
     found=float(np.mean(shares)),
     tolerance=0.0,
-    reason="it holds for each",
+    reason="holds in every case",
 )
 
 # %%
-draw("time until which there are two", "share of starts", logx=True, **curves)
+draw("lifetime of the second cluster", "share of starts", logx=True, **curves)
 print(STATEMENT)

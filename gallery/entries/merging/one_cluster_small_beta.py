@@ -1,6 +1,6 @@
 """
-One cluster for small β
-=======================
+Convergence to one cluster for small β
+======================================
 
 For β ≤ 1 almost every start on the circle ends in one cluster.
 """
@@ -21,11 +21,11 @@ ends = np.array(lengths)[:, -1]
 STATEMENT = Statement(
     text="share of uniform starts of 16 tokens on the circle that end in one cluster, β = 1",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 4 (β ≤ C/n; β ≤ 1 on the circle)",
-    read="statement as a third party has transcribed it",
-    published=1.0,
+    read="statement transcribed by a third party",
+    expected=1.0,
     found=float((ends > 0.999).mean()),
     tolerance=0.0,
-    reason="it holds for each",
+    reason="holds in every case",
 )
 
 # %%

@@ -1,8 +1,8 @@
 """
-One cluster in three dimensions, for every β
-============================================
+Convergence to one cluster in three dimensions, for every β
+===========================================================
 
-For d ≥ 3 almost every start ends in one cluster, whatever β is.
+For d ≥ 3 almost every start ends in one cluster, for every β.
 """
 
 import numpy as np
@@ -24,13 +24,13 @@ for beta in (0.5, 1.5, 3.0):
 
 STATEMENT = Statement(
     text="share of uniform starts of 8 tokens on S² that end in one cluster, β = ½, 1.5 and 3",
-    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, part 2, and the works it names; "
+    source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, part 2, and works cited there; "
     "Rigollet 2512.01868, section 4.1, first theorem",
     read="text of 2512.01868",
-    published=1.0,
+    expected=1.0,
     found=float((np.array(ends) > 0.999).mean()),
     tolerance=0.0,
-    reason="it holds for each",
+    reason="holds in every case",
 )
 
 # %%

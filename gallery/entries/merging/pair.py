@@ -1,6 +1,6 @@
 """
-Two tokens attract each other in a time like e^{β(1 − cos)}
-===========================================================
+Attraction of two tokens in a time of order e^{β(1 − cos)}
+==========================================================
 
 The cosine ρ of two tokens obeys dρ/dt = 2(1 − ρ²)/(1 + e^{β(1−ρ)}) for softmax attention.
 """
@@ -19,7 +19,7 @@ case = mf.load_case("tokens_pair", changes)
 result = mf.simulate(case)
 
 # %%
-# When is the cosine ½?
+# The time at which the cosine is ½, by interpolation.
 time = np.asarray(result.time)
 tokens = np.asarray(result.position)
 cosine = np.einsum("td,td->t", tokens[:, 0], tokens[:, 1])
@@ -28,10 +28,10 @@ step = slice(crossed - 2, crossed + 2)
 found = float(np.polyval(np.polyfit(cosine[step], time[step], 3), 0.5))
 
 STATEMENT = Statement(
-    text="two tokens 2 rad apart come to cos = ½ at t = ∫dρ (1 + e^{β(1−ρ)})/(2(1−ρ²)), β = 4",
+    text="two tokens 2 rad apart reach cos = ½ at t = ∫dρ (1 + e^{β(1−ρ)})/(2(1−ρ²)), β = 4",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=quad(lambda rho: (1 + np.exp(BETA * (1 - rho))) / (2 * (1 - rho**2)), np.cos(ANGLE), 0.5)[0],
+    expected=quad(lambda rho: (1 + np.exp(BETA * (1 - rho))) / (2 * (1 - rho**2)), np.cos(ANGLE), 0.5)[0],
     found=found,
     tolerance=1e-5,
     reason="a cubic through four snapshots",

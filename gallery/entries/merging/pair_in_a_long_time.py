@@ -1,8 +1,8 @@
 """
-The closest pair moves in a time like e^{β(1 − ρ)}
-==================================================
+Merger of the closest pair in a time of order e^{β(1 − ρ)}
+==========================================================
 
-From a cosine ρ on, two tokens merge after about e^{β(1−ρ)}/(2β(1−ρ²)), at an accuracy of order 1/β.
+Two tokens with the initial cosine ρ merge after about e^{β(1−ρ)}/(2β(1−ρ²)), up to a relative error of order 1/β.
 """
 
 import numpy as np
@@ -22,10 +22,10 @@ cosine = np.einsum("td,td->t", tokens[:, 0], tokens[:, 1])
 expected = np.exp(BETA * (1 - rho)) / (2 * BETA * (1 - rho**2))
 
 STATEMENT = Statement(
-    text="log of the time until two tokens 2 rad apart are together, β = 40",
+    text="log of the time until two tokens 2 rad apart have merged, β = 40",
     source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (closest pair)",
     read="abstract; formula derived here",
-    published=np.log(expected),
+    expected=np.log(expected),
     found=np.log(time[np.argmax(cosine > 0.5)]),
     tolerance=1e-3,
     reason="1/β in the time, and snapshots 6 % apart",

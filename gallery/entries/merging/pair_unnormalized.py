@@ -22,10 +22,10 @@ step = slice(crossed - 3, crossed + 3)
 found = float(np.polyval(np.polyfit(cosine[step], time[step], 5), 0.5))
 
 STATEMENT = Statement(
-    text="two tokens 2 rad apart come to cos = ½ at t = ∫dρ e^{−βρ}/(1 − ρ²), β = 4, unnormalized",
+    text="two tokens 2 rad apart reach cos = ½ at t = ∫dρ e^{−βρ}/(1 − ρ²), β = 4, unnormalized",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=quad(lambda rho: np.exp(-BETA * rho) / (1 - rho**2), np.cos(2.0), 0.5)[0],
+    expected=quad(lambda rho: np.exp(-BETA * rho) / (1 - rho**2), np.cos(2.0), 0.5)[0],
     found=found,
     tolerance=1e-5,
     reason="a polynomial through six snapshots",

@@ -1,8 +1,8 @@
 """
-When random tokens meet
-=======================
+Meeting time of random tokens
+=============================
 
-In the plane of t and β the time at which 32 random tokens meet follows the curve of orthonormal ones (figure 3).
+In the plane of t and β, the time at which 32 random tokens meet follows the curve of orthonormal tokens (figure 3).
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ STATEMENT = Statement(
     text=f"time until half of the pairs of 32 uniform tokens in R^{D} have cosine 0.999, over that of orthonormal ones",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 6.3 and figure 3",
     read="caption as repeated in the text of 2512.01868; code of the figures by its authors; figure not seen",
-    published=1.0,
+    expected=1.0,
     found=np.mean(random[D] / curve),
     tolerance=0.05,
     reason="of order √(log d/d) = 0.2 in the cosines at the start, of either sign",

@@ -1,9 +1,9 @@
 """
-When random tokens meet, without normalization
-==============================================
+Meeting time of random tokens without normalization
+===================================================
 
-For unnormalized attention the same curve is shorter by about e^{βg}: in the plane of t and β it bends the other way
-(figure 4).
+For unnormalized attention the meeting time is shorter by a factor of about e^{βg}. In the plane of t and β the curve
+bends in the opposite direction (figure 4).
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ STATEMENT = Statement(
     text=f"time until half of the pairs of 32 uniform tokens in R^{D} have met over that of orthonormal ones",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 6.3 and figure 4",
     read="equation in the text of 2512.01868; code of the figures by its authors; figure not seen",
-    published=1.0,
+    expected=1.0,
     found=np.mean(random / curve),
     tolerance=0.1,
     reason="of order β√(log d/d) in the weights at the start",

@@ -2,7 +2,7 @@
 Random tokens in high dimensions follow the equiangular curve
 =============================================================
 
-All cosines of n ≤ d uniform tokens follow those of orthonormal ones, up to a deviation like √(log d / d).
+All cosines of n ≤ d uniform tokens follow those of orthonormal tokens, up to a deviation of order √(log d / d).
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ STATEMENT = Statement(
     text="power of √(log d/d) in the largest deviation of cosines at t = 1, β = 1, n = 12, d = 64 to 1024",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v5, section 6.2, theorem on the phase "
     "transition curve",
-    read="statement as a third party has transcribed it; a bound, whose power is measured here",
-    published=1.0,
+    read="statement transcribed by a third party; a bound, whose power is measured here",
+    expected=1.0,
     found=np.polyfit(np.log(scale), np.log(deviations), 1)[0],
     tolerance=0.25,
     reason="four seeds a size: ± 0.06; log d is nearly constant",

@@ -1,8 +1,8 @@
 """
-The energy is a staircase
-=========================
+Staircase of the energy
+=======================
 
-With k clusters of masses m_j left, 2βe^{−β}E is Σ m_j²; a merger of i and j raises it by 2 m_i m_j.
+With k remaining clusters of masses m_j, 2βe^{−β}E is Σ m_j². A merger of i and j raises this value by 2 m_i m_j.
 """
 
 import numpy as np
@@ -27,10 +27,10 @@ STATEMENT = Statement(
     text="rise of 2βe^{−β}E when clusters of masses 0.5 and 0.3 merge, β = 12",
     source="Geshkovski, Koubbi, Polyanskiy, Rigollet 2410.06833v1; Rigollet 2512.01868, section 5.2",
     read="text of 2512.01868; rise derived here",
-    published=2 * MASSES[0] * MASSES[1],
+    expected=2 * MASSES[0] * MASSES[1],
     found=levels[-1] - levels[0],
     tolerance=1e-2,
-    reason="e^{β(cos 1 − 1)} = 0.4 % of it is there from the start",
+    reason="0.4 % of the rise, e^{β(cos 1 − 1)}, is present initially",
 )
 
 # %%

@@ -26,10 +26,10 @@ def rate(time, angle):
 
 
 STATEMENT = Statement(
-    text="angle of two tokens of masses 0.8 and 0.2 at t = 5 from 2 rad on, β = 3",
+    text="angle of two tokens of masses 0.8 and 0.2 at t = 5, initially 2 rad, β = 3",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=solve_ivp(rate, (0, END), [2.0], rtol=1e-11, atol=1e-13).y[0, -1],
+    expected=solve_ivp(rate, (0, END), [2.0], rtol=1e-11, atol=1e-13).y[0, -1],
     found=np.arccos(tokens[0] @ tokens[1]),
     tolerance=1e-7,
     reason="steps to 1e-10",

@@ -2,8 +2,8 @@
 Wendel: random tokens in one hemisphere
 =======================================
 
-n uniform tokens in R^d lie in one hemisphere with probability 2^{−(n−1)} Σ_{k<d} C(n−1, k): from there on a cone
-closes. For n ≤ d that is always.
+The probability that n uniform tokens in R^d lie in one hemisphere is 2^{−(n−1)} Σ_{k<d} C(n−1, k). Such tokens
+converge to one cluster (cone collapse). For n ≤ d the probability is 1.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ STATEMENT = Statement(
     text="probability that 9 uniform tokens in R⁴ lie in one hemisphere",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4, section 6; Wendel (1962)",
     read="abstract and contents; formula of Wendel",
-    published=share_in_one_hemisphere(N, D),
+    expected=share_in_one_hemisphere(N, D),
     found=share,
     tolerance=4 * (0.5 / draws) ** 0.5,
     reason="four standard deviations of the draws",

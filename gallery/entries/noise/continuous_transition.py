@@ -1,8 +1,8 @@
 """
-How an ordered state grows below the critical noise
-===================================================
+Ordered state just below the critical noise
+===========================================
 
-Softmax on the circle: the first harmonic a₁ of the stationary density obeys a₁² = (κ#/κ − 1)/(8|C₃| r₁³) just below
+For softmax on the circle, the first harmonic a₁ of the stationary density obeys a₁² = (κ#/κ − 1)/(8|C₃| r₁³) just below
 κ#.
 """
 
@@ -27,10 +27,10 @@ STATEMENT = Statement(
     text="∂a₁²/∂(κ#/κ) at the transition, β = 2",
     source="Mun and Rosenzweig 2606.05140v1",
     read="abstract; formula derived here",
-    published=1 / (8 * abs(c3) * r1**3),
+    expected=1 / (8 * abs(c3) * r1**3),
     found=1 / np.polyfit(lengths**2, drop / lengths**2, 1)[1],
     tolerance=1e-2,
-    reason="a line through what is near the transition",
+    reason="linear fit near the transition",
 )
 
 # %%
@@ -38,6 +38,6 @@ draw(
     "κ#/κ − 1",
     "length of the mean token",
     branch=(drop, lengths),
-    formula=(drop, np.sqrt(drop * STATEMENT.published)),
+    formula=(drop, np.sqrt(drop * STATEMENT.expected)),
 )
 print(STATEMENT)

@@ -1,8 +1,8 @@
 """
-The critical coupling in every dimension
-========================================
+Critical coupling in every dimension
+====================================
 
-K# = β^{d/2}/(2^{d/2} Γ(d/2) I_{d/2}(β)) without normalization, which is 1/(2κ#) in our units.
+K# = β^{d/2}/(2^{d/2} Γ(d/2) I_{d/2}(β)) without normalization, which is 1/(2κ#) in the units of this package.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ STATEMENT = Statement(
     text="critical coupling K# in R⁸, β = 3",
     source="Mun and Rosenzweig 2606.05140v1, abstract",
     read="abstract",
-    published=expected[3],
+    expected=expected[3],
     found=couplings[3],
     tolerance=1e-10,
     reason="Gauss–Jacobi sums, exact to rounding",

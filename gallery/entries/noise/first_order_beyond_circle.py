@@ -3,7 +3,7 @@ First-order transition on the circle beyond β*
 ==============================================
 
 Without normalization the transition is continuous up to β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d, and of first order
-beyond: the branch of ordered states leaves the uniform density forwards or backwards in the noise.
+beyond. At β* the branch of ordered states changes from decreasing to increasing noise where it leaves the uniform one.
 """
 
 from gallery.figure import draw

@@ -2,7 +2,7 @@
 First-order transition on the sphere beyond β*
 ==============================================
 
-As on the circle (noise/first_order_beyond_circle), with d = 3: I_{5/2}(β*)/I_{3/2}(β*) = 1/3.
+The threshold for d = 3 is I_{5/2}(β*)/I_{3/2}(β*) = 1/3 (noise/first_order_beyond_circle has the circle).
 """
 
 from gallery.figure import draw

@@ -1,10 +1,10 @@
 """
-Where order becomes the minimum of the free energy
-==================================================
+Coupling at which an ordered state minimizes the free energy
+============================================================
 
 Unnormalized attention with noise descends F[ρ] = κ∫ρ log ρ − (1/2β)∬e^{β⟨x,y⟩}ρρ. For β ≤ β* the uniform density is
-its least value up to the coupling K# = 1/κ# of linear theory, and for β > β* only up to K_c < K#: on the branch of
-ordered states F is that of the uniform density at K_c, beyond the fold.
+the minimizer up to the coupling K# = 1/κ# of linear theory, for β > β* only up to K_c < K#. At K_c, F on the branch of
+ordered states beyond the fold equals F of the uniform density.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from meanfield.analysis.branches.varied import OverNoise
 
 
 def couplings(d, beta):
-    """K_c/K# and K_fold/K#, 1 where order is no minimum before the uniform density is unstable."""
+    """Return K_c/K# and K_fold/K#; 1 if no ordered state is a minimizer while the uniform density is stable."""
     nodes = Equilibria(d, beta, "unnormalized", nodes=64)
     branch = follow(OverNoise(nodes), steps=60)
     gain = []
@@ -40,16 +40,16 @@ for d in (2, 3):
     found = np.array([couplings(d, beta) for beta in betas])
     right += list((found[:, 0] < 1) == (betas > formula(d)))
     curves |= {f"d_=_{d},_least_energy": (betas, found[:, 0]), f"d_=_{d},_fold": (betas, found[:, 1])}
-    assert (found[:, 1] <= found[:, 0]).all()  # ordered states are there before they are minima
+    assert (found[:, 1] <= found[:, 0]).all()  # ordered states exist before they become minimizers
 
 STATEMENT = Statement(
     text="share of β = 1 to 5, d = 2 and 3, in which K_c < K# beyond β* and only there",
     source="Mun and Rosenzweig 2606.05140v1 (dichotomy of global minimizers)",
     read="abstract and beginning; the value of K_c is computed here",
-    published=1.0,
+    expected=1.0,
     found=float(np.mean(right)),
     tolerance=0.0,
-    reason="it holds for each",
+    reason="holds in every case",
 )
 
 # %%

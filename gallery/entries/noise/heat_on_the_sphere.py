@@ -1,6 +1,6 @@
 """
-Noise alone is heat
-===================
+Heat equation: noise without attention
+======================================
 
 Without attention degree l on the sphere decays as e^{−l(l+1)κt}.
 """
@@ -22,12 +22,12 @@ STATEMENT = Statement(
     text="decay of degree 3 at κ = 0.1 without attention",
     source="heat equation",
     read="formula derived here",
-    published=-l * (l + 1) * KAPPA,
+    expected=-l * (l + 1) * KAPPA,
     found=np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=5e-3,
     reason="second order in 64 rings",
 )
 
 # %%
-draw_growth(time, power, STATEMENT.published)
+draw_growth(time, power, STATEMENT.expected)
 print(STATEMENT)

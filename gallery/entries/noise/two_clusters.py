@@ -1,9 +1,9 @@
 """
-States of two clusters with noise, and how they decay
-=====================================================
+States of two clusters with noise, and their decay
+==================================================
 
-From degree 2 of the uniform density leaves a branch of states with two equal clusters. They are unstable: the clusters
-exchange mass, at the rate that ``branch`` has as the largest eigenvalue about their axis.
+A branch of states with two equal clusters bifurcates from degree 2 of the uniform density. These states are unstable:
+the clusters exchange mass at the rate that ``branch`` reports as the largest eigenvalue about their axis.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ at = Equilibria(2, BETA, nodes=64)
 state = follow(OverNoise(at), degree=2, steps=8).equilibria[-1]
 
 # %%
-# The state as a density on cells, with a little more mass in one of the clusters.
+# The state as a density on cells, with slightly more mass in one of the clusters.
 fit = np.polynomial.Chebyshev.fit(at.nodes, state.log_density, 24, domain=[-1, 1]).coef
 terms = "+".join(f"({c:.12g})*cos({k}*phi)" for k, c in enumerate(fit))  # T_k(cos φ) = cos kφ
 changes = [f"attention.beta={BETA}", f"stabilizers.noise={state.noise}", "domain.resolution=256", "time.end=40"]
@@ -35,7 +35,7 @@ STATEMENT = Statement(
     text=f"rate of mass exchange of two clusters at κ = {state.noise:.4f}, β = 4, softmax",
     source="formula derived here; coarsening with noise as in Mun and Rosenzweig 2606.05140v1",
     read="abstract; eigenvalue of the linearized equation",
-    published=state.fastest,
+    expected=state.fastest,
     found=np.polyfit(time[late], np.log(length[late]), 1)[0],
     tolerance=1e-2,
     reason="second order in 256 cells",

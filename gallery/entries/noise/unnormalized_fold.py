@@ -1,8 +1,8 @@
 """
-A first-order transition without normalization
-==============================================
+First-order transition without normalization
+============================================
 
-For β beyond 2.4469 on the circle ordered states outlive the uniform one up to a fold; ``branch`` finds it.
+For β beyond 2.4469 on the circle ordered states exist above the critical noise, up to a fold that ``branch`` finds.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ kernel = np.exp(BETA * np.cos(angle[:, None] - angle))
 
 
 def stationary(kappa):
-    """Mean length of the state that is left by iterating ρ ∝ e^{(k∗ρ)/(βκ)} from a narrow one."""
+    """Return the mean length of the state found by iterating ρ ∝ e^{(k∗ρ)/(βκ)} from a narrow density."""
     rho = np.exp(50 * np.cos(angle))
     for _ in range(20000):
         rho /= rho.mean()
@@ -44,8 +44,8 @@ for _ in range(6):
 STATEMENT = Statement(
     text="no ordered state above κ on the circle, unnormalized, β = 4, by iterating the stationary equation",
     source="Mun and Rosenzweig 2606.05140v1",
-    read="abstract; formula derived here",
-    published=(low + high) / 2,
+    read="abstract; expected number by bisection here",
+    expected=(low + high) / 2,
     found=fold,
     tolerance=5e-4,
     reason="iterations slow down at the fold",
@@ -57,6 +57,6 @@ draw(
     "noise κ",
     "length of the mean token",
     branch=([s.noise for s in states], [abs(s.order) for s in states]),
-    formula_of_the_fold=(np.full(2, STATEMENT.published), [0, 1]),
+    formula_of_the_fold=(np.full(2, STATEMENT.expected), [0, 1]),
 )
 print(STATEMENT)

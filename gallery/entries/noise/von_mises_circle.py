@@ -21,7 +21,7 @@ STATEMENT = Statement(
     text="length of the mean token at κ = 0.3 on the circle, β = 0",
     source="Mun and Rosenzweig 2606.05140v1",
     read="abstract; formula derived here",
-    published=brentq(lambda r: ive(1, r / KAPPA) / ive(0, r / KAPPA) - r, 0.1, 1.0),
+    expected=brentq(lambda r: ive(1, r / KAPPA) / ive(0, r / KAPPA) - r, 0.1, 1.0),
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=1e-3,
     reason="second order in 128 cells",
@@ -30,5 +30,5 @@ STATEMENT = Statement(
 # %%
 length = np.linalg.norm(np.asarray(result.diagnostics["centroid"]), axis=1)
 time = np.asarray(result.diagnostics.time)
-draw("time", "length of the mean token", run=(time, length), formula=(time[[0, -1]], np.full(2, STATEMENT.published)))
+draw("time", "length of the mean token", run=(time, length), formula=(time[[0, -1]], np.full(2, STATEMENT.expected)))
 print(STATEMENT)

@@ -20,7 +20,7 @@ STATEMENT = Statement(
     text="length of the mean token at κ = 0.2 on the sphere, β = 0",
     source="Mun and Rosenzweig 2606.05140v1",
     read="abstract; formula derived here",
-    published=brentq(lambda r: 1 / np.tanh(r / KAPPA) - KAPPA / r - r, 0.1, 1.0),
+    expected=brentq(lambda r: 1 / np.tanh(r / KAPPA) - KAPPA / r - r, 0.1, 1.0),
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=5e-3,
     reason="second order in 32 rings",
@@ -29,5 +29,5 @@ STATEMENT = Statement(
 # %%
 length = np.linalg.norm(np.asarray(result.diagnostics["centroid"]), axis=1)
 time = np.asarray(result.diagnostics.time)
-draw("time", "length of the mean token", run=(time, length), formula=(time[[0, -1]], np.full(2, STATEMENT.published)))
+draw("time", "length of the mean token", run=(time, length), formula=(time[[0, -1]], np.full(2, STATEMENT.expected)))
 print(STATEMENT)

@@ -1,8 +1,9 @@
 """
-Kinks of the Allen–Cahn equation attract each other exponentially weakly
-========================================================================
+Exponentially weak attraction of kinks of the Allen–Cahn equation
+=================================================================
 
-∂ₜu = u″ + u − u³ on the line: kinks at the distance L come together at 24√2 e^{−√2 L}, as clusters do on the sphere.
+For ∂ₜu = u″ + u − u³ on the line, kinks at the distance L approach each other at 24√2 e^{−√2 L}, as clusters do on the
+sphere.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from gallery.figure import draw
 from gallery.statement import Statement
 from solvers import Diffusion, Equation, interval, solve
 
-mesh = interval(0.0, 14.0, 280)  # half of an even field: the other kink is the mirror image at x = 0
+mesh = interval(0.0, 14.0, 280)  # half of an even field: the second kink is the mirror image in x = 0
 x = mesh.centers[:, 0]
 equation = Equation(mesh, [Diffusion(mesh, 1.0), lambda t, u: u - u**3])
 distances, speeds, times = [5.0, 6.0, 7.0], [], np.array([6.0, 8.0, 10.0])
@@ -27,7 +28,7 @@ STATEMENT = Statement(
     text="power a in the speed e^{−aL} of two kinks at the distance L",
     source="Carr and Pego (1989); Otto and Reznikoff (2007)",
     read="formula derived here",
-    published=np.sqrt(2),
+    expected=np.sqrt(2),
     found=-np.polyfit(lengths, np.log(speeds), 1)[0],
     tolerance=2e-2,
     reason="of order e^{−√2 L} at L = 5, and of the mesh",

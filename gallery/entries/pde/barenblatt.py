@@ -1,8 +1,8 @@
 """
-Porous medium: the solution of Barenblatt
-=========================================
+Barenblatt solution of the porous medium equation
+=================================================
 
-∂ₜu = Δu² on the line has u = t^{−1/3}(1 − ξ²/12)₊ with ξ = x t^{−1/3}: the support ends at √12 t^{1/3}.
+∂ₜu = Δu² on the line has the solution u = t^{−1/3}(1 − ξ²/12)₊ with ξ = x t^{−1/3}; its support ends at √12 t^{1/3}.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ x = mesh.centers[:, 0]
 
 
 def barenblatt(time):
-    """t^{−1/3} (C − ξ²/12)₊, ξ = x t^{−1/3}, with C = 1: the edge is at √12 t^{1/3}."""
+    """Return t^{−1/3} (C − ξ²/12)₊, ξ = x t^{−1/3}, with C = 1; the edge is at √12 t^{1/3}."""
     return np.maximum(1 - (x / time ** (1 / 3)) ** 2 / 12, 0) / time ** (1 / 3)
 
 
@@ -28,7 +28,7 @@ STATEMENT = Statement(
     text="second moment of ∂ₜu = Δu² at t = 1 from the Barenblatt solution at t = 0.1",
     source="Barenblatt (1952)",
     read="formula derived here",
-    published=(barenblatt(1.0) * x**2) @ mesh.volumes,
+    expected=(barenblatt(1.0) * x**2) @ mesh.volumes,
     found=(end * x**2) @ mesh.volumes,
     tolerance=2e-3,
     reason="first order at the edge, 200 cells",

@@ -23,8 +23,8 @@ expansion = 2 - 3 / (2 * t) + 1.5 * np.sqrt(np.pi) * t**-1.5 + 9 / 8 * (5 - 6 * 
 STATEMENT = Statement(
     text="speed of the front at t = 160",
     source="Bramson (1983); Berestycki, Brunet, Derrida (2017)",
-    read="formula, whose error times t² is constant from t = 80 to 300",
-    published=expansion,
+    read="formula; its error times t² is constant from t = 80 to 300",
+    expected=expansion,
     found=(places[1] - places[0]) / 2,
     tolerance=5e-4,
     reason="the next term, measured as -14/t²: 6e-4 of 2",

@@ -1,8 +1,8 @@
 """
-Keller and Segel: collapse from the mass 8π on
-==============================================
+Keller and Segel: collapse above the mass 8π
+============================================
 
-In the plane dM₂/dt = 4M(1 − M/8π): the second moment falls where the mass M is beyond 8π.
+In the plane dM₂/dt = 4M(1 − M/8π): the second moment falls if the mass M exceeds 8π.
 """
 
 import numpy as np
@@ -24,10 +24,10 @@ for mass in (20.0, 30.0):
     rates.append((rate * mesh.volumes) @ square / mass)
 
 STATEMENT = Statement(
-    text="mass at which the second moment stays",
+    text="mass at which the second moment is constant",
     source="Blanchet, Dolbeault, Perthame (2006)",
     read="formula derived here",
-    published=8 * np.pi,
+    expected=8 * np.pi,
     found=20 - rates[0] * 10 / (rates[1] - rates[0]),
     tolerance=1e-2,
     reason="second order in 96² cells",

@@ -29,7 +29,7 @@ STATEMENT = Statement(
     text="order parameter r at K/D = 3",
     source="Kuramoto (1984); formula of the Gibbs density",
     read="formula derived here",
-    published=brentq(lambda r: ive(1, RATIO * r) / ive(0, RATIO * r) - r, 0.1, 1.0),
+    expected=brentq(lambda r: ive(1, RATIO * r) / ive(0, RATIO * r) - r, 0.1, 1.0),
     found=np.linalg.norm((solution.u[-1] * area) @ x),
     tolerance=2e-4,
     reason="second order in 128 cells",
@@ -38,7 +38,7 @@ STATEMENT = Statement(
 # %%
 angles = np.mod(np.arctan2(x[:, 1], x[:, 0]), 2 * np.pi)
 order = np.argsort(angles)
-gibbs = np.exp(RATIO * STATEMENT.published * (np.cos(angles[order]) - 1))
+gibbs = np.exp(RATIO * STATEMENT.expected * (np.cos(angles[order]) - 1))
 draw(
     "angle",
     "density",

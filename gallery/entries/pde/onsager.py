@@ -1,8 +1,8 @@
 """
-Onsager: where the isotropic phase of rods becomes unstable
-===========================================================
+Onsager: instability of the isotropic phase of rods
+===================================================
 
-With the excluded area c|sin γ| between rods degree 2 grows from c = 32/π on.
+With the excluded area c|sin γ| between rods, degree 2 grows for c > 32/π.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ STATEMENT = Statement(
     text="concentration c at which degree 2 of the isotropic phase is neutral",
     source="Onsager (1949); Kayser and Raveché (1978)",
     read="formula derived here",
-    published=32 / np.pi,
+    expected=32 / np.pi,
     found=strengths[0] - rates[0] * 2 / (rates[1] - rates[0]),
     tolerance=1e-2,
     reason="second order in 24 rings",
@@ -37,6 +37,6 @@ STATEMENT = Statement(
 
 # %%
 draw(
-    "concentration c", "growth of degree 2", growth=(strengths, rates), formula=(np.full(2, STATEMENT.published), rates)
+    "concentration c", "growth of degree 2", growth=(strengths, rates), formula=(np.full(2, STATEMENT.expected), rates)
 )
 print(STATEMENT)

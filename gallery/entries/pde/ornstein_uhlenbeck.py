@@ -2,7 +2,7 @@
 Ornstein and Uhlenbeck: variance in time
 ========================================
 
-∂ₜρ = ∂ₓ(xρ) + ∂ₓ²ρ keeps Gaussians, of variance 1 − (1 − s₀)e^{−2t}.
+∂ₜρ = ∂ₓ(xρ) + ∂ₓ²ρ preserves Gaussians, with variance 1 − (1 − s₀)e^{−2t}.
 """
 
 import numpy as np
@@ -19,17 +19,17 @@ density = np.exp(-(x**2) / (2 * start)) / np.sqrt(2 * np.pi * start)
 values = evolve(State(0.0, density.copy()), Equation([], term), "ssprk3", end, rtol=1e-6).values
 
 STATEMENT = Statement(
-    text="variance at t = ½ from ¼ on",
+    text="variance at t = ½, initially ¼",
     source="Ornstein and Uhlenbeck (1930)",
     read="formula derived here",
-    published=1 - (1 - start) * np.exp(-2 * end),
+    expected=1 - (1 - start) * np.exp(-2 * end),
     found=(values * x**2) @ mesh.volumes,
     tolerance=2e-3,
     reason="second order in 200 cells",
 )
 
 # %%
-variance = STATEMENT.published
+variance = STATEMENT.expected
 draw(
     "x",
     "density",

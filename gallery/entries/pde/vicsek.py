@@ -32,7 +32,7 @@ STATEMENT = Statement(
     text="order parameter at K = 1.5 d, d = 3",
     source="Frouvelle and Liu (2012); formula of the Gibbs density",
     read="formula derived here",
-    published=brentq(lambda r: 1 / np.tanh(K * r) - 1 / (K * r) - r, 0.1, 1.0),
+    expected=brentq(lambda r: 1 / np.tanh(K * r) - 1 / (K * r) - r, 0.1, 1.0),
     found=orders[1] + (orders[1] - orders[0]) / 3,
     tolerance=1e-4,
     reason="Richardson of 48 and 96 cells",
@@ -43,6 +43,6 @@ draw(
     "z",
     "density",
     run=(z, u),
-    formula=(z, np.exp(K * STATEMENT.published * (z - 1)) / (np.exp(K * STATEMENT.published * (z - 1)) @ area)),
+    formula=(z, np.exp(K * STATEMENT.expected * (z - 1)) / (np.exp(K * STATEMENT.expected * (z - 1)) @ area)),
 )
 print(STATEMENT)

@@ -2,8 +2,8 @@
 Alignment: first velocity of uniform tokens
 ===========================================
 
-Of uniform tokens with V = D the velocity is Pₓ D x I_{d/2}(β)/I_{d/2−1}(β): fast, and with the factor near 1 for
-large β.
+The velocity of uniform tokens with V = D is Pₓ D x I_{d/2}(β)/I_{d/2−1}(β). The factor is close to 1 for large β, so
+that alignment is fast.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ STATEMENT = Statement(
     text="root mean square speed of uniform tokens on the circle with V = diag(1, ½), β = 16",
     source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (alignment), with the factor of finite β",
     read="abstract; formula derived here",
-    published=expected[2],
+    expected=expected[2],
     found=speeds[2],
     tolerance=1e-3,
     reason="second order in 512 cells",

@@ -1,10 +1,10 @@
 """
-With a network tokens come to atoms, no two of which are close
-==============================================================
+Convergence to separate atoms with a network
+============================================
 
 Unnormalized attention with a network W σ(Ux + b), W = Uᵀ diag(ω), ascends an energy. Its stable critical points on
-the circle are atoms, and several atoms on an arc of width 1/(2√β) have at most 0.5742 of the mass for large β: here
-none have.
+the circle are atoms. For large β, several atoms on an arc of width 1/(2√β) have at most 0.5742 of the mass; here no
+such arc has several atoms.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ import meanfield as mf
 from gallery.figure import draw
 from gallery.size import size
 from gallery.statement import Statement
-from gallery.tokens import on_circle, turned
+from gallery.tokens import continuous_angles, on_circle
 
-BETA, N, BOUND, ONE = 16.0, 60, 0.5742, 1e-3  # tokens nearer than ONE are an atom
+BETA, N, BOUND, MERGED = 16.0, 60, 0.5742, 1e-3  # tokens closer than MERGED form an atom
 arc, excess, curves = 1 / (2 * np.sqrt(BETA)), [], {}
 inner = on_circle([0.0, 1.3, 2.9, 4.4])
 network = [f"feed_forward.inner={inner.tolist()}", f"feed_forward.outer={inner.T.tolist()}"]
@@ -23,11 +23,11 @@ network += ["feed_forward.bias=[-0.5, -0.5, -0.5, -0.5]", "feed_forward.activati
 
 
 def arcs(angles):
-    """Atoms and masses of the arcs that begin at each atom."""
+    """Return the number of atoms and the mass of the arcs that begin at each atom."""
     angles = np.sort(angles % (2 * np.pi))
-    atoms = angles[np.append(True, np.diff(angles) > ONE)]
-    after = (angles - atoms[:, None] + ONE / 2) % (2 * np.pi) < arc
-    several = [(np.diff(angles[on]) > ONE).any() for on in after]
+    atoms = angles[np.append(True, np.diff(angles) > MERGED)]
+    after = (angles - atoms[:, None] + MERGED / 2) % (2 * np.pi) < arc
+    several = [(np.diff(angles[on]) > MERGED).any() for on in after]
     return len(atoms), after.mean(axis=1) * several
 
 
@@ -36,21 +36,21 @@ for seed in range(size(2, 20)):
     changes += ["initial.kind=uniform", f"domain.count={N}", "domain.dimension=2", f"domain.seed={seed}"]
     changes += ["time.end=300", "output.spacing=log", "output.first=0.1", "output.snapshots=60"]
     result = mf.simulate(mf.load_case("tokens_pair", [*changes, "output.samples=1", 'output.diagnostics=["mass"]']))
-    path = turned(np.asarray(result.position))
-    assert np.abs(path[-1] - path[-2]).max() < 1e-6  # at rest
+    path = continuous_angles(np.asarray(result.position))
+    assert np.abs(path[-1] - path[-2]).max() < 1e-6  # the tokens are in equilibrium
     count, masses = zip(*map(arcs, path), strict=True)
     assert 1 < count[-1] <= len(inner)
     excess.append(max(masses[-1].max() - BOUND, 0.0))
     curves[f"start_{seed}"] = (np.asarray(result.time)[1:], count[1:])
 
 STATEMENT = Statement(
-    text="what several atoms on an arc of width 1/(2√β) have beyond 0.5742 of the mass, tokens at rest, β = 16",
+    text="excess over 0.5742 of the mass of several atoms on an arc of width 1/(2√β), in equilibrium, β = 16",
     source="Álvarez-López, Geshkovski, Ruiz-Balet 2601.21366v2, section 3.2 (mass of clusters of critical points)",
-    read="abstract; its statements as a third party has transcribed them",
-    published=0.0,
+    read="abstract; statements transcribed by a third party",
+    expected=0.0,
     found=max(excess),
     tolerance=0.0,
-    reason="no arc has several",
+    reason="no arc has several atoms",
 )
 
 # %%

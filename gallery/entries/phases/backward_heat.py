@@ -1,9 +1,10 @@
 """
-Heat: at large β attention is the backward heat equation
+Heat: attention at large β is the backward heat equation
 ========================================================
 
-In the time s = t/β the density obeys ∂ₛμ = −Δμ: degree l grows at l² where l² ≪ β, exactly at l² I_l(β)/I₀(β). Backward
-heat is ill-posed: at finite β no mode grows faster than 2/e, so that rounding takes 50 units of time to show.
+In the time s = t/β the density obeys ∂ₛμ = −Δμ. Degree l grows at l² where l² ≪ β, exactly at l² I_l(β)/I₀(β). The
+backward heat equation is ill-posed. At finite β no mode grows faster than 2/e, so that rounding errors become visible
+after 50 units of time only.
 """
 
 import numpy as np
@@ -21,10 +22,10 @@ theory = mf.stability(mf.load_case("growth_circle", [f"attention.beta={BETA}"]),
 l = np.asarray(theory.degrees)
 
 STATEMENT = Statement(
-    text="growth of degree 3 per unit of t/β, β = 400, beside 3² of the backward heat equation",
+    text="growth rate of degree 3 in the time t/β, β = 400: 3² for the backward heat equation",
     source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (heat phase)",
     read="abstract; formula derived here",
-    published=float(L**2),
+    expected=float(L**2),
     found=BETA * np.polyfit(time, np.log(power) / 2, 1)[0],
     tolerance=1.5e-2,
     reason="I₃(β)/I₀(β) = 1 − 9/(2β) + …: 1.1 %",

@@ -2,8 +2,8 @@
 Porous medium: unnormalized attention with V = −I
 =================================================
 
-The kernel e^{β⟨x,y⟩} scaled to unit mass tends to a Dirac, so that X = −∇ρ/β: ∂ₛμ = ½Δ(μ²) in the time s = t/β with
-V = −I, backward with V = I.
+The kernel e^{β⟨x,y⟩} scaled to unit mass tends to a Dirac measure, so that X = −∇ρ/β. In the time s = t/β the density
+obeys ∂ₛμ = ½Δ(μ²) with V = −I, and the backward equation with V = I.
 """
 
 import numpy as np
@@ -36,13 +36,13 @@ solution = solve(Equation(circle(CELLS), [porous]), density[0], (0.0, END), rtol
 limit = np.asarray(solution.u[-1])
 
 STATEMENT = Statement(
-    text="amplitude of the density at t/β = 0.4, β = 300, beside that of ∂ₛμ = ½Δ(μ²)",
+    text="amplitude of the density at t/β = 0.4, β = 300, by the limit ∂ₛμ = ½Δ(μ²)",
     source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (unnormalized); porous medium limit",
-    read="abstract; formula derived here",
-    published=np.ptp(limit),
+    read="abstract; limit by finite differences here",
+    expected=np.ptp(limit),
     found=np.ptp(density[-1]),
     tolerance=5e-3,
-    reason="the kernel's width, 1/(2β) a degree: 0.2 %",
+    reason="the kernel's width, of order 1/(2β): 0.2 %",
 )
 
 # %%

@@ -1,9 +1,9 @@
 """
-Alignment: tokens go to the leading eigenspace
-==============================================
+Alignment: tokens converge to the leading eigenspace
+====================================================
 
-At large β a token feels its own neighborhood, dx/dt = Pₓ V x: with V = diag(1, 1, 0.2) all come to the circle of the
-first two axes, at the rate 1 − 0.2, each to its own projection.
+At large β a token attends to its own neighborhood: dx/dt = Pₓ V x. With V = diag(1, 1, 0.2) all tokens converge to the
+circle of the first two axes at the rate 1 − 0.2, each to its own projection.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ STATEMENT = Statement(
     text="rate at which 40 tokens approach the leading eigenspace of V = diag(1, 1, 0.2), β = 2000",
     source="Bruno, Pasqualotto, Agazzi 2509.25040v1 (alignment); Alcalde, Bungert, Riedl, Roith 2605.10931v1 (e^{−ct})",
     read="abstracts; formula derived here",
-    published=-0.8,
+    expected=-0.8,
     found=np.polyfit(time, np.log(slope), 1)[0],
     tolerance=2e-2,
     reason="neighbors within 1/√β = 0.02",

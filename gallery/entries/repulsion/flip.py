@@ -2,8 +2,8 @@
 Layers with V = −I flip a regular polygon
 =========================================
 
-x ← N(x − Δ A(x)) keeps a regular polygon or turns it by π in every layer: by π where Δ > 1/a, a = Σ_j e^{β cos 2πj/n}
-cos(2πj/n)/Σ_j e^{β cos 2πj/n}.
+A layer x ← N(x − Δ A(x)) preserves a regular polygon or rotates it by π. The rotation occurs for Δ > 1/a with
+a = Σ_j e^{β cos 2πj/n} cos(2πj/n)/Σ_j e^{β cos 2πj/n}.
 """
 
 import numpy as np
@@ -31,10 +31,10 @@ while high - low > 1e-6 * low:
     low, high = (low, middle) if cosine_after_a_layer(middle) < 0 else (middle, high)
 
 STATEMENT = Statement(
-    text="step from which on a layer with V = −I turns a regular hexagon by π, β = 2",
+    text="step beyond which a layer with V = −I rotates a regular hexagon by π, β = 2",
     source="Gao, Yang, Chen 2609.28448v1 (V = −I in layers on the circle)",
     read="abstract, and a summary by a third party; formula derived here",
-    published=1 / a,
+    expected=1 / a,
     found=low,
     tolerance=2e-6,
     reason="bisection to 1e-6",
@@ -42,5 +42,5 @@ STATEMENT = Statement(
 
 # %%
 curves = {"runs": (list(tried), list(tried.values())), "formula": (np.full(2, 1 / a), [-1, 1])}
-draw("step", "cosine of a token with itself a layer before", **curves)
+draw("step", "cosine of a token before and after the layer", **curves)
 print(STATEMENT)

@@ -2,7 +2,7 @@
 Five tokens that repel each other
 =================================
 
-The regular pentagon becomes stable at the β < 0 at which the last of its modes is neutral, Σ_j f′(2πj/5)(1 −
+The regular pentagon becomes stable at the β < 0 at which the last of its modes is neutral: Σ_j f′(2πj/5)(1 −
 cos(2πmj/5)) = 0 with f(φ) = e^{β cos φ} sin φ.
 """
 
@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from gallery.figure import draw
 from gallery.statement import Statement
-from gallery.tokens import on_circle, run, turned
+from gallery.tokens import continuous_angles, on_circle, run
 
 ANGLES, SMALL = 2 * np.pi * np.arange(5) / 5, 1e-5
 
@@ -28,14 +28,14 @@ betas, rates = threshold + np.array([-0.05, 0.05]), []
 for beta in betas:
     changes = [f"attention.beta={-beta}", negative, "attention.normalization=unnormalized", "output.snapshots=40"]
     time, path = run(on_circle(ANGLES + SMALL * wave), 4.0, *changes)
-    amplitude = (turned(path) - turned(path)[0] + SMALL * wave) @ wave
+    amplitude = (continuous_angles(path) - continuous_angles(path)[0] + SMALL * wave) @ wave
     rates.append(np.polyfit(time, np.log(amplitude), 1)[0])
 
 STATEMENT = Statement(
     text="β at which the regular pentagon is neutral",
     source="Polyanskiy, Rigollet, Yao 2507.22857v1",
-    read="abstract, which has no number for it; formula derived here",
-    published=threshold,
+    read="abstract, which does not give this number; formula derived here",
+    expected=threshold,
     found=betas[0] - rates[0] * (betas[1] - betas[0]) / (rates[1] - rates[0]),
     tolerance=2e-3,
     reason="linear interpolation between two β 0.1 apart",

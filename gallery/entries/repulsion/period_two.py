@@ -1,10 +1,10 @@
 """
-Layers with V = −I: a regular polygon gives way to a motion of period two
-=========================================================================
+Layers with V = −I: flip bifurcation of a regular polygon
+=========================================================
 
-A perturbation of mode m is multiplied by 1 − Δλ/(1 − Δa) in each layer, λ the rate at which it grows for V = I and a
-as in the entry beside: at −1, Δ = 2/(2a + λ), the polygon loses its stability to a motion of period two (flip
-bifurcation).
+Each layer multiplies a perturbation of mode m by 1 − Δλ/(1 − Δa), where λ is the growth rate for V = I and a is that
+of the entry repulsion/flip. At the multiplier −1, Δ = 2/(2a + λ), the polygon loses its stability to a motion of
+period two (flip bifurcation).
 """
 
 import numpy as np
@@ -12,20 +12,20 @@ import numpy as np
 from gallery.figure import draw
 from gallery.polygon import rate, self_attention
 from gallery.statement import Statement
-from gallery.tokens import on_circle, run, turned
+from gallery.tokens import continuous_angles, on_circle, run
 
 N, BETA, SMALL = 6, 2.0, 1e-6
 angles = 2 * np.pi * np.arange(N) / N
 mode = max(range(2, N // 2 + 1), key=lambda m: rate(N, BETA, m))
 wave = np.cos(mode * angles)
-published = 2 / (2 * self_attention(N, BETA) + rate(N, BETA, mode))
+expected = 2 / (2 * self_attention(N, BETA) + rate(N, BETA, mode))
 
 
 def layers(step, count, size):
-    """Angles after each layer, without those of the polygon."""
+    """Return the angles after each layer, minus those of the polygon."""
     changes = [f"attention.beta={BETA}", "attention.value=[[-1, 0], [0, -1]]", "time.method=layers"]
     changes += [f"time.layers={count}", f"time.step={step}", f"output.snapshots={count}"]
-    return turned(run(on_circle(angles + size * wave), step * count, *changes)[1]) - angles
+    return continuous_angles(run(on_circle(angles + size * wave), step * count, *changes)[1]) - angles
 
 
 def multiplier(step):
@@ -33,19 +33,19 @@ def multiplier(step):
     return (path[-1] @ wave) / (path[0] @ wave)
 
 
-low, high = 0.8 * published, 1.1 * published
+low, high = 0.8 * expected, 1.1 * expected
 while high - low > 1e-6 * low:
     middle = (low + high) / 2
     low, high = (middle, high) if multiplier(middle) > -1 else (low, middle)
-beyond = layers(1.02 * published, 400, 1e-3)
+beyond = layers(1.02 * expected, 400, 1e-3)
 amplitude = 2 / N * beyond @ wave
-assert abs(amplitude[-1] - amplitude[-3]) < 1e-6 < abs(amplitude[-1] - amplitude[-2])  # period two, and not one
+assert abs(amplitude[-1] - amplitude[-3]) < 1e-6 < abs(amplitude[-1] - amplitude[-2])  # the period is two, not one
 
 STATEMENT = Statement(
     text="step at which a regular hexagon loses its stability to a motion of period two, V = −I, β = 2",
     source="Gao, Yang, Chen 2609.28448v1 (flip bifurcation of the regular polygon)",
     read="abstract, and a summary by a third party; formula derived here",
-    published=published,
+    expected=expected,
     found=low,
     tolerance=2e-5,
     reason="bisection to 1e-6, rounding of angles 1e-16 of 1e-6, and quadratic terms",

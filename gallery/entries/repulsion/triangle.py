@@ -1,16 +1,16 @@
 """
-Three tokens that repel each other: stable from β = −2/3 on
-===========================================================
+Three tokens that repel each other: stability below β = −2/3
+============================================================
 
-With β < 0 tokens repel each other. The equilateral triangle, unnormalized, grows at e^{−β/2}(½ + ¾β): for β < −2/3 it
-is stable, and tokens do not come together.
+With β < 0 tokens repel each other. Perturbations of the equilateral triangle, unnormalized, grow at the rate
+e^{−β/2}(½ + ¾β). For β < −2/3 the triangle is stable, and tokens do not synchronize.
 """
 
 import numpy as np
 
 from gallery.figure import draw
 from gallery.statement import Statement
-from gallery.tokens import on_circle, run, turned
+from gallery.tokens import continuous_angles, on_circle, run
 
 ANGLES, SMALL = 2 * np.pi * np.arange(3) / 3, 1e-5
 wave, negative = np.cos(ANGLES), "attention.key=[[-1, 0], [0, -1]]"
@@ -18,17 +18,17 @@ betas, rates = np.array([-0.72, -0.6]), []
 for beta in betas:
     changes = [f"attention.beta={-beta}", negative, "attention.normalization=unnormalized", "output.snapshots=40"]
     time, path = run(on_circle(ANGLES + SMALL * wave), 4.0, *changes)
-    amplitude = (turned(path) - turned(path)[0] + SMALL * wave) @ wave
+    amplitude = (continuous_angles(path) - continuous_angles(path)[0] + SMALL * wave) @ wave
     rates.append(np.polyfit(time, np.log(amplitude), 1)[0] * np.exp(beta / 2))
 
 STATEMENT = Statement(
     text="β at which the equilateral triangle is neutral",
     source="Polyanskiy, Rigollet, Yao 2507.22857v1: no synchronization for β < −2/3",
     read="abstract; formula derived here",
-    published=-2 / 3,
+    expected=-2 / 3,
     found=betas[0] - rates[0] * (betas[1] - betas[0]) / (rates[1] - rates[0]),
     tolerance=1e-4,
-    reason="linear in β but for a factor; quadratic terms of 1e-5",
+    reason="linear in β up to a known factor; quadratic terms of 1e-5",
 )
 
 # %%

@@ -2,8 +2,8 @@
 Two tokens with Sinkhorn attention
 ==================================
 
-With masses m and n each sees the other by the weight p = 2/(1 + √(1 + 4mn(e^{2β(1 − cos φ)} − 1))), and dφ/dt =
-−p sin φ.
+Two tokens of masses m and n attend to each other with the weight p = 2/(1 + √(1 + 4mn(e^{2β(1 − cos φ)} − 1))), and
+dφ/dt = −p sin φ.
 """
 
 import numpy as np
@@ -27,13 +27,13 @@ def rate(time, angle):
 expected = solve_ivp(rate, (0, END), [2.0], t_eval=time, rtol=1e-11, atol=1e-13).y[0]
 
 STATEMENT = Statement(
-    text="angle of two tokens of masses 0.8 and 0.2 at t = 3 from 2 rad on, Sinkhorn, β = 2",
+    text="angle of two tokens of masses 0.8 and 0.2 at t = 3, initially 2 rad, Sinkhorn, β = 2",
     source="Sander, Ablin, Blondel, Peyré 2110.11773 (Sinkhorn attention)",
     read="formula derived here",
-    published=expected[-1],
+    expected=expected[-1],
     found=angle[-1],
     tolerance=1e-6,
-    reason="steps to 1e-10, and the iteration of the marginals",
+    reason="steps to 1e-10, and tolerance of the Sinkhorn iteration",
 )
 
 # %%

@@ -1,9 +1,9 @@
 """
-In one dimension attention becomes a Boolean matrix
-===================================================
+Boolean limit of the attention matrix in one dimension
+======================================================
 
-Without layer norm, d = 1 and V = 1 each row of the attention matrix has all its weight in one column in the end, and at
-most two columns have any: the tokens farthest to either side, the leaders.
+Without layer norm, for d = 1 and V = 1, all weight of each row of the attention matrix concentrates in one column. At
+most two columns remain, those of the outermost tokens (leaders).
 """
 
 import numpy as np
@@ -22,15 +22,15 @@ largest = weights.max(axis=2).min(axis=1)
 assert len(np.unique(weights[-1].argmax(axis=1))) <= 2
 
 STATEMENT = Statement(
-    text="least of the largest weights of the rows of attention at t = 7, 12 tokens on the line, β = 1",
+    text="smallest row maximum of the attention matrix at t = 7, 12 tokens on the line, β = 1",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2305.05465v6",
     read="abstract and summary",
-    published=1.0,
+    expected=1.0,
     found=largest[-1],
     tolerance=1e-5,
-    reason="weights beside the largest fall as the exponential of e^{2t}",
+    reason="all weights but the largest fall as exp(−c e^{2t})",
 )
 
 # %%
-draw("time", "least of the largest weights of rows", run=(time, largest))
+draw("time", "smallest row maximum", run=(time, largest))
 print(STATEMENT)

@@ -19,15 +19,15 @@ late = time > time[-1] / 2
 
 STATEMENT = Statement(
     text=f"a constant field grows at Re λ_max(V) − γ = 1 − {case.stabilizers.gate:g}",
-    source="formula derived again; explosion without layer norm as in Zhang and Zhou 2408.09523v2",
+    source="formula derived here; explosion without layer norm as in Zhang and Zhou 2408.09523v2",
     read="abstract",
-    published=1 - case.stabilizers.gate,
+    expected=1 - case.stabilizers.gate,
     found=np.polyfit(time[late], np.log(length[late]), 1)[0],
     tolerance=1e-3,
-    reason="waves of amplitude 0.1 die out first",
+    reason="initial waves of amplitude 0.1 decay first",
 )
 
 # %%
-line = length[late][0] * np.exp(STATEMENT.published * (time[late] - time[late][0]))
+line = length[late][0] * np.exp(STATEMENT.expected * (time[late] - time[late][0]))
 draw("time", "length of the mean of the field", logy=True, run=(time, length), formula=(time[late], line))
 print(STATEMENT)

@@ -18,9 +18,9 @@ s = case.initial.variance
 
 STATEMENT = Statement(
     text="variance of a Gaussian on the line at t = 2 with V = −1",
-    source="formula derived again; the equation without layer norm as in Zhang and Zhou 2408.09523v2",
+    source="formula derived here; the equation without layer norm as in Zhang and Zhou 2408.09523v2",
     read="abstract",
-    published=s / (1 + 2 * case.attention.beta * s * 2.0),
+    expected=s / (1 + 2 * case.attention.beta * s * 2.0),
     found=variance[-1],
     tolerance=1e-2,
     reason="second order in the cells of the core",

@@ -1,8 +1,8 @@
 """
-A gate holds back blow-up
-=========================
+Prevention of blow-up by a gate
+===============================
 
-With a gate γ the variance obeys ds/dt = 2s(βs − γ): it falls from s₀ < γ/β on, and blows up from above.
+With a gate γ the variance obeys ds/dt = 2s(βs − γ): it falls for s₀ < γ/β and blows up for s₀ > γ/β.
 """
 
 import numpy as np
@@ -24,9 +24,9 @@ def rate(time, s):
 
 STATEMENT = Statement(
     text="variance at t = 1 just below the threshold γ/β",
-    source="formula derived again; the gate as in Zhang and Zhou 2408.09523v2",
+    source="formula derived here; the gate as in Zhang and Zhou 2408.09523v2",
     read="abstract",
-    published=solve_ivp(rate, (0, 1), [case.initial.variance], rtol=1e-10).y[0, -1],
+    expected=solve_ivp(rate, (0, 1), [case.initial.variance], rtol=1e-10).y[0, -1],
     found=variance[-1],
     tolerance=1e-2,
     reason="second order in the cells of the core",

@@ -1,9 +1,9 @@
 """
-Without layer norm tokens go to at most three hyperplanes
-=========================================================
+Convergence to at most three hyperplanes without layer norm
+===========================================================
 
-Where V has a simple leading eigenvalue λ > 0, e^{−λt}⟨φ, x⟩ along its eigenvector takes at most three values in the
-end, one of them 0.
+If V has a simple leading eigenvalue λ > 0, the limit of e^{−λt}⟨φ, x⟩ along its eigenvector takes at most three values,
+one of them 0.
 """
 
 import numpy as np
@@ -29,10 +29,10 @@ STATEMENT = Statement(
     text="share of 20 tokens within 0.02 of one of three hyperplanes, V = diag(1, 0.4, −0.5)",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2305.05465v6",
     read="abstract and summary",
-    published=1.0,
+    expected=1.0,
     found=np.mean(apart[-1] < 0.02),
     tolerance=0.0,
-    reason="it holds for each at t = 9",
+    reason="holds for every token at t = 9",
 )
 
 # %%

@@ -1,8 +1,8 @@
 """
-Without the residual the logarithm triples in every layer
-=========================================================
+Tripling of the logarithm in layers without residual
+====================================================
 
-A Gaussian on the line with x ← A(x): s_{k+1} = β² s_k³, so log(βs) triples.
+A Gaussian on the line with x ← A(x) has s_{k+1} = β² s_k³, so that log(βs) triples in every layer.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ variance = np.asarray(result.diagnostics["variance"]).ravel()[:3]
 ratio = np.log(case.attention.beta * variance)
 
 STATEMENT = Statement(
-    text="log βs of a Gaussian on the line triples in a layer without residual",
-    source="formula derived again; the loss of the residual as in Zhang and Zhou 2408.09523v2",
+    text="factor of log βs of a Gaussian on the line in a layer without residual",
+    source="formula derived here; the loss of the residual as in Zhang and Zhou 2408.09523v2",
     read="abstract",
-    published=3.0,
+    expected=3.0,
     found=ratio[1] / ratio[0],
     tolerance=1e-2,
     reason="first layer, second order in the cells",

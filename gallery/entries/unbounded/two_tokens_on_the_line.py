@@ -2,7 +2,7 @@
 Two tokens on the line
 ======================
 
-Without layer norm u = βa² of tokens at ±a obeys du/dt = 2u tanh u.
+For tokens at ±a without layer norm, u = βa² obeys du/dt = 2u tanh u.
 """
 
 import numpy as np
@@ -20,10 +20,10 @@ tokens = np.asarray(result.position)[-1]
 u = solve_ivp(lambda time, u: 2 * u * np.tanh(u), (0, END), [BETA * A**2], rtol=1e-11, atol=1e-13).y[0, -1]
 
 STATEMENT = Statement(
-    text="distance of two tokens from the middle at t = ½, β = 1.5, without layer norm",
+    text="distance of two tokens from their midpoint at t = ½, β = 1.5, without layer norm",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (without layer norm)",
     read="abstract; formula derived here",
-    published=np.sqrt(u / BETA),
+    expected=np.sqrt(u / BETA),
     found=np.linalg.norm(tokens[0]),
     tolerance=1e-8,
     reason="steps to 1e-10",
@@ -33,5 +33,5 @@ STATEMENT = Statement(
 time = np.asarray(result.time)
 formula = solve_ivp(lambda time, u: 2 * u * np.tanh(u), (0, END), [BETA * A**2], t_eval=time, rtol=1e-9).y[0]
 apart = np.linalg.norm(np.asarray(result.position)[:, 0], axis=1)
-draw("time", "distance from the middle", run=(time, apart), formula=(time, np.sqrt(formula / BETA)))
+draw("time", "distance from the midpoint", run=(time, apart), formula=(time, np.sqrt(formula / BETA)))
 print(STATEMENT)

@@ -1,8 +1,8 @@
 """
-Where V = −I tokens go to opposite places
-=========================================
+Convergence to antipodal points for V = −I
+==========================================
 
-With V = −I and β = 0 the length r of the mean token falls in the Möbius family: dr/dt = −r(1 − r²)/2.
+With V = −I and β = 0 the length r of the mean token falls within the Möbius family: dr/dt = −r(1 − r²)/2.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ STATEMENT = Statement(
     text="length of the mean token at t = 3, V = −I, β = 0",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4 (β = 0)",
     read="abstract; formula derived here",
-    published=r,
+    expected=r,
     found=np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1]),
     tolerance=1e-3,
     reason="second order in the cells",

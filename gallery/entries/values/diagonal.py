@@ -1,8 +1,8 @@
 """
-Equal tokens follow the power method
-====================================
+Power method of equal tokens
+============================
 
-With V symmetric x(t) = e^{tV}x₀/‖e^{tV}x₀‖ comes to the leading eigenvector.
+With V symmetric x(t) = e^{tV}x₀/‖e^{tV}x₀‖ converges to the leading eigenvector.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ STATEMENT = Statement(
     text="slope of equal tokens at t = 2 with V = diag(1, 0.4)",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=start[1] / start[0] * np.exp(-0.6 * END),
+    expected=start[1] / start[0] * np.exp(-0.6 * END),
     found=token[1] / token[0],
     tolerance=1e-8,
     reason="steps to 1e-10",

@@ -1,10 +1,10 @@
 """
-Two tokens and random V: some end opposite each other
-=====================================================
+Two tokens and random V: convergence to one point or to antipodes
+=================================================================
 
-V ~ N(0, 1/d) drawn anew for each layer, β = 0, small steps: with u the cosine of two tokens, artanh u has the drift
-(d − 2 + u)/2d and the variance 1/d in a unit of time (derived here). So from d = 3 on tokens come together, and on
-the circle two tokens φ apart do so with probability 1 − φ/π, else they end opposite each other.
+V ~ N(0, 1/d) is drawn for each layer, β = 0, and steps are small. With u the cosine of two tokens, artanh u has the
+drift (d − 2 + u)/2d and the variance 1/d per unit of time (derived here). For d ≥ 3 tokens converge to one point. On
+the circle two tokens φ apart do so with probability 1 − φ/π, and converge to antipodes otherwise.
 """
 
 import tempfile
@@ -35,7 +35,7 @@ STATEMENT = Statement(
     source="Fedorov, Sander, Elie, Marion, Laurière, Clustering in Deep Stochastic Transformers (PMLR 306): opposite "
     "tokens attract with positive probability, by the dimension",
     read="abstract; probability derived here",
-    published=ANGLE / np.pi,
+    expected=ANGLE / np.pi,
     found=opposite,
     tolerance=3 * np.sqrt((1 - ANGLE / np.pi) / (ANGLE / np.pi) / COUNT) + 0.02,
     reason="three standard deviations of the share, and steps of 0.25",

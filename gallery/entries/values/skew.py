@@ -1,8 +1,8 @@
 """
-A skew V turns all tokens
-=========================
+Rotation of all tokens by a skew V
+==================================
 
-One token obeys x(t) = e^{tV}x₀/‖e^{tV}x₀‖; a skew V is a rigid rotation.
+One token obeys x(t) = e^{tV}x₀/‖e^{tV}x₀‖; a skew V gives a rigid rotation.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ STATEMENT = Statement(
     text="angle of equal tokens at t = 3 with V = 0.7 J",
     source="Geshkovski, Letrouit, Polyanskiy, Rigollet 2312.10794v4",
     read="abstract; formula derived here",
-    published=OMEGA * END,
+    expected=OMEGA * END,
     found=np.arctan2(token[1], token[0]) % (2 * np.pi),
     tolerance=1e-8,
     reason="steps to 1e-10",

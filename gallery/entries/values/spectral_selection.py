@@ -1,11 +1,10 @@
 """
-The spectrum of V chooses the direction
-=======================================
+Spectrum of V selects the direction
+===================================
 
-With QᵀK = V = Vᵀ tokens align with the leading eigenvector where a positive eigenvalue is largest in modulus; where V
-is negative definite they split to both sides of the eigenvector of the most negative one. From uniform starts tokens
-are on both sides in the former case, too, if β is not small: two groups opposite each other attract with weight
-e^{−2βλ}.
+With QᵀK = V = Vᵀ tokens align with the leading eigenvector where a positive eigenvalue is largest in modulus. For a
+negative definite V they split to both sides of the eigenvector of the most negative eigenvalue. For uniform starts and
+β not small, tokens are on both sides in the former case too: two antipodal groups attract with weight e^{−2βλ} only.
 """
 
 import numpy as np
@@ -29,11 +28,11 @@ STATEMENT = Statement(
     text="share of 16 tokens in R³ that align with the eigenvector, spectra 2, 0.9, −1.2 and −0.4, −0.8, −2, β = 1",
     source="Kuehn, Yoon 2604.26085v1 (spectral selection)",
     read="abstract",
-    published=1.0,
+    expected=1.0,
     found=float(np.mean(right)),
     tolerance=0.0,
-    reason="it holds for each",
-    where="up to the sign: in both cases tokens are on both sides",
+    reason="holds in every case",
+    where="up to the sign: tokens are on both sides for both spectra",
 )
 
 # %%
