@@ -55,25 +55,25 @@ def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPI
             raise NoDevice("Numba's simulator, which NUMBA_ENABLE_CUDASIM asks for, is none to be timed")
     except NoDevice as error:
         print(f"no GPU: {error}")
-        yield from _still_to_be_measured(rings, tokens)
+        yield from _missing_figures(rings, tokens)
         return
     bandwidth = _copy_bandwidth(backend, copied)
     yield Figure("copy on the GPU, read and written together", bandwidth / 1e9, "GB/s")
     yield from _products(backend, copied)
-    here = _on_cpu(rings, tokens)
+    cpu_times = _on_cpu(rings, tokens)
     for count in rings:
         mesh = sphere(count)  # shared by both formats: making it takes as long as all measurements on it
         for number in NUMBERS:
-            yield from _on_sphere(backend, mesh, number, bandwidth, here)
+            yield from _on_sphere(backend, mesh, number, bandwidth, cpu_times)
     for number in NUMBERS:
         name = _tokens_name(tokens, number)
-        found, note = _tried(lambda name=name, number=number: {name: _attention(backend, tokens, number)})
+        found, note = _attempt(lambda name=name, number=number: {name: _attention(backend, tokens, number)})
         yield _time(name, found.get(name), note=note)
-        yield _speed(name, here.get(name), found.get(name))
+        yield _speed(name, cpu_times.get(name), found.get(name))
 
 
-def _still_to_be_measured(rings: tuple[int, ...], tokens: int) -> Iterator[Figure]:
-    note = "still to be measured: no GPU here"
+def _missing_figures(rings: tuple[int, ...], tokens: int) -> Iterator[Figure]:
+    note = "still to be measured: no GPU found"
     for number in NUMBERS:
         for count in rings:
             name = f"{_cells(count)} cells, β = {BETA:g}, {number.__name__}"
@@ -86,7 +86,7 @@ def _cells(rings: int) -> str:
     return f"about {1.347 * rings**2:.2g}"
 
 
-def _tried(timings: Callable[[], Timed]) -> tuple[Timed, str]:
+def _attempt(timings: Callable[[], Timed]) -> tuple[Timed, str]:
     """Return the times, or none and the error message."""
     try:
         return timings(), ""
@@ -133,18 +133,18 @@ def _seconds(backend: Backend, call: Callable[[], object]) -> float:
     return timed(done, 1 if backend is host_backend() else REPEATS).median
 
 
-def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here: Timed) -> Iterator[Figure]:
+def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, cpu_times: Timed) -> Iterator[Figure]:
     rings, cells = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
-    found, note = _tried(lambda: _velocity_and_flux(mesh, backend, number))
-    _held(backend)  # free memory of earlier measurements, so that only the step is counted
-    stepped, late_note = _tried(lambda: _step(mesh, backend, number))
-    held = _held(backend)
+    found, note = _attempt(lambda: _velocity_and_flux(mesh, backend, number))
+    _reset_peak_memory(backend)  # free memory of earlier measurements, so that only the step is counted
+    stepped, late_note = _attempt(lambda: _step(mesh, backend, number))
+    held = _reset_peak_memory(backend)
     found |= stepped
     for what in MEASURED:
         name, seconds = f"{what} on a GPU, {cells}", found.get(what)
         limit = MAX_STEP if (what, rings, number) == ("SSPRK3 step", AT_STEP, np.float64) else None
         yield _time(name, seconds, limit, late_note if what == "SSPRK3 step" else note)
-        yield _speed(name, here.get(_key(what, rings, number)), seconds, limit and MIN_SPEED)
+        yield _speed(name, cpu_times.get(_key(what, rings, number)), seconds, limit and MIN_SPEED)
         if what == "flux" and seconds is not None:
             limit = MAX_FLUX if rings == AT_STEP else None
             over = seconds * bandwidth / _flux_bytes(mesh, np.dtype(number).itemsize)
@@ -157,10 +157,13 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, here
 
 def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
     """Return the seconds of a velocity, and of a flux by a known velocity, including preparation."""
-    there, density = _on(mesh, backend, number)
-    attention = Attention(there, BETA)
+    device_mesh, density = _to_device(mesh, backend, number)
+    attention = Attention(device_mesh, BETA)
     velocity = attention.output(density, empty="bounded")
-    advection, rate = Advection(there, lambda time, density: velocity, nonnegative=True), backend.xp.zeros_like(density)
+    advection, rate = (
+        Advection(device_mesh, lambda time, density: velocity, nonnegative=True),
+        backend.xp.zeros_like(density),
+    )
     dt = 0.25 * float(advection.prepare(0.0, density))
 
     def flux() -> None:
@@ -178,8 +181,8 @@ def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
 
     A run needs the memory of this step plus the initial density.
     """
-    there, density = _on(mesh, backend, number)
-    equation = mean_field_equation(there, Velocity(Attention(there, BETA)))
+    device_mesh, density = _to_device(mesh, backend, number)
+    equation = mean_field_equation(device_mesh, Velocity(Attention(device_mesh, BETA)))
     state, work = State(0.0, density.copy()), (density.copy(), density.copy())
     dt = 0.25 * float(equation.prepare(0.0, density))
 
@@ -191,7 +194,7 @@ def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
     return {"SSPRK3 step": _seconds(backend, step)}
 
 
-def _on(mesh: Mesh, backend: Backend, number: Any) -> tuple[Mesh, Any]:
+def _to_device(mesh: Mesh, backend: Backend, number: Any) -> tuple[Mesh, Any]:
     """Return the mesh and a density on the mesh, on the backend's device."""
     return mesh.on(backend, number), backend.to_device(initial_perturbed(mesh, amplitude=0.5).astype(number))
 
@@ -218,7 +221,7 @@ def _simulated() -> bool:
     return bool(import_module("solvers.backends.gpu.arrays").SIMULATED)
 
 
-def _held(backend: Backend) -> int | None:
+def _reset_peak_memory(backend: Backend) -> int | None:
     """Return the peak memory of the device's arrays in bytes since the last call; None in the simulator.
 
     The memory pool is emptied.

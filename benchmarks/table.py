@@ -16,7 +16,7 @@ _COSTS = ("velocity,", "flux,", "velocity and flux,", "dense sum over velocity,"
 _SHOWN_COSTS = ("1412504 cells, β = 50", "growth")
 _HIDDEN = (": per cell",)
 # Columns of the table over commits: ratios to a reference or a limit of the same run, and whole commands.
-KEPT = {
+HISTORY_COLUMNS = {
     "flux / copy": "flux, 1412504 cells, β = 50: a core's part of it over a copy of ρ, X and rate by NumPy",
     "velocity / ducc0": "velocity, 1412504 cells, β = 50: processor time over that of ducc0's transforms",
     "2 cores over 1": "SSPRK3 step, 944010 cells: 2 cores over one, by the wall",
@@ -76,14 +76,14 @@ def update_page(path: Path, results: dict[str, Any]) -> None:
 def row_of_commit(results: dict[str, Any], commit: str) -> str:
     """Return one row of the table over commits from the results of :func:`to_json`; a dash marks a missing figure."""
     found = {figure.name: figure for figure in _figures(results)}
-    cells = [_number(replace(found[name], low=None)) if name in found else "–" for name in KEPT.values()]
+    cells = [_number(replace(found[name], low=None)) if name in found else "–" for name in HISTORY_COLUMNS.values()]
     return f"| {results['date']} | {commit} | {results['machine']['processor']} | {' | '.join(cells)} |\n"
 
 
 def add_to_history(path: Path, results: dict[str, Any], commit: str) -> None:
     """Add a commit's row to the table over commits; a missing file is created."""
     if not path.exists():
-        names = ["date", "commit", "processor", *KEPT]
+        names = ["date", "commit", "processor", *HISTORY_COLUMNS]
         path.write_text(f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n", encoding="utf-8")
     with path.open("a", encoding="utf-8") as file:
         file.write(row_of_commit(results, commit))

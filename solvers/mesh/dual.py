@@ -134,12 +134,12 @@ class Dual:
         contiguous = points.ravel().reshape(points.shape)
         backend.launch(
             backend.locate_on_sphere, len(points), contiguous, mesh.centers, *self._rings, self.simplices,
-            self._across, self._home, cells, weights,
+            self._opposite_triangles, self._start_simplices, cells, weights,
         )  # fmt: skip
         return cells, weights
 
     @cached_property
-    def _across(self) -> Integers:
+    def _opposite_triangles(self) -> Integers:
         """Return the triangle across from each corner (n, 3)."""
         simplices = self.mesh.backend.to_host(self.simplices)
         ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
@@ -151,11 +151,11 @@ class Dual:
         return placed
 
     @cached_property
-    def _home(self) -> Integers:
+    def _start_simplices(self) -> Integers:
         """Return one triangle at each cell (cells,), at which the search for a point begins."""
-        home = np.empty(self.mesh.cells, dtype=np.int32)
-        home[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
-        placed: Integers = self.mesh.backend.to_device(home)
+        start = np.empty(self.mesh.cells, dtype=np.int32)
+        start[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
+        placed: Integers = self.mesh.backend.to_device(start)
         return placed
 
     @cached_property

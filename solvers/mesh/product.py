@@ -125,9 +125,9 @@ def _is_curve(mesh: Mesh) -> bool:
 
 def _face_ends(first: Mesh, second: Mesh) -> Floats:
     """Return the ends of the faces (faces, 2, d + d') of two curves: ahead across ``first``, back across ``second``."""
-    ours, theirs = _cell_ends(first), _cell_ends(second)
-    along = [_pairs(first.face_centers, theirs[:, k]) for k in (0, 1)]
-    across = [_pairs(ours[:, k], second.face_centers) for k in (1, 0)]
+    first_ends, second_ends = _cell_ends(first), _cell_ends(second)
+    along = [_pairs(first.face_centers, second_ends[:, k]) for k in (0, 1)]
+    across = [_pairs(first_ends[:, k], second.face_centers) for k in (1, 0)]
     return np.concatenate([np.stack(along, axis=1), np.stack(across, axis=1)])
 
 
@@ -151,14 +151,14 @@ def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, secon
 def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tuple[Integers, Integers]:
     """Return ``cell_start`` and ``cell_sides``; for two curves counterclockwise: ahead in both, behind in both."""
     m, n = first.cells, second.cells
-    ours, theirs = _padded(first)[:, None, :], _padded(second)[None, :, :]
+    first_sides, second_sides = _padded(first)[:, None, :], _padded(second)[None, :, :]
     columns = []
-    for k in reversed(range(max(ours.shape[2], theirs.shape[2]))):
-        if k < ours.shape[2]:
-            side = np.broadcast_to(ours[:, :, k], (m, n))
+    for k in reversed(range(max(first_sides.shape[2], second_sides.shape[2]))):
+        if k < first_sides.shape[2]:
+            side = np.broadcast_to(first_sides[:, :, k], (m, n))
             columns.append(np.where(side < 0, -1, 2 * along[side >> 1, np.arange(n)] + (side & 1)))
-        if k < theirs.shape[2]:
-            side = np.broadcast_to(theirs[:, :, k], (m, n))
+        if k < second_sides.shape[2]:
+            side = np.broadcast_to(second_sides[:, :, k], (m, n))
             columns.append(np.where(side < 0, -1, 2 * across[np.arange(m)[:, None], side >> 1] + (side & 1)))
     table = np.stack(columns, axis=-1).reshape(m * n, -1)
     counts = (table >= 0).sum(axis=1)

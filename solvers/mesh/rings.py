@@ -94,7 +94,7 @@ class Rings:
         return face_starts(self.counts)
 
     @cached_property
-    def _groups(self) -> Floats:
+    def _group_geometry(self) -> Floats:
         """Return the quantities (8, groups) shared by the faces of a ring, then by those of a circle between rings.
 
         Rows 0 and 1 are the position of the first face in units of a face's width in azimuth, and that width. Rows 2
@@ -122,7 +122,7 @@ class Rings:
         return _around(azimuth, np.sin(self.colatitudes)[r], np.cos(self.colatitudes)[r])
 
     def face_cells(self, faces: Counts) -> Integers:
-        group, j = self._place(faces)
+        group, j = self._locate_faces(faces)
         within, r = group < len(self.counts), group % len(self.counts)
         count, south = self.counts[r], np.minimum(r + 1, len(self.counts) - 1)
         size = np.where(within, count, np.maximum(count, self.counts[south]))
@@ -132,21 +132,21 @@ class Rings:
         return np.stack([self._start[r] + j * count // size, second], axis=1).astype(np.int32)
 
     def face_centers(self, faces: Counts) -> Floats:
-        group, j = self._place(faces)
-        return _around(self._azimuth(group, j), *self._groups[2:4, group])
+        group, j = self._locate_faces(faces)
+        return _around(self._azimuth(group, j), *self._group_geometry[2:4, group])
 
     def face_normals(self, faces: Counts) -> Floats:
-        group, j = self._place(faces)
-        azimuth, (outward, up) = self._azimuth(group, j), self._groups[4:6, group]
+        group, j = self._locate_faces(faces)
+        azimuth, (outward, up) = self._azimuth(group, j), self._group_geometry[4:6, group]
         normals, east = _around(azimuth, outward, up), group < len(self.counts)
         normals[east, 0], normals[east, 1] = -np.sin(azimuth[east]), np.cos(azimuth[east])
         return normals
 
     def face_areas(self, faces: Counts) -> Floats:
-        return np.asarray(self._groups[6, self._place(faces)[0]])
+        return np.asarray(self._group_geometry[6, self._locate_faces(faces)[0]])
 
     def face_curvatures(self, faces: Counts) -> Floats:
-        return np.asarray(self._groups[7, self._place(faces)[0]])
+        return np.asarray(self._group_geometry[7, self._locate_faces(faces)[0]])
 
     def cell_start(self, cells: Counts) -> Integers:
         north, south = self._faces_of_cells
@@ -181,13 +181,13 @@ class Rings:
         north, south = self._faces_of_cells
         return starts_of((2 + north + south) * self.counts)
 
-    def _place(self, faces: Counts) -> tuple[Counts, Counts]:
+    def _locate_faces(self, faces: Counts) -> tuple[Counts, Counts]:
         """Return the group of each face, and the face's number in that group."""
         group = np.searchsorted(self._face_start, faces, side="right") - 1
         return group, faces - self._face_start[group]
 
     def _azimuth(self, group: Counts, j: Counts) -> Floats:
-        first, width = self._groups[:2, group]
+        first, width = self._group_geometry[:2, group]
         azimuth: Floats = (j + first) * width
         return azimuth
 

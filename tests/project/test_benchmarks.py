@@ -360,7 +360,7 @@ def test_gpu_figures_without_a_gpu(monkeypatch, capsys):
     assert capsys.readouterr().out == "no GPU: a gpu needs CuPy\n"
     assert len(figures) == 2 * (3 * 4 + 1)
     assert {figure.value for figure in figures.values()} == {None}
-    assert {figure.note for figure in figures.values()} == {"still to be measured: no GPU here"}
+    assert {figure.note for figure in figures.values()} == {"still to be measured: no GPU found"}
     assert gpu.machine() == {}
 
 
@@ -462,10 +462,10 @@ def test_table_over_commits(tmp_path):
     table, path = load("table"), tmp_path / "history.md"
     results = json.loads((ROOT / "benchmarks/results/cpu.json").read_text("utf-8"))
     names = {figure["name"] for figure in results["figures"]}
-    assert names >= set(table.KEPT.values())  # a renamed figure would become a dash
+    assert names >= set(table.HISTORY_COLUMNS.values())  # a renamed figure would become a dash
     table.add_to_history(path, results, "abc")
     table.add_to_history(path, results | {"figures": []}, "def")
     head, _, first, second = path.read_text("utf-8").splitlines()
     assert head.count("|") == first.count("|") == second.count("|")
     assert "–" not in first
-    assert second.count("–") == len(table.KEPT)
+    assert second.count("–") == len(table.HISTORY_COLUMNS)
