@@ -1,1 +1,3 @@
-"""The Transformer layer as functions of arrays: attention, kernels, heads, layer norms, networks, reactions, theory."""
+"""Transformer layers as functions of arrays: attention, kernels, heads, layer norms, networks, reactions, linear
+theory.
+"""

@@ -23,39 +23,42 @@ from solvers.transforms.lost_sums import Empty
 
 
 class Attention:
-    """A[ρ](x) = Σ_h w_h V_h ∫ y k(Q_h x, K_h y) ρ(y) dy / Z_h(x) on the circle or the sphere, k = e^{β⟨Qx,Ky⟩}.
+    """Self-attention A[ρ](x) = Σ_h w_h V_h ∫ y k(Q_h x, K_h y) ρ(y) dy / Z_h(x), k = e^{β⟨Qx,Ky⟩}, on circle or sphere.
 
-    softmax        Z = ∫ k ρ dy, so |A| ≤ Σ w ‖V‖
-    unnormalized   Z = 1
-    sinkhorn       k(x,y) is scaled to f(x) k(x,y) g(y) with ∫ … ρ dy = ∫ … ρ dx = 1, doubly stochastic
-                   (Sander, Ablin, Blondel, Peyré, Sinkformers, 2110.11773)
-    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens. With
-    Q = K = V = I, Pₓ A = (1/β) ∇ log Z for softmax and (1/β) ∇ ∫ k ρ dy unnormalized.
+        softmax        Z = ∫ k ρ dy, so |A| ≤ Σ w ‖V‖
+        unnormalized   Z = 1
+        sinkhorn       k(x,y) is scaled to the doubly stochastic f(x) k(x,y) g(y): ∫ … ρ dy = ∫ … ρ dx = 1
+                       (Sander, Ablin, Blondel, Peyré, Sinkformers, 2110.11773)
+
+    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens. With Q = K = V
+    = I, Pₓ A is (1/β) ∇ log Z for softmax, and (1/β) ∇ ∫ k ρ dy for unnormalized attention.
 
     mesh            a circle or a sphere
     beta            inverse temperature β
-    normalization   one of the three
+    normalization   "softmax", "unnormalized" or "sinkhorn"
     heads           matrices and weights; one head of identities by default
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``; or
                     a :class:`meanfield.model.kernel.Kernel`
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
-    include_radial  whether to include the part of A along x; without it A may be P_x A, which is cheaper
+    include_radial  whether to include the part of A along x; if not, A may be P_x A, which is cheaper
 
-    ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the fastest
-    growth or decay of a mode about the uniform density (an upper bound for general matrices), ``rate_degree``: that
-    mode's degree; ``sums``: those of each head's kernel; ``log_rescaling``: log of the divisor of unnormalized sums.
-    The cells' masses count as points at the cell centers. Raises ArgumentError for another mesh, a beta
-    that is not finite, an unknown normalization or kernel, and matrices that do not fit.
+    Attributes: ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the
+    fastest growth or decay of a mode about the uniform density (an upper bound for general matrices); ``rate_degree``:
+    the degree of that mode; ``sums``: the kernel sums of each head; ``log_rescaling``: logarithm of the divisor of
+    unnormalized sums.
 
-    The transforms are accurate relative to the largest Z of all cells. What they lose is in cells far from all mass,
-    and the option ``empty`` of the methods says what these cells hold:
+    The masses of the cells count as points at the cell centers. Raises ArgumentError for another mesh, a beta that is
+    not finite, an unknown normalization or kernel, and matrices that do not fit.
 
-    exact    A is right to 1e-10 of Σ w ‖V‖ (softmax, sinkhorn) or of Σ w ‖V‖ ∫ k ρ dy (unnormalized) in every cell, by
-             sums over pairs of a lost cell and a cell with mass. The default
-    nan      NaN in cells whose sums are lost and which hold next to no mass: the cost is that of the transforms
-    bounded  right where there is mass, and where there is none no longer than Σ w ‖V‖ with softmax: what runs take, as
-             no mass moves by it
+    The transforms are accurate relative to the largest Z of all cells. Digits are lost in cells far from all mass, and
+    the option ``empty`` of the methods sets the values in these cells:
+
+    exact    A is accurate to 1e-10 of Σ w ‖V‖ (softmax, sinkhorn) or of Σ w ‖V‖ ∫ k ρ dy (unnormalized) in every cell,
+             by sums over pairs of a lost cell and a cell with mass. The default
+    nan      NaN in cells whose sums are lost and which hold almost no mass: the cost is that of the transforms
+    bounded  accurate where there is mass, and elsewhere no longer than Σ w ‖V‖ with softmax: the option of runs, where
+             these cells move no mass
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class Attention:
         density : (cells,) array
             ρ ≥ 0 with respect to surface area.
         empty : {"exact", "nan", "bounded"}
-            What cells hold that are far from all mass; by default what is right there too, see the class.
+            Values in cells far from all mass, see the class; by default they are accurate too.
 
         Returns
         -------
@@ -118,10 +121,11 @@ class Attention:
     def along_rings(
         self, density: Floats, normalizer: Floats | None = None, *, empty: Empty = "exact"
     ) -> Floats | None:
-        """P_x A[ρ] on the sphere by its components along east and north (2, cells); None where A has to be in R³.
+        """Return the components of P_x A[ρ] along east and north on the sphere (2, cells); None where A has to be in
+        R³.
 
-        ``normalizer`` (cells,) is then added to as by :meth:`normalizer_and_output`, unless it is None; ``empty`` as
-        for :meth:`output`.
+        Unless ``normalizer`` (cells,) is None, the sums of :meth:`normalizer_and_output` are added to ``normalizer``.
+        ``empty`` is that of :meth:`output`.
         """
         if not self.has_components:
             return None
@@ -136,29 +140,30 @@ class Attention:
         return output.T
 
     def normalizer_and_output(self, density: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, (cells), and A[ρ], (cells, d), of a density (cells).
+        """Return Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound} (cells,) and A[ρ] (cells, d) of a density (cells).
 
-        ``empty`` as for :meth:`output`.
+        ``empty`` is that of :meth:`output`.
         """
         normalizer = self.mesh.backend.xp.zeros_like(density)
         return normalizer, self._over_heads(density, normalizer, empty)
 
     @cached_property
     def has_components(self) -> bool:
-        """Whether A is tangent and found by its components along the rings of a sphere."""
+        """Return whether A is tangent and computed by components along the rings of a sphere."""
         zonal = all(isinstance(sums, ZonalSums) and sums.has_components for sums in self.sums)
         return zonal and self.tangent and not self.normalization.is_two_sided
 
     @property
     def takes_rows(self) -> bool:
-        """Whether :meth:`of_rows` is less work than one density after the other: on the circle, by FFTs alone."""
+        """Return whether :meth:`of_rows` is faster than one density after the other: on the circle, by FFTs alone."""
         zonal = all(isinstance(sums, ZonalSums) and not sums.has_components for sums in self.sums)
         return zonal and not self.normalization.is_two_sided
 
     def of_rows(self, densities: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """As :meth:`normalizer_and_output` for densities (rows, cells), each whatever the others; if ``takes_rows``.
+        """Return :meth:`normalizer_and_output` of densities (rows, cells), each row independent of the other rows.
 
-        Also if ``has_components``, which A then is given by, (rows, cells, 2).
+        Requires ``takes_rows`` or ``has_components``. With ``has_components``, A is given by its components (rows,
+        cells, 2).
         """
         xp = self.mesh.backend.xp
         normalizer, output = xp.zeros_like(densities), None
@@ -175,16 +180,18 @@ class Attention:
         return normalizer, output
 
     def _over_heads(self, density: Floats, normalizer: Floats | None, empty: Empty) -> Floats:
-        """A[ρ], one head after the other; ``normalizer`` (cells,) is added to unless it is None."""
+        """Return A[ρ], summed over the heads; unless ``normalizer`` (cells,) is None, the weighted Z are
+        added to it.
+        """
         if empty not in get_args(Empty):
             raise ArgumentError("empty", empty, f"one of {', '.join(get_args(Empty))}")
         if density.shape != (self.mesh.cells,):
-            raise ArgumentError("density", density.shape, f"shape ({self.mesh.cells},), as the mesh has cells")
+            raise ArgumentError("density", density.shape, f"shape ({self.mesh.cells},), the number of cells")
         output = None
         for each in zip(self.heads, self.sums, self._back, strict=True):
             added = self._attend(*each, density, normalizer, empty)
             output = added if output is None else np.add(output, added, out=output)
-            del added  # the next head's sums are made in its place
+            del added  # free the memory before the next head allocates its sums
         assert output is not None
         return output
 
@@ -198,7 +205,9 @@ class Attention:
         return self._normalized(head, found, total)
 
     def _normalized(self, head: Head, sums: Sums, total: Floats | None) -> Floats:
-        """A of one head by its sums, in the place of N; its part of Z is added to ``total`` unless that is None."""
+        """Return A of one head from its sums, in place of N; unless ``total`` is None, the weighted Z is added to
+        ``total``.
+        """
         log_scale, normalizer, numerator = sums
         shape = numerator.shape
         found = self.normalization(sums, self.log_rescaling, reach=1.0).reshape(-1, shape[-1])
@@ -207,7 +216,7 @@ class Attention:
         return head.values(found, head.weight).reshape(shape)
 
     def _response(self, head: Head, sums: HeadSums) -> Floats:
-        """(degrees) c_l of :func:`linear_rates`, as if Q, K and V were their norms."""
+        """Return c_l (degrees) of :func:`linear_rates`, with Q, K and V replaced by their norms."""
         relative = self.normalization.is_relative
         scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self.log_rescaling)
         response = np.zeros(1 + max(len(other.gradient) for other in self.sums))

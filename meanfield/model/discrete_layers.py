@@ -2,8 +2,8 @@
 
     x ← N(αx + Δt (A[ρ](x) + F(x)) / s)          ρ ← the distribution of the new x, all tokens at once
 
-α = 1 with the residual, 0 without. N normalizes on the circle and the sphere, and leaves x as it is on the line. With
-the residual this is projected Euler for the flow, of first order in Δt (Geshkovski and others, 2312.10794).
+α = 1 with the residual, 0 without. N normalizes on the circle and the sphere, and is the identity on the line. With the
+residual this is projected Euler for the flow, of first order in Δt (Geshkovski and others, 2312.10794).
 """
 
 from __future__ import annotations
@@ -22,25 +22,28 @@ from solvers.timestepping.state import NonFinite, State, StepResult
 
 Output = Callable[[float, Floats], Floats]
 OutputAt = Callable[[float, Floats, Floats], Floats]
-ROUNDING = 1e-9  # of a layer: times closer than that are the same
+ROUNDING = 1e-9  # relative to the duration of a layer: times closer than this are equal
 
 
 class LayerMap:
-    """One layer as a map of densities: ``layer(time, density)`` is the density after it.
+    """Layer as a map of densities: ``layer(time, density)`` is the density after the layer.
 
-    mesh        circle, sphere, or an interval, which stands for the line
-    output      (time, density) → A + F at cell centers (cells, d), with its part along x; between centers it is
-                interpolated, second order
-    norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is its speed scale at the
-                layer's time; none on the line, s = 1
+    mesh        circle, sphere, or an interval, which represents the line
+    output      (time, density) → A + F at cell centers (cells, d), including the part along x; between centers the
+    output
+                is interpolated to second order
+    norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is the speed scale at the time
+    of
+                the layer; none on the line, s = 1
     step        Δt > 0
-    residual    whether x itself continues. Without it Δt scales nothing on the circle and the sphere
+    residual    whether the layer adds x itself. Without the residual, Δt has no effect on the circle and the sphere
     gate        γ of −γx beside A + F; with a residual only
-    output_at   (time, density, points (n, d)) → A + F (n, d), where it can be had exactly
+    output_at   (time, density, points (n, d)) → A + F (n, d), where exact values are available
+
     Good values: a step of 0.1 with the residual, 1 without.
 
-    Where there is nothing to normalize, at A = 0 without a residual, a token stays where it is.
-    Raises ValueError for a step ≤ 0, a gate < 0 or without a residual, a layer norm that the manifold does not allow.
+    Where there is nothing to normalize, at A = 0 without a residual, a token does not move. Raises ValueError for a
+    step ≤ 0, a gate < 0 or without a residual, a layer norm that the manifold does not allow.
     """
 
     def __init__(
@@ -67,11 +70,13 @@ class LayerMap:
 
     @property
     def duration(self) -> float:
-        """Time that a layer takes: Δt with the residual, else 1."""
+        """Return the duration of a layer in units of time: Δt with the residual, else 1."""
         return self.step if self.residual else 1.0
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """The density (cells) after a layer at ``time``. Raises FloatingPointError where the layer is not finite."""
+        """Return the density (cells) after a layer at ``time``. Raises FloatingPointError where the layer is not
+        finite.
+        """
         if self._output_at is not None:
             exact = self._output_at
             return self._push.apply(density, lambda points: self.move(time, points, exact(time, density, points)))
@@ -81,12 +86,14 @@ class LayerMap:
         )
 
     def move(self, time: float, points: Floats, output: Floats) -> Floats:
-        """N((α − γΔt)x + Δt (A + F)/s) of points x (n, d), with A + F = ``output`` (n, d) there."""
+        """Return N((α − γΔt)x + Δt (A + F)/s) of points x (n, d), with A + F = ``output`` (n, d) at these points."""
         return self.norm.layer_map(time, points, output, self.step, residual=self.residual, gate=self.gate)
 
 
 class Layer(Protocol):
-    """One layer: ``layer(time, values)`` are the values of the state after it, ``duration`` is the time it takes."""
+    """Protocol of a layer: ``layer(time, values)`` returns the values after the layer, ``duration`` is its length in
+    time.
+    """
 
     @property
     def duration(self) -> float: ...
@@ -95,10 +102,10 @@ class Layer(Protocol):
 
 
 class LayerIntegrator:
-    """Steps of one layer each, which end at k·``layer.duration``; ``state.steps`` counts layers.
+    """Steps of one layer each, ending at k·``layer.duration``; ``state.steps`` counts layers.
 
-    Targets shorten no layer; one within ROUNDING of a layer's end is that end, so that schedules agree exactly.
-    Raises NonFinite with the state as it was after the last good layer.
+    Targets shorten no layer; a target within ROUNDING of the end of a layer is that end, so that schedules agree
+    exactly. Raises NonFinite with the state after the last finite layer.
     """
 
     def __init__(self, layer: Layer, to_device: Callable[[Floats], Floats] = lambda values: values) -> None:

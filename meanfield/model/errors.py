@@ -1,4 +1,4 @@
-"""Errors about arguments of the model, as data, so that callers can report them under their own names."""
+"""Errors about arguments of the model as data, so that callers can report them under their own names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Entry = TypeVar("Entry")
 
 
 class ArgumentError(ValueError):
-    """``argument = value: expected ...``, for an argument of a function or class of Python."""
+    """Invalid argument of a function or class, with the message ``argument = value: expected ...``."""
 
     def __init__(self, argument: str, value: object, expected: str) -> None:
         super().__init__(f"{argument} = {value!r}: expected {expected}")
@@ -22,7 +22,7 @@ class ArgumentError(ValueError):
 
 
 def one_of(argument: str, name: str, table: Mapping[str, Entry]) -> Entry:
-    """The entry of a table. Raises ArgumentError for a name that it lacks."""
+    """Return the entry of a table. Raises ArgumentError for a name that the table lacks."""
     if not isinstance(name, str) or name not in table:
         raise ArgumentError(argument, name, f"one of {', '.join(table)}")
     return table[name]
@@ -36,7 +36,9 @@ def check_number(argument: str, value: Any) -> None:
 
 
 def finite_array(argument: str, value: Any, axes: int) -> Any:
-    """``value`` as an array of so many axes. Raises ArgumentError if it is none, or not finite."""
+    """Return ``value`` as an array with ``axes`` axes. Raises ArgumentError if ``value`` is no such array or not
+    finite.
+    """
     check_unmasked(argument, value)
     try:
         array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=float)

@@ -14,7 +14,7 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True, eq=False)
 class FeedForward:
-    """F(x) = W σ(U x + b), x in R^d.
+    """Feed-forward network F(x) = W σ(U x + b), x in R^d.
 
     inner        U (width, d)
     bias         b (width,)
@@ -39,7 +39,7 @@ class FeedForward:
                 raise ArgumentError(name, found, f"shape {shape}, as inner is {self.inner.shape}")
 
     def __call__(self, points: Floats) -> Floats:
-        """F at points (n, d)."""
+        """Return F at points (n, d)."""
         inner, bias, outer = map(backend_for(points).to_device, (self.inner, self.bias, self.outer))
         values: Floats = ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
         return values
@@ -48,9 +48,10 @@ class FeedForward:
 def feed_forward_random(
     dimension: int, width: int, activation: str = "relu", strength: float = 1.0, seed: int = 0
 ) -> FeedForward:
-    """U, b and W of independent normal entries: U of variance 1/d, b of 1, W of strength²/width.
+    """Return a network with independent normal entries: U of variance 1/d, b of variance 1, W of variance
+    strength²/width.
 
-    So F is of the size of ``strength`` for any width, a scaling like Glorot's and He's.
+    |F| is then of the order of ``strength`` for any width, a scaling like those of Glorot and He.
     """
     random = np.random.default_rng(seed)
     inner = random.standard_normal((width, dimension)) / np.sqrt(dimension)

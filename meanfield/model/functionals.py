@@ -1,7 +1,7 @@
-"""Functionals of a state, the same for densities, particles and atoms: entropy, interaction energy, speed.
+"""Functionals of a state, shared by densities, particles and atoms: entropy, interaction energy, speed.
 
-Arrays are on the host: masses m (..., n) of cells or tokens, and what is known at each, of one state or of several; a
-state's value does not depend on the others, to the last bit.
+Arrays are on the host: masses m (..., n) of cells or tokens, and values at each cell or token, of one state or several.
+The value of one state is bitwise independent of the other states.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from meanfield.model.heads import Head, matrix_of
 from meanfield.model.kernel import Kernel
 from solvers.mesh.mesh import Floats
 
-MAX_EXPONENT = 700.0  # of the largest kernel: e^709 is the largest double
-SMALLEST = np.finfo(float).tiny  # of the masses that count: m log m is 0 for less, and at 0
+MAX_EXPONENT = 700.0  # exponent of the largest kernel: e^709 is the largest double
+SMALLEST = np.finfo(float).tiny  # mass below which m log m counts as 0
 Value = float | Floats
 
 
 def entropy(masses: Floats, log_areas: Floats) -> Floats:
-    """H = ∫ρ log ρ = Σ m (log m − log a), a the area of each cell: log ρ̄ for the uniform density, its least value.
+    """Return H = ∫ρ log ρ = Σ m (log m − log a), a the area of each cell; the minimum is log ρ̄, of the uniform
+    density.
 
-    With respect to surface area on every domain. Only logarithms of areas appear, for those of a sphere in many
-    dimensions are out of range.
+    H is with respect to surface area on every domain. Only logarithms of areas appear, since the areas of a sphere in
+    many dimensions are out of range.
     """
     logs = np.log(np.maximum(masses, SMALLEST))
     logs -= log_areas
@@ -31,16 +32,18 @@ def entropy(masses: Floats, log_areas: Floats) -> Floats:
 
 
 def energy_log_unit(log_bound: Value) -> Floats:
-    """log of the unit in which energies are kept: 0, or ``log_bound`` (...) where e^{log_bound} is out of range."""
+    """Return the logarithm of the unit of stored energies: 0, or ``log_bound`` (...) where e^{log_bound} is out of
+    range.
+    """
     return np.where(np.less_equal(log_bound, MAX_EXPONENT), 0.0, log_bound)
 
 
 def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
-    """E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
+    """Return E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
 
-    k_h = e^{β⟨Q_h x, K_h y⟩} or another kernel, over the pairs that attend: under a causal mask those where the label,
-    or the place in the sequence, of y is not beyond that of x. Any sign and any size of Q and K are in k, never in the
-    factor 1/2β, so that E is continuous in the matrices; V does not count.
+    k_h = e^{β⟨Q_h x, K_h y⟩} or another kernel, over the pairs that attend: under a causal mask, the pairs where the
+    label or the position of y is not beyond that of x. The signs and sizes of Q and K enter through k, never through
+    the factor 1/2β, so that E is continuous in the matrices; V does not enter.
 
     For one head with V = c QᵀK symmetric, without mask, network and noise, E is a Lyapunov function: layer norm post
     moves tokens by X = c P ∇(δE/δρ)/s, s = 1 unnormalized and s = Z with softmax, so that dE/dt = ∫ s|X|²ρ/c: E rises
@@ -56,20 +59,22 @@ def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, li
 
 
 def energy_of_sum(total: Value, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
-    """E (...) where Σ m Z e^{−log_bound} is ``total`` (...), see :func:`energy`."""
+    """Return the energy E (...) from ``total`` (...) = Σ m Z e^{−log_bound}, see :func:`energy`."""
     if beta == 0:
         return limit()
     return np.asarray(total / (2 * beta) * np.exp(log_bound - energy_log_unit(log_bound)))
 
 
 def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: Floats) -> float:
-    """lim (E − Σ_h w_h/2β) for β → 0 = ½ Σ_h w_h ∬ (⟨Q_h x, K_h y⟩ + ℓ(Q_h x) + ℓ(K_h y)) ρρ, ℓ = log f/β.
+    """Return lim (E − Σ_h w_h/2β) for β → 0, which is ½ Σ_h w_h ∬ (⟨Q_h x, K_h y⟩ + ℓ(Q_h x) + ℓ(K_h y)) ρρ, ℓ = log
+    f/β.
 
     f is the factor of the kernel, 1 for the exponential one.
 
     masses   (groups, n): group g attends to the groups up to g; one group without a mask
     points   (n, d) or (groups, n, d)
-    For Q = K = I it is ½|∫xρ|². NaN for a window, within which the constant depends on ρ.
+
+    For Q = K = I the limit is ½|∫xρ|². It is NaN for a window, whose constant depends on ρ.
     """
     if kernel.zonal is not None:
         return np.nan
@@ -89,12 +94,12 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
 
 
 def speed(masses: Floats, velocity: Floats) -> Floats:
-    """Root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (..., n, d)."""
+    """Return the root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (..., n, d)."""
     return root_mean_square(masses, velocity)
 
 
 def root_mean_square(masses: Floats, vectors: Floats) -> Floats:
-    """√(Σ m |y|²) (...) of vectors y (..., n, d), also of those whose squares are beyond the range of numbers."""
+    """Return √(Σ m |y|²) (...) of vectors y (..., n, d), also of vectors whose squares overflow."""
     with np.errstate(over="ignore"):
         found = np.asarray(np.sqrt(weighted_sum(masses, (vectors**2).sum(axis=-1))))
     if not np.isinf(found).any():
@@ -105,5 +110,7 @@ def root_mean_square(masses: Floats, vectors: Floats) -> Floats:
 
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:
-    """Σ w f (...) of (..., n) and (..., n); einsum's would depend on the rows beside it, for large n."""
+    """Return Σ w f (...) of (..., n) and (..., n); unlike einsum, each row is independent of the other rows for large
+    n.
+    """
     return np.asarray((weights * values).sum(axis=-1))

@@ -1,4 +1,6 @@
-"""Heads of attention: their matrices Q, K and V, and what these make of a kernel: its steepness, bound and factors."""
+"""Heads of attention: the matrices Q, K and V, and the steepness, bound and factors of the kernel that follow from
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,18 @@ from solvers.mesh.mesh import Floats
 
 Factor = float | Floats
 
-MAX_KERNEL_WIDTH = 16  # d up to which V is applied token by token; above, as a product of matrices
-MAX_LOG_RANGE = 600.0  # of weights that are multiplied out: no number is lost
+MAX_KERNEL_WIDTH = 16  # largest d for which V is applied token by token; above, by a matrix product
+MAX_LOG_RANGE = 600.0  # range of logarithms of weights that are multiplied without loss of digits
 
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """Q, K and V of one head, each a (d, d) matrix or the number that multiplies the identity, and its weight.
+    """Matrices Q, K and V of one head, each (d, d) or a number that multiplies the identity, and the weight of the
+    head.
 
     Trained heads have fewer rows: Q and K (d_head, d), and V = out·value of ``out`` (d, d_head), value (d_head, d).
-    Raises ArgumentError for what is neither a finite number nor a finite matrix, and for a weight that is no number.
+    Raises ArgumentError for an entry that is neither a finite number nor a finite matrix, and for a weight that is no
+    number.
     """
 
     query: Factor = 1.0
@@ -44,7 +48,7 @@ class Head:
                 check_number(name, matrix)
 
     def check_dimension(self, d: int) -> None:
-        """Raise ArgumentError unless Q, K and V are matrices of R^d, and Q and K have as many rows."""
+        """Raise ArgumentError unless Q, K and V are matrices of R^d, and Q and K have equally many rows."""
         inner = d if self.out is None else np.shape(self.out)[1]
         shapes = {"query": (None, d), "key": (None, d), "value": (inner, d), "out": (d, None)}
         for name, (rows, columns) in shapes.items():
@@ -59,28 +63,28 @@ class Head:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether all of Q, K and V are multiples of the identity."""
+        """Return whether all of Q, K and V are multiples of the identity."""
         return all(multiple(matrix) is not None for matrix in (self.query, self.key, self.value))
 
     @cached_property
     def product_norm(self) -> float:
-        """‖QᵀK‖, found once: of large matrices it takes long."""
+        """Return ‖QᵀK‖; the value is cached, since it is expensive for large matrices."""
         return norm_of_product(self.query, self.key)
 
     @property
     def value_norm(self) -> float:
-        """‖V‖, or v with its sign where V = vI."""
+        """Return ‖V‖, or v with its sign where V = vI."""
         if self.out is not None:
             return norm_of_product(self.out.T, self.value)
         scale = multiple(self.value)
         return float(np.linalg.norm(self.value, 2)) if scale is None else scale
 
     def value_matrix(self, dimension: int) -> Floats:
-        """(d, d) V."""
+        """Return V as a (d, d) matrix."""
         return matrix_of(self.value, dimension) if self.out is None else np.asarray(self.out @ self.value)
 
     def values(self, output: Floats, factor: Factor) -> Floats:
-        """factor · V output for vectors (n, d), in place; the factor is (n,) or a number."""
+        """Multiply vectors (n, d) by factor · V in place, and return them; the factor is (n,) or a number."""
         scale = multiple(self.value) if self.out is None else None
         backend = backend_for(output)
         if scale is None and output.shape[1] > MAX_KERNEL_WIDTH:
@@ -100,7 +104,7 @@ class Head:
 
 
 def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
-    """Logarithm of the largest kernel between unit vectors, as :class:`meanfield.model.kernel_sums.HeadSums` has it."""
+    """Return the logarithm of the largest kernel between unit vectors, the ``log_bound`` of ``HeadSums``."""
     query, key = multiple(head.query), multiple(head.key)
     size = abs(steepness(beta, head))
     if kernel.log_factor is None:
@@ -111,7 +115,7 @@ def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
 
 
 def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> Floats | None:
-    """log f(Mx) of points (n, d), (n,), for a matrix or a number M; None where f = 1."""
+    """Return log f(Mx) (n,) of points (n, d), for a matrix or a number M; None where f = 1."""
     if kernel.log_factor is None:
         return None
     scale = multiple(matrix)
@@ -122,24 +126,26 @@ def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> 
 
 
 def steepness(beta: float, head: Head) -> float:
-    """β‖QᵀK‖ of a head, with its sign where both are multiples of the identity: k = e^{β⟨Qx,Ky⟩} is no steeper."""
+    """Return β‖QᵀK‖ of a head, an upper bound for the steepness of k; signed where Q and K are multiples of the
+    identity.
+    """
     query, key = multiple(head.query), multiple(head.key)
     return abs(beta) * head.product_norm if query is None or key is None else beta * query * key
 
 
 def multiple(matrix: Factor) -> float | None:
-    """The number that multiplies the identity, None where a matrix is no multiple of it."""
+    """Return the number that multiplies the identity, None where a matrix is no multiple of the identity."""
     if isinstance(matrix, float) or np.ndim(matrix) == 0:
         return float(matrix)
     square = np.asarray(matrix)
     scale = float(square[0, 0])
     if square.shape[0] != square.shape[1] or square[0, 1:].any() or square[-1, -1] != scale:
-        return None  # of large matrices the comparison below takes long
+        return None  # the comparison below is slow for large matrices
     return scale if np.array_equal(square, scale * np.eye(len(square))) else None
 
 
 def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
-    """w V of a head for each row: (rows, 1, 1) where all are multiples of the identity, else (rows, d, d) of w Vᵀ."""
+    """Return w V of a head for each row: (rows, 1, 1) where every V is a multiple of I, else (rows, d, d) of w Vᵀ."""
     scales = [multiple(head.value) if head.out is None else None for head in heads]
     known = [scale for scale in scales if scale is not None]
     if len(known) == len(heads):
@@ -148,10 +154,10 @@ def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
 
 
 def applied(factor: Factor, points: Floats) -> Floats:
-    """(n, d) rows F x of points (n, d), by a number without any matrix: O(nd), else O(nd²)."""
+    """Return F x for points (n, d), row by row: O(nd) where F is a number, else O(nd²)."""
     return points * factor if np.ndim(factor) == 0 else np.asarray(points @ np.asarray(factor, dtype=float).T)
 
 
 def matrix_of(factor: Factor, dimension: int) -> Floats:
-    """(d, d) matrix of a factor."""
+    """Return a factor as a (d, d) matrix."""
     return np.asarray(factor, dtype=float) * (np.eye(dimension) if np.ndim(factor) == 0 else 1.0)

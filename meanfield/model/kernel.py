@@ -2,9 +2,9 @@
 
     exponential   e^{β⟨Qx,Ky⟩}
     gaussian      e^{−β|Qx−Ky|²/2} = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) ,   f(x) = e^{−β|x|²/2}
-    windowed      e^{β⟨x,y⟩} for tokens within an angle of each other, smoothly none beyond
+    windowed      e^{β⟨x,y⟩} for tokens within an angle of each other, with a smooth cutoff
 
-A new one is an entry of the table at the foot: either a factor f beside the exponential, or any function of ⟨x,y⟩.
+A new kernel is an entry of the table at the foot: either a factor f beside the exponential, or any function of ⟨x,y⟩.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from meanfield.model.errors import ArgumentError, check_number, one_of
 if TYPE_CHECKING:
     from solvers.mesh.mesh import Floats
 
-MAX_LOSS = 8.0  # logarithm of what Z of a token may be less than the largest, of which harmonics keep 1e-16
+MAX_LOSS = 8.0  # largest log(max Z / Z of a token) for which harmonics keep enough digits: rounding is 1e-16 of max Z
 
 
 def _any_beta(window: float) -> float:
@@ -29,13 +29,13 @@ def _any_beta(window: float) -> float:
 
 @dataclass(frozen=True)
 class Kernel:
-    """An entry of the table KERNELS, with its window where it has one.
+    """Attention kernel: an entry of the table KERNELS, with a window where it has one.
 
     log_factor   (β, |x|²) → log f(x) of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), which has to be at most 1; None for f = 1
     zonal        (z, β, window) → k e^{−|β|} for cosines z = ⟨x,y⟩ of unit vectors; None for the exponential
-    log_zonal    (z, β, window) → its logarithm, on the host, where k is beyond the range of numbers; None for log of it
-    takes_window whether it has a window
-    least_beta   window → the least β times the scales of Q and K that transforms carry
+    log_zonal    (z, β, window) → log of ``zonal`` on the host, where k is out of range; None to take the logarithm of k
+    takes_window whether the kernel has a window
+    least_beta   window → the least β times the scales of Q and K that the transforms resolve
     """
 
     name: str
@@ -48,23 +48,23 @@ class Kernel:
 
     @property
     def folds_scales(self) -> bool:
-        """Whether scales of Q and K count by their product alone, so that β may have them in it."""
+        """Return whether scales of Q and K matter only by their product, so that β may include them."""
         return self.log_factor is None
 
     @property
     def text(self) -> str | None:
-        """For captions; None for the exponential, which needs no word."""
+        """Return the text for captions; None for the exponential, which captions omit."""
         if self.takes_window:
             return f"window {self.window:g} rad"
         return None if self == KERNELS["exponential"] else f"{self.name} kernel"
 
     def values(self, cosines: Floats, beta: float) -> Floats:
-        """k e^{−|β|} of a zonal kernel at cosines (...)."""
+        """Return k e^{−|β|} of a zonal kernel at cosines (...)."""
         assert self.zonal is not None
         return self.zonal(cosines, beta, 0.0 if self.window is None else self.window)
 
     def log_values(self, cosines: Floats, beta: float) -> Floats:
-        """log k − |β| of a zonal kernel at cosines (...) on the host; −∞ where k is 0."""
+        """Return log k − |β| of a zonal kernel at cosines (...) on the host; −∞ where k is 0."""
         if self.log_zonal is not None:
             return self.log_zonal(cosines, beta, 0.0 if self.window is None else self.window)
         with np.errstate(divide="ignore"):
@@ -72,7 +72,9 @@ class Kernel:
 
 
 def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
-    """The entry of the table, with its window. Raises ArgumentError for another name, or a window that does not fit."""
+    """Return the entry of the table, with its window. Raises ArgumentError for another name, or a window that does not
+    fit.
+    """
     entry = kernel if isinstance(kernel, Kernel) else one_of("kernel", kernel, KERNELS)
     window = entry.window if window is None else window
     if entry.takes_window != (window is not None):
@@ -86,10 +88,11 @@ def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
 
 
 def windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half of it at z = cos w.
+    """Return e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half the exponential at z =
+    cos w.
 
-    Its edge is w/8 wide, so that about 100/w degrees carry it to rounding, however few the cells are: with fewer,
-    tokens beyond the window would attend by ripples of the edge.
+    The edge has the width w/8, so that about 100/w degrees resolve it to rounding, however few the cells are: with
+    fewer degrees, tokens beyond the window would attend by ripples of the edge.
     """
     from solvers.backends import backend_for
 
@@ -100,7 +103,7 @@ def windowed(cosines: Floats, beta: float, window: float) -> Floats:
 
 
 def log_windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """Logarithm of :func:`windowed`, finite at all cosines."""
+    """Return the logarithm of :func:`windowed`, finite at all cosines."""
     from scipy.special import log_ndtr
 
     edge = float(np.cos(window))

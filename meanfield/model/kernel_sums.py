@@ -1,4 +1,4 @@
-"""Sums ∫ k ρ and ∫ y k ρ of a head's kernel over a density, by the transform that fits its matrices."""
+"""Sums ∫ k ρ and ∫ y k ρ of the kernel of a head over a density, by the transform that fits the matrices."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from solvers.transforms.lost_sums import Empty, spoil
 from solvers.transforms.uniform import share_at, uniform_share
 from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
-STEEPEST_OPPOSITE = -4.0  # of e^{t⟨x,y⟩} by harmonics: where Z is least they keep 1e-16·e^8 of it
+STEEPEST_OPPOSITE = -4.0  # smallest t of e^{t⟨x,y⟩} by harmonics: where Z is least, the relative error is 1e-16·e^8
 
 
 class HeadSums(Protocol):
-    """Sums of one head's kernel over a density.
+    """Sums of the kernel of one head over a density.
 
     log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
-    uniform     ∫ k dy / |S| · e^{−log_bound} where it is the same for all x, else of a zonal kernel as steep
+    uniform     ∫ k dy / |S| · e^{−log_bound} where this is the same for all x, else of an equally steep zonal kernel
     gradient    (degrees) multipliers of G, ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
     """
 
@@ -40,28 +40,29 @@ class HeadSums(Protocol):
     gradient: Floats
 
     def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
-        """log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
+        """Return log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
 
-        They are valid where there is mass, or where ``active``, another density (cells), has some; in other cells they
-        are as ``empty`` says, see :data:`solvers.transforms.lost_sums.Empty`.
+        The sums are valid where there is mass, or where ``active``, another density (cells), is positive. In other
+        cells ``empty`` sets the values, see :data:`solvers.transforms.lost_sums.Empty`.
         """
         ...
 
 
 class ZonalSums:
-    """k(⟨x,y⟩) by its multipliers, which count ``log_bound`` out; near uniform a part is added in closed form.
+    """Zonal kernel k(⟨x,y⟩) e^{−log_bound} by its multipliers; near the uniform density, one part is added in closed
+    form.
 
-    The cells' sum over the uniform density has an error O(h²), which would grow. Near uniform it is subtracted, so that
-    the uniform density is steady to the last bit; the correction vanishes for clusters, whose weak attraction to far
-    ones it would exceed: :func:`solvers.transforms.uniform.uniform_share` is its share. A mass that is 1 to rounding
-    counts as 1.
+    The sum of the cells over the uniform density has an error O(h²), which would grow. Near uniform this error is
+    subtracted, so that the uniform density is exactly stationary. The correction vanishes for clusters, since it would
+    exceed the weak attraction between distant clusters: :func:`solvers.transforms.uniform.uniform_share` is its share.
+    A mass that is 1 to rounding counts as 1.
     """
 
     min_normalizer = (
         1e-4,
         1e-2,
-    )  # of the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
-    min_share = 0.1  # of the part of Z in closed form: below, its correction is the wrong one
+    )  # relative to the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
+    min_share = 0.1  # relative to the part of Z in closed form: below, its correction does not apply
 
     def __init__(
         self,
@@ -94,16 +95,16 @@ class ZonalSums:
         return sums
 
     def _is_lost(self, normalizer: Floats, uniform: Floats) -> NDArray[np.bool_]:
-        """(cells,) where Z e^{−log_bound} is too small to be accurate."""
+        """Return where Z e^{−log_bound} is too small to be accurate, (cells,)."""
         of_largest = self.min_normalizer[normalizer.dtype == np.float32]
         in_closed_form = self.min_share * self.uniform * self.mesh.volume * uniform
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), in_closed_form)
         return lost
 
     def apply_to_rows(self, densities: Floats) -> tuple[Floats | float, Floats, Floats]:
-        """As ``apply`` for densities (rows, cells): (rows, cells) and (rows, cells, d).
+        """Return the sums of ``apply`` for densities (rows, cells): (rows, cells) and (rows, cells, d).
 
-        On the sphere as by `apply_along_rings`, d = 2.
+        On the sphere the vectors are components along the rings as in `apply_along_rings`, d = 2.
         """
         if not isinstance(self.operator, SphereZonal):
             return self._rows.apply(densities)
@@ -117,17 +118,19 @@ class ZonalSums:
 
     @property
     def has_components(self) -> bool:
-        """Whether there are rings of latitude, along which vectors have components."""
+        """Return whether there are rings of latitude, along which vectors have components."""
         return isinstance(self.operator, SphereZonal)
 
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
-        """As ``apply``, on the sphere without the part along x: N by its components along east and north (cells, 2)."""
+        """Return the sums of ``apply`` on the sphere without the part along x: N by components along east and north
+        (cells, 2).
+        """
         assert isinstance(self.operator, SphereZonal)
         normalizer, components = self.operator.along_rings(density, self._uniform_part(density))
         return self.log_bound, normalizer, components.T
 
     def _uniform_part(self, density: Floats) -> Floats:
-        """The uniform density, (), that is summed exactly."""
+        """Return the uniform density, (), that is summed exactly."""
         mean = _rounded(mass_of(self.mesh, density) * (1.0 / self.mesh.volume), self.mesh)
         backend = self.mesh.backend
         distance = backend.distance(density, backend.xp.reshape(mean, 1), self.mesh.volumes)
@@ -136,7 +139,7 @@ class ZonalSums:
 
 
 class ZonalRows:
-    """Sums of densities (rows, cells) on one circle, each row by its own part, or all by the only one."""
+    """Sums of densities (rows, cells) on one circle, each row with its own kernel, or all rows with one kernel."""
 
     def __init__(self, parts: Sequence[ZonalSums]) -> None:
         self.mesh = parts[0].mesh
@@ -145,7 +148,7 @@ class ZonalRows:
         self._log_bound = np.array([part.log_bound for part in parts])[:, None]
 
     def apply(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
-        """log_scale s (rows, 1) or (1, 1), Z e^{−s} (rows, cells) and ∫ y k ρ dy e^{−s} (rows, cells, d)."""
+        """Return log_scale s (rows, 1) or (1, 1), Z e^{−s} (rows, cells) and ∫ y k ρ dy e^{−s} (rows, cells, d)."""
         mesh, volumes = self.mesh, self.mesh.volumes
         mean = _rounded((densities * volumes).sum(axis=-1) * (1.0 / mesh.volume), mesh)
         distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
@@ -154,18 +157,20 @@ class ZonalRows:
 
 
 def _rounded(mean: Any, mesh: Mesh) -> Any:
-    """Mean densities (...), that of a mass of 1 where they are it to rounding."""
+    """Return mean densities (...), rounded to the density of unit mass where they equal it to rounding."""
     one = 1.0 / mesh.volume
-    if isinstance(mean, float):  # of one density on the host: array code takes longer
+    if isinstance(mean, float):  # one density on the host: array code is slower
         return np.float64(one if abs(mean - one) <= 1e-12 * one else mean)
     return mesh.backend.xp.where(np.abs(mean - one) <= 1e-12 * one, one, mean)
 
 
 class OppositeSums:
-    """k = e^{t⟨x,y⟩}, t < 0: tokens attend to their antipodes, so Z at a cluster may be e^{−2|t|} of the largest.
+    """Sums for k = e^{t⟨x,y⟩}, t < 0: tokens attend to their antipodes, so Z at a cluster may be e^{−2|t|} of the
+    largest.
 
-    Harmonics would lose that to rounding, :class:`Bilinear` does not. The errors of its sums over the uniform density
-    are subtracted as in :class:`ZonalSums`: a factor of Z and a difference of N/Z, as Z varies over many decades.
+    Harmonics would lose such a Z to rounding, :class:`Bilinear` does not. The errors of the sums over the uniform
+    density are subtracted as in :class:`ZonalSums`: a factor of Z and a difference of N/Z, as Z varies over many
+    decades.
     """
 
     def __init__(self, mesh: Mesh, steepness: float, log_gaussian_factor: float, include_radial: bool) -> None:
@@ -195,7 +200,7 @@ class OppositeSums:
 
 
 class BilinearSums:
-    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices, f by the kernel."""
+    """Sums for k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) with any matrices, f by the kernel."""
 
     def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, kernel: Kernel) -> None:
         d = mesh.ambient_dimension
@@ -222,7 +227,7 @@ class BilinearSums:
 
 
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:
-    """The sums of a head for a kernel. Raises as :func:`check_sums`."""
+    """Return the sums of a head for a kernel. Raises as :func:`check_sums`."""
     d = mesh.ambient_dimension
     check_sums(d, beta, head, kernel)
     query, key = multiple(head.query), multiple(head.key)
@@ -244,10 +249,12 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radia
 
 
 def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:
-    """Raise ArgumentError for a head whose sums over cells of the circle (d = 2) or the sphere (d = 3) would be wrong.
+    """Raise ArgumentError for a head whose sums over cells of the circle (d = 2) or the sphere (d = 3) would be
+    inaccurate.
 
-    A zonal kernel: query or key that is no multiple of the identity, and as :func:`check_zonal`. A kernel with a factor
-    f: log f(Ky) with a range over the sphere beyond MAX_LOG_RANGE; by the singular values of K, no mesh is needed.
+    A zonal kernel is refused for a query or key that is no multiple of the identity, and where :func:`check_zonal`
+    raises. A kernel with a factor f is refused where the range of log f(Ky) over the sphere exceeds MAX_LOG_RANGE; this
+    range follows from the singular values of K, without a mesh.
     """
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:

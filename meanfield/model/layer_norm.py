@@ -7,8 +7,8 @@ Karagodin, Geshkovski, Polyanskiy, Rigollet and others, "Normalization in attent
     post  s = 1                        pre   s = r,      g = ⟨θ,A⟩       mix   post until t = switch, then pre
     CoD   s = √(t + 1)                 peri  s = r|A|,   g = ⟨θ,A⟩/|A|   nGPT  s = |A|/alpha
 
-``none`` leaves ẋ = A, which is pre with an A that sees x and not θ. A new one is an entry of the table at the foot:
-case files, domains, messages and figures follow.
+``none`` leaves ẋ = A, which is pre with an A that depends on x instead of θ. A new scheme is an entry of the table at
+the foot: case files, domains, messages and figures follow.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     Sizes = Floats | float
 
-NEGLIGIBLE = 1e-12  # |A|, or the length of αx + Δt A/s beside |x| = 1, that has no direction but that of rounding
+NEGLIGIBLE = 1e-12  # size of |A|, or of αx + Δt A/s beside |x| = 1, below which the direction is only rounding
 
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """One of the schemes in the table.
+    """Layer norm: one of the schemes in the table, with its parameters.
 
     name     key of the table
     alpha    the α of nGPT, constant in time
-    switch   the time τ at which mix goes over from post to pre
+    switch   the time τ at which mix switches from post to pre
 
     Raises ArgumentError for another name, for an alpha that is not positive and finite, and a negative switch.
     """
@@ -49,45 +49,47 @@ class LayerNorm:
         check_number("alpha", self.alpha)
         if self.alpha <= 0:
             raise ArgumentError("alpha", self.alpha, "a number > 0")
-        if self.switch != np.inf:  # never
+        if self.switch != np.inf:  # inf: never switch
             check_number("switch", self.switch)
         if self.switch < 0:
             raise ArgumentError("switch", self.switch, "a number >= 0")
 
     @property
     def scheme(self) -> Scheme:
-        """The entry of the table."""
+        """Return the entry of the table."""
         return LAYER_NORMS[self.name]
 
     @property
     def carries_radius(self) -> bool:
-        """Whether tokens have a radius of their own."""
+        """Return whether each token has a variable radius."""
         return self.scheme.carries_radius
 
     @property
     def sees_size(self) -> bool:
-        """Whether |A| matters to θ, not only P_θ A."""
+        """Return whether |A| matters to θ, not only P_θ A."""
         return self.scheme.sees_size
 
     def keeps_radius(self, time: float | Floats) -> bool:
-        """Whether tokens keep their radius at a time, or at all times (n,); mix does until its switch."""
+        """Return whether tokens keep their radius at a time, or at all times (n,); mix does until its switch."""
         return not self.carries_radius or (self.scheme.parameter == "switch" and bool(np.all(time < self.switch)))
 
     def gate(self, time: float | Floats, gate: float) -> float:
-        """The γ of −γx at a time: 0 while tokens keep their radius, for layer norm removes the component along x."""
+        """Return γ of −γx at a time: 0 while tokens keep their radius, since layer norm removes the
+        component along x.
+        """
         return 0.0 if self.keeps_radius(time) else gate
 
     def speed_scale(self, time: float | Floats, radius: Sizes, output: Floats | None) -> Sizes:
-        """s (...) for A = ``output`` (..., d), which only those that see its size need."""
+        """Return s (...) for A = ``output`` (..., d), which only the schemes that depend on |A| need."""
         return self.scheme.speed_scale(self, time, radius, self._size(output))
 
     def angular_velocity(self, time: float | Floats, radius: Sizes, direction: Floats, output: Floats) -> Floats:
-        """θ̇ (..., d), tangent at θ = ``direction`` (..., d), for A = ``output`` (..., d); 0 where A = 0."""
+        """Return θ̇ (..., d), tangent at θ = ``direction`` (..., d), for A = ``output`` (..., d); 0 where A = 0."""
         scale = self.speed_scale(time, radius, output)
         return projected(direction, output.copy()) / by_row(scale)
 
     def radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
-        """g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
+        """Return g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
         along: Floats = _namespace(output).einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:
             return _zeros_like(along)
@@ -96,14 +98,14 @@ class LayerNorm:
     def rates(
         self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> tuple[Floats, Floats]:
-        """θ̇ (n, d) and ṙ = g − γr (n,)."""
+        """Return θ̇ (n, d) and ṙ = g − γr (n,)."""
         radial_velocity = self.radial_velocity(time, direction, output) - self.gate(time, gate) * radius
         return self.angular_velocity(time, radius, direction, output), radial_velocity
 
     def velocity(
         self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> Floats:
-        """ẋ = r θ̇ + ṙ θ, (n, d), at a time, or at a time (n,) of each token where the layer norm has no switch."""
+        """Return ẋ = r θ̇ + ṙ θ (n, d) at a time, or at a time (n,) of each token where the layer norm has no switch."""
         angular_velocity, radial_velocity = self.rates(time, radius, direction, output, gate)
         return radius[:, None] * angular_velocity + radial_velocity[:, None] * direction
 
@@ -117,10 +119,12 @@ class LayerNorm:
         residual: bool = True,
         gate: float = 0.0,
     ) -> Floats:
-        """x ← αx + Δt A/s of positions x (n, d), for A = ``output`` (n, d); α = 1 − γΔt, or 0 without the residual.
+        """Return the new positions x ← αx + Δt A/s (n, d), for A = ``output`` (n, d); α = 1 − γΔt, or 0 without the
+        residual.
 
-        s is that at radius 1. Where the radius is kept θ ← N(αθ + Δt A/s) with γ = 0, N y = y/|y|, and a token for
-        which N has nothing to normalize stays where it is. The flow is its limit, with an error of order Δt.
+        s is the speed scale at radius 1. Where the radius is kept, θ ← N(αθ + Δt A/s) with γ = 0, N y = y/|y|, and a
+        token for which N has nothing to normalize does not move. The flow is the limit Δt → 0, with an error of order
+        Δt.
         """
         radius_is_fixed = self.keeps_radius(time)
         scale = self.scheme.speed_scale(self, time, 1.0, np.maximum(self._size(output), NEGLIGIBLE))
@@ -140,7 +144,7 @@ class LayerNorm:
 
 
 def projected(points: Floats, vectors: Floats) -> Floats:
-    """P_x y = y − ⟨x,y⟩x at unit vectors x (..., d), in place of y (..., d)."""
+    """Return P_x y = y − ⟨x,y⟩x at unit vectors x (..., d), in place of y (..., d)."""
     from solvers.backends import backend_for
 
     backend = backend_for(vectors)
@@ -162,12 +166,12 @@ def _zeros_like(array: Floats) -> Floats:
 
 
 def by_row(sizes: Sizes) -> Sizes:
-    """Sizes (...) as (..., 1), to go with vectors (..., d); a number as it is."""
+    """Return sizes (...) as (..., 1), to multiply vectors (..., d); a number is returned unchanged."""
     return sizes if isinstance(sizes, float) else sizes[..., None]
 
 
 def size_of(output: Floats) -> Floats:
-    """|A| (...) of A (..., d), never zero, for division; squares of what is small would vanish."""
+    """Return |A| (...) of A (..., d), never zero, for division; scaling avoids the underflow of squares."""
     tiny = np.finfo(float).tiny
     largest = np.maximum(np.abs(output).max(axis=-1), tiny)
     norms: Floats = np.maximum(largest * np.sqrt(((output / largest[..., None]) ** 2).sum(axis=-1)), tiny)
@@ -176,15 +180,15 @@ def size_of(output: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Scheme:
-    """An entry of the table.
+    """Layer-norm scheme: an entry of the table.
 
     speed_scale      (norm, time, r, |A|) → s
-    radial_velocity  (norm, time, ⟨θ,A⟩, |A|) → g; None for those that keep the radius
-    sees_size        whether |A| matters; the functions get 1 in its place where it does not
-    sees_positions   whether tokens see each other's x, and not θ
-    parameter        the field of LayerNorm that it has to itself, "alpha" or "switch"
-    period           time → in which s itself changes
-    text             in captions; None where there is nothing to say
+    radial_velocity  (norm, time, ⟨θ,A⟩, |A|) → g; None for schemes that keep the radius
+    sees_size        whether |A| matters; if not, the functions get 1 in place of |A|
+    sees_positions   whether attention depends on x, not on θ
+    parameter        the field of LayerNorm that only this scheme uses, "alpha" or "switch"
+    period           time → the time scale on which s itself changes
+    text             in captions; None where captions omit the scheme
     """
 
     speed_scale: Callable[[LayerNorm, float | Floats, Sizes, Sizes], Sizes]

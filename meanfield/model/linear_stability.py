@@ -1,6 +1,6 @@
 """Linear theory of the uniform density: growth rates of its modes, critical noise.
 
-Funk–Hecke with ν = d/2 − 1: a degree-l perturbation of the uniform density on S^{d−1} grows as e^{λ_l t},
+By Funk–Hecke with ν = d/2 − 1, a degree-l perturbation of the uniform density on S^{d−1} grows as e^{λ_l t},
 
     softmax       λ_l = l(l+d−2) (v I_{l+ν}(β) / (β I_ν(β)) − κ)
     unnormalized  λ_l = l(l+d−2) (v c_l/β − κ),   c_l = Γ(d/2) (2/β)^ν I_{l+ν}(β)
@@ -26,7 +26,7 @@ from solvers.terms.term import Step
 
 
 def linear_rates(dimension: int, response: Floats, noise: float = 0.0) -> Floats:
-    """(degrees) λ_l = l(l+d−2)(c_l − κ), per unit time, of a velocity that is linear about the uniform density.
+    """Return λ_l = l(l+d−2)(c_l − κ) (degrees), per unit time, of a velocity that is linear about the uniform density.
 
     response   (degrees) c_l: X is the gradient of Σ_l c_l ρ_l/ρ̄, ρ_l the part of degree l
     """
@@ -43,12 +43,13 @@ def growth_rates(
     value: float = 1.0,
     rescaled: bool = False,
 ) -> Floats:
-    """λ_l for each degree l, per unit time.
+    """Return the growth rate λ_l of each degree l, per unit time.
 
     dimension   ambient d ≥ 2
     beta        inverse temperature; negative where QᵀK = −I
     value       v of V = vI
     rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
+
     Raises ArgumentError for another normalization.
     """
     from solvers.transforms.exponential import exponential_gradient_spectrum
@@ -64,22 +65,22 @@ def growth_rates(
 
 
 def critical_noise(dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0) -> float:
-    """κ below which the uniform density is unstable: the largest growth rate without noise over l(l+d−2)."""
+    """Return κ below which the uniform density is unstable: the maximum of λ_l/(l(l+d−2)) without noise, at least 0."""
     l = np.arange(1, most_degrees(beta))
     rates = growth_rates(dimension, beta, l, normalization, value=value)
     return max(float((rates / (l * (l + dimension - 2))).max()), 0.0)
 
 
 def transition_coefficient(dimension: int, beta: float, normalization: str = "softmax") -> float:
-    """C of 1 = κ#/κ + C a², which stationary densities ρ̄(1 + a⟨x,e⟩ + …) satisfy near the critical noise κ#.
+    """Return C of 1 = κ#/κ + C a², which stationary densities ρ̄(1 + a⟨x,e⟩ + …) satisfy near the critical noise κ#.
 
         softmax       C = (p − 1)/p² · [r(p − 1)(d − 1)/(1 − r) − (d + p)]/(d(d + 2)) ,   p = I_ν/I_{ν+1}
         unnormalized  C = [r(d − 1)/(1 − r) − 1]/(d(d + 2)) ,   r = I_{ν+2}/I_{ν+1}
 
-    Negative: they branch off to smaller noise, a continuous transition. Positive: they branch off backwards, so that
-    there is hysteresis. From ρ ∝ Z^{1/(βκ)} and ρ ∝ e^{Z/(βκ)} expanded to a³, where mode 1 is the first to grow, as
-    it is for all β > 0. Mun and Rosenzweig (2606.05140) have the zero of the second, and the first on the circle; for
-    other d the first is our own. β > 0.
+    For C < 0 the branch extends to smaller noise: a continuous transition. For C > 0 the branch extends to larger
+    noise, so that there is hysteresis. C follows from ρ ∝ Z^{1/(βκ)} and ρ ∝ e^{Z/(βκ)} expanded to a³, where mode 1 is
+    the first to grow, which holds for all β > 0. Mun and Rosenzweig (2606.05140) have the zero of the second C, and the
+    first C on the circle; for other d the first C is derived here. β > 0.
     """
     from solvers.transforms.exponential import exponential_spectrum
 
@@ -93,49 +94,53 @@ def transition_coefficient(dimension: int, beta: float, normalization: str = "so
 
 
 def continuous_up_to(dimension: int) -> float:
-    """β* up to which unnormalized attention has a continuous transition, I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d."""
+    """Return β* up to which unnormalized attention has a continuous transition, I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d."""
     from scipy.optimize import brentq
 
     return float(brentq(lambda beta: transition_coefficient(dimension, beta, "unnormalized"), 1e-3, 20.0 + dimension))
 
 
 def expected_clusters_from_tokens(beta: float) -> float:
-    """Expected modes of the kernel density of many uniform random tokens on S¹, √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2)."""
+    """Return the expected modes of the kernel density of many uniform random tokens on S¹, √(Σk⁴I_k²/Σk²I_k²) ≈
+    √(3β/2).
+    """
     from scipy import special
 
     k = np.arange(1, most_degrees(beta))
-    bessel = (special.ive(k, abs(beta)) / special.ive(1, abs(beta))) ** 2 if beta else k == 1  # 1 in the limit
+    bessel = (special.ive(k, abs(beta)) / special.ive(1, abs(beta))) ** 2 if beta else k == 1  # the limit β → 0 is 1
     return float(np.sqrt((k**4 * bessel).sum() / (k**2 * bessel).sum()))
 
 
 def most_degrees(beta: float) -> int:
-    """Comfortably more degrees than √(2β), around which the fastest mode lies."""
+    """Return a number of degrees well above √(2β), around which the fastest mode lies."""
     return int(4 * np.sqrt(2 * abs(beta))) + 12
 
 
-ACCURACY = 5.0  # rates in a step: at cfl = ½ Runge–Kutta 3 errs by (0.1)³/24 of the rate
-MAX_DENSITY = 2.0  # of the mean: below, a density counts as near the uniform one
-Near = bool | np.bool_ | NDArray[np.bool_]  # () where the state is: looking at it may mean waiting
+ACCURACY = 5.0  # 1/(rate · step): at cfl = ½ the error of Runge–Kutta 3 is (0.1)³/24 of the rate
+MAX_DENSITY = 2.0  # relative to the mean: below, a density counts as near the uniform one
+Near = bool | np.bool_ | NDArray[np.bool_]  # () on the device of the state: reading it may synchronize
 
 
 class HasRates(Protocol):
-    """Attention whose fastest growth or decay of a mode about the uniform density is ``rate``, of ``rate_degree``."""
+    """Attention with the fastest growth or decay ``rate`` of a mode about the uniform density, of degree
+    ``rate_degree``.
+    """
 
     rate: float
     rate_degree: int
 
 
 def linear_step(attention: HasRates, noise: float, dimension: int) -> float:
-    """The longest step near the uniform density, 1/(ACCURACY · the fastest rate)."""
+    """Return the longest step near the uniform density, 1/(ACCURACY · the fastest rate)."""
     degree = attention.rate_degree
     fastest = attention.rate + noise * degree * (degree + dimension - 2)
     return 1.0 / (ACCURACY * fastest) if fastest > 0 else np.inf
 
 
 class LinearRegime:
-    """A term without a rate of change: bounds the time step by the fastest of |λ_l| + κ l(l + d − 2).
+    """Bound of the time step by the fastest of |λ_l| + κ l(l + d − 2): a term without a rate of change.
 
-    attention   its linear rates λ_l
+    attention   supplies the linear rates λ_l
     noise       κ ≥ 0
     dimension   d of the space around the sphere
     is_near     values → whether the density is near the uniform one
@@ -152,24 +157,24 @@ class LinearRegime:
         return step
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Adds nothing."""
+        """Add nothing."""
 
 
 class BelowTwiceTheMean:
-    """Whether no cell of a density (cells) has MAX_DENSITY times the mean.
+    """Condition that no cell of a density (cells) reaches MAX_DENSITY times the mean.
 
-    mesh   that of the density
+    mesh   the mesh of the density
     """
 
     def __init__(self, mesh: Mesh) -> None:
-        self._mesh, self._highest = mesh, 0  # the cell that was the highest when all were last compared
+        self._mesh, self._highest = mesh, 0  # index of the highest cell in the last full comparison
 
     def __call__(self, values: Floats) -> Near:
         limit = MAX_DENSITY * mass_of(self._mesh, values) / self._mesh.volume
         if not isinstance(values, np.ndarray):
             below: Near = values.max() < limit
             return below
-        if values[self._highest] >= limit:  # as it is for long once there are clusters
+        if values[self._highest] >= limit:  # one comparison suffices while a cluster lasts
             return False
         self._highest = highest = int(values.argmax())
         return bool(values[highest] < limit)

@@ -1,4 +1,4 @@
-"""Matrices of attention: random ensembles, and trained ones from a file.
+"""Matrices of attention: random ensembles, and trained matrices from a file.
 
 Entries are scaled such that the norm stays bounded for large d. Ensembles as in 2312.10794, version 4, section 9:
 
@@ -20,11 +20,11 @@ import numpy as np
 from solvers.io.arrays import read_arrays
 from solvers.mesh.mesh import Floats
 
-_PARTNERS = {"query": "key", "key": "query", "value": "out", "out": "value"}  # with which an array is a product
+_PARTNERS = {"query": "key", "key": "query", "value": "out", "out": "value"}  # the other factor of its product
 
 
 def random_matrix(ensemble: str, dimension: int, seed: int) -> Floats:
-    """(d, d) matrix of an ensemble. Raises KeyError for another name."""
+    """Return a (d, d) matrix of an ensemble. Raises KeyError for another name."""
     return ENSEMBLES[ensemble](np.random.default_rng(seed), dimension)
 
 
@@ -32,10 +32,10 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
     """Return query, key and value, each (layers, heads, d, d), of a .npz or .h5 file, and weight (layers, heads).
 
     Matrices that the file lacks are left out. Heads are summed with their weights, which a file of several heads must
-    have, (heads,) or (layers, heads); a single head has the weight 1. Factors take less room: query and key (layers,
-    heads, d_head, d), and with ``out`` (layers, heads, d, d_head) also value (layers, heads, d_head, d), where
-    V = out·value. Raises ValueError for a file without any matrix, for several heads without weights, or for shapes
-    that do not fit one another or the dimension.
+    have, (heads,) or (layers, heads); a single head has the weight 1. Factors need less memory: query and key (layers,
+    heads, d_head, d), and with ``out`` (layers, heads, d, d_head) also value (layers, heads, d_head, d), where V =
+    out·value. Raises ValueError for a file without any matrix, for several heads without weights, or for shapes that do
+    not fit one another or the dimension.
     """
     found, arrays = {}, _arrays(Path(path))
     weight = arrays.pop("weight", None)
@@ -61,7 +61,7 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
 
 
 def _weights(path: str | Path, weight: Floats | None, layers: int, heads: int) -> Floats:
-    """Return the weights (layers, heads) of a file's heads.
+    """Return the weights (layers, heads) of the heads of a file.
 
     Earlier versions gave several heads without this array the weight 1/heads each: such files are refused.
     """
@@ -94,9 +94,9 @@ def _of_shape(path: str | Path, name: str, shape: tuple[int, ...], d: int) -> Va
 
 
 def norm_of_product(query: float | Floats, key: float | Floats) -> float:
-    """‖QᵀK‖ = ‖R_Q R_Kᵀ‖ of the QR factors of Qᵀ and Kᵀ, (rows, d) matrices or multiples of the identity.
+    """Return ‖QᵀK‖ = ‖R_Q R_Kᵀ‖ by the QR factors of Qᵀ and Kᵀ, of (rows, d) matrices or multiples of the identity.
 
-    A trained head has d_head rows, or all others zero: without these it takes a small part of the time.
+    Rows that are zero in either matrix are left out, since a trained head has only d_head nonzero rows.
     """
     d = max(np.atleast_2d(matrix).shape[1] for matrix in (query, key))
     query, key = (matrix * np.eye(d) if np.ndim(matrix) == 0 else np.asarray(matrix) for matrix in (query, key))
@@ -122,7 +122,7 @@ def _goe(random: np.random.Generator, d: int) -> Floats:
 
 def _orthogonal(random: np.random.Generator, d: int) -> Floats:
     q, r = np.linalg.qr(random.standard_normal((d, d)))
-    return np.asarray(q * np.sign(np.diag(r)))  # without the signs it would not be uniform
+    return np.asarray(q * np.sign(np.diag(r)))  # the signs make the distribution uniform
 
 
 def _positive(random: np.random.Generator, d: int) -> Floats:

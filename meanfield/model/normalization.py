@@ -1,4 +1,4 @@
-"""Normalization of attention: from sums over tokens to the output A, the same for densities, particles and atoms.
+"""Normalization of attention: the output A from sums over tokens, shared by densities, particles and atoms.
 
     Z(x) = ∫ k(x,y) ρ(y) dy ,   N(x) = ∫ y k(x,y) ρ(y) dy ,   given as Z e^{−s} and N e^{−s} with s = s(x)
 
@@ -26,10 +26,10 @@ MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
 
 
 def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) -> Floats:
-    """N/max(Z, |N|/reach) for Z (...) and N (..., d), in place of N; 0 where both are 0.
+    """Return N/max(Z, |N|/reach) for Z (...) and N (..., d), in place of N; 0 where both are 0.
 
-    ``reach`` is the length of the longest y: a mean of such vectors is no longer, also where Z is lost to rounding.
-    Infinite where Z has all its digits.
+    ``reach`` is the length of the longest y: a mean of such vectors is no longer, also where Z is lost to rounding. It
+    is infinite where Z has all its digits.
     """
     from solvers.backends import backend_for
 
@@ -41,11 +41,11 @@ def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) 
 
 @dataclass(frozen=True)
 class Normalization:
-    """One of the table: ``normalization(sums, log_rescaling, reach)`` is A (..., d), in place of N.
+    """Normalization of attention: an entry of the table; ``normalization(sums, log_rescaling, reach)`` is A (..., d).
 
-    apply          the formula
+    apply          the formula, evaluated in place of N
     is_relative    whether a factor of k(x, ·) has no effect on A(x), so that |A| ≤ max |y|
-    is_two_sided   whether its sums are those of :func:`meanfield.model.sinkhorn.doubly_stochastic`
+    is_two_sided   whether the sums are those of :func:`meanfield.model.sinkhorn.doubly_stochastic`
     """
 
     name: str
@@ -54,11 +54,11 @@ class Normalization:
     is_two_sided: bool = False
 
     def __call__(self, sums: Sums, log_rescaling: float | Floats = 0.0, reach: float = np.inf) -> Floats:
-        """A (..., d) for sums s, Z e^{−s} and N e^{−s}, with c = ``log_rescaling`` of rescaled attention."""
+        """Return A (..., d) for sums s, Z e^{−s} and N e^{−s}, with c = ``log_rescaling`` of rescaled attention."""
         return self.apply(sums, log_rescaling, reach)
 
     def check_range(self, beta: float, log_bound: float, rescaled: bool) -> None:
-        """Raise ArgumentError where the largest kernel, e^{log_bound}, is beyond the range of numbers."""
+        """Raise ArgumentError where the largest kernel, e^{log_bound}, exceeds the range of floating-point numbers."""
         from meanfield.model.errors import ArgumentError
 
         if not self.is_relative and not rescaled and log_bound > MAX_LOG_KERNEL:
@@ -71,7 +71,7 @@ class Normalization:
 
 
 def normalization_of(name: str, *, two_sided: bool = True) -> Normalization:
-    """The entry of the table NORMALIZATIONS; without the two-sided ones where ``two_sided`` is false.
+    """Return the entry of the table NORMALIZATIONS; the two-sided ones are left out where ``two_sided`` is false.
 
     Raises ArgumentError for another name.
     """

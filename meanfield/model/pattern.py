@@ -1,4 +1,4 @@
-"""Sparse patterns of attention among tokens in their order: which tokens each one attends to.
+"""Sparse patterns of attention among ordered tokens: the set S(i) of tokens to which token i attends.
 
     S(i) = {j : |i − j| ≤ local} ∪ {j < global_tokens} ∪ a few at random ,    S(i) = all tokens for i < global_tokens
 
@@ -18,13 +18,13 @@ from solvers.mesh.mesh import Integers
 
 @dataclass(frozen=True)
 class TokenPattern:
-    """Whom tokens attend to.
+    """Sparsity pattern of attention: for each token, the tokens to which it attends.
 
-    local           distance in the sequence up to which tokens see each other
-    global_tokens   how many of the first tokens see all, and are seen by all
-    random_tokens   how many others each token draws, by ``seed``; one that it sees already counts once
+    local           distance in the sequence up to which tokens attend to each other
+    global_tokens   number of the first tokens, which attend to all tokens and are attended to by all
+    random_tokens   number of random tokens that each token attends to, drawn by ``seed``; duplicates count once
     periodic        whether the window continues from the last token to the first
-    causal          whether token i sees tokens j ≤ i only
+    causal          whether token i attends to tokens j ≤ i only
     """
 
     local: int = 0
@@ -35,9 +35,10 @@ class TokenPattern:
     causal: bool = False
 
     def lists(self, n: int) -> Integers:
-        """(n − global, k) the tokens that each token from ``global_tokens`` on sees, of n; −1 fills rows up.
+        """Return the tokens that each of the n tokens from ``global_tokens`` on attends to, (n − global, k); −1 pads
+        the rows.
 
-        k is at most 2 local + 1 + global_tokens + random_tokens, whatever n is.
+        k is at most 2 local + 1 + global_tokens + random_tokens, independent of n.
         """
         queries = np.arange(min(self.global_tokens, n), n, dtype=np.int32)[:, None]
         reach = min(self.local, n - 1)
@@ -52,7 +53,9 @@ class TokenPattern:
         return np.where(again | (seen > queries if self.causal else False), -1, seen).astype(np.int32)
 
     def mask(self, n: int) -> NDArray[np.bool_]:
-        """(n, n) whether token i sees token j: for pictures and tests, since it is as large as dense attention."""
+        """Return whether token i attends to token j, (n, n): for figures and tests, since the mask is as large as dense
+        attention.
+        """
         seen = np.zeros((n, n), bool)
         first, lists = min(self.global_tokens, n), self.lists(n)
         rows, places = np.nonzero(lists >= 0)

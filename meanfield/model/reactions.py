@@ -1,10 +1,10 @@
-"""Local reactions R[ρ]: tokens that multiply or vanish where they are.
+"""Local reactions R[ρ]: multiplication and removal of tokens in place.
 
     linear       R = rate ρ                              mass grows as e^{rate t}
-    logistic     R = rate ρ (1 − ρ/(capacity ρ̄))         every place tends to capacity times the uniform density
+    logistic     R = rate ρ (1 − ρ/(capacity ρ̄))         ρ tends to capacity times the uniform density everywhere
     replicator   R = rate ρ (f(x) − ∫fρ/∫ρ)              the mass is kept; tokens fitter than the mean multiply
 
-These are the textbook forms; the sources leave the reaction open.
+These are the textbook forms; the papers do not specify the reaction.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from meanfield.model.errors import ArgumentError, check_number
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.term import Step
 
-_PART = 0.2  # of an e-folding: at cfl = ½ Runge–Kutta 3 errs by (0.1)³/24 of the rate, as attention does near uniform
+_PART = 0.2  # rate · step: at cfl = ½ the error of Runge–Kutta 3 is (0.1)³/24 of the rate, as in linear_stability
 
 Growth = Callable[[Floats], Floats | float]
 
 
 class Reaction:
-    """R[ρ] = ρ g[ρ], an explicit term; ``growth`` gives g (cells,) or a number of a density (cells).
+    """Reaction R[ρ] = ρ g[ρ], an explicit term; ``growth`` returns g (cells,) or a number for a density (cells).
 
-    ``fastest`` is the rate at which ρ relaxes to g = 0, which g itself does not give.
-    Raises ArgumentError for a growth that is no function, and a rate that is no finite number.
+    ``fastest`` is the rate at which ρ relaxes to g = 0, which does not follow from g. Raises ArgumentError for a growth
+    that is no function, and a rate that is no finite number.
     """
 
     def __init__(self, growth: Growth, fastest: float = 0.0) -> None:
@@ -49,13 +49,16 @@ class Reaction:
 
 
 def reaction_linear(rate: float) -> Reaction:
-    """R = rate ρ. Raises ArgumentError for a rate that is no finite number."""
+    """Return the reaction R = rate ρ. Raises ArgumentError for a rate that is no finite number."""
     check_number("rate", rate)
     return Reaction(partial(_constant, rate))
 
 
 def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reaction:
-    """R = rate ρ (1 − ρ/(capacity ρ̄)), ρ̄ = 1/|S|. Raises ArgumentError unless rate is finite and capacity positive."""
+    """Return the reaction R = rate ρ (1 − ρ/(capacity ρ̄)), ρ̄ = 1/|S|.
+
+    Raises ArgumentError unless rate is finite and capacity positive.
+    """
     check_number("rate", rate)
     check_number("capacity", capacity)
     if capacity <= 0:
@@ -65,7 +68,10 @@ def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reactio
 
 
 def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
-    """R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells). Raises ArgumentError for a rate that is no finite number."""
+    """Return the reaction R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells).
+
+    Raises ArgumentError for a rate that is no finite number.
+    """
     check_number("rate", rate)
     return Reaction(partial(_replicator, rate, mesh.volumes, fitness))
 
@@ -85,6 +91,6 @@ def _replicator(rate: float, volumes: Floats, fitness: Floats, density: Floats) 
 
 
 def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:
-    """f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at cell centers, (cells,), for a = ``vector`` (d,) and M = ``matrix`` (d, d)."""
+    """Return f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at cell centers, (cells,), for a = ``vector`` (d,) and M = ``matrix`` (d, d)."""
     x = mesh.backend.to_host(mesh.centers)
     return mesh.backend.to_device(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))

@@ -1,11 +1,11 @@
-"""Doubly stochastic attention: the kernel scaled from both sides until rows and columns have mean 1.
+"""Sinkhorn normalization of attention: the kernel scaled from both sides until rows and columns have mean 1.
 
     P(x,y) = f(x) k(x,y) g(y) ,   ∫ P(x,y) ρ(y) dy = 1 ,   ∫ P(x,y) ρ(x) dx = 1
 
-Sander, Ablin, Blondel and Peyré, "Sinkformers" (2110.11773), section 3. Alternately f = 1/∫ k g ρ dy and
-g = 1/∫ k f ρ dx (Sinkhorn and Knopp 1967), as logarithms, and mixed: where clusters attend little to each other this
-alone takes thousands of rounds. For a symmetric kernel f = g, and f ← √(f / ∫ k f ρ) needs one sum a round and halves
-the error or better, if k has no negative eigenvalue (Knight, Ruiz and Uçar 2014).
+Sander, Ablin, Blondel and Peyré, "Sinkformers" (2110.11773), section 3. The iteration alternates f = 1/∫ k g ρ dy and g
+= 1/∫ k f ρ dx (Sinkhorn and Knopp 1967) in logarithms, with Anderson mixing: where clusters attend little to each
+other, the plain iteration needs thousands of rounds. For a symmetric kernel f = g, and f ← √(f / ∫ k f ρ) needs one sum
+a round and at least halves the error, if k has no negative eigenvalue (Knight, Ruiz and Uçar 2014).
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from solvers.transforms.lost_sums import Empty
 
 
 class Unbalanced(NonFinite):
-    """The iteration has not converged."""
+    """Error of an iteration that has not converged."""
 
     what = "Sinkhorn iteration did not converge"
 
 
-Weighted: TypeAlias = "Callable[[Floats], tuple[Floats | float, Floats, Floats]]"  # of masses e^{log weights}
+# sums as a function of log weights, for masses m e^{log weights}
+Weighted: TypeAlias = "Callable[[Floats], tuple[Floats | float, Floats, Floats]]"
 
-_TOLERANCE = 1e-12  # of the marginals
-MAX_ROUNDS = 1000  # of the iteration: where β‖QᵀK‖ is up to 10 it takes 10 to 40
-_MIN_DENSITY = 1e-12  # of the mean; what holds less has no part in the marginals
-_NEAR, _REACH = 0.5, 2.0  # of logarithms, in which the iteration is nearly linear over distances of about 1
-_MAX_RANGE = 650.0  # of logarithms of scalings; e^−708 is the smallest number, densities reach over e^28
-_SYMMETRIC = 1e-14  # of ‖QᵀK‖
+_TOLERANCE = 1e-12  # relative tolerance of the marginals
+MAX_ROUNDS = 1000  # of the iteration: for β‖QᵀK‖ up to 10, 10 to 40 rounds suffice
+_MIN_DENSITY = 1e-12  # relative to the mean; cells with less are left out of the marginals
+_NEAR, _REACH = 0.5, 2.0  # distances of logarithms; over distances of about 1 the iteration is nearly linear
+_MAX_RANGE = 650.0  # range of logarithms of scalings; e^−708 is the smallest number, densities range over e^28
+_SYMMETRIC = 1e-14  # relative to ‖QᵀK‖
 
 
 def transposed(head: Head, kernel: Kernel) -> Head | None:
-    """The head of k(y,x), Q and K exchanged; None where that is k(x,y) and k has no negative eigenvalue."""
+    """Return the head of k(y,x), Q and K exchanged; None where k is symmetric and has no negative eigenvalue."""
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:
         positive = query * key >= 0
@@ -55,16 +56,16 @@ def transposed(head: Head, kernel: Kernel) -> Head | None:
 
 
 def _is_positive(matrix: Floats) -> bool:
-    """Whether a matrix is symmetric, without a negative eigenvalue."""
+    """Return whether a matrix is symmetric and has no negative eigenvalue."""
     rounding = _SYMMETRIC * float(np.linalg.norm(matrix, 2))
     is_symmetric = np.abs(matrix - matrix.T).max() <= rounding
     return bool(is_symmetric and np.linalg.eigvalsh(matrix).min() >= -rounding)
 
 
 def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Floats, empty: Empty = "bounded") -> Sums:
-    """:func:`doubly_stochastic` for a density (cells); cells with next to no mass have no part in the marginals.
+    """Return :func:`doubly_stochastic` of a density (cells); cells with almost no mass are left out of the marginals.
 
-    In them ∫ y P ρ dy is as ``empty`` says, with the f that makes ∫ P(x,y) ρ(y) dy = 1 there too.
+    In these cells ``empty`` sets ∫ y P ρ dy, with the f that makes ∫ P(x,y) ρ(y) dy = 1 there too.
     """
 
     def sums_of(side: HeadSums, cells: Empty = "bounded") -> Callable[[Floats], Sums]:
@@ -92,53 +93,53 @@ def doubly_stochastic(
     rounds: int = MAX_ROUNDS,
     last: Weighted | None = None,
 ) -> Sums:
-    """s and Z e^{−s} (n,) of k itself, which are those of ``sums``, and ∫ y P(x,y) ρ(y) dy (n, d).
+    """Return s and Z e^{−s} (n,) of k itself, taken from ``sums``, and ∫ y P(x,y) ρ(y) dy (n, d).
 
-    ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`; ``last`` takes the place of
-    ``forth`` after the last round. Raises Unbalanced where the iteration has not converged after so many ``rounds``.
+    ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`; ``last`` replaces ``forth``
+    after the last round. Raises Unbalanced where the iteration has not converged after ``rounds`` rounds.
     """
-    log_there, normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
+    log_g, normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
     if last is not None:
-        _, normalizer, vectors = last(log_there)
+        _, normalizer, vectors = last(log_g)
     return sums[0], sums[1], weighted_mean(normalizer, vectors, reach=1.0)
 
 
 def balanced(
     forth: Weighted, back: Weighted | None, masses: Floats, tolerance: float, rounds: int = MAX_ROUNDS
 ) -> tuple[Floats, Floats, Floats]:
-    """log g of P (n,), −∞ without mass, and Z and N of k g, (n,) and (n, d), but for a factor of each place.
+    """Return log g of P (n,), −∞ without mass, and Z (n,) and N (n, d) of k g, up to a common factor at each point.
 
     forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)
     back        sums of k(x,y) over x; None where k is symmetric
-    masses      (n,) m ≥ 0, times any number; places without mass have no part in P
-    tolerance   of the marginals, times the mean mass over a place's own where that is less
-    rounds      after which Unbalanced is raised
+    masses      (n,) m ≥ 0, times any number; points without mass have no part in P
+    tolerance   of the marginals, times mean mass over mass at points with less than the mean mass
+    rounds      number of rounds after which Unbalanced is raised
     """
     xp, occupied = backend_for(masses).xp, masses > 0
     mixing = Mixing(masses / masses.sum(), _NEAR, _REACH)
-    log_there = xp.zeros_like(masses)
+    log_g = xp.zeros_like(masses)
     defect = np.inf
-    worth = np.minimum(masses / masses.mean(), 1.0)  # sums where there is little mass may have fewer digits
+    weight = np.minimum(masses / masses.mean(), 1.0)  # sums at points with little mass may have fewer digits
     for _ in range(rounds):
-        logs = xp.where(occupied, log_there, -np.inf)
+        logs = xp.where(occupied, log_g, -np.inf)
         scale, normalizer, vectors = forth(logs)
-        log_here = target = -scale - _log(normalizer)
+        log_f = target = -scale - _log(normalizer)
         if back is not None:
-            scale, sums, _ = back(xp.where(occupied, log_here, -np.inf))
+            scale, sums, _ = back(xp.where(occupied, log_f, -np.inf))
             target = -scale - _log(sums)
-        off = xp.where(occupied, target - log_there, 0.0)
-        defect = float((worth * np.abs(off)).max())
+        correction = xp.where(occupied, target - log_g, 0.0)
+        defect = float((weight * np.abs(correction)).max())
         if defect <= tolerance:
-            _check_range(log_there, occupied)
-            _check_range(log_here, occupied)
+            _check_range(log_g, occupied)
+            _check_range(log_f, occupied)
             return logs, normalizer, vectors
-        log_there = mixing.next(log_there, off / 2 if back is None else off)
+        log_g = mixing.next(log_g, correction / 2 if back is None else correction)
     with np.errstate(over="ignore"):
         raise Unbalanced(f"sinkhorn attention: marginals are off by {np.expm1(defect):.1e} after {rounds} rounds")
 
 
 def _check_range(logs: Floats, occupied: np.ndarray) -> None:
-    """Scalings that are beyond the range of numbers beside the largest would count as zero."""
+    """Raise Unbalanced where the scalings range over more than e^650, so that the smallest would underflow to zero."""
     where = backend_for(logs).xp.where
     range_ = float(where(occupied, logs, -np.inf).max() - where(occupied, logs, np.inf).min())
     if range_ > _MAX_RANGE:

@@ -8,8 +8,8 @@
     F(y)   = W₂ σ(W₁y + b₁) + b₂ ,   gated: W₂(σ(W_G y) ∘ (W₁y + b₁)) + b₂
     N(y)   = g ∘ Cy/√(|Cy|²/d + ε) + b ,   C = I − 11ᵀ/d; RMS norm: C = I, b = 0
 
-R_i rotates pairs of coordinates by angles i·ω (Su et al., 2104.09864), or is I where positions are in the states
-before the first layer. Vaswani et al. (1706.03762); heads that share keys and values: Ainslie et al. (2305.13245).
+R_i rotates pairs of coordinates by angles i·ω (Su et al., 2104.09864), or is I where positions are in the states before
+the first layer. Vaswani et al. (1706.03762); heads that share keys and values: Ainslie et al. (2305.13245).
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from meanfield.model.trained_parts import PARTS
 from solvers.mesh.mesh import Floats
 
 Arrays = Mapping[str, Floats]
-Rows = Iterator[tuple[slice, Floats]]  # of p, some at a time
-REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of a layer; biases, gains and the gate may be absent
+Rows = Iterator[tuple[slice, Floats]]  # blocks of rows of p
+REQUIRED = ("query", "key", "value", "out", "inner", "outer")  # of every layer; biases, gains and the gate are optional
 BIASES = ("query_bias", "key_bias", "value_bias", "out_bias", "inner_bias", "outer_bias", "gate_bias")
-SHIFTS = ("attention_shift", "network_shift", "final_shift")  # of layer norm
+SHIFTS = ("attention_shift", "network_shift", "final_shift")  # shifts b of layer norm
 GAINS = ("attention_gain", "network_gain", "query_gain", "key_gain", "final_gain")
 FLAGS = ("query_normalized", "key_normalized")  # present where RMS norm acts on queries, on keys
 ARRAYS = (*REQUIRED, "gate", *BIASES, *SHIFTS, *GAINS, *FLAGS)
-_CHUNK = 1 << 22  # pairs of tokens at once
+_CHUNK = 1 << 22  # maximum number of pairs of tokens at once
 
 
 @dataclass(frozen=True)
 class LayerForm:
-    """What all layers of a model have in common.
+    """Properties shared by all layers of a model.
 
     beta         β, 1/√d_head in most models
     placement    of layer norm: "post" or "pre"
     norm         "layer" or "rms"
     epsilon      ε > 0
     activation   σ: "gelu", "gelu_tanh", "relu", "silu" or "tanh"
-    causal       whether token i sees tokens j ≤ i only
+    causal       whether token i attends to tokens j ≤ i only
     frequencies  (d_head/2) ω of rotary positions, None for none
     rotary_scale factor of both rotated vectors
     """
@@ -68,14 +68,15 @@ class LayerForm:
 
 
 class TrainedLayer:
-    """A layer as a map of states: ``layer(states)`` (n, d) → (n, d).
+    """Layer as a map of states: ``layer(states)`` (n, d) → (n, d).
 
-    form      of the model
-    arrays    by name: query, key, value (heads, d_head, d), of key and value as many heads as divide those of query;
-              out (heads, d, d_head), inner (width, d), outer (d, width); biases, gains and gate where there are some
+    form      properties of the model
+    arrays    by name: query, key, value (heads, d_head, d), where the number of heads of key and value divides that of
+              query; out (heads, d, d_head), inner (width, d), outer (d, width); biases, gains and gate where present
     without   parts of PARTS that are left out: "biases" are all b, of layer norm too; "gains" all g; "residual" and
               "layer_norm" leave A and F alone, and N = I; "positions" are rotations; "final_norm" is N₃
     is_last   whether N₃ follows
+
     Raises ValueError for a part that is unknown, or arrays that are absent or do not fit.
     """
 
@@ -97,7 +98,7 @@ class TrainedLayer:
         for part, branch in branches.items():
             if part not in self._without:
                 states = self._with_residual(states, branch, part)
-            elif self.form.placement == "post":  # its layer norm stays
+            elif self.form.placement == "post":  # the layer norm of the part stays
                 states = self.normalized(states, part)
         return self.normalized(states, "final") if self._final else states
 
@@ -109,7 +110,7 @@ class TrainedLayer:
         return moved
 
     def attention(self, points: Floats) -> Floats:
-        """A at points y (n, d), which see each other."""
+        """Return A at points y (n, d), which attend to each other."""
         output = np.zeros_like(points)
         for weights, value, out in self._heads(points):
             for rows, part in weights:
@@ -117,12 +118,12 @@ class TrainedLayer:
         return output + self._arrays.get("out_bias", 0.0)
 
     def weights(self, states: Floats) -> Floats:
-        """(heads, n, n) p of states h (n, d): what each token attends to."""
+        """Return the attention weights p (heads, n, n) of states h (n, d)."""
         points = self.normalized(states, "attention") if self.form.placement == "pre" else states
         return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
 
     def network(self, points: Floats) -> Floats:
-        """F at points y (n, d)."""
+        """Return F at points y (n, d)."""
         arrays, activation = self._arrays, TRAINED_ACTIVATIONS[self.form.activation]
         inner = points @ arrays["inner"].T + arrays.get("inner_bias", 0.0)
         if "gate" in arrays:
@@ -133,7 +134,7 @@ class TrainedLayer:
         return output
 
     def _heads(self, points: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
-        """For each head: rows of p in chunks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
+        """Yield for each head: rows of p in blocks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
         arrays, n = self._arrays, len(points)
         shared = len(arrays["query"]) // len(arrays["key"])
         for h in range(len(arrays["query"])):
@@ -143,7 +144,7 @@ class TrainedLayer:
             yield self._softmax(query, key, n), value, arrays["out"][h]
 
     def _softmax(self, query: Floats, key: Floats, n: int) -> Rows:
-        """Rows of p and their numbers, some at a time: never more than _CHUNK pairs."""
+        """Yield blocks of rows of p with their indices, each of at most _CHUNK pairs or one row."""
         count = max(_CHUNK // n, 1)
         for start in range(0, n, count):
             rows = slice(start, min(start + count, n))
@@ -156,12 +157,12 @@ class TrainedLayer:
             yield rows, logits
 
     def _projected(self, points: Floats, name: str, head: int) -> Floats:
-        """W y + b of a head, (n, d_head), by RMS norm with a gain where there is one."""
+        """Return W y + b of a head, (n, d_head), with RMS norm and gain where the model has them."""
         arrays = self._arrays
         projected: Floats = points @ arrays[name][head].T
         if f"{name}_bias" in arrays:
             projected = projected + arrays[f"{name}_bias"][head]
-        if f"{name}_normalized" in arrays:  # queries and keys of length √d_head
+        if f"{name}_normalized" in arrays:  # queries and keys have length √d_head
             projected = arrays.get(f"{name}_gain", 1.0) * projected / _rms(projected, self.form.epsilon)
         return projected
 
@@ -174,7 +175,7 @@ class TrainedLayer:
         return np.hstack([first * cosine - second * sine, second * cosine + first * sine])
 
     def normalized(self, states: Floats, name: str) -> Floats:
-        """N of states (n, d)."""
+        """Return N of states (n, d)."""
         if "layer_norm" in self._without:
             return states
         if self.form.norm == "layer":
@@ -185,7 +186,7 @@ class TrainedLayer:
 
 
 def _rms(vectors: Floats, epsilon: float) -> Floats:
-    """√(|v|²/d + ε), (n, 1)."""
+    """Return √(|v|²/d + ε), (n, 1)."""
     return np.asarray(np.sqrt((vectors**2).mean(axis=1, keepdims=True) + epsilon))
 
 

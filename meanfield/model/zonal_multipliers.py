@@ -12,21 +12,23 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.zonal import kernel_multipliers
 
 MAX_DEGREES = 1000
-_ROUNDING = 1e-15  # of the largest multiplier: what the FFT leaves of nothing
-_RIPPLE = 1e-6  # of the largest multiplier, that may be left out on the sphere
+_ROUNDING = 1e-15  # relative to the largest multiplier: rounding of the FFT
+_RIPPLE = 1e-6  # relative to the largest multiplier: truncation allowed on the sphere
 
 
 @cache
 def zonal_multipliers(dimension: int, kernel: Kernel, beta: float) -> Floats | None:
-    """(degrees) multipliers of a zonal kernel to rounding; None where they are more than MAX_DEGREES."""
+    """Return the multipliers of a zonal kernel to rounding, (degrees); None where they are more than MAX_DEGREES."""
     degrees = int(np.flatnonzero(_sizes(kernel, beta) > _ROUNDING)[-1]) + 2
     return _multipliers(dimension, kernel, beta, degrees) if degrees <= MAX_DEGREES else None
 
 
 def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
-    """(degrees) multipliers with which sums over the cells of a circle or a sphere are those of a zonal kernel.
+    """Return the multipliers (degrees) with which sums over the cells of a circle or a sphere are those of a zonal
+    kernel.
 
-    On the circle those of its values at the cells, exactly, however sharp. Raises as :func:`check_zonal`.
+    On the circle these are the multipliers of the values of the kernel at the cells: exact, however sharp the kernel.
+    Raises as :func:`check_zonal`.
     """
     check_zonal(mesh.ambient_dimension, kernel, beta)
     if mesh.dimension == 1:
@@ -36,10 +38,10 @@ def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
 
 
 def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
-    """Raise ArgumentError for a zonal kernel that cells of the circle (d = 2) or the sphere (d = 3) do not carry.
+    """Raise ArgumentError for a zonal kernel that cells of the circle (d = 2) or the sphere (d = 3) do not resolve.
 
-    On both, where tokens attend to the edge of the window by e^8 more than to their own place, which harmonics would
-    lose; on the sphere, where MAX_DEGREES are too few for the kernel.
+    On both: where tokens attend to the edge of the window by e^8 more than to their own position, which harmonics would
+    lose to rounding. On the sphere: where MAX_DEGREES are too few for the kernel.
     """
     min_beta = kernel.least_beta(kernel.window or 0.0)
     if beta < min_beta:
@@ -55,15 +57,17 @@ def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> F
 
 
 def _sizes(kernel: Kernel, beta: float) -> Floats:
-    """(2·MAX_DEGREES + 1) |multipliers| on the circle over the largest: how many degrees the kernel has."""
+    """Return |multipliers| on the circle over the largest, (2·MAX_DEGREES + 1): they bound the degrees of
+    the kernel.
+    """
     nodes = 4 * MAX_DEGREES
     waves = np.abs(np.fft.rfft(kernel.values(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta)).real)
     return np.asarray(waves / waves.max())
 
 
 def _of_values(values: Floats) -> Floats:
-    """(degrees) multipliers on the circle of a kernel that has even ``values`` (cells) at angles 2πj/cells."""
+    """Return the multipliers (degrees) on the circle of a kernel with even ``values`` (cells) at angles 2πj/cells."""
     multipliers = np.fft.rfft(values).real * (2 * np.pi / len(values))
     if len(values) % 2 == 0:
-        multipliers[-1] /= 2  # cos(jπ) is one wave, others count for both signs
-    return np.append(multipliers, 0.0)  # of a degree more, which K sin has
+        multipliers[-1] /= 2  # cos(jπ) is one wave, the other degrees count for both signs
+    return np.append(multipliers, 0.0)  # one more degree, which K sin has
