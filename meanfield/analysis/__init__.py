@@ -1,1 +1,1 @@
-"""Questions to run files: comparison, Wasserstein distances, cluster tracks, mergers, linear stability, info."""
+"""Analysis of run files: comparison, Wasserstein distances, cluster tracks, mergers, linear stability, status."""

@@ -1,7 +1,7 @@
-"""Tracks of a run that is handed over: of clusters as they are linked, then of the atoms that the run has recorded.
+"""Cluster tracks of a run with a handover: linked clusters before it, the recorded atoms after it.
 
-An atom keeps its track until it touches a heavier one. A sample holds the heaviest atoms in the order of their masses;
-an atom that it does not hold is placed where it was last, or where it appeared.
+An atom keeps its track until it merges with a heavier atom. A sample holds the heaviest atoms in the order of their
+masses. An atom that a sample lacks keeps its last known position, or the position at which it appeared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 Events = Mapping[str, Floats]
-Numbers = list[list[int]]  # of the events of the atoms that are present, after each event
+Numbers = list[list[int]]  # numbers of the atoms that are present after each event
 
 
 def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) -> Tracks | None:
@@ -53,9 +53,9 @@ def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) ->
 
 
 def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
-    """Return the atoms present after each event, and of each event the first atom of its track.
+    """Return the atoms present after each event, and for each event the first atom of its track.
 
-    Raises ValueError for events of no atoms.
+    Raises ValueError for events that no set of atoms can have.
     """
     numbers, columns, mass = present(events["parents"]), list[int](), events["mass"]
     if not (mass > 0).all() or not np.isfinite(events["center"]).all():
@@ -68,13 +68,13 @@ def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
 def _at_samples(
     events: Events, numbers: Numbers, columns: list[int], times: Floats, masses: Floats, centers: Floats
 ) -> tuple[Floats, Floats]:
-    """Return masses (samples, atoms) and centers (samples, atoms, d), NaN of those that are gone."""
+    """Return the masses (samples, atoms) and centers (samples, atoms, d) of the atoms, NaN after an atom has merged."""
     first = max(columns) + 1
     found = np.full((len(times), first), np.nan), np.full((len(times), first, centers.shape[2]), np.nan)
     places = dict(enumerate(events["center"]))
     for sample, time in enumerate(times):
         held, now = np.isfinite(masses[sample]), numbers[int((events["time"] <= time).sum()) - 1]
-        event = 2 * first - 1 - int(held.sum())  # the last one before the sample, if that holds all atoms
+        event = 2 * first - 1 - int(held.sum())  # the last event before the sample, if the sample holds all atoms
         of_sample = numbers[event] if event < len(numbers) and not held.all() else now
         heaviest_first = sorted(of_sample, key=lambda number: -events["mass"][number])
         places.update(zip(heaviest_first, centers[sample, held], strict=False))
@@ -87,12 +87,12 @@ def _at_samples(
 
 
 def _mergers(events: Events, columns: list[int], atoms: Mapping[int, OpenTrack]) -> tuple[Merger, ...]:
-    """Return the mergers of atoms, of each column its track, and let the tracks end in each other."""
+    """Return the mergers of atoms, given the track of each column, and set the successor of each merged track."""
     mergers, into, first = list[Merger](), dict[int, int](), max(columns) + 1
     for number in reversed(range(first, len(columns))):
         pair = sorted(events["parents"][number].astype(int), key=lambda parent: columns[parent] != columns[number])
         survivor, gone = (columns[parent] for parent in pair)
-        while atoms[survivor].stop == atoms[gone].stop and survivor in into:  # which ends before a sample shows it
+        while atoms[survivor].stop == atoms[gone].stop and survivor in into:  # merges before the next sample
             survivor = into[survivor]
         into[gone], atoms[gone].into = survivor, atoms[survivor].number
         time, count, masses = float(events["time"][number]), 2 * first - number, events["mass"][pair].tolist()
@@ -102,6 +102,6 @@ def _mergers(events: Events, columns: list[int], atoms: Mapping[int, OpenTrack])
 
 
 def _widened(values: Floats, width: int) -> Floats:
-    """Return values (samples, K, ...) with more columns, of NaN."""
+    """Return values (samples, K, ...) padded with columns of NaN."""
     more = [(0, 0), (0, width - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
     return np.pad(values, more, constant_values=np.nan)

@@ -16,10 +16,10 @@ from meanfield.runtime.segments import case_table
 from solvers.io.run_file import FileError, Run, read
 from solvers.mesh.mesh import Floats
 
-TIME_RTOL = 1e-9  # relative difference of times that are one time
+TIME_RTOL = 1e-9  # relative difference below which two times are equal
 DISTANCES = ("l1", "w1", "w1_error", "w2", "w2_error", "centroid")
 Pairs = list[tuple[int, int]]
-Report = Callable[[int, int], object]  # of the pairs of snapshots that have been compared, and all
+Report = Callable[[int, int], object]  # called with the numbers of compared and of all pairs of snapshots
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,13 +27,14 @@ class Comparison:
     """Distances over time.
 
     runs      the two runs A and B, or the one
-    space     where the tokens are compared, see `meanfield.analysis.measure.PointMeasure`
-    pairs     (rows) the snapshots of A and of B that each row compares; of one run each snapshot and the last
+    space     space in which the tokens are compared, see `meanfield.analysis.measure.PointMeasure`
+    pairs     (rows) the snapshots of A and of B that each row compares; for one run each snapshot and the last
     times     (rows) of A's snapshots
-    columns   (rows) each, NaN where there is none. Of two runs l1, w1, w1_error, w2, w2_error, centroid (the length
-              of the difference), clusters_a, clusters_b. Of one the first six from the snapshot before, as step_l1, …,
-              and to the last snapshot, as last_l1, …, and clusters
-    notes     what a reader has to know of them, a line each
+    columns   (rows) each, NaN where undefined. For two runs l1, w1, w1_error, w2, w2_error, centroid (the length of the
+              difference), clusters_a, clusters_b. For one run the first six from the snapshot before, as step_l1, …,
+              and to
+              the last snapshot, as last_l1, …, and clusters
+    notes     remarks for the reader, a line each
     """
 
     runs: tuple[Run, ...]
@@ -44,7 +45,7 @@ class Comparison:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """The runs, and each distance at the last of the times."""
+        """Return the runs, and each distance at the last time."""
         ends = [f"{name} {values[-1]:.4g}" for name, values in self.columns.items() if len(values)]
         last = f"; at the last: {', '.join(ends)}" if ends else ""
         names = " and ".join(str(run.path) for run in self.runs)
@@ -54,11 +55,14 @@ class Comparison:
 def compare(
     path_a: str | Path | Run, path_b: str | Path | Run | None = None, report: Report | None = None
 ) -> Comparison:
-    """Compare two run files at the times that both have, or one file's snapshots with each other and the last.
+    """Compare two run files at their common times, or one file's snapshots with each other and with the last.
 
-    Where B lacks A's times, with its nearest earlier snapshots, and a note. A circle compares with particles in d = 2,
-    a sphere with particles in d = 3, by direction; else runs must be on the same manifold.
+    Where B lacks A's times, B's nearest earlier snapshots are used, with a note. A circle compares with particles in d
+    = 2,
+    a sphere with particles in d = 3, by direction; otherwise runs must be on the same manifold.
+
     ``report`` is called after each pair of snapshots: in several dimensions a pair takes a tenth of a second or more.
+
     Raises solvers.io.run_file.FileError for files that cannot be read or compared.
     """
     a = _read(path_a)
@@ -77,7 +81,7 @@ def compare(
 
 
 def as_dict(comparison: Comparison) -> dict[str, object]:
-    """The comparison as plain values for JSON, None where there is none."""
+    """Return the comparison as plain values for JSON, None where undefined."""
     columns = {name: [None if np.isnan(v) else float(v) for v in c] for name, c in comparison.columns.items()}
     return {
         "paths": [str(run.path) for run in comparison.runs],
@@ -90,12 +94,12 @@ def as_dict(comparison: Comparison) -> dict[str, object]:
 
 
 def units(space: str) -> str:
-    """Notes on W₁ and W₂."""
+    """Return the unit of W₁ and W₂ in this space."""
     return "length" if space.startswith("R") else "radians"
 
 
 def clusters_at(run: Run, time: float) -> float:
-    """The recorded number of clusters at the last sample up to a time; NaN where none was recorded."""
+    """Return the recorded number of clusters at the last sample up to a time; NaN where none was recorded."""
     last = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
     return float(run.diagnostics["clusters"][last]) if "clusters" in run.diagnostics and last >= 0 else np.nan
 
@@ -139,7 +143,7 @@ def _kind(run: Run) -> str:
 
 
 def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
-    """The snapshots to compare, and notes of those that have no counterpart."""
+    """Return the pairs of snapshots to compare, and notes on snapshots without a counterpart."""
     first, last = b.times[0] - TIME_RTOL * abs(b.times[0]), b.times[-1] + TIME_RTOL * abs(b.times[-1])
     inside = np.flatnonzero((a.times >= first) & (a.times <= last))
     if len(inside) == 0:
@@ -170,7 +174,7 @@ def _rows(a: Run, b: Run, pairs: Pairs, space: str, report: Report | None) -> li
 
 
 def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
-    """One row, by the names of DISTANCES."""
+    """Return one row, by the names of DISTANCES."""
     l1 = distance_l1(a, k, b, j)
     measures: tuple[PointMeasure, PointMeasure] = measure_of(a, k, space), measure_of(b, j, space)
     if not all(measure.masses.sum() > 0 for measure in measures):

@@ -1,4 +1,4 @@
-"""A comparison of runs as a table for people."""
+"""Text of a comparison of runs as a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIDES = "AB"
 
 
 def format_text(comparison: Comparison) -> str:
-    """What is compared with what, a line for each time, and what to know of it."""
+    """Return the compared runs, a line for each time, and the notes."""
     runs = comparison.runs
     lines = [f"{SIDES[i]}  {run_in_words(run)}" for i, run in enumerate(runs)] if len(runs) > 1 else []
     lines = lines or [run_in_words(runs[0]), "each snapshot: distances from the one before, and to the last"]
@@ -24,13 +24,13 @@ def format_text(comparison: Comparison) -> str:
 
 
 def next_in_words(comparison: Comparison) -> str:
-    """The command that draws it."""
+    """Return a line with the command that draws the comparison."""
     paths = " ".join(str(run.path) for run in comparison.runs)
     return f"draw it: meanfield compare {paths} -o comparison.png"
 
 
 def run_in_words(run: Run) -> str:
-    """As in "a.h5: sphere, density in 5520 cells (64 rings), β = 9, 101 snapshots to t = 50"."""
+    """Return a line such as "a.h5: sphere, density in 5520 cells (64 rings), β = 9, 101 snapshots to t = 50"."""
     domain, attention = (case_table(run.attributes).get(key, {}) for key in ("domain", "attention"))
     kind = kind_of(run.manifold)
     if kind.has_tokens:
@@ -46,7 +46,7 @@ def run_in_words(run: Run) -> str:
 
 
 def measured_in_words(comparison: Comparison) -> str:
-    """The quantities of the table, and their units."""
+    """Return a line with the quantities of the table and their units."""
     space = comparison.space
     along = (
         "|x − y|" if space.startswith("R") else f"{units(space)} along the {'circle' if space == 'S1' else 'sphere'}"
@@ -67,7 +67,7 @@ def _rows(comparison: Comparison) -> list[str]:
 
 
 def _cell(column: Floats, row: int) -> str:
-    """Four figures; a dash where there is none."""
+    """Return a number with four figures; a dash for NaN."""
     return "-" if np.isnan(column[row]) else f"{column[row]:.4g}"
 
 

@@ -1,4 +1,4 @@
-"""Convergence of a case in its resolution: a diagnostic at the end over some values of a key, errors and orders."""
+"""Convergence of a case in its resolution: a final diagnostic over some values of a key, errors and orders."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from meanfield.case.errors import CaseError, refusal
 from meanfield.running import run_in_memory
 from solvers.analysis.convergence import ConvergenceStudy, convergence_study
 
-HALVINGS = 2  # of the case's own value, unless values are given
+HALVINGS = 2  # halvings of the case's own value, unless values are given
 
 
 def convergence_of(
     case: Case, over: str = "domain.resolution", values: Sequence[int] = (), of: str = "energy"
 ) -> ConvergenceStudy:
-    """Self-convergence of the last value of diagnostic ``of``; for vectors of its length. Nothing exact is needed.
+    """Return the self-convergence of the last value of diagnostic ``of``, for vectors of their length.
 
     over     key of the case, an integer that refines it
-    values   increasing, at least three; by default a quarter and a half of the case's own, and this
-    Errors are Richardson's estimates, see :func:`solvers.convergence_study`. Raises CaseError, and as a run.
+    values   increasing, at least three; by default a quarter, a half and all of the case's own value
+
+    Errors are Richardson's estimates, so that no exact value is needed; see :func:`solvers.convergence_study`. Raises
+    CaseError, and the errors of a run.
     """
     value = _value(case, over)
     sizes = list(values) or [value // 2**k for k in range(HALVINGS, -1, -1)]
@@ -29,7 +31,7 @@ def convergence_of(
         raise CaseError(f"--values {','.join(map(str, sizes))}: expected at least 3 increasing integers")
     if of not in (case.output.diagnostics or ()):
         raise refusal("--of", of, f"one of {', '.join(case.output.diagnostics or ())}")
-    cases = {size: case.replace({over: size}) for size in sizes}  # all are checked before the first is run
+    cases = {size: case.replace({over: size}) for size in sizes}  # checks all cases before the first run
 
     def last(size: int) -> float:
         return float(np.linalg.norm(run_in_memory(cases[size]).diagnostics[of][-1]))
@@ -38,7 +40,7 @@ def convergence_of(
 
 
 def _value(case: Case, key: str) -> int:
-    """The integer that a dotted key has in a case."""
+    """Return the integer value of a dotted key in a case."""
     value: object = case
     for name in key.split("."):
         value = getattr(value, name, None)
@@ -48,13 +50,13 @@ def _value(case: Case, key: str) -> int:
 
 
 def report(study: ConvergenceStudy, over: str, of: str) -> str:
-    """The table, and the error of the finest in words."""
+    """Return the table, and the error of the finest resolution in words."""
     finest = f"{of} at the end with {over} = {study.resolutions[-1]}: error about {study.estimate:.2g}"
     return f"{study}\n\n{finest}, by Richardson's extrapolation"
 
 
 def as_dict(study: ConvergenceStudy, over: str, of: str) -> dict[str, object]:
-    """The same as plain numbers."""
+    """Return the table as plain numbers."""
     return {
         "over": over,
         "of": of,

@@ -1,4 +1,4 @@
-"""Keys in which the cases of two runs differ, as data and as a line for people."""
+"""Keys in which the cases of two runs differ, as data and as a line of text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from meanfield.runtime.segments import case_table
 from solvers.io.run_file import Run
 
-IGNORED = ("title", "output")  # what changes no state
-_SHOWN = 24  # characters of a value; the keys of longer ones, and of lists, are named alone
+IGNORED = ("title", "output")  # sections that change no state
+_SHOWN = 24  # characters of a value; for longer values, and for lists, only the key is named
 
 
 def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[object, object]]:
-    """Dotted key → its values in two resolved cases, None where a case lacks it; for keys whose values differ.
+    """Return dotted key → its values in two resolved cases, None where a case lacks it; for keys whose values differ.
 
-    Titles and what a file keeps are left out. A list is one value.
+    Titles and the settings of the output are left out. A list is one value.
     """
     flat = [_flat(case) for case in (a, b)]
     keys = [key for key in dict.fromkeys([*flat[0], *flat[1]]) if key.split(".")[0] not in IGNORED]
@@ -22,7 +22,10 @@ def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str
 
 
 def differences_in_words(a: Run, b: Run) -> str | None:
-    """As in "the cases differ in attention.beta (3, 4) and domain.manifold (circle, particles)"; None where in none."""
+    """Return the differing keys in words; None without differences.
+
+    An example is "the cases differ in attention.beta (3, 4) and domain.manifold (circle, particles)".
+    """
     found = differing_keys(case_table(a.attributes), case_table(b.attributes))
     texts = [f"{key}{_values(*values)}" for key, values in sorted(found.items())]
     if not texts:
@@ -31,7 +34,7 @@ def differences_in_words(a: Run, b: Run) -> str | None:
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Values of nested tables by dotted keys."""
+    """Return the values of nested tables by dotted keys."""
     result: dict[str, object] = {}
     for name, value in table.items():
         result |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}

@@ -16,18 +16,19 @@ from meanfield.runtime.messages import counted
 from meanfield.runtime.segments import Segment, read_segments, resume_advice
 from solvers.io.run_file import Run, read
 
-_UNITS = {True: "cells", False: "· 1e-4 rad"}  # of a spread, on a mesh or of tokens
-Facts = dict[str, Any]  # by name: numbers, texts, lists and tables, None where unknown
+_UNITS = {True: "cells", False: "· 1e-4 rad"}  # unit of a spread, on a mesh or of tokens
+Facts = dict[str, Any]  # values by name: numbers, texts, lists and tables, None where unknown
 UNKNOWN = "unknown"  # logits of a model whose attention is of another kind
-LARGE_ERROR = 0.05  # of a merger's time
+LARGE_ERROR = 0.05  # of a merger's time, relative
 HAND_OVER = ("hand_over_time", "hand_over_error", "hand_over_angle")  # attributes of a run with a handover
 
 
 def describe(path: str | Path | Run) -> Facts:
-    """What there is to know of a run file, as plain values for people and programs; None if unknown.
+    """Return the status of a run file as plain values, None where unknown.
 
-    ``state`` is running, killed, interrupted, finished or failed; ``next`` says what to do. Times are model
-    time, ``wall_time`` and ``remaining`` (an estimate, of a running file without handover) are seconds. Settings are
+    ``state`` is running, killed, interrupted, finished or failed; ``next`` is the recommended next command. Times are
+    model
+    time; ``wall_time`` and ``remaining`` (an estimate, of a running file without handover) are seconds. Settings are
     those of the last of the ``segments``. Raises solvers.io.run_file.FileError for a file that cannot be read.
     """
     run = read(path)
@@ -82,7 +83,7 @@ def describe(path: str | Path | Run) -> Facts:
 
 
 def format_text(facts: Facts) -> str:
-    """``describe``'s facts in about ten lines for people."""
+    """Return the facts of ``describe`` as about ten lines of text."""
     return "\n".join(f"{name:9} {text}" for name, text in _lines(facts) if text)
 
 
@@ -115,14 +116,14 @@ def _domain(facts: Facts) -> str:
 
 
 def _fields(facts: Facts) -> str:
-    """Fields of a recorded solution, with their ranges in the last snapshot."""
+    """Return the fields of a recorded solution, with their ranges in the last snapshot."""
     ranges = facts["ranges"] or {}
     texts = [f"{name} from {ranges[name][0]:.3g} to {ranges[name][1]:.3g}" for name in ranges]
     return f"{', '.join(texts)} in the last snapshot" if texts else ", ".join(facts["fields"] or ())
 
 
 def _ranges(run: Run) -> dict[str, list[float]]:
-    """Least and largest value of each field in the last snapshot; none before the first."""
+    """Return the least and largest value of each field in the last snapshot; none before the first snapshot."""
     if not run.snapshots:
         return {}
     last = {name: run.field(name, -1) for name in run.fields}
@@ -163,7 +164,7 @@ def _physics(facts: Facts) -> str:
 
 
 def _layer(text: str) -> list[str] | None:
-    """The layer in words; None where there is no case, or one of another version, which has other keys."""
+    """Return a description of the layer; None without a case, or for a case of another version with other keys."""
     from meanfield.case.errors import CaseError
     from meanfield.case.load import parse
     from meanfield.case.summary import layer_in_words
@@ -178,7 +179,7 @@ def _time(facts: Facts) -> str:
     if facts["last_time"] is None:
         return "no snapshot yet"
     end = "" if facts["end_time"] is None else f" of {facts['end_time']:g}"
-    wall = f", in {_duration(facts['wall_time'])}" if facts["wall_time"] else ""  # as of the last checkpoint or stop
+    wall = f", in {_duration(facts['wall_time'])}" if facts["wall_time"] else ""  # of the last checkpoint or stop
     remaining = "" if facts["remaining"] is None else f", about {_duration(facts['remaining'])} remain"
     return f"{facts['last_time']:g}{end}{wall}{remaining}"
 
@@ -195,14 +196,14 @@ def _density(facts: Facts) -> str:
 
 
 def _merger_error(error: float | None, angle: float | None) -> str:
-    """The error of the next merger's time; where none follows before the end there is none to compare."""
+    """Return the error of the next merger's time; a remark where no merger follows before the end."""
     if error is not None:
         return f"a later handover changes the next merger by {error:.1e} of the time to it"
     return "" if angle is None else "no merger follows by the end whose time a later handover could change"
 
 
 def _atoms(facts: Facts) -> str:
-    """From when on clusters are atoms, and what that changes."""
+    """Return the time of the handover to atoms, and the estimated errors of the handover."""
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
@@ -219,7 +220,7 @@ def _atoms(facts: Facts) -> str:
 
 
 def _too_many(facts: Facts) -> str:
-    """That tokens of so many clusters do not become atoms; empty where it is not their number."""
+    """Return that so many clusters of tokens cannot become atoms; empty where their number is no obstacle."""
     if facts["tokens"] is None or facts["clusters"] is None:
         return ""
     from meanfield.domains.atoms.handover_states import most_atoms
@@ -229,12 +230,12 @@ def _too_many(facts: Facts) -> str:
 
 
 def _finite(value: float) -> float | None:
-    """None for what is not a number: there is none yet."""
+    """Return a number, None where the number is not finite and so not known yet."""
     return value if math.isfinite(value) else None
 
 
 def _resumed(facts: Facts) -> str:
-    """How often, and the settings that changed on the way."""
+    """Return the number of resumptions, and the settings that changed."""
     later = facts["segments"][1:]
     changes = [f"{' '.join(s['changes'])} from t = {s['from_time']:g}" for s in later if s["changes"]]
     times = {0: "", 1: "once"}.get(len(later), f"{len(later)} times")
@@ -242,7 +243,7 @@ def _resumed(facts: Facts) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """12.3 s, or 1:02:03 from a minute on."""
+    """Return a duration such as 12.3 s, or 1:02:03 from a minute on."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     hours, rest = divmod(round(seconds), 3600)
@@ -250,7 +251,10 @@ def _duration(seconds: float) -> str:
 
 
 def _remaining(run: Run, segment: Segment) -> float | None:
-    """Seconds to the end at the rate of this segment, None before it has got anywhere, or if its start is unknown."""
+    """Return the estimated seconds to the end at the rate of this segment.
+
+    None before the segment has advanced, and for a segment of unknown start.
+    """
     if not segment.start:
         return None
     reached = max([segment.from_time, *run.times[-1:], *run.sample_times[-1:]])
@@ -264,8 +268,11 @@ def _size(size: int) -> str:
 
 
 def _mass_drift(run: Run) -> float | None:
-    """The largest departure from the first mass, by the diagnostics, else by the last snapshot; tokens keep theirs."""
-    if run.is_solution or kind_of(run.manifold).has_tokens:  # fields of a PDE need not have one
+    """Return the largest departure from the first mass, by the diagnostics, else by the last snapshot.
+
+    None for tokens and for fields of a PDE.
+    """
+    if run.is_solution or kind_of(run.manifold).has_tokens:  # fields of a PDE need not conserve mass
         return None
     mass = run.diagnostics.get("mass")
     if mass is not None and len(mass):

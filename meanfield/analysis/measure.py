@@ -23,8 +23,9 @@ class PointMeasure:
     """Masses (n) at points (n, d) of a space.
 
     space     "S1", "S2", … spheres, points unit vectors; "R1", "R2", …; "polar3", … polar angles on S^{d−1}, d = 3, …
-    extents   (n) of what a point stands for, 0 for an atom. In one dimension the length of its cell, over which the
-              mass is spread evenly; else the root mean square distance of its mass from it
+    extents   (n) extent of the mass at each point, 0 for an atom. In one dimension the length of the cell, over which
+              the
+              mass is spread evenly; else the root mean square distance of the mass from the point
     rings     (rings,) cells of each ring of latitude where the points are all cells of a mesh of S², in order
     """
 
@@ -40,19 +41,22 @@ class PointMeasure:
 
     @property
     def centroid(self) -> Floats:
-        """∫x dμ, (d); the mean of cos θ, (1), of polar angles."""
+        """Return ∫x dμ, (d); for polar angles the mean of cos θ, (1)."""
         values = np.cos(self.points) if self.space.startswith("polar") else self.points
         return np.asarray(self.masses @ values / self.masses.sum())
 
 
 def atoms(space: str, points: Floats, masses: Floats | None = None) -> PointMeasure:
-    """Atoms with masses (n) at points (n, d), 1/n each by default."""
+    """Return atoms with masses (n) at points (n, d), 1/n each by default."""
     n = len(points)
     return PointMeasure(space, points, np.full(n, 1.0 / n) if masses is None else masses, np.zeros(n))
 
 
 def spaces_of(run: Run) -> tuple[str, ...]:
-    """Where the tokens of a run can be compared, the natural one first: particles by direction or by position."""
+    """Return the spaces in which the tokens of a run can be compared, the natural one first.
+
+    Particles are compared by direction or by position.
+    """
     case = case_table(run.attributes)
     kind = kind_of(run.manifold)
     if kind.has_tokens:
@@ -63,10 +67,11 @@ def spaces_of(run: Run) -> tuple[str, ...]:
 
 
 def measure_of(run: Run, k: int, space: str | None = None) -> PointMeasure:
-    """The distribution of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
+    """Return the distribution of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
 
-    Cells are spread evenly in one dimension, and points with an extent in more. Raises IndexError for no such
-    snapshot, and FileError for directions of tokens of which one is at the origin.
+    In one dimension the mass of a cell is spread evenly; in more dimensions it is a point with an extent. Raises
+    IndexError
+    for a missing snapshot, and FileError for directions of tokens of which one is at the origin.
     """
     space = space or spaces_of(run)[0]
     kind = kind_of(run.manifold)
@@ -94,7 +99,7 @@ def _directions(run: Run, k: int, points: Floats) -> Floats:
 
 
 def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
-    """The distribution in R^d with a free radius: cells at the middle of log r, as wide as they are across or along."""
+    """Return the distribution in R^d with a free radius: cells at the middle of log r, with the extent of each cell."""
     domain = case_table(run.attributes).get("domain", {})
     edges = run.variable("radius_edge") * np.exp(domain.get("expansion", 0.0) * run.times[k])
     radii, thickness = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
@@ -107,6 +112,9 @@ def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
 
 
 def run_edges(run: Run) -> Floats:
-    """(cells + 1,) edges of the cells of a run in one dimension: angles of the circle, else as the file has them."""
+    """Return the (cells + 1,) edges of the cells of a run in one dimension.
+
+    On the circle the edges are angles, otherwise the values of the file.
+    """
     edges = kind_of(run.manifold).edges
     return np.linspace(0.0, 2 * np.pi, run.cells + 1) if edges is None else run.variable(edges)

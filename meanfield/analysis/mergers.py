@@ -1,7 +1,7 @@
-"""Merger tree of a run: which clusters merged, when, and the change of energy at each merger.
+"""Merger tree of a run: merged clusters, times, and the change of energy at each merger.
 
-    2β e^{−β} E → Σ_j m_j²          far apart clusters of masses m_j: a staircase
-    i and j merge                   it goes up by 2 m_i m_j
+    2β e^{−β} E → Σ_j m_j²          clusters of masses m_j far apart: a staircase
+    i and j merge                   the step of the staircase is 2 m_i m_j
 
 Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), for Q = K = V = I and β > 0.
 """
@@ -19,17 +19,18 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
-MIN_SAMPLES = 3  # samples that a cluster is there at least; what is shorter is no cluster that merges
-PLATEAU = 3  # samples of the energy between two mergers, for a step to be measured
-STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a stair
+MIN_SAMPLES = 3  # samples that contain a cluster at least; a shorter track is no cluster that merges
+PLATEAU = 3  # least number of samples of the energy between two mergers to measure a step
+STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a step of the staircase
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """There were ``count`` clusters at least from the time ``start`` to ``stop``, at most from ``after`` to ``until``.
+    """Time with ``count`` clusters: at least from ``start`` to ``stop``, at most from ``after`` to ``until``.
 
-    start, stop    of the first and last sample with that number
-    after, until   of the samples beside them, None at the ends of the run; as start and stop where a moment is known
+    start, stop    times of the first and last sample with that number
+    after, until   times of the neighboring samples, None at the ends of the run; equal to start and stop where the time
+                   of the change is known
     """
 
     count: int
@@ -40,12 +41,12 @@ class Lifetime:
 
 
 def lasts(tracks: Tracks, one: Track) -> bool:
-    """Whether a track is there long enough to be a cluster; an atom, which does not flicker, is in any sample."""
+    """Return whether a track is long enough to be a cluster; an atom always is, since atoms do not flicker."""
     return len(one.masses) >= MIN_SAMPLES or bool(tracks.times[one.last] >= tracks.atoms_from)
 
 
 def merger_tree(tracks: Tracks) -> list[Merger]:
-    """All mergers of atoms, and of clusters that lasted, in the order of time."""
+    """Return all mergers of atoms, and of clusters that lasted, in the order of time."""
     mergers, of_atoms = list(tracks.mergers), {one.source for one in tracks.mergers}
     changes = [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
     for number, one in enumerate(tracks.tracks):
@@ -60,7 +61,7 @@ def merger_tree(tracks: Tracks) -> list[Merger]:
 
 
 def lifetimes(tracks: Tracks) -> list[Lifetime]:
-    """Lifetime of each cluster count, from the first sample to the last."""
+    """Return the lifetime of each cluster count, from the first sample to the last."""
     if not len(tracks.times):
         return []
     times, counted = tracks.times.tolist(), tracks.counts.tolist()
@@ -77,9 +78,11 @@ def lifetimes(tracks: Tracks) -> list[Lifetime]:
 
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
-    """Times (samples,) and 2β e^{−β} E (samples,) of a run; None unless Q = K = V = I, β > 0, and E was recorded.
+    """Return times (samples,) and 2β e^{−β} E (samples,) of a run.
 
-    Q and K may be multiples qI and kI with q k > 0: then 2β e^{−βqk} E.
+    None unless Q = K = V = I, β > 0, and E was recorded. Q and K may be multiples qI and kI with q k > 0: then the
+    values
+    are 2β e^{−βqk} E.
     """
     from meanfield.diagnostics.table import energy_beta, energy_unit
     from meanfield.runtime.segments import case_of
@@ -90,7 +93,7 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     plain = attention.is_scalar and attention.value_scale == 1 and attention.kernel == "exponential"
     if not plain or beta <= 0 or "energy" not in run.diagnostics or len(run.sample_times) == 0:
         return None
-    with np.errstate(over="ignore"):  # of a unit that is damaged
+    with np.errstate(over="ignore"):  # for the unit of a damaged file
         unit = float(np.exp(energy_unit(run, beta) - beta))
     if not np.isfinite(unit):
         return None
@@ -98,10 +101,11 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
 
 
 def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values: Floats) -> list[float | None]:
-    """By how much 2β e^{−β} E, ``values`` (samples,) at ``times``, went up at each merger.
+    """Return the increase of 2β e^{−β} E, ``values`` (samples,) at ``times``, at each merger.
 
-    From where it is flattest since a cluster last appeared or merged to where it is flattest until the next merger.
-    None for mergers at once, and where one of the two plateaus is too short, or far from Σ m² and so no stair.
+    The step is between two plateaus: the flattest part since a cluster last appeared or merged, and the flattest part
+    until
+    the next merger. None for simultaneous mergers, and where a plateau is too short or far from Σ m².
     """
     steps: list[float | None] = []
     changes = sorted([tracks.start(number) for number in range(len(tracks.tracks))] + [one.time for one in mergers])
@@ -118,10 +122,11 @@ def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values:
 
 
 def report(run: Run) -> dict[str, Any]:
-    """Mergers, lifetimes and clusters at the end of a run, as plain values.
+    """Return the mergers, lifetimes and clusters at the end of a run, as plain values.
 
-    ``mergers``: each merger's fields and ``energy_step_measured``, None where it is not known. Raises ValueError for
-    a run without clusters to follow: see meanfield.analysis.tracks.tracks_of.
+    ``mergers``: each merger's fields and ``energy_step_measured``, None where unknown. Raises ValueError for a run
+    without
+    clusters: see meanfield.analysis.tracks.tracks_of.
     """
     tracks = tracks_of(run)
     mergers, stairs = merger_tree(tracks), staircase(run)
@@ -136,7 +141,7 @@ def report(run: Run) -> dict[str, Any]:
     }
 
 
-_WHEN = 33  # characters of "between 1.234e-05 and 1.235e-05" and a little more
+_WHEN = 33  # width of "between 1.234e-05 and 1.235e-05" and a little more
 MEANING = (
     "merged: a density has one peak, tokens are within about three widths of the kernel, atoms within 1e-4 rad,\n"
     "which is some units of time after the step of the energy"
@@ -144,7 +149,7 @@ MEANING = (
 
 
 def format_report(facts: dict[str, Any]) -> str:
-    """``report``'s facts as two tables for people: the mergers, and the lifetime of each cluster count."""
+    """Return the facts of ``report`` as two tables: the mergers, and the lifetime of each cluster count."""
     lines = [f"{'time':{_WHEN}}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
     for one in facts["mergers"]:
         step = one["energy_step_measured"]
@@ -166,9 +171,9 @@ def format_report(facts: dict[str, Any]) -> str:
 
 
 def moment_in_words(low: float | None, high: float | None) -> str:
-    """As in "between 94.94 and 95.81"; one time where both are the same or one of them is None.
+    """Return a text such as "between 94.94 and 95.81"; one time where both agree or one is None.
 
-    With four figures, or as many more as it takes for the two to differ.
+    Times have four figures, or as many as distinguish them.
     """
     times = [time for time in (low, high) if time is not None]
     digits = next((n for n in range(4, 17) if len({f"{time:.{n}g}" for time in times}) == len(set(times))), 17)
@@ -177,19 +182,19 @@ def moment_in_words(low: float | None, high: float | None) -> str:
 
 
 def _mass(one: Track, first: int, last: int) -> float:
-    """Median mass of a track from the sample ``first`` to ``last``."""
+    """Return the median mass of a track from the sample ``first`` to ``last``."""
     return float(np.median(one.masses[first - one.first : last + 1 - one.first]))
 
 
 def _alive(tracks: Tracks) -> list[Track]:
-    """The tracks that are there in the last sample."""
+    """Return the tracks that contain the last sample."""
     return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
 
 
 def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float, distance: float) -> float | None:
-    """The value where it changes least from sample to sample within [start, stop], if that is a stair.
+    """Return the value of least change between samples within [start, stop], None where that value is no plateau.
 
-    Values within ``distance`` of Σ m² count, if there are any: atoms touch some time after the energy has climbed.
+    Values within ``distance`` of Σ m² are preferred: atoms merge some time after the energy has increased.
     """
     inside = np.flatnonzero((times >= start) & (times <= stop))
     if len(inside) < PLATEAU:

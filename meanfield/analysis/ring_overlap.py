@@ -1,4 +1,4 @@
-"""Two meshes of S² in rings of latitude laid over each other: the pieces in which their cells meet."""
+"""Overlay of two meshes of S² in rings of latitude: the intersections of their cells."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """What cells of two meshes have in common.
+    """Intersections of the cells of two meshes.
 
-    first, second   (pieces) the cell of each mesh that a piece is part of
-    shares          (pieces) of the first cell's area
-    points          (pieces, 3) middle of each piece
+    first, second   (pieces) cell of each mesh that contains the piece
+    shares          (pieces) area relative to that of the first cell
+    points          (pieces, 3) center of each piece
     """
 
     first: Places
@@ -30,9 +30,11 @@ class Overlap:
 
 
 def overlay(first: Integers, second: Integers) -> Overlap:
-    """The pieces of two meshes with these numbers of cells (rings,) in rings of equal height from pole to pole.
+    """Return the intersections of the cells of two meshes, given the number of cells (rings,) in each ring.
 
-    Cells are bounded by circles of latitude and meridians, so that the areas of their pieces are exact.
+    The rings have equal height from pole to pole. Cells are bounded by circles of latitude and meridians, so that the
+    areas
+    of the pieces are exact.
     """
     return _overlay(tuple(int(n) for n in first), tuple(int(n) for n in second))
 
@@ -54,9 +56,9 @@ def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Overlap:
 
 
 def _cut(n: int, m: int, length: float) -> tuple[Floats, Floats, Places, Places]:
-    """Where n and m equal parts of a length cut each other: middles and widths of the pieces, and whose they are."""
+    """Return the intersections of n and m equal parts of a length: midpoints, widths, and the part of each division."""
     common = int(np.lcm(n, m))
-    ends = np.union1d(np.arange(n + 1) * (common // n), np.arange(m + 1) * (common // m))  # whole numbers: exact
+    ends = np.union1d(np.arange(n + 1) * (common // n), np.arange(m + 1) * (common // m))  # integers: exact
     unit = length / common
     return (
         (ends[:-1] + ends[1:]) * unit / 2,

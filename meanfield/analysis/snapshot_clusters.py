@@ -1,4 +1,4 @@
-"""Clusters of the snapshots of a run, by the same functions as the diagnostic that counts them."""
+"""Clusters of the snapshots of a run, by the same functions as the diagnostic ``clusters``."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from meanfield.clusters.on_cells import Clusters
     from solvers.io.run_file import Run
 
-TIME_RTOL = 1e-9  # a sample is at a snapshot where their times differ by less
-MIN_SCALE = 1e-6  # radians, of beta = 1e12
+TIME_RTOL = 1e-9  # relative difference of times below which a sample and a snapshot coincide
+MIN_SCALE = 1e-6  # radians, for beta = 1e12
 RECORDED = ("cluster_mass", "cluster_center")
-MAX_SIZE = 1e150  # whose square is a number too
-MAX_COUNT = 10**9  # of clusters, more than there are cells or tokens
+MAX_SIZE = 1e150  # largest value, whose square does not overflow
+MAX_COUNT = 10**9  # number of clusters, above any number of cells or tokens
 
 
 class Counted(NamedTuple):
-    """How many clusters there are; masses (k,) and places (k, d) of the heaviest of them, heaviest first."""
+    """Number of clusters; masses (k,) and positions (k, d) of the heaviest clusters, heaviest first."""
 
     number: int
     masses: Floats
@@ -30,11 +30,13 @@ class Counted(NamedTuple):
 
 
 def counter(run: Run) -> Callable[[int], Counted] | None:
-    """Counts the clusters of snapshot k; None where the domain has no such diagnostic.
+    """Return a function that counts the clusters of snapshot k; None where the domain has no such diagnostic.
 
-    Clusters of a density are placed at their peaks, of tokens at their centers. Tokens have those that were recorded at
-    the time of the snapshot, else what :func:`cluster_finder` finds in it. From the handover on clusters are atoms,
-    which the sample before has. Raises FileError for recorded clusters that no run has.
+    The position of a cluster is the peak of a density, and the center of tokens. Tokens use the clusters recorded at
+    the
+    time of the snapshot, else those that :func:`cluster_finder` finds in it. From the handover on clusters are the
+    atoms of
+    the preceding sample. Raises FileError for recorded clusters that no run can have.
     """
     _require_counts(run)
     try:
@@ -64,9 +66,9 @@ def _require_counts(run: Run) -> None:
 
 
 def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
-    """Masses (samples, K) and centers (samples, K, d) of the diagnostics, NaN where there are fewer; None without them.
+    """Return recorded masses (samples, K) and centers (samples, K, d), NaN for absent clusters; None without a record.
 
-    Raises FileError for values that no run has, as a damaged file may have them.
+    Raises FileError for values that only a damaged file has.
     """
     if not run.diagnostics.keys() >= set(RECORDED):
         return None
@@ -88,9 +90,10 @@ def _recorded(run: Run, sample: int) -> Counted:
 
 
 def cluster_finder(run: Run) -> Callable[[int], Clusters]:
-    """Finds the clusters of snapshot k as the diagnostics do; of tokens with a radius, those of their directions.
+    """Return a function that finds the clusters of snapshot k as the diagnostics do.
 
-    Raises ValueError for a domain without clusters: the line, densities with an axis, tokens in one dimension.
+    With a radius the clusters are those of the directions. Raises ValueError for a domain without clusters: the line,
+    densities with an axis, tokens in one dimension.
     """
     from meanfield.clusters.among_tokens import find_clusters_of_tokens
     from meanfield.clusters.on_cells import find_clusters
@@ -105,7 +108,7 @@ def cluster_finder(run: Run) -> Callable[[int], Clusters]:
 
 
 def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
-    """The mesh of directions, and the density of snapshot k on it: with a radius its marginal, ∫ρ d log r."""
+    """Return the mesh of directions, and the density of snapshot k on it: with a radius the marginal ∫ρ d log r."""
     from meanfield.domains.common.from_run import mesh_of_run
     from meanfield.domains.domain import load
     from meanfield.domains.table import kind_of
@@ -124,16 +127,16 @@ def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
 
 
 def peaks(mesh: Mesh, density: Floats, found: Clusters) -> Floats:
-    """(clusters, d) the densest cell of each of the clusters of a density (cells)."""
+    """Return the densest cell (clusters, d) of each of the clusters of a density (cells)."""
     rising = np.argsort(density, kind="stable")
     densest = np.zeros(found.count, dtype=np.intp)
     if found.count:
-        densest[found.basin[rising]] = rising  # of the many of each the last
+        densest[found.basin[rising]] = rising  # the last assignment to each cluster is that of its densest cell
     return mesh.centers[densest]
 
 
 def _scale_of_tokens(run: Run) -> float:
-    """The scale that the file says, in older files that of the velocity at the run's start."""
+    """Return the cluster scale stored in the file, in older files that of the velocity at the run's start."""
     from meanfield.domains.common.model_of_case import heads_by_layer
     from meanfield.domains.particles.diagnostics import cluster_scale
     from meanfield.domains.particles.setup import particle_velocity

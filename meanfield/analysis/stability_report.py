@@ -1,4 +1,4 @@
-"""Linear stability of a case: where the theory applies, its rates, and a report as text."""
+"""Linear stability of a case: conditions of the theory, growth rates, and a report as text."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from meanfield.model.metastability import equally_spaced_rates, lifetimes
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
-NEUTRAL = 1e-7  # of what noise takes from a mode: the critical noise is printed to eight digits
-_SMALL = 1e-3  # a rate of which eight decimals are fewer than six digits
+NEUTRAL = 1e-7  # relative to the damping of a mode by noise: the critical noise is printed to eight digits
+_SMALL = 1e-3  # rate below which eight decimals are fewer than six digits
 _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 
 def refusal_of_theory(case: Case) -> CaseError | None:
-    """Why linear theory says nothing about a case, None where it does: for kernels e^{β⟨x,y⟩} and layer norm post."""
+    """Return the reason why linear theory does not apply to a case, None where it applies.
+
+    The theory holds for kernels e^{β⟨x,y⟩} and layer norm post.
+    """
     attention = case.attention
     if "linear stability" not in case.domain.features:
         possible = ", ".join(name for name, kind in DOMAINS.items() if "linear stability" in kind.features)
@@ -51,7 +54,7 @@ def refusal_of_theory(case: Case) -> CaseError | None:
 
 
 def rates_of(case: Case, degrees: ArrayLike) -> Floats:
-    """Growth rates of a case that linear theory applies to, noise included, per unit of its time."""
+    """Return the growth rates of a case that linear theory applies to, noise included, per unit of its time."""
     attention = case.attention
     return growth_rates(
         case.domain.d,
@@ -65,16 +68,16 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
 
 
 def critical_noise_of(case: Case) -> float:
-    """Noise below which the uniform density of a case is unstable, where linear theory applies."""
+    """Return the noise below which the uniform density of a case is unstable, where linear theory applies."""
     attention, beta = case.attention, case.beta_on_unit_sphere
     scale = case.stabilizers.scale**2 * case.rescaling
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
 
 
 def report(case: Case) -> str:
-    """What linear theory says about a case, as text: growth rates, fastest mode, clusters, critical noise.
+    """Return a report on the linear stability of a case: growth rates, fastest mode, clusters, critical noise.
 
-    Raises CaseError where it says nothing.
+    Raises CaseError where linear theory does not apply.
     """
     if (refused := refusal_of_theory(case)) is not None:
         raise refused
@@ -113,12 +116,12 @@ def report(case: Case) -> str:
 
 
 def _rate(rate: float) -> str:
-    """Eight decimals, or five digits of what is small."""
+    """Return a rate with eight decimals, or with five digits if it is small."""
     return f"{rate:+.8f}" if rate == 0 or abs(rate) >= _SMALL else f"{rate:+.4e}"
 
 
 def _e_folding(rate: float, neutral: float) -> str:
-    """Time of a mode to grow by e, or what it does instead where its rate is beyond ``neutral``."""
+    """Return the e-folding time of a mode, "neutral" for rates up to ``neutral``, or "decays"."""
     if abs(rate) <= neutral:
         return "neutral"
     return f"{1 / rate:.4g}" if rate > 0 else "decays"
@@ -129,7 +132,7 @@ def _place(case: Case) -> str:
 
 
 def _transition(dimension: int, beta: float, normalization: str) -> str:
-    """How the uniform density gives way as noise falls below the critical one."""
+    """Return a line on the transition as noise falls below the critical one: continuous or discontinuous."""
     if transition_coefficient(dimension, beta, normalization) < 0:
         kind = "continuous: the order grows as the square root of the distance from it"
     else:
@@ -139,7 +142,7 @@ def _transition(dimension: int, beta: float, normalization: str) -> str:
 
 
 def _metastable(dimension: int, beta: float, normalization: str, scale: float, fastest: int) -> list[str]:
-    """How long equal clusters, equally spaced on a great circle, last: the rates of their slow motion as atoms."""
+    """Return lines on equal clusters equally spaced on a great circle: the rates of their slow motion as atoms."""
     lines = ["metastable states, equal clusters equally spaced on a great circle, without noise:", "", _COLUMNS]
     for count in range(2, max(4, fastest + 2)):
         along, across = equally_spaced_rates(count, beta, normalization)

@@ -13,19 +13,20 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
-MAX_ANGLE = np.pi / 3  # by which a cluster moves from one sample to the next; one farther away is another
-MASS_SCALE = 1e5  # total mass in the transport plan, whose solver has errors of 1e-7: light clusters stay resolved
-COST_ATOL = 1e-10  # of reduced costs of the plan, radians²: 2e-8 for atoms 1e-4 rad apart, which are about to merge
-MASS_SUM_RTOL = 1e-9  # clusters whose masses add up to a new one within it have merged, whatever their distance
-MASS_RATIO = 1.5  # where masses change by less, nearest clusters are linked without a transport plan
+MAX_ANGLE = np.pi / 3  # largest motion of a cluster between samples; a cluster farther away is another one
+MASS_SCALE = 1e5  # total mass in the transport plan, so that solver errors of 1e-7 do not affect light clusters
+COST_ATOL = 1e-10  # of reduced costs of the plan, radians²: 2e-8 for atoms 1e-4 rad apart, just before they merge
+MASS_SUM_RTOL = 1e-9  # clusters whose masses add up to a new one within this tolerance have merged, at any distance
+MASS_RATIO = 1.5  # largest ratio of masses with which nearest clusters are linked without a transport plan
 
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """One cluster, from the sample ``first`` to the sample ``last``, both included.
+    """Cluster from the sample ``first`` to the sample ``last``, both included.
 
-    masses (samples of the track,), centers (samples of the track, d); ``into`` is the number of the track that it has
-    merged into right after ``last``, None where it lasts to the end or just vanishes.
+    masses (samples of the track,), centers (samples of the track, d); ``into`` is the number of the track into which
+    this
+    one merges right after ``last``, None where the cluster lasts to the end or vanishes.
     """
 
     first: int
@@ -44,13 +45,13 @@ class Track:
 
 @dataclass(frozen=True)
 class Merger:
-    """Track ``source`` went into track ``into``: after ``since``, the last sample with both, and by ``time``.
+    """Merger of track ``source`` into track ``into``: after ``since``, the last sample with both, and by ``time``.
 
-    since, time   the same where the moment itself is known, as of atoms
-    masses        of both, ``into`` first: medians since a cluster last appeared or merged, for near each other the
-                  two divide their mass less well
-    before, after clusters
-    energy_step   2 m_i m_j, by which 2β e^{−β} E goes up
+    since, time   equal where the time of the merger itself is known, as for atoms
+    masses        of both, ``into`` first: medians since a cluster last appeared or merged, because the division of mass
+                  between two near clusters is less accurate
+    before, after number of clusters
+    energy_step   2 m_i m_j, the increase of 2β e^{−β} E
     """
 
     since: float
@@ -67,8 +68,8 @@ class Merger:
 class Tracks:
     """All clusters of a run at ``times`` (samples,), in the order in which they appear, heaviest first.
 
-    mergers      those of atoms, which the run has recorded
-    atoms_from   time from which on clusters are atoms
+    mergers      recorded mergers of atoms
+    atoms_from   time from which clusters are atoms
     """
 
     times: Floats
@@ -78,23 +79,23 @@ class Tracks:
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """(samples,) number of clusters."""
+        """Return the number of clusters (samples,)."""
         counts = np.zeros(len(self.times), dtype=np.intp)
         for track in self.tracks:
             counts[track.samples] += 1
         return counts
 
     def start(self, number: int) -> float:
-        """Time of the first sample with track ``number``."""
+        """Return the time of the first sample with track ``number``."""
         return float(self.times[self.tracks[number].first])
 
     def stop(self, number: int) -> float:
-        """Time of the last sample with track ``number``."""
+        """Return the time of the last sample with track ``number``."""
         return float(self.times[self.tracks[number].last])
 
 
 def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> Tracks:
-    """Clusters linked through time.
+    """Return the tracks of clusters, linked through time.
 
     times      (samples,) increasing
     masses     (samples, K), NaN where there are fewer clusters than K; any order; without mass there is no cluster
@@ -102,10 +103,11 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
     max_angle  angle (radians) beyond which two clusters of successive samples are never the same
 
     Successive samples are matched by the optimal transport plan for the square of the angle. Each cluster is matched
-    with the new one that receives most of its mass. Of several matched with one, the one that contributes the most mass
-    continues and the others have merged into it. Clusters are thus matched by position, and masses tell neighbors
-    apart. Those whose masses add up exactly may be farther away than ``max_angle``. Raises ValueError for shapes that
-    do not fit.
+    with the new one that receives most of its mass. Where several are matched with one, the cluster that contributes
+    the
+    most mass continues, and the rest have merged into it. Clusters are thus matched by position, and masses distinguish
+    neighbors. Clusters whose masses add up exactly may be farther away than ``max_angle``. Raises ValueError for shapes
+    that do not fit.
     """
     if masses.shape != centers.shape[:2] or len(masses) != len(times):
         shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
@@ -117,7 +119,7 @@ def linked(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> lis
     """Return the tracks of clusters (samples, K) and (samples, K, d), see ``track``."""
     is_cluster = np.isfinite(masses) & (masses > 0) & np.isfinite(centers).all(axis=2)
     found_tracks: list[OpenTrack] = []
-    open_tracks: list[OpenTrack] = []  # in the sample before
+    open_tracks: list[OpenTrack] = []  # tracks in the sample before
     for sample, row in enumerate(masses):
         columns, before = np.flatnonzero(is_cluster[sample]), [one.columns[-1] for one in open_tracks]
         old = masses[sample - 1, before], centers[sample - 1, before]
@@ -136,7 +138,7 @@ def linked(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> lis
 
 @dataclass
 class OpenTrack:
-    """A track up to the current sample: the column of its cluster in each sample from the first on."""
+    """Track up to the current sample: the column of its cluster in each sample from the first on."""
 
     number: int
     first: int
@@ -145,7 +147,7 @@ class OpenTrack:
 
     @property
     def stop(self) -> int:
-        """Number of the first sample after those of the track."""
+        """Return the number of the first sample after the track."""
         return self.first + len(self.columns)
 
     def as_track(self, masses: Floats, centers: Floats) -> Track:
@@ -154,10 +156,10 @@ class OpenTrack:
 
 
 def tracks_of(run: Run) -> Tracks:
-    """The clusters of a run through time: by its diagnostics cluster_mass and cluster_center, else by its snapshots.
+    """Return the clusters of a run through time: by the diagnostics cluster_mass and cluster_center, else by snapshots.
 
-    From the handover on they are the atoms that the run has recorded. Raises ValueError for a domain without clusters,
-    FileError for values of a damaged file.
+    From the handover on clusters are the recorded atoms. Raises ValueError for a domain without clusters, FileError for
+    values of a damaged file.
     """
     from meanfield.analysis.atoms import tracks_of_atoms
     from meanfield.analysis.snapshot_clusters import recorded_clusters
@@ -168,7 +170,7 @@ def tracks_of(run: Run) -> Tracks:
 
 
 def _of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
-    """Times, masses (snapshots, K) and centers (snapshots, K, d) of the clusters of the snapshots; NaN of atoms."""
+    """Return times, masses (snapshots, K) and centers (snapshots, K, d) of the clusters of snapshots; NaN for atoms."""
     from meanfield.analysis.snapshot_clusters import cluster_finder
 
     find, atoms_from = cluster_finder(run), min(run.events.get("time", ()), default=np.inf)
@@ -185,7 +187,7 @@ def _of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
 def _match(
     masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats, max_angle: float
 ) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
-    """For each new cluster its predecessor, −1 for none; and (old, new) of all others that merged into one."""
+    """Return the predecessor of each new cluster, −1 for none; and (old, new) for each old cluster that merged."""
     successor = np.full(len(new_masses), -1, dtype=np.intp)
     if not len(masses) or not len(new_masses):
         return successor, []
@@ -205,13 +207,16 @@ def _match(
 
 
 def _angles(one: Floats, other: Floats) -> Floats:
-    """(a, b) angles between unit vectors (a, d) and (b, d), exact for small ones too."""
+    """Return the angles (a, b) between unit vectors (a, d) and (b, d), accurate for small angles too."""
     chord = np.linalg.norm(one[:, None] - other[None], axis=2)
     return np.asarray(2 * np.arcsin(np.clip(chord / 2, 0.0, 1.0)))
 
 
 def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
-    """(a, b) optimal transport plan from old to new clusters, cost angle²; both sides scaled to equal mass."""
+    """Return the optimal transport plan (a, b) from old to new clusters, cost angle².
+
+    Both sides are scaled to equal mass.
+    """
     nearest = angle.argmin(axis=1)
     if sorted(nearest) == list(range(len(new_masses))):
         matched = new_masses[nearest]
@@ -227,7 +232,7 @@ def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
     marginals = MASS_SCALE * np.concatenate([masses / masses.sum(), new_masses / new_masses.sum()])
     found = linprog(
         angle.ravel() ** 2,
-        A_eq=sums[:-1],  # the last sum follows
+        A_eq=sums[:-1],  # the last sum follows from the preceding ones
         b_eq=marginals[:-1],
         method="highs",
         options={"dual_feasibility_tolerance": COST_ATOL},

@@ -1,4 +1,4 @@
-"""Verification of a file: all of it is read; damaged parts are listed, with what is still valid."""
+"""Verification of a file: it is read whole; damaged parts are listed, with the parts that are valid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solvers.io.verifying import verify
 
 
 def report(path: str | Path, of_sweep: bool = False) -> str:
-    """One line on a file that is sound. Raises FileError, in one line, for one that is damaged."""
+    """Return one line on an undamaged file. Raises FileError, in one line, for a damaged file."""
     if of_sweep:
         from meanfield.sweeping.results import read_points
 

@@ -2,10 +2,10 @@
 
     W_p(μ, ν)^p = min over plans π with marginals μ and ν of ∬ dist(x, y)^p dπ(x, y)
 
-dist is the geodesic distance, in radians, on spheres S^{d−1}, and |x − y| in R^d. Masses are scaled to 1 first. Exact
-on the circle and the line, and for axisymmetric distributions, whose mass moves along meridians (dist(x, y) ≥ |θ − θ'|,
-reached at equal azimuth), so that their distance is that of the distributions of the polar angle θ. In more dimensions
-exact up to SUPPORTS points each, and by patches beyond, with a bound of the error.
+dist is the geodesic distance, in radians, on spheres S^{d−1}, and |x − y| in R^d. Masses are scaled to 1 first. W_p is
+exact on the circle and the line, and for axisymmetric distributions. Their mass moves along meridians (dist(x, y) ≥
+|θ − θ'|, attained at equal azimuth), so that W_p is that of the distributions of the polar angle θ. In more dimensions
+W_p is exact up to SUPPORTS points each; beyond, points are gathered in patches, with a bound of the error.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ SUPPORTS = 500  # points on each side of an exact transport in several dimension
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance, and what it may be off by because masses were gathered: 0 where it is exact."""
+    """Distance and a bound of its error from gathering masses, 0 where the distance is exact."""
 
     value: float
     error: float = 0.0
 
 
 def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int = SUPPORTS) -> Distance:
-    """W_order of two measures on the same space, order 1 or 2; radians on spheres.
+    """Return W_order of two measures on the same space, order 1 or 2; radians on spheres.
 
     ``supports``: points on each side beyond which they are gathered in patches, with an error of at most
-    (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from where it counts, by the triangle inequality;
-    the error is much smaller where both distributions are spread alike, as both are gathered in the same patches.
+    (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from its patch's point, by the triangle inequality.
+    The error is much smaller where both distributions are spread alike, since both are gathered in the same patches.
     Raises ValueError for two spaces, another order, and a measure without mass.
     """
     if a.space != b.space or order not in (1, 2):
@@ -49,9 +49,9 @@ def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int 
     if all(np.array_equal(getattr(a, part), getattr(b, part)) for part in ("points", "masses", "extents")):
         return Distance(0.0)
     if a.is_line:
-        return Distance(wasserstein_line(_law(a, a.points[:, 0]), _law(b, b.points[:, 0]), order))
+        return Distance(wasserstein_line(_curve(a, a.points[:, 0]), _curve(b, b.points[:, 0]), order))
     if a.space == "S1":
-        return Distance(wasserstein_circle(_law(a, _angles(a)), _law(b, _angles(b)), order))
+        return Distance(wasserstein_circle(_curve(a, _angles(a)), _curve(b, _angles(b)), order))
     a, b = common_patches(a, b, supports)
     shares = a.masses / a.masses.sum(), b.masses / b.masses.sum()
     lengths = (arc_lengths if a.space.startswith("S") else straight_lengths)(a.points, b.points)
@@ -60,13 +60,13 @@ def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int 
 
 
 def common_patches(a: PointMeasure, b: PointMeasure, supports: int = SUPPORTS) -> tuple[PointMeasure, PointMeasure]:
-    """Both measures gathered in the same patches, at most ``supports``: each has its own mass and centroid there.
+    """Return both measures gathered in at most ``supports`` common patches, with each measure's own mass and centroid.
 
-    As they are where they need not be gathered: in one dimension, and where both have few points.
+    The measures are returned unchanged in one dimension, and where both have few points.
     """
     if a.is_line or a.space == "S1" or max(len(a.masses), len(b.masses)) <= supports:
         return a, b
-    occupied = [np.flatnonzero(m.masses) for m in (a, b)]  # as few cells hold all once clusters have collapsed
+    occupied = [np.flatnonzero(m.masses) for m in (a, b)]  # once clusters have collapsed few cells hold all mass
     if max(map(len, occupied)) <= supports:
         pairs = zip((a, b), occupied, strict=True)
         first, second = (PointMeasure(m.space, m.points[on], m.masses[on], m.extents[on]) for m, on in pairs)
@@ -89,10 +89,11 @@ def common_patches(a: PointMeasure, b: PointMeasure, supports: int = SUPPORTS) -
 def _patches_of_cells(
     a: PointMeasure, b: PointMeasure, supports: int
 ) -> tuple[tuple[PointMeasure, ...], tuple[Places, ...]]:
-    """The measures, and the patch of each of their points: patches are made of whole cells of the coarser mesh.
+    """Return the measures, and the patch of each of their points; patches consist of whole cells of the coarser mesh.
 
-    A patch that cut cells would find their centers on one side and tokens on both: a difference where there is none.
-    So a finer mesh is cut into the pieces that lie in the cells of the coarser.
+    A patch that cut cells would have their centers on one side and tokens on both, and so a spurious difference. A
+    finer
+    mesh is therefore cut into the pieces that lie in the cells of the coarser one.
     """
     base = min((m for m in (a, b) if m.rings is not None), key=lambda m: len(m.masses))
     parts = [(m, np.arange(len(m.masses))) if m is base else _in_cells_of(base, m) for m in (a, b)]
@@ -102,7 +103,7 @@ def _patches_of_cells(
 
 
 def _in_cells_of(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure, Places]:
-    """A measure, in pieces where it has a mesh of its own, and the cell of another's mesh that each point lies in."""
+    """Return a measure, cut into pieces if it has its own mesh, and the cell of the base mesh around each point."""
     assert base.rings is not None
     if other.rings is None:
         x, y, z = other.points.T
@@ -115,10 +116,11 @@ def _in_cells_of(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure,
 
 
 def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
-    """∫|ρ_a − ρ_b| of snapshot k of one run and j of another, 0 to 2; None where one of them has atoms.
+    """Return ∫|ρ_a − ρ_b| of snapshot k of one run and j of another, 0 to 2; None where one of them has atoms.
 
-    On two meshes what is on the finer is moved to the coarser, cell by cell: in proportion to the length
-    or area that is in both. None on two meshes with a free radius.
+    On two meshes the mass on the finer mesh is moved to the coarser, cell by cell, in proportion to the common length
+    or
+    area. None on two meshes with a free radius.
     """
     kind = kind_of(a.manifold)
     if a.manifold != b.manifold or kind.has_tokens:
@@ -133,7 +135,7 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
 
 
 def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
-    """Masses of a run's cells in the cells of a coarser one."""
+    """Return the masses of a run's cells in the cells of a coarser run."""
     if kind_of(fine.manifold).shows_rings:
         pieces = overlay(fine.ring_cells, coarse.ring_cells)
         return np.bincount(pieces.second, masses[pieces.first] * pieces.shares, coarse.cells).astype(float)
@@ -141,10 +143,10 @@ def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
     return np.diff(np.interp(run_edges(coarse), run_edges(fine), sums))
 
 
-def _law(measure: PointMeasure, places: Floats) -> Curve:
+def _curve(measure: PointMeasure, places: Floats) -> Curve:
     return cumulative_curve(places, measure.extents, measure.masses)
 
 
 def _angles(measure: PointMeasure) -> Floats:
-    """(n) angles of points on the circle, 0 to 2π."""
+    """Return the angles (n) of points on the circle, 0 to 2π."""
     return np.mod(np.arctan2(measure.points[:, 1], measure.points[:, 0]), 2 * np.pi)

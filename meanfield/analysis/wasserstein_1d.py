@@ -1,4 +1,4 @@
-"""Optimal transport along a line and around a circle, exact for atoms and for cells of constant density.
+"""Optimal transport on the line and on the circle, exact for atoms and for cells of constant density.
 
 On the line W_p = (∫₀¹ |F⁻¹ − G⁻¹|^p dq)^{1/p}, F and G the cumulative distributions. On the circle one of them is
 shifted:
@@ -6,8 +6,8 @@ shifted:
     W₁ = min_α ∫ |F − G − α| dx ,   W_p^p = min_α ∫₀¹ |F⁻¹(q) − G⁻¹(q + α)|^p dq
 
 F and G over one period, G⁻¹(q + 1) = G⁻¹(q) + 2π; both are convex in α (Delon, Salomon, Sobolevski 2010, SIAM J. Appl.
-Math. 70, 2239). A distribution is a curve through knots (x, mass to the left), rising straight up at an atom and
-steadily across a cell, so that all integrals are sums of closed forms. POT's ``wasserstein_circle`` knows atoms only.
+Math. 70, 2239). A distribution is a curve through knots (x, mass to the left): a jump at an atom and linear across a
+cell, so that all integrals are sums of closed forms. POT's ``wasserstein_circle`` supports atoms only.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from solvers.mesh.mesh import Floats
 
 TWO_PI = 2 * np.pi
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2
-_XTOL = 4e-16  # of α: rounding of the masses, beyond which a search finds nothing
-_FLAT = 1e-14  # of the cost, whose sums are rounded like this
+_XTOL = 4e-16  # tolerance of α: rounding of the masses
+_FLAT = 1e-14  # relative tolerance of the cost: rounding of its sums
 
 
 class Curve(NamedTuple):
-    """Knots of a cumulative distribution, both never decreasing: places and the share of the mass up to there."""
+    """Knots of a cumulative distribution, both nondecreasing: positions and the share of the mass up to each one."""
 
     places: Floats
     shares: Floats
 
 
 def cumulative_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
-    """The distribution of ``masses`` (n) uniform on cells of ``widths`` (n) around ``places`` (n); 0 for an atom.
+    """Return the distribution of ``masses`` (n), uniform on cells of ``widths`` (n) around ``places`` (n).
 
-    Masses are scaled to 1 in all. Cells must not overlap, nor hold atoms.
+    A width of 0 is an atom. Masses are scaled to a sum of 1. Cells must not overlap, nor contain atoms.
     """
     order = np.argsort(places, kind="stable")
     half = widths[order] / 2
     ends = np.stack([places[order] - half, places[order] + half], axis=1).reshape(-1)
     sums = np.concatenate([[0.0], np.cumsum(masses[order])])
     shares = np.stack([sums[:-1], sums[1:]], axis=1).reshape(-1) / sums[-1]
-    return Curve(np.maximum.accumulate(ends), shares)  # ends of neighbors are equal but for rounding
+    return Curve(np.maximum.accumulate(ends), shares)  # ends of neighbors are equal up to rounding
 
 
 def wasserstein_line(a: Curve, b: Curve, order: int) -> float:
-    """W_order of two distributions on the line, order 1 or 2."""
+    """Return W_order of two distributions on the line, order 1 or 2."""
     return float(_quantile_cost(a, b, 0.0, order) ** (1 / order))
 
 
 def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
-    """W_order of two distributions on the circle, order 1 or 2; places are angles within 2π of each other.
+    """Return W_order of two distributions on the circle, order 1 or 2; positions are angles within 2π of each other.
 
-    Where masses are equal but for rounding, that rounding ε moves atoms: W₂ is then about π√ε, some 1e-8.
+    Where masses are equal up to rounding, the rounding error ε moves atoms: W₂ is then about π√ε, some 1e-8.
     """
     if order == 1:
         return _lowest(*_cumulative_cost(a, b))
@@ -62,7 +62,7 @@ def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
 
 
 def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
-    """∫₀¹ |F⁻¹(q) − G⁻¹(q + shift)|^order dq."""
+    """Return ∫₀¹ |F⁻¹(q) − G⁻¹(q + shift)|^order dq."""
     ends = _merged(a.shares, b.shares - shift, 0.0, 1.0)
     start_a, end_a = _along(a.shares, a.places, ends)
     start_b, end_b = _along(b.shares - shift, b.places, ends)
@@ -70,7 +70,7 @@ def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
 
 
 def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], float, float]:
-    """α ↦ ∫ |F − G − α| dx over one period, and the bounds of its lowest point."""
+    """Return α ↦ ∫ |F − G − α| dx over one period, and bounds of the minimizer."""
     unrolled_a, unrolled_b = _unrolled(a), _unrolled(b)
     ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TWO_PI)
     start_a, end_a = _along(*unrolled_a, ends)
@@ -81,21 +81,24 @@ def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], floa
 
 
 def _unrolled(curve: Curve) -> Curve:
-    """The distribution repeated over three periods."""
+    """Return the distribution repeated over three periods."""
     turns = np.array([-1.0, 0.0, 1.0])[:, None]
     return Curve((curve.places + TWO_PI * turns).reshape(-1), (curve.shares + turns).reshape(-1))
 
 
 def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
-    """The knots of both from low to high, each once."""
+    """Return the distinct knots of both arrays from low to high."""
     inside = [knots[np.searchsorted(knots, low) : np.searchsorted(knots, high)] for knots in (a, b)]
-    knots = np.sort(np.concatenate([[low], *inside, [high]]), kind="stable")  # quick on what is sorted in parts
+    knots = np.sort(np.concatenate([[low], *inside, [high]]), kind="stable")  # fast for sorted parts
     distinct: Floats = knots[np.concatenate([[True], np.diff(knots) > 0])]
     return distinct
 
 
 def _along(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]:
-    """Values of a curve just after the start and just before the end of each piece between ``ends`` (pieces + 1)."""
+    """Return the values of a curve just after the start and just before the end of each piece between ``ends``.
+
+    ``ends`` (pieces + 1).
+    """
     piece = np.searchsorted(knots, (ends[:-1] + ends[1:]) / 2, side="right").clip(1, len(knots) - 1)
     before, rise = knots[piece - 1], values[piece] - values[piece - 1]
     run = knots[piece] - before
@@ -105,7 +108,7 @@ def _along(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]
 
 
 def _integral(lengths: Floats, start: Floats, end: Floats, order: int) -> float:
-    """Σ ∫ |f|^order over pieces on which f runs straight from ``start`` to ``end``, order 1 or 2."""
+    """Return Σ ∫ |f|^order over pieces on which f is linear from ``start`` to ``end``, order 1 or 2."""
     if order == 2:
         return float(lengths @ (start * start + start * end + end * end)) / 3
     sizes = np.abs(start) + np.abs(end)
@@ -114,7 +117,10 @@ def _integral(lengths: Floats, start: Floats, end: Floats, order: int) -> float:
 
 
 def _lowest(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Lowest value of a convex function by golden sections, until it is flat: kinks are found, and smooth bottoms."""
+    """Return the minimum of a convex function by golden-section search, until the function is flat.
+
+    The function may have kinks.
+    """
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     costs = [cost(low), cost(left), cost(right), cost(high)]
     while high - low > _XTOL and max(costs) - min(costs) > _FLAT * min(costs):

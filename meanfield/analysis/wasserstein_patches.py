@@ -1,7 +1,7 @@
 """Optimal transport between weighted points in several dimensions: exact for some hundred, by patches beyond.
 
-Points are gathered in patches that both measures share. Each measure keeps, in each patch, its own mass and its own
-centroid, and what differs between the measures at the scale of a patch or more is transported exactly.
+Points are gathered in patches common to both measures. Each measure keeps, in each patch, its own mass and its own
+centroid. Differences between the measures at the scale of a patch or more are transported exactly.
 """
 
 from __future__ import annotations
@@ -14,32 +14,35 @@ from numpy.typing import NDArray
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
-MIN_PATCH_WIDTH = 1e-5  # radians: empty cells would else be patches too
+MIN_PATCH_WIDTH = 1e-5  # radians: without this limit, empty cells would be patches too
 
 
 def arc_lengths(a: Floats, b: Floats) -> Floats:
-    """(n, m) geodesic distances 2 arcsin(|x − y|/2) of unit vectors (n, d) and (m, d)."""
+    """Return the geodesic distances (n, m), 2 arcsin(|x − y|/2), of unit vectors (n, d) and (m, d)."""
     return np.asarray(2 * np.arcsin(np.minimum(straight_lengths(a, b) / 2, 1.0)))
 
 
 def straight_lengths(a: Floats, b: Floats) -> Floats:
-    """(n, m) distances |x − y| of points (n, d) and (m, d)."""
+    """Return the distances (n, m), |x − y|, of points (n, d) and (m, d)."""
     from scipy.spatial.distance import cdist
 
     return np.asarray(cdist(a, b))
 
 
 def transport_cost(masses_a: Floats, masses_b: Floats, costs: Floats) -> float:
-    """Least Σ P_ij c_ij over plans P ≥ 0 with these marginals, (n) and (m) of the same sum; POT's network simplex."""
+    """Return the minimum of Σ P_ij c_ij over plans P ≥ 0 with marginals (n) and (m) of equal sum.
+
+    POT's network simplex computes the minimum.
+    """
     import ot
 
     return max(float(ot.emd2(masses_a, masses_b, costs, numItermax=10**7)), 0.0)
 
 
 def patch_labels(points: Floats, masses: Floats, max_patches: int) -> NDArray[np.intp]:
-    """(n) the patch of each point (n, d); of at most ``max_patches``, that with most ∫|x − c|² is halved repeatedly.
+    """Return the patch (n) of each point (n, d); at most ``max_patches``, by halving the patch of largest ∫|x − c|².
 
-    Points that coincide stay together, so that atoms are patches of no extent. It ends before ``max_patches`` where
+    Coincident points stay together, so that atoms are patches of zero extent. Halving ends before ``max_patches`` where
     masses are within MIN_PATCH_WIDTH of their patch's centroid in the root mean square.
     """
     enough = MIN_PATCH_WIDTH**2 * masses.sum() / max_patches
@@ -55,7 +58,7 @@ def patch_labels(points: Floats, masses: Floats, max_patches: int) -> NDArray[np
         x = points[patch]
         axis = int(np.ptp(x, axis=0).argmax())
         upper = x[:, axis] > (x[:, axis].min() + x[:, axis].max()) / 2
-        if not upper.any():  # all in one place
+        if not upper.any():  # all points coincide
             continue
         labels[patch[upper]] = count
         for place, part in ((label, patch[~upper]), (count, patch[upper])):
@@ -68,7 +71,7 @@ def patch_labels(points: Floats, masses: Floats, max_patches: int) -> NDArray[np
 def gather(
     points: Floats, masses: Floats, extents: Floats, labels: NDArray[np.intp], on_sphere: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Points (k, d), masses (k) and extents (k) of the patches that hold mass.
+    """Return points (k, d), masses (k) and extents (k) of the patches that hold mass.
 
     points    (n, d), moved to their patch's centroid, projected where they are ``on_sphere``
     extents   (n) root mean square distance of each mass from its point; of the patches likewise, by |x − c| ≤ the sum
@@ -96,7 +99,7 @@ def gather(
 
 
 def _moment(points: Floats, masses: Floats) -> float:
-    """∫ |x − c|² of point masses, c their centroid."""
+    """Return ∫ |x − c|² of point masses, c their centroid."""
     total = masses.sum()
     if total <= 0:
         return 0.0

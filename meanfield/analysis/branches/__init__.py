@@ -1,1 +1,1 @@
-"""Branches of stationary densities over noise or β: equations, linear stability, continuation, and those of a case."""
+"""Branches of stationary densities over noise or β: equations, linear stability, continuation, branches of a case."""

@@ -18,15 +18,15 @@ from meanfield.model.normalization import normalization_of
 
 NOISE, BETA, VALUE = "stabilizers.noise", "attention.beta", "attention.value"
 _NAMES = {NOISE: "noise", BETA: "beta", VALUE: "value"}
-_ROWS = 12  # of the table
-_BEYOND = 1e-6  # relative, of the critical parameter: nearer states are at it but for rounding
+_ROWS = 12  # rows of the table
+_BEYOND = 1e-6  # relative to the critical parameter: nearer states differ from it only by rounding
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_RATES = 8  # of each order, in JSON
+_RATES = 8  # rates of each order in JSON
 
 
 @dataclass(frozen=True)
 class BranchOfCase:
-    """The branch, the key it is over, and what noise and β are multiplied by to be those of the case itself."""
+    """Branch of a case, the key that varies, and the factors from κ and β on the unit sphere to those of the case."""
 
     case: Case
     branch: Branch
@@ -39,21 +39,24 @@ class BranchOfCase:
 
     @property
     def name(self) -> str:
-        """Name of what varies: noise, beta or value."""
+        """Return the name of the varied parameter: noise, beta or value."""
         return _NAMES[self.over]
 
     @property
     def critical(self) -> float:
-        """Where the branch leaves the uniform density."""
+        """Return the value of the varied key at which the branch leaves the uniform density."""
         return self.branch.critical * {NOISE: self.unit, BETA: self.beta_unit, VALUE: 1.0}[self.over]
 
     def uniform_is_stable(self, below: bool) -> bool:
-        """To the degree that the branch begins with: below or above the critical noise or β."""
+        """Return whether the uniform density is stable to the first degree, below or above the critical parameter."""
         return below == self.grows_above
 
     @property
     def grows_above(self) -> bool:
-        """Whether that degree grows above the critical value: never of the noise, of β where attention rises."""
+        """Return whether the first degree of the branch grows above the critical value.
+
+        For noise: never. For β: where the growth rate increases with β.
+        """
         if self.over != BETA:
             return self.over == VALUE
         attention, degree, p = self.case.attention, self.branch.degree, self.branch.critical
@@ -63,24 +66,27 @@ class BranchOfCase:
 
     @property
     def measure(self) -> str:
-        """Name of ``moment``."""
+        """Return the name of the quantity that ``moment`` returns."""
         subscript = str(self.branch.degree).translate(_SUBSCRIPTS)
         return "mean token" if self.branch.degree == 1 else f"⟨P{subscript}⟩"
 
     def moment(self, point: Equilibrium) -> float:
-        """∫P_l(⟨x, e⟩)ρ, l the degree that the branch begins with: the departure from uniform. Degree 1: its length."""
+        """Return ∫P_l(⟨x, e⟩)ρ, the departure from uniform, l the first degree of the branch.
+
+        The absolute value for l = 1.
+        """
         value = float(point.moments[self.branch.degree - 1])
         return abs(value) if self.branch.degree == 1 else value
 
     def parameter(self, point: Equilibrium) -> float:
-        """What varies, at a point of the branch."""
+        """Return the varied parameter at a point of the branch."""
         return {NOISE: self.unit * point.noise, BETA: self.beta_unit * point.beta, VALUE: point.value}[self.over]
 
 
 def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = False) -> BranchOfCase:
-    """Stationary densities, symmetric about an axis, that leave the uniform one with the harmonic of ``degree``.
+    """Return the branch of axisymmetric stationary densities that leaves the uniform one with degree ``degree``.
 
-    ``negative``: with less of it at the axis; another branch where the degree is even and the dimension at least 3.
+    ``negative``: the branch with less of the harmonic at the axis, a different one for even degrees and d ≥ 3.
 
     Raises CaseError where linear theory does not apply, and where the uniform density is neutral to this degree for no
     value of the key ``over``: stabilizers.noise, attention.beta, or attention.value, v of V = vI.
@@ -103,7 +109,7 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
 
 
 def _varied(case: Case, over: str, unit: float) -> Varied:
-    """What varies. Raises CaseError where β or V cannot."""
+    """Return the varied parameter. Raises CaseError where β or V cannot vary."""
     attention, beta = case.attention, case.beta_on_unit_sphere
     if over == NOISE:
         return OverNoise(Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale))
@@ -119,7 +125,7 @@ def _varied(case: Case, over: str, unit: float) -> Varied:
 
 
 def as_dict(found: BranchOfCase) -> dict[str, object]:
-    """All numbers of a branch, for JSON."""
+    """Return all numbers of a branch, for JSON."""
     branch = found.branch
     return {
         "over": found.over,
@@ -134,7 +140,7 @@ def as_dict(found: BranchOfCase) -> dict[str, object]:
 
 
 def _transition(found: BranchOfCase) -> str:
-    """Return how order sets in along a branch without folds: beyond the critical parameter or before it."""
+    """Return a sentence on the transition along a branch without folds: continuous or not."""
     over_critical = [found.parameter(state) / found.critical - 1 for state in found.branch.equilibria]
     if any(abs(off) > _BEYOND and found.uniform_is_stable(below=off < 0) for off in over_critical):
         return "the branch has states where the uniform density is stable, so the transition is not continuous"

@@ -1,6 +1,6 @@
-"""Continuation of stationary densities as κ or β changes, through folds: pseudo-arclength (Keller 1977).
+"""Continuation of stationary densities in κ or β, through folds: pseudo-arclength (Keller 1977).
 
-The state is (u, log p) with u = log f and p the parameter; a fold is where d(log p)/ds = 0 along the branch.
+The state is (u, log p) with u = log f and p the parameter; at a fold d(log p)/ds = 0 along the branch.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from meanfield.analysis.branches.special_points import (
 from meanfield.analysis.branches.varied import Varied
 from solvers.mesh.mesh import Floats
 
-_FIRST_STEP, _MAX_STEP = 0.02, 0.1  # arclength of steps, in u by L²(μ) and log p; the longest relative to u
-_NEWTON = 8  # iterations, of which a step that is short enough takes three or four
-_SINGULAR = 1e-6  # margin of order 0 below which Newton's iteration loses half of its digits
-_CRITICAL = 1e-9  # error of a margin at the uniform density, where those of the degree are zero
-_MIN_STEP = 1e-6  # arclength of a step where Newton's iteration fails: the branch is followed no further
+_FIRST_STEP, _MAX_STEP = 0.02, 0.1  # arclengths of steps, in u by L²(μ) and log p; the longest relative to u
+_NEWTON = 8  # iterations; a sufficiently short step takes three or four
+_SINGULAR = 1e-6  # margin of order 0 below which Newton's iteration loses half of the digits
+_CRITICAL = 1e-9  # error of a margin at the uniform density, where the margins of the degree are zero
+_MIN_STEP = 1e-6  # arclength of the shortest step; the branch ends where Newton's iteration fails for this step
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Stationary densities along a curve, from the uniform one on, and the folds where the parameter turns back.
+    """Curve of stationary densities that starts at the uniform one, and the folds where the parameter turns back.
 
     critical      parameter at which the branch leaves the uniform density
-    bifurcations  where other branches leave it
+    bifurcations  states at which other branches leave this one
     unlocated     steps within which a fold or a bifurcation was detected and not found
-    end           why it is followed no further
+    end           reason why the branch ends
     """
 
     degree: int
@@ -49,12 +49,15 @@ class Branch:
 
 
 def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int = 400, negative: bool = False) -> Branch:
-    """The branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
+    """Return the branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
 
-    ``negative``: with less of it, which is another branch for even degrees and d ≥ 3. It ends where the
-    parameter is below ``min_ratio`` of the critical one or beyond 1/``min_ratio`` times it, the nodes do not
+    ``negative``: the branch with less of the harmonic, a different one for even degrees and d ≥ 3. The branch ends
+    where
+    the parameter is below ``min_ratio`` times the critical one or beyond 1/``min_ratio`` times it, where the nodes do
+    not
     resolve the density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere neutral to
-    this degree.
+    this
+    degree.
     """
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)
@@ -101,7 +104,7 @@ def _failure(last: Equilibrium) -> str:
 
 @dataclass(frozen=True)
 class _Point:
-    """(u, log p), the unit tangent of the branch there, and the step that led to it."""
+    """State (u, log p), the unit tangent of the branch there, and the length of the step to this state."""
 
     state: Floats
     tangent: Floats
@@ -125,7 +128,10 @@ def _steps(
 
 
 def _next(varied: Varied, nodes: Equilibria, point: _Point, length: float) -> tuple[_Point, int] | None:
-    """The point of the branch at this arclength along the tangent and its iterations; None where Newton fails."""
+    """Return the point of the branch at this arclength along the tangent, and the iterations.
+
+    None where Newton's iteration fails.
+    """
     metric = np.append(nodes.weights, 1.0)
     state = point.state + length * point.tangent
     row = metric * point.tangent

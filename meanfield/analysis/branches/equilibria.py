@@ -1,11 +1,11 @@
-"""Stationary densities with noise that are symmetric about an axis: their equations and their linear stability.
+"""Axisymmetric stationary densities with noise: equations and linear stability.
 
 On S^{d−1} with z = ⟨x, e⟩ and f the density relative to the uniform one, a stationary state of ∂ₜρ + div(ρX) = κΔρ has
 
     κ log f = (v/β) φ(Z) + const ,   Z(z) = ∫ k(z, z') f(z') dμ(z') ,   φ(Z) = log Z (softmax), Z (unnormalized)
 
-since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform distribution of z. z is on the nodes of a
-Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved.
+since X = (v/β) ∇φ(Z). k is e^{β⟨x,y⟩} averaged about the axis, μ the uniform distribution of z. The nodes z are those
+of a Gauss–Jacobi rule, so that sums are exact to rounding where f is resolved.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from meanfield.analysis.branches.rates import Spectrum, spectra
 from solvers.mesh.mesh import Floats
 
 NODES = 128
-MOMENTS = 32  # of each state, from degree 1 on
-_RESOLVED = 1e-8  # of the largest coefficient of f: what the last eighth of them may be
+MOMENTS = 32  # number of moments of each state, from degree 1 on
+_RESOLVED = 1e-8  # permitted size of the last eighth of the coefficients of f, relative to the largest coefficient
 
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A stationary density.
+    """Stationary density.
 
     noise, beta  κ and β
     moments      ∫P_l(⟨x, e⟩)ρ for l = 1, 2, …, P_l(1) = 1
@@ -46,47 +46,50 @@ class Equilibrium:
 
     @property
     def rates(self) -> tuple[Floats, ...]:
-        """Real parts of the eigenvalues of the linearized equation for each order, largest first."""
+        """Return the real parts of the eigenvalues of the linearized equation for each order, largest first."""
         return tuple(spectrum.rates for spectrum in self.spectra)
 
     @property
     def order(self) -> float:
-        """∫⟨x, e⟩ρ, the length of the mean token with its sign."""
+        """Return ∫⟨x, e⟩ρ, the signed length of the mean token."""
         return float(self.moments[0])
 
     @property
     def fastest(self) -> float:
-        """The largest rate of perturbations about the same axis."""
+        """Return the largest rate of perturbations about the same axis."""
         return float(self.rates[0][0])
 
     @property
     def fastest_across(self) -> float:
-        """The largest rate of perturbations that turn the axis or depend on the angle about it."""
+        """Return the largest rate of perturbations that rotate the axis or depend on the angle about the axis."""
         return max(float(found[0]) for found in self.rates[1:])
 
     @property
     def unstable(self) -> int:
-        """Number of rates about the same axis that are positive beyond doubt."""
+        """Return the number of rates about the same axis that are positive beyond the rounding error."""
         return self.spectra[0].unstable
 
     @property
     def unstable_across(self) -> int:
-        """Number of rates of the orders m > 0 that are positive beyond doubt, each order counted once."""
+        """Return the number of rates of the orders m > 0 that are positive beyond the rounding error.
+
+        Each order is counted once.
+        """
         return sum(spectrum.unstable for spectrum in self.spectra[1:])
 
     @property
     def unknown(self) -> int:
-        """Number of rates about the same axis whose sign is below rounding."""
+        """Return the number of rates about the same axis whose sign is below rounding."""
         return self.spectra[0].unknown
 
     @property
     def unknown_across(self) -> int:
-        """Number of rates of the orders m > 0 whose sign is below rounding."""
+        """Return the number of rates of the orders m > 0 whose sign is below rounding."""
         return sum(spectrum.unknown for spectrum in self.spectra[1:])
 
 
 class Equilibria:
-    """The equations of stationary densities on S^{d−1} of a β ≠ 0 and V = vI, discretized at Gauss–Jacobi nodes."""
+    """Equations of stationary densities on S^{d−1} for β ≠ 0 and V = vI, discretized at Gauss–Jacobi nodes."""
 
     def __init__(
         self, dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0, nodes: int = NODES
@@ -99,19 +102,19 @@ class Equilibria:
         self._kernel = self.kernel(0)
 
     def critical_noise(self, degree: int) -> float:
-        """κ at which modes of this degree neither grow nor decay about the uniform density."""
+        """Return the noise κ at which modes of this degree neither grow nor decay about the uniform density."""
         mode = self.mode(degree)
         normalizer = self._kernel @ self.weights
         moved = self.slope(normalizer) * (self._kernel @ (self.weights * mode))
         return float(self.gain * (self.weights * mode) @ moved)
 
     def mode(self, degree: int) -> Floats:
-        """The zonal harmonic of this degree, of unit mean square."""
+        """Return the zonal harmonic of this degree at the nodes, of unit mean square."""
         values = self.zonal(degree)
         return np.asarray(values / np.sqrt(self.weights @ values**2))
 
     def zonal(self, degree: int) -> Floats:
-        """The same, 1 at the axis."""
+        """Return the zonal harmonic of this degree at the nodes, 1 at the axis."""
         from scipy.special import eval_chebyt, eval_gegenbauer
 
         if self.dimension == 2:
@@ -120,7 +123,7 @@ class Equilibria:
         return np.asarray(eval_gegenbauer(degree, nu, self.nodes) / eval_gegenbauer(degree, nu, 1.0))
 
     def residual(self, u: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
-        """u − log f[u], its derivative by u and by log κ."""
+        """Return u − log f[u] and its derivatives by u and by log κ."""
         masses = self.weights * np.exp(u)
         normalizer = self._kernel @ masses
         h = self.gain / noise * (np.log(normalizer) if self._log else normalizer)
@@ -132,7 +135,7 @@ class Equilibria:
         return u - h + shift + np.log(total), np.eye(len(u)) - by_u + images @ by_u, h - images @ h
 
     def by_log_beta(self, u: Floats, noise: float) -> Floats:
-        """The derivative of u − log f[u] by log β; a constant factor of the kernel has none."""
+        """Return the derivative of u − log f[u] by log β; a constant factor of the kernel does not contribute."""
         masses = self.weights * np.exp(u)
         normalizer = self._kernel @ masses
         turned = self.beta * (self._kernel * _log_kernel_by_beta(self.dimension, self.beta, self.nodes)) @ masses
@@ -143,7 +146,7 @@ class Equilibria:
         return np.asarray(images @ change / images.sum() - change)
 
     def kernel(self, m: int) -> Floats:
-        """∫e^{β⟨x,y⟩} Y(ξ′)dξ′/Y(ξ) over rotations ξ about the axis, Y of order m; softmax: times e^{−|β|}."""
+        """Return ∫e^{β⟨x,y⟩} Y(ξ′)dξ′/Y(ξ) over rotations ξ about the axis, Y of order m; softmax: times e^{−|β|}."""
         if m not in self._kernels:
             shift = abs(self.beta) if self._log else 0.0
             self._kernels[m] = np.exp(log_kernel(self.dimension, self.beta, self.nodes, m) - shift)
@@ -157,12 +160,12 @@ class Equilibria:
         return harmonics(self.dimension, len(self.nodes), m)
 
     def rounding(self, noise: float) -> float:
-        """Of h = (v/βκ) φ(Z), which is large beside u for small β."""
+        """Return the rounding error of h = (v/βκ) φ(Z), which is large compared with u for small β."""
         largest = 1.0 if self._log else float(self._kernel.max())
         return 8 * float(np.finfo(float).eps) * abs(self.gain) / noise * largest
 
     def equilibrium(self, u: Floats, noise: float) -> Equilibrium:
-        """The stationary density with its linear stability."""
+        """Return the stationary density with its linear stability."""
         masses = self.weights * np.exp(u)
         found = spectra(self, masses, noise)
         return Equilibrium(noise, self.beta, self._zonals @ masses, u, found, self.gain * self.beta)
@@ -172,25 +175,25 @@ class Equilibria:
         return np.array([self.zonal(degree) for degree in range(1, MOMENTS + 1)])
 
     def is_resolved(self, u: Floats) -> bool:
-        """Whether the nodes hold f = e^u: its last coefficients are small beside its largest."""
+        """Return whether the nodes resolve f = e^u: the last coefficients are small relative to the largest one."""
         size = np.abs(self._to_coefficients @ np.exp(u - u.max()))
         return bool(size[-len(u) // 8 :].max() <= _RESOLVED * size.max())
 
     def slope(self, normalizer: Floats) -> Floats:
-        """φ'(Z)."""
+        """Return φ'(Z)."""
         return 1 / normalizer if self._log else np.ones_like(normalizer)
 
     @cached_property
     def _to_coefficients(self) -> Floats:
-        """From values at the nodes to coefficients of the zonal harmonics."""
+        """Return the matrix from values at the nodes to coefficients of the zonal harmonics."""
         return np.stack([self.weights * self.mode(l) for l in range(len(self.nodes))])
 
 
 def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
-    """log |c| of c = e^{β⟨x,y⟩} averaged over rotations about the axis: β z z' + log |c_m(β √(1−z²) √(1−z'²))|.
+    """Return log |c| of c = e^{β⟨x,y⟩} averaged over rotations about the axis: β z z' + log |c_m(β √(1−z²) √(1−z'²))|.
 
-    c_m(b) = Γ(h) (2/b)^{h−1} I_{h−1+m}(b), h = (d − 1)/2 (Funk–Hecke about the axis), by the first two terms of its
-    series where b is small. For m odd its sign is that of β.
+    c_m(b) = Γ(h) (2/b)^{h−1} I_{h−1+m}(b), h = (d − 1)/2 (Funk–Hecke about the axis), by the first two terms of the
+    series where b is small. For odd m the sign of c is that of β.
     """
     from scipy.special import gammaln, ive
 
@@ -207,7 +210,7 @@ def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
 
 
 def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
-    """∂ log c/∂β of m = 0: z z' + sign(β) √(1−z²) √(1−z'²) I_h(b)/I_{h−1}(b)."""
+    """Return ∂ log c/∂β for m = 0: z z' + sign(β) √(1−z²) √(1−z'²) I_h(b)/I_{h−1}(b)."""
     from scipy.special import ive
 
     h = (dimension - 1) / 2
@@ -222,7 +225,7 @@ def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
 
 
 def _of_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> Floats:
-    """A function of |β| √(1−z²) √(1−z'²) at all pairs of nodes, found for those of one sign: nodes are symmetric."""
+    """Return a function of |β| √(1−z²) √(1−z'²) at all pairs of nodes, evaluated on half of the symmetric nodes."""
     n = len(z)
     folded = np.minimum(np.arange(n), n - 1 - np.arange(n))
     sines = np.sqrt((1 - z[: (n + 1) // 2]) * (1 + z[: (n + 1) // 2]))

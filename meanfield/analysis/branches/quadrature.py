@@ -27,7 +27,7 @@ def harmonics(dimension: int, count: int, m: int) -> tuple[Floats, Floats]:
 
 
 def _read_only(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Return two arrays, which can no longer be written."""
+    """Return two arrays, marked as read-only."""
     one.flags.writeable = other.flags.writeable = False
     return one, other
 
@@ -35,7 +35,7 @@ def _read_only(one: Floats, other: Floats) -> tuple[Floats, Floats]:
 def _christoffel(z: Floats, dimension: int) -> Floats:
     """Return the weights of the Gauss rule with the nodes z, which sum to 1: 1/Σ p_k², p_k orthonormal.
 
-    SciPy's weights are wrong by up to 5e-11 of the weights near the poles, these by 3e-13.
+    SciPy's weights are wrong by up to 5e-11 of the weights near the poles, the weights computed here by 3e-13.
     """
     if dimension == 2:
         return np.full(len(z), 1 / len(z))
@@ -57,7 +57,7 @@ def _orthonormal(z: Floats, root: Floats, count: int) -> tuple[Floats, Floats]:
     for k in range(count):
         known, slopes_known = values[:, : k + 1], slopes[:, : k + 1]
         value, slope = z * values[:, k], z * slopes[:, k] + values[:, k]
-        for _ in range(2):  # twice is enough (Kahan and Parlett)
+        for _ in range(2):  # two passes of orthogonalization are enough (Kahan and Parlett)
             parts = known.T @ value
             value, slope = value - known @ parts, slope - slopes_known @ parts
         size = np.linalg.norm(value)

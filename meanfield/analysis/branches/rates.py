@@ -1,4 +1,4 @@
-"""Linear stability of stationary densities about an axis, to perturbations of any order about it.
+"""Linear stability of axisymmetric stationary densities to perturbations of any order about the axis.
 
 ∂ₜ(fg) = div(f ∇(κg − Φ)) with Φ = v/β φ'(Z) k(fg), for g = p(z) Y(ξ), ξ the direction about the axis, Y of order m.
 On S^{d−1} with s² = 1 − z²
@@ -9,13 +9,13 @@ On the circle the orders are m = 0 and 1, even and odd about the axis. In terms 
 
     f ∂ₜg = −κ A (I − K) g ,   A = −div(f∇·) = BᵀB
 
-so a rate vanishes where an eigenvalue μ of K is 1, and only there. K is symmetric in g √(f/φ'). Where φ' is constant, A
-and f(I − K) are symmetric, and there are as many positive rates as eigenvalues μ > 1 (Sylvester's law of inertia). For
-softmax the two numbers differ by complex pairs of rates that have crossed the imaginary axis. Signs are those of μ − 1,
-which has the error of rounding, even where a rate is exponentially small since A is: as of the exchange of mass between
-clusters.
+so a rate vanishes only where an eigenvalue μ of K is 1. K is symmetric in g √(f/φ'). Where φ' is constant, A and
+f(I − K) are symmetric, and the number of positive rates equals the number of eigenvalues μ > 1 (Sylvester's law of
+inertia). For softmax the two numbers differ by complex pairs of rates that have crossed the imaginary axis. Signs are
+those of μ − 1, whose error is rounding even where a rate is exponentially small because A is small, such as the rate of
+mass exchange between clusters.
 
-Two directions are projected out exactly: constants (m = 0), of which no multiple conserves mass, and rotations of the
+Two directions are projected out exactly: constants (m = 0), which conservation of mass excludes, and rotations of the
 axis (m = 1), which are neutral.
 """
 
@@ -32,10 +32,10 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from meanfield.analysis.branches.equilibria import Equilibria
 
-MODES = 80  # number of slow modes of A in which rates are found: with 48 those of narrow clusters have errors of 1e-8
+MODES = 80  # number of slow modes of A in which rates are found: with 48, rates of narrow clusters have errors of 1e-8
 ORDERS = 5  # m = 0 … 4 for d ≥ 3
-_SLOW = 1e-13  # of the largest eigenvalue of A: modes whose rates are below rounding beside it
-_UNIFORM = 1e-6  # slope of log f below which the density is uniform, and rotations do not change it
+_SLOW = 1e-13  # relative to the largest eigenvalue of A: rates of smaller modes are below rounding
+_UNIFORM = 1e-6  # slope of log f below which the density counts as uniform, so that rotations do not change it
 _ROUNDING = 8  # error of μ in units of n ε ‖K‖: 8 times the largest difference between 128 and 176 nodes
 
 
@@ -44,8 +44,8 @@ class Spectrum:
     """Linear stability to perturbations of one order about the axis.
 
     rates    real parts of the eigenvalues of the linearized equation, largest first
-    margins  μ − 1 for the eigenvalues μ of K, largest first: as many are positive as rates
-    error    bound of the error of a margin: of rounding, and of the nodes and f, by what K does to rotations
+    margins  μ − 1 for the eigenvalues μ of K, largest first: the numbers of positive margins and positive rates agree
+    error    bound of the error of a margin from rounding, the nodes and f, measured by the action of K on rotations
     """
 
     rates: Floats
@@ -54,17 +54,17 @@ class Spectrum:
 
     @property
     def signs(self) -> NDArray[np.intp]:
-        """Sign of each margin: 1, −1, or 0 where the margin is below its error."""
+        """Return the sign of each margin: 1, −1, or 0 where the margin is below its error."""
         return np.where(np.abs(self.margins) <= self.error, 0, np.sign(self.margins)).astype(np.intp)
 
     @property
     def unstable(self) -> int:
-        """Number of positive rates; those of unknown sign are not counted."""
+        """Return the number of positive rates; rates of unknown sign are not counted."""
         return int((self.signs > 0).sum())
 
     @property
     def unknown(self) -> int:
-        """Number of rates whose sign is below rounding."""
+        """Return the number of rates whose sign is below rounding."""
         return int((self.signs == 0).sum())
 
 
@@ -75,7 +75,7 @@ def spectra(equilibria: Equilibria, masses: Floats, noise: float) -> tuple[Spect
 
 
 class _Density:
-    """A stationary density f at the nodes: √(f weights), φ'(Z) and (log f)', scaled by v/(βκ)."""
+    """Stationary density f at the nodes: √(f weights), φ'(Z) and (log f)', scaled by v/(βκ)."""
 
     def __init__(self, equilibria: Equilibria, masses: Floats, noise: float) -> None:
         z = equilibria.nodes
@@ -92,13 +92,16 @@ class _Density:
         return np.asarray((np.sign(self.equilibria.beta) or 1.0) ** m * self.equilibria.kernel(m))
 
     def operator(self, m: int) -> tuple[Floats, Floats]:
-        """Return K of order m as a symmetric matrix (nodes, nodes), and what g is multiplied by for it (nodes,)."""
+        """Return K of order m as a symmetric matrix (nodes, nodes), and the factor (nodes,) of g in its vectors."""
         root = self.root * np.sqrt(self.inner)
         matrix = self.equilibria.gain / self.noise * root[:, None] * self.kernel(m) * root
         return matrix, self.root / np.sqrt(self.inner)
 
     def _defect(self) -> float:
-        """Return |Kg − g|/|g| for the rotation of the axis, of which K g = g: the error of the nodes and of f."""
+        """Return |Kg − g|/|g| for the rotation of the axis, for which exactly K g = g.
+
+        The number measures the error of the nodes and of f.
+        """
         rotation = self.neutral(1)
         if rotation is None:
             return 0.0

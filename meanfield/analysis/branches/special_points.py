@@ -1,9 +1,9 @@
 """Folds and bifurcations of a branch of stationary densities, located between two of its points.
 
 At a fold the parameter turns back: log p has an extremum along the branch, and one margin of order 0 changes its sign.
-At a bifurcation a margin of an order changes its sign elsewhere. The equations that continue a branch are singular at
-bifurcations of order 0, so that points between are found from the cubic through the two ends, with corrections along
-directions in which the equations are regular; the ends are then replaced by nearer ones.
+At a bifurcation a margin of some order changes its sign elsewhere. The equations that continue a branch are singular at
+bifurcations of order 0. Points in between are therefore found from the cubic through the two ends, with corrections
+along the directions in which the equations are regular. Nearer ends then replace the first ones.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from meanfield.analysis.branches.equilibria import Equilibrium
 from meanfield.analysis.branches.varied import Varied
 from solvers.mesh.mesh import Floats
 
-_ROUNDING = 1e-12  # of u, in the largest node, beside that of h, of which u is the difference of two values
-_RESIDUAL = 32 * float(np.finfo(float).eps)  # rounding of u − log f[u] relative to u: ten times what is found
+_ROUNDING = 1e-12  # rounding of u at the largest node, besides that of h; u is the difference of two values of h
+_RESIDUAL = 32 * float(np.finfo(float).eps)  # rounding of u − log f[u] relative to u: ten times the largest found
 _SOFT = 1e-6  # change of u that rounding may cause along a direction in which the equations are nearly singular
 
 
 def has_converged(residual: Floats, change: Floats, state: Floats, rounding: float) -> bool:
-    """Return whether the change is that of rounding, or the residual is and the change is small.
+    """Return whether the change is below rounding, or the residual is below rounding and the change is small.
 
     residual  (nodes,) before the change
     change    (nodes + 1,) of the state
@@ -35,24 +35,24 @@ def has_converged(residual: Floats, change: Floats, state: Floats, rounding: flo
     return moved < _SOFT and float(np.abs(residual).max()) < _RESIDUAL * size + rounding
 
 
-_NEWTON = 8  # iterations, of which a start on the cubic takes two or three
-_REGULAR = 1e-6  # of the largest singular value: directions with smaller ones are not corrected
-_FAR = 2.0  # change of u or log p from which the iteration does not come back
-_SOLVED = 1e-8  # of u − log f[u], without corrections along singular directions
-_NEARER = 0.02  # half of the distance of the nearer ends, relative to that of the ends
-_HALVINGS = 12  # of a step with a fold and other changes of sign
+_NEWTON = 8  # iterations; a start on the cubic takes two or three
+_REGULAR = 1e-6  # relative to the largest singular value: directions with smaller ones are not corrected
+_FAR = 2.0  # change of u or log p from which the iteration does not recover
+_SOLVED = 1e-8  # largest u − log f[u] of a solution, without corrections along singular directions
+_NEARER = 0.02  # half the distance of the nearer ends, relative to that of the first ends
+_HALVINGS = 12  # halvings of a step with a fold and other changes of sign
 
 
 @dataclass(frozen=True)
 class Fold:
-    """A stationary density where the parameter turns back along the branch."""
+    """Stationary density where the parameter turns back along the branch."""
 
     state: Equilibrium
 
 
 @dataclass(frozen=True)
 class Bifurcation:
-    """A stationary density where a rate of perturbations of an order about the axis changes its sign, at no fold."""
+    """Stationary density, not a fold, where a rate of perturbations of an order about the axis changes its sign."""
 
     order: int
     state: Equilibrium
@@ -60,7 +60,7 @@ class Bifurcation:
 
 @dataclass(frozen=True)
 class Unlocated:
-    """Two parameters between which the branch has a fold or a bifurcation that was not located, and the reason."""
+    """Pair of states between which the branch has a fold or a bifurcation that was not located, and the reason."""
 
     order: int
     between: tuple[Equilibrium, Equilibrium]
@@ -69,7 +69,7 @@ class Unlocated:
 
 @dataclass(frozen=True)
 class BranchPoint:
-    """A point (u, log p) of the branch, its unit tangent, and the stationary density with its linear stability."""
+    """Point (u, log p) of the branch, its unit tangent, and the stationary density with its linear stability."""
 
     state: Floats
     tangent: Floats
@@ -77,7 +77,7 @@ class BranchPoint:
 
 
 class _NotConverged(Exception):
-    """Newton's iteration between two points of the branch failed."""
+    """Failure of Newton's iteration between two points of the branch."""
 
 
 def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> Iterator[Fold | Bifurcation | Unlocated]:
@@ -96,7 +96,7 @@ def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> I
 def _split(
     varied: Varied, before: BranchPoint, after: BranchPoint, halvings: int
 ) -> list[Fold | Bifurcation | Unlocated]:
-    """Return the special points, a fold and changes of other signs of order 0 separated by halving."""
+    """Return the special points; halving separates a fold from other changes of sign of order 0."""
     changes = _changes(before, after)
     if before.tangent[-1] * after.tangent[-1] >= 0:
         return [_bifurcation(varied, before, after, order, index) for order, index in changes]
@@ -131,7 +131,7 @@ def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order:
 def _locate(
     varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
 ) -> BranchPoint:
-    """Return the point between two where a function, of opposite signs at both, is zero."""
+    """Return the point between two points of the branch at which a function with opposite signs at both is zero."""
     root, found = _root(varied, before, after, function)
     ends = [_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]
     if function(ends[0]) * function(ends[1]) < 0:
@@ -142,7 +142,7 @@ def _locate(
 def _root(
     varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
 ) -> tuple[float, BranchPoint]:
-    """Return the fraction of the way between two points where a function is zero, and the point there."""
+    """Return the fraction of the distance between two points at which a function is zero, and the point there."""
     from scipy.optimize import brentq
 
     places = {0.0: before, 1.0: after}
@@ -171,7 +171,7 @@ def _between(varied: Varied, before: BranchPoint, after: BranchPoint, fraction: 
 def _corrected(
     varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float, regular: float
 ) -> tuple[Floats, Floats] | None:
-    """Return a point and its unit tangent, from the cubic by corrections in regular directions; None without any."""
+    """Return a point and its unit tangent: the cubic, corrected in regular directions; None without convergence."""
     weights = np.append(varied.equilibria(float(np.exp(before.state[-1]))).weights, 1.0)
     chord = after.state - before.state
     length = float(np.sqrt(weights @ chord**2))

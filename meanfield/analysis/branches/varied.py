@@ -1,4 +1,4 @@
-"""Parameters that branches of stationary densities are followed in: the noise κ, the inverse temperature β, V = vI."""
+"""Continuation parameters of branches of stationary densities: the noise κ, the inverse temperature β, V = vI."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from meanfield.analysis.branches.equilibria import NODES, Equilibria, Equilibriu
 from meanfield.model.linear_stability import growth_rates
 from solvers.mesh.mesh import Floats
 
-BETAS = np.geomspace(1e-3, 600.0, 400)  # among which neutral ones are looked for
+BETAS = np.geomspace(1e-3, 600.0, 400)  # β among which neutral values are searched
 
 
 class Varied(Protocol):
-    """A parameter p > 0 of stationary densities, and their equations at each p."""
+    """Parameter p > 0 of stationary densities, and their equations at each p."""
 
     name: str
 
     def equilibria(self, p: float) -> Equilibria:
-        """The equations at p."""
+        """Return the equations at p."""
 
     def critical(self, degree: int) -> float:
-        """p at which modes of this degree neither grow nor decay about the uniform density; ValueError for none."""
+        """Return p at which modes of this degree neither grow nor decay about the uniform density.
+
+        Raises ValueError where no such p exists.
+        """
 
     def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
-        """u − log f[u], its derivative by u and by log p."""
+        """Return u − log f[u] and its derivatives by u and by log p."""
 
     def rounding(self, p: float) -> float:
-        """Error of u by rounding."""
+        """Return the rounding error of u."""
 
     def equilibrium(self, u: Floats, p: float) -> Equilibrium:
-        """The stationary density with its linear stability."""
+        """Return the stationary density with its linear stability."""
 
     def parameter(self, point: Equilibrium) -> float:
-        """p of a stationary density."""
+        """Return p of a stationary density."""
 
 
 @dataclass(frozen=True)
 class OverNoise:
-    """The noise varies, β stays."""
+    """Variation of the noise at fixed β."""
 
     at: Equilibria
     name = "noise"
@@ -71,7 +74,7 @@ class OverNoise:
 
 @dataclass(frozen=True)
 class OverBeta:
-    """β varies, the noise stays; the branch begins at the neutral β that is nearest to ``near`` by its logarithm."""
+    """Variation of β at fixed noise; the branch begins at the neutral β nearest to ``near`` in its logarithm."""
 
     dimension: int
     noise: float
@@ -115,9 +118,12 @@ class OverBeta:
 
 @dataclass(frozen=True)
 class OverValue:
-    """v of V = vI varies, noise and β stay: states are those of v = 1 at the noise κ/v, their rates v times those."""
+    """Variation of v of V = vI at fixed noise and β.
 
-    at: Equilibria  # of v = 1
+    States are those of v = 1 at the noise κ/v, and rates are v times the rates of those states.
+    """
+
+    at: Equilibria  # equations for v = 1
     noise: float
     name = "value"
 
