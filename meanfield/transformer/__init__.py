@@ -1,10 +1,9 @@
-"""Trained Transformers from Hugging Face: reading, as cases, their studies; networks trained in PyTorch beside them.
+"""Trained Transformers from Hugging Face, as runs, cases and studies, and networks trained in PyTorch.
 
     import meanfield as mf
-
     mf.transformer.read("sentence-transformers/all-MiniLM-L6-v2").diagnostics["cosine"]
 
-Each command `meanfield transformer NAME` calls the function of its name. Names load their module on first use.
+Each command `meanfield transformer NAME` calls the function of the same name. Names load their module on first use.
 """
 
 from importlib import import_module

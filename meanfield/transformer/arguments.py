@@ -1,4 +1,4 @@
-"""Arguments of functions: names between commas, and integers, or refused in a line."""
+"""Validation of function arguments: names separated by commas, and integers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ DROPS = ("special", "first")  # tokens that may be dropped
 
 
 def names_of(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Names between commas, or in a sequence."""
+    """Return the names in a string, separated by commas, or in a sequence."""
     return tuple(name.strip() for name in names.split(",") if name.strip()) if isinstance(names, str) else tuple(names)
 
 
 def require_drops(drop: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of tokens that are dropped. Raises CaseError for a name that is not of DROPS."""
+    """Return the names of dropped tokens. Raises CaseError for a name that is not in DROPS."""
     for name in names_of(drop):
         if name not in DROPS:
             raise CaseError(f"drop = {name}: expected one of {', '.join(DROPS)}")

@@ -1,7 +1,8 @@
-"""Families of trained Transformers: where each keeps the arrays of its layers, under the names of TrainedLayer.
+"""Families of trained Transformers, and the arrays of their layers under the names of TrainedLayer.
 
-BERT, RoBERTa, DistilBERT and ALBERT have layer norm after attention and network, GPT-2 before, with a causal mask;
-Llama, Qwen and Mistral besides RMS norm, rotary positions, gated networks and heads that share keys and values.
+BERT, RoBERTa, DistilBERT and ALBERT have layer norm after attention and network, GPT-2 before, with a causal mask.
+Llama,
+Qwen and Mistral also have RMS norm, rotary positions, gated networks and heads that share keys and values.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 
 Tensors = dict[str, Any]
 Config = Any  # a PretrainedConfig of Hugging Face's library, whose attributes depend on the family
-Pretrained = Any  # a PreTrainedModel, likewise
+Pretrained = Any  # a PreTrainedModel, whose attributes depend on the family
 
 
 @dataclass(frozen=True)
 class Family:
-    """How a family of models names its weights.
+    """Names and structure of the weights of a family of models.
 
     layer      (network, layer from 0) → by name of TrainedLayer; matrices of heads are stacked in rows, (d, d)
     epsilon    the configuration's key of layer norm's ε, or ε
@@ -44,7 +45,7 @@ class Family:
 
 
 def family_of(name: str, config: Config) -> Family:
-    """The family of a model. Raises CaseError for one that is not known, or layers unlike theirs."""
+    """Return the family of a model. Raises CaseError for an unknown family, or for unusual layers."""
     if config.model_type not in FAMILIES:
         raise CaseError(f"{name}: attention of {config.model_type}: expected one of {', '.join(FAMILIES)}")
     family = FAMILIES[config.model_type]
@@ -61,12 +62,12 @@ def family_of(name: str, config: Config) -> Family:
 
 
 def head_size(config: Config) -> int:
-    """d_head, which need not be the width over the number of heads."""
+    """Return d_head, which can differ from the width divided by the number of heads."""
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
 def beta_of(config: Config) -> float | None:
-    """β = 1/√d_head of softmax attention; None for models of which this is not known."""
+    """Return β = 1/√d_head of softmax attention; None for models of an unknown family."""
     try:
         family_of("", config)
     except CaseError:
@@ -75,7 +76,7 @@ def beta_of(config: Config) -> float | None:
 
 
 def form_of(family: Family, network: Pretrained) -> LayerForm:
-    """What all layers of a network have in common."""
+    """Return the structure that all layers of a network share."""
     config, rotary = network.config, getattr(network, "rotary_emb", None)
     epsilon = family.epsilon if isinstance(family.epsilon, float) else float(getattr(config, family.epsilon))
     return LayerForm(
@@ -91,7 +92,7 @@ def form_of(family: Family, network: Pretrained) -> LayerForm:
 
 
 def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floats]:
-    """The arrays of a layer, the first is 0, each head by itself."""
+    """Return the arrays of a layer, counted from 0, with one matrix for each head."""
     config, size = network.config, head_size(network.config)
     tensors = family.layer(network, layer) | family.final(network)
     arrays = {name: _array(tensor) for name, tensor in tensors.items() if tensor is not None}
@@ -112,13 +113,13 @@ def _array(tensor: Tensor) -> Floats:
 
 
 def _linear(**modules: Any) -> Tensors:
-    """Weight and bias of linear maps, y = xWᵀ + b."""
+    """Return the weights and biases of linear maps, y = xWᵀ + b."""
     weights = {name: module.weight for name, module in modules.items()}
     return weights | {f"{name}_bias": module.bias for name, module in modules.items()}
 
 
 def _norms(**modules: Any) -> Tensors:
-    """Gain and shift of layer norms; RMS norm has no shift."""
+    """Return the gains and shifts of layer norms; RMS norm has no shift."""
     gains = {f"{name}_gain": module.weight for name, module in modules.items()}
     return gains | {f"{name}_shift": getattr(module, "bias", None) for name, module in modules.items()}
 
@@ -142,12 +143,12 @@ def _distilbert(network: Pretrained, layer: int) -> Tensors:
 
 
 def stored_layers(config: Config, layers: int) -> int:
-    """How many layers have weights of their own: 1 where all share those of one group, as in ALBERT."""
+    """Return the number of layers with their own weights: 1 where all share those of one group, as in ALBERT."""
     return 1 if getattr(config, "num_hidden_groups", None) == 1 else layers
 
 
 def _albert(network: Pretrained, layer: int) -> Tensors:
-    """Layers share their weights, all of a group."""
+    """Return the weights of a layer, which are those of its group."""
     config = network.config
     group = int(layer / (config.num_hidden_layers / config.num_hidden_groups))
     block = network.encoder.albert_layer_groups[group].albert_layers[0]
@@ -158,7 +159,7 @@ def _albert(network: Pretrained, layer: int) -> Tensors:
 
 
 def _gpt2(network: Pretrained, layer: int) -> Tensors:
-    """Q, K and V are packed side by side, and matrices act from the right: y = xW."""
+    """Return the weights of a layer: Q, K and V are stacked in one matrix, and matrices act from the right, y = xW."""
     block = network.h[layer]
     heads, names = block.attn, ("query", "key", "value")
     packed = dict(zip(names, heads.c_attn.weight.T.chunk(3), strict=True))
@@ -177,12 +178,12 @@ def _llama(network: Pretrained, layer: int) -> Tensors:
         inner=mlp.up_proj, outer=mlp.down_proj,
     ) | _norms(attention=block.input_layernorm, network=block.post_attention_layernorm)  # fmt: skip
     for name in ("query", "key"):
-        norm = getattr(heads, f"{name[0]}_norm", None)  # of queries and keys, in Qwen3
+        norm = getattr(heads, f"{name[0]}_norm", None)  # normalization of queries and keys, in Qwen3
         arrays |= {} if norm is None else {f"{name}_gain": norm.weight}
     return arrays
 
 
-_USUAL = {  # by the configuration's keys: what layers have to be like
+_USUAL = {  # supported values by the configuration's keys
     "is_decoder": False,
     "inner_group_num": 1,
     "position_embedding_type": "absolute",

@@ -1,15 +1,13 @@
-"""Nested laws fitted to the hidden states of a model on some texts, and judged on others, layer by layer.
+"""Nested laws of motion fitted to the hidden states of a model on some texts, and tested on others, layer by layer.
 
     error of a layer = Σ_i |x'_i − law(x)_i|² / Σ_i |x'_i − x_i|²
 
-from the model's own directions x before it to x' after it: 0 is the model, 1 a token that stands still.
-
-A law is that of a layer, of directions x = h/|h| on the unit sphere.
+A law is a map of one layer, of directions x = h/|h| on the unit sphere.
 
     x ← N(x + v A(x) + κ Lx + W σ(Ux + b)) ,    A(x)_i = (I + CB) Σ_j softmax_j(β⟨x_i, x_j⟩ + ⟨Q x_i, K x_j⟩) x_j
 
-N y = y/|y|; L is the three-point Laplacian along the text, nothing passing its ends; Q, K, B (rank, d) and C (d, rank).
-With W = C = Q = 0 and κ = 0 it is the mean-field law of one β and V = vI.
+N y = y/|y|; L is the three-point Laplacian along the text with no flux at both ends; Q, K, B (rank, d) and C (d, rank).
+With W = C = Q = 0 and κ = 0 the law is the mean-field velocity of one β and V = vI.
 """
 
 from __future__ import annotations
@@ -46,11 +44,11 @@ def summary(found: Outcome) -> str:
 
 
 def draw(figure: Figure, found: Outcome) -> None:
-    """Draw the errors by layer of texts held back, and β and v of the law with numbers by layer."""
+    """Draw the errors by layer of held-out texts, and β and v of the law with numbers by layer."""
     figure.set_size_inches(11.0, 4.2)
     axes = figure.subplots(1, 2, width_ratios=(2, 1))
     layers, laws, errors = found["layer"], found["law"], found["error"]
-    shown = len(laws) - 1  # the whole model's error is rounding
+    shown = len(laws) - 1  # the error of the whole model is rounding
     for k, color in enumerate(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, shown))):
         axes[0].plot(layers, errors[k, 1], "o-", ms=3, color=color, label=laws[k])
         axes[0].plot(layers, errors[k, 0], ":", lw=1, color=color)
@@ -67,11 +65,13 @@ def draw(figure: Figure, found: Outcome) -> None:
 
 
 class LayerLaw(nn.Module):
-    """``law(x, present)`` of directions (texts, n, d) and which tokens there are (texts, n); absent ones stay 0.
+    """Map ``law(x, present)`` of directions (texts, n, d), given the mask of present tokens (texts, n).
 
-    rank     of Q, K, B and C; 0 without them
+    Absent tokens stay 0.
+
+    rank         of Q, K, B and C; 0 without them
     diffusion    whether κ is fitted
-    width    of the network; 0 without it
+    width        of the network; 0 without it
     """
 
     def __init__(self, d: int, rank: int = 0, diffusion: bool = False, width: int = 0, causal: bool = False) -> None:
@@ -98,7 +98,7 @@ class LayerLaw(nn.Module):
 
 
 def laplacian(x: Tensor, present: Tensor) -> Tensor:
-    """Σ of differences to the neighbors in a text (texts, n, d) that are there."""
+    """Return the sum of differences to the present neighbors in a text, (texts, n, d)."""
     step = x.diff(dim=1) * (present[:, 1:] & present[:, :-1])[..., None]
     zero = torch.zeros_like(x[:, :1])
     return torch.cat([step, zero], dim=1) - torch.cat([zero, step], dim=1)
@@ -108,7 +108,7 @@ def _drawn(rows: int, d: int, deviation: float) -> nn.Parameter:
     return nn.Parameter(deviation * torch.randn(rows, d))
 
 
-SCALAR_RATE = 0.1  # of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
+SCALAR_RATE = 0.1  # rate of β, v and κ, which are of order 1 to 10; matrices have elements of order 1/√d
 SETS = ("fitted to", "held back")
 
 
@@ -126,16 +126,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Texts:
-    """Directions (layers + 1, texts, n, d), 0 beyond a text's end, and which tokens are there (texts, n)."""
+    """Directions (layers + 1, texts, n, d), 0 beyond the end of a text, and the mask of present tokens (texts, n)."""
 
     directions: Tensor
     present: Tensor
 
 
 def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> dict[str, Labelled]:
-    """Fit all laws; the last ``options.held`` texts are held back. Raises CaseError for too few texts.
+    """Fit all laws; the last ``options.held`` texts are held out. Raises CaseError for too few texts.
 
-    Returns error (law, set, layer), and beta and value (law, layer) of each law, NaN where it has none.
+    Returns error (law, set, layer), and beta and value (law, layer) of each law, NaN where a law has none.
     """
     if len(texts) <= options.held:
         raise CaseError(f"held = {options.held}: expected fewer than the {len(texts)} texts")
@@ -173,7 +173,7 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
 
 
 def gathered(texts: Sequence[HiddenStates]) -> Texts:
-    """The directions of several texts side by side, in float32."""
+    """Return the directions of several texts as one padded array, in float32."""
     longest = max(len(text.tokens) for text in texts)
     layers, _, d = texts[0].hidden.shape
     directions = torch.zeros(layers, len(texts), longest, d)
@@ -186,7 +186,7 @@ def gathered(texts: Sequence[HiddenStates]) -> Texts:
 
 
 def errors_of(laws: Sequence[LayerLaw], texts: Texts) -> list[float]:
-    """The error of each layer."""
+    """Return the error of each layer."""
     with torch.no_grad():
         return [float(_error(law, texts, k)) for k, law in enumerate(laws)]
 
@@ -198,7 +198,7 @@ def _error(law: LayerLaw, texts: Texts, k: int) -> Tensor:
 
 
 def _shapes(options: Options) -> dict[str, dict[str, Any]]:
-    """Laws by name, each holding the one before it."""
+    """Return the laws by name, each of which contains the previous one."""
     low = {"rank": options.rank}
     return {
         "one β, one v": {},
@@ -210,7 +210,7 @@ def _shapes(options: Options) -> dict[str, dict[str, Any]]:
 
 
 def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
-    """The numbers that both have: the larger law is then the smaller one, for its own parts begin at 0."""
+    """Copy the common parameters of a smaller law; the additional ones begin at 0, so that both laws agree at first."""
     with torch.no_grad():
         for name, parameter in law.named_parameters():
             old = getattr(before, name)
@@ -221,7 +221,10 @@ def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
 
 
 def descend(laws: Sequence[LayerLaw], texts: Texts, options: Options) -> None:
-    """Adam on the sum of all layers' errors, its rate falling to 0; each layer keeps its best numbers."""
+    """Minimize the sum of all layers' errors by Adam with a rate that decreases to 0.
+
+    Each layer keeps its best parameters.
+    """
     distinct = list(dict.fromkeys(laws))
     parameters = [p for law in distinct for p in law.parameters() if p.requires_grad]
     scalars, matrices = ([p for p in parameters if (p.ndim > 0) == is_matrix] for is_matrix in (False, True))
@@ -255,7 +258,7 @@ def _keep_best(
 
 
 def _whole(texts: Sequence[HiddenStates]) -> list[float]:
-    """Errors of the model's own layers as a case has them, from its first states on."""
+    """Return the errors of the model's own layers as computed by a case, from the model's first states."""
     ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, Variant())]
     theirs = [unit_vectors(text.hidden) for text in texts]
     square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731

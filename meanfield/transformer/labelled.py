@@ -1,4 +1,4 @@
-"""Outcome of a study, and HDF5 files of arrays with named dimensions, as netCDF-4 lays them out: xarray opens them."""
+"""Outcome of a study, and HDF5 files of arrays with named dimensions in the layout of netCDF-4, which xarray opens."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-WRITER = "written_by"  # attribute of these files
-_TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes that say what a file is
+WRITER = "written_by"  # attribute of the files written here
+_TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes that describe a file
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """An array, or a list of words, with the name of each dimension, a description and a unit."""
+    """Array, or list of words, with the name of each dimension, a description and a unit."""
 
     dims: tuple[str, ...]
     values: Any
@@ -70,7 +70,7 @@ class Outcome:
 
     @cached_property
     def summary(self) -> str:
-        """Tables in Markdown, also the ``repr``."""
+        """Return the tables in Markdown, which are also the ``repr``."""
         return self.describing(self)
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
@@ -130,9 +130,10 @@ def write_labelled(
 ) -> None:
     """Write a new file, or replace one. Dimensions without an array of their name count from 0.
 
-    groups      arrays without dimensions, by group and name, beside them
-    continues   whether the file that is replaced is an earlier state of this one: then what a user added to it stays
-    Raises FileError where the file cannot be written; an old one then stays.
+    groups      further arrays without dimensions, by group and name
+    continues   whether the replaced file is an earlier state of this one: then additions of a user are kept
+
+    Raises FileError where the file cannot be written; an existing file is then unchanged.
     """
     import h5py
 
@@ -152,11 +153,11 @@ def write_labelled(
 
 
 def described(path: str | Path) -> str | None:
-    """Attributes and arrays of a file as text; None of a file that ``write_labelled`` has not written."""
+    """Return the attributes and arrays of a file as text; None for a file that ``write_labelled`` has not written."""
     import h5py
 
     with Path(path).open("rb") as plain:
-        if plain.read(9)[8:] != b"\0":  # superblock version: of these files 0, of runs and indexes 3
+        if plain.read(9)[8:] != b"\0":  # superblock version: 0 in these files, 3 in runs and indexes
             return None
     try:
         with open_to_read(path) as file:
@@ -165,15 +166,15 @@ def described(path: str | Path) -> str | None:
             lines = [f"{name:12}{file.attrs[name]!s}" for name in _TEXTS[:-1] if file.attrs.get(name)]
             inside = [
                 name for name in file if isinstance(file.get(name, getlink=True), h5py.HardLink)
-            ]  # no links of a user
+            ]  # excludes links of a user
             arrays = [_line(name, file[name]) for name in inside if isinstance(file[name], h5py.Dataset)]
             return "\n".join([*lines, "arrays", *arrays, str(file.attrs.get(_TEXTS[-1], ""))]).rstrip()
-    except DAMAGE:  # other readers say so
+    except DAMAGE:  # other readers report the damage
         return None
 
 
 def _line(name: str, dataset: h5py.Dataset) -> str:
-    """Name, dimensions and description of an array; a user's may have dimensions without names."""
+    """Return the name, dimensions and description of an array; dimensions of a user's array may lack names."""
     names = [axis[0].name if len(axis) else None for axis in dataset.dims]
     dims = [name] if dataset.is_scale else [str(found or "?").lstrip("/") for found in names]
     return f"  {name} ({', '.join(dims)})  {dataset.attrs.get('long_name', '')}".rstrip()
@@ -189,7 +190,7 @@ def _stored(values: Any) -> Any:
 
 
 def _attach(file: h5py.File, arrays: Mapping[str, Labelled]) -> None:
-    """Dimension scales, by which other programs know what is along an axis."""
+    """Attach dimension scales, from which other programs read the dimension of each axis."""
     for name, array in arrays.items():
         for dim, length in zip(array.dims, np.shape(array.values), strict=True):
             if dim not in file:

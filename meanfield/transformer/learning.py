@@ -1,4 +1,4 @@
-"""Functions that train networks and fit laws of motion, which import PyTorch when they are called."""
+"""Functions that train networks and fit laws of motion. They import PyTorch when they are called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from meanfield.transformer.networks.section import TrainingCase
     from meanfield.transformer.networks.training import Fit
 
-SUFFIXES = (".h5", ".hdf5")  # of files of training, which continues
+SUFFIXES = (".h5", ".hdf5")  # suffixes of files from which training continues
 
 
 def fit(

@@ -1,4 +1,4 @@
-"""Configuration, tokenizer and network of a trained Transformer, loaded by Hugging Face's library or refused in a line.
+"""Configuration, tokenizer and network of a trained Transformer, loaded and validated by Hugging Face's library.
 
 Nothing is drawn at random, downloaded as code, or read from outside the model's folder; attention is the library's own.
 """
@@ -14,9 +14,9 @@ from typing import Any
 from meanfield.case.errors import CaseError, install
 
 INSTALL = install("transformer")
-ATTENTION = "eager"  # the library's own sums; a configuration may name kernels to be downloaded instead
-MAX_LAYERS = 1000  # beyond any model that exists: a larger count is a damaged file
-VOCABULARIES = (  # files of a tokenizer, any of which is enough; without them the library makes an empty one
+ATTENTION = "eager"  # the library's own sums; otherwise a configuration may name kernels to be downloaded
+MAX_LAYERS = 1000  # above the layers of any existing model: a larger count indicates a damaged file
+VOCABULARIES = (  # files of a tokenizer, any of which suffices; without them the library creates an empty tokenizer
     "tokenizer.json", "vocab.txt", "vocab.json", "vocab.bpe", "spiece.model", "tokenizer.model",
     "sentencepiece.bpe.model", "sentencepiece.model",
 )  # fmt: skip
@@ -25,12 +25,12 @@ _NOUNS = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}
 
 
 def require_torch() -> Any:
-    """PyTorch. Raises CaseError where it is missing or cannot be imported."""
+    """Return PyTorch. Raises CaseError where PyTorch is missing or cannot be imported."""
     return _imported("torch")
 
 
 def require_transformers() -> Any:
-    """The library, silenced. Raises CaseError where it or PyTorch is missing or cannot be imported."""
+    """Return the library, without its log messages. Raises CaseError where it or PyTorch cannot be imported."""
     require_torch()
     hub, library = _imported("huggingface_hub"), _imported("transformers")
     hub.logging.set_verbosity_error()
@@ -40,21 +40,24 @@ def require_transformers() -> Any:
 
 
 def _imported(name: str) -> Any:
-    """An optional library. Raises CaseError in one line, also where what is installed is damaged."""
+    """Return an optional library. Raises CaseError in one line, also for a damaged installation."""
     try:
         library = import_module(name)
-    except Exception as error:  # of a damaged one, or of a part that the system lacks: of many kinds
+    except Exception as error:  # a damaged installation, or a missing part of the system, raises errors of many kinds
         if isinstance(error, ModuleNotFoundError) and error.name == name:
             raise CaseError(f"{name} is not installed: {INSTALL}") from None
         raise CaseError(f"{name} cannot be imported: {first_line(error)}; {INSTALL}") from None
-    if getattr(library, "__file__", None) is None:  # a folder of that name, left by one that was removed
+    if getattr(library, "__file__", None) is None:  # a folder of that name remains after an uninstallation
         raise CaseError(f"{name} is not installed: {INSTALL}")
     return library
 
 
 def load_config(model: str) -> Any:
-    """The configuration. Raises CaseError for an encoder-decoder, a layer count beyond MAX_LAYERS, quantized weights,
-    or weights outside the model's folder."""
+    """Return the configuration of a model.
+
+    Raises CaseError for an encoder-decoder, a layer count beyond MAX_LAYERS, quantized weights, or weights outside the
+    model's folder.
+    """
     library = require_transformers()
     if model.startswith((".", "/", "~")) and not Path(model).is_dir():
         raise CaseError(f"{model}: no such folder")
@@ -72,7 +75,7 @@ def load_config(model: str) -> Any:
 
 
 def _require_weights_inside(folder: Path) -> None:
-    """Raise CaseError where an index of weights names a file that is not in the folder itself."""
+    """Raise CaseError where an index of weights names a file outside the folder."""
     for path in (folder / name for name in INDICES):
         if not path.is_file():
             continue
@@ -86,7 +89,7 @@ def _require_weights_inside(folder: Path) -> None:
 
 
 def load_tokenizer(model: str) -> Any:
-    """The tokenizer. Raises CaseError for a folder without a vocabulary."""
+    """Return the tokenizer. Raises CaseError for a folder without a vocabulary."""
     folder = Path(model)
     if folder.is_dir() and not any((folder / name).is_file() for name in VOCABULARIES):
         raise CaseError(f"{model}: has no tokenizer: expected one of {', '.join(VOCABULARIES)}")
@@ -94,10 +97,11 @@ def load_tokenizer(model: str) -> Any:
 
 
 def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
-    """The network in float64. Raises CaseError where weights and configuration disagree.
+    """Return the network in float64. Raises CaseError where weights and configuration disagree.
 
-    The library would draw weights that the model lacks at random, and drop layers beyond the configuration's count; of
-    weights that are lacking no state needs the pooler, which is after all layers.
+    The library would draw missing weights at random, and drop layers beyond the configuration's count. Missing weights
+    of
+    the pooler are permitted: it follows all layers, and no state depends on it.
     """
     network, found = _loaded(model, getattr(require_transformers(), kind), config=config, output_loading_info=True)
     lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
@@ -113,7 +117,7 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
 
 
 def _further_layers(network: Any, unexpected: Any) -> list[str]:
-    """Arrays that would be of the network if it had more layers."""
+    """Return the names of arrays that would belong to the network if it had more layers."""
     prefix = f"{network.base_model_prefix}."
     known = {_any_layer(name) for name in network.state_dict()}
     return sorted(name for name in unexpected if _any_layer(name.removeprefix(prefix)) in known)
@@ -124,10 +128,10 @@ def _any_layer(name: str) -> str:
 
 
 def _loaded(model: str, kind: Any, **more: Any) -> Any:
-    """A configuration, tokenizer or network of a model. Raises CaseError with the library's first line."""
+    """Return a configuration, tokenizer or network of a model. Raises CaseError with the library's first line."""
     try:
         return kind.from_pretrained(model, trust_remote_code=False, **more)
-    except Exception as error:  # of damaged files: of many kinds, some of them its own and of no common class
+    except Exception as error:  # damaged files raise errors of many kinds, without a common class
         what = _NOUNS.get(kind.__name__, "a network with hidden states")
         hint = "" if Path(model).is_dir() else "; expected a name on the hub, which needs a network, or a folder"
         raise CaseError(f"{model}: cannot be read as {what}: {first_line(error)}{hint}") from None

@@ -1,4 +1,4 @@
-"""A trained Transformer's attention as a case: the mean-field velocity with its matrices, from the same tokens.
+"""Attention of a trained Transformer as a case: the mean-field velocity with the model's matrices and tokens.
 
 A layer of the case is x ← N(x + Σ_h V_h Σ_j p_ij x_j), p_ij = softmax_j(β⟨Q_h x_i, K_h x_j⟩), β = 1/√d_head, with the
 arrays of meanfield/transformer/families.py:
@@ -7,8 +7,8 @@ arrays of meanfield/transformer/families.py:
     pre    x = Ch ,      Q = √d W_Q diag(gain) ,   K = √d W_K diag(gain) ,   V = √d C W_O W_V diag(gain)
 
 This is the model's layer exactly if all states have length R (post; pre: at time 0), biases and network are zero, and
-gains after attention are one. Left out otherwise: biases, the network, gains of layer norm (but those of pre before
-attention), and lengths of single tokens. What the rest stands for is a reconstruction: the sources have Q, K and V as
+gains after attention are one. Otherwise the case omits biases, the network, gains of layer norm (except those of pre
+before attention), and lengths of single tokens. The remaining terms are a reconstruction: in the sources Q, K and V are
 given.
 """
 
@@ -37,8 +37,10 @@ MATRICES, TOKENS, CASE = FILES = "attention.h5", "tokens.npy", "case.toml"
 
 
 def require_attention(name: str, config: Any, layer: int | None = None) -> Family:
-    """The family of a model. Raises CaseError for one whose attention is no mean-field law, and for a layer that is
-    not there."""
+    """Return the family of a model.
+
+    Raises CaseError for attention without a mean-field velocity, and for a missing layer.
+    """
     family, layers = family_of(name, config), config.num_hidden_layers
     if family.norm != "layer":
         expected = "expected layer norm; with mean_field=False a case is the whole model"
@@ -49,11 +51,13 @@ def require_attention(name: str, config: Any, layer: int | None = None) -> Famil
 
 
 def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None = None) -> Path:
-    """Write case.toml, attention.h5 and tokens.npy into a folder, made where there is none; returns the case's path.
+    """Write case.toml, attention.h5 and tokens.npy into a folder, created if necessary; return the case's path.
 
-    layer   the one whose attention all layers of the case have, from 1 on; None: each layer its own
-    What is there by these names is replaced. Raises CaseError for a family that is not known, a layer that is not
-    there; FileError for a folder that cannot be written.
+    layer   the layer whose attention all layers of the case use, from 1 on; None: each layer uses its own
+
+    Existing files of these names are replaced. Raises CaseError for an unknown family or a missing layer; FileError for
+    a
+    folder that cannot be written.
     """
     folder = Path(folder)
     family = require_attention(states.name, states.config, layer)
@@ -70,25 +74,28 @@ def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None
 
 
 def start_of(states: HiddenStates, family: Family) -> Floats:
-    """(n, d) the states before the first layer, without their means where layer norm comes before attention."""
+    """Return the states (n, d) before the first layer, without their means where layer norm precedes attention."""
     hidden = states.hidden[0]
     centered: Floats = hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
     return centered
 
 
 def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:
-    """query, key, value (heads, d_head, d) and out (heads, d, d_head), V = out·value for heads of weight 1."""
+    """Return query, key, value (heads, d_head, d) and out (heads, d, d_head), V = out·value for heads of weight 1."""
     d = arrays["query"].shape[2]
     scale = np.sqrt(d) * arrays["attention_gain"] if placement == "pre" else np.ones(d)
     out = arrays["out"]
     return {
         **{name: arrays[name] * scale for name in ("query", "key", "value")},
-        "out": out - out.mean(axis=1, keepdims=True),  # C W_O: no mean is written
+        "out": out - out.mean(axis=1, keepdims=True),  # C W_O: layer norm ignores the mean
     }
 
 
 def mean_field_states(states: HiddenStates, repeat: int) -> Floats:
-    """(layers + 1, n, d) tokens moved by the model's attention alone, as `meanfield transformer case --mean-field`."""
+    """Return the tokens (layers + 1, n, d) moved by the model's attention alone.
+
+    The motion is that of a case written by `meanfield transformer case --mean-field`.
+    """
     family = family_of(states.name, states.config)
     form, post = form_of(family, states.network), family.placement == "post"
     length, start = common_length(states, family), start_of(states, family)
@@ -121,18 +128,18 @@ def _shapes(states: HiddenStates, family: Family, count: int) -> Shapes:
 
 
 def common_length(states: HiddenStates, family: Family) -> float:
-    """√(mean |h|²): of the states that enter layers (post), or of those at the start (pre)."""
+    """Return √(mean |h|²): of the states that enter layers (post), or of the states at the start (pre)."""
     return float(np.sqrt((_entering(states, family) ** 2).mean()))
 
 
 def _entering(states: HiddenStates, family: Family) -> Floats:
-    """Lengths of the states that have one length in the case."""
+    """Return the lengths of the states that the case replaces by one length."""
     post = family.placement == "post"
     return states.lengths[:-1] if post else np.asarray(np.linalg.norm(start_of(states, family), axis=1))
 
 
 def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | None) -> str:
-    """The case in TOML, with comments that say what it leaves out."""
+    """Return the case in TOML, with comments on the omitted parts."""
     entering = _entering(states, family)
     which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
     d = states.hidden.shape[2]
@@ -153,7 +160,7 @@ def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | N
     )
 
 
-_LEFT_OUT = {  # and the key of the case that has their common length
+_LEFT_OUT = {  # and the key of the case for the common length
     "post": ("biases, the network, gains of layer norm, lengths of single states ({low:.3g} to {high:.3g}).", "scale"),
     "pre": ("biases, the network, lengths of single states at the start ({low:.3g} to {high:.3g}).", "radius"),
 }

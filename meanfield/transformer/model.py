@@ -1,4 +1,4 @@
-"""A trained Transformer from Hugging Face, and the states of a text's tokens between its layers."""
+"""Trained Transformer from Hugging Face, and the states of a text's tokens between its layers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from meanfield.transformer.sources import read_text
 from solvers.mesh.mesh import Floats
 
 Booleans = np.ndarray[Any, np.dtype[np.bool_]]
-POSITIONS = ("position_embeddings", "wpe")  # what families call learned positions
-MAX_UNKNOWN = 0.2  # of a text's tokens: where more are unknown their states say nothing of the text
+POSITIONS = ("position_embeddings", "wpe")  # names of learned positions in the families
+MAX_UNKNOWN = 0.2  # largest share of unknown tokens: beyond it the states do not represent the text
 
 
 class TextWarning(UserWarning):
@@ -27,15 +27,15 @@ class TextWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class HiddenStates:
-    """What a model makes of a text.
+    """Hidden states of a text's tokens in a model.
 
     name      of the model, as the user gave it
     config    the model's configuration
     network   the model itself, its weights in float64
-    source    where the text is from, in words
+    source    description of the origin of the text
     ids       (n,) the tokens' numbers in the model's vocabulary
     tokens    (n,) the tokens as text
-    special   (n,) whether a token is none of the text, such as [CLS] and [SEP]
+    special   (n,) whether a token is not part of the text, such as [CLS] and [SEP]
     hidden    (layers + 1, n, d) the state h of each token before the first layer and after each
     """
 
@@ -54,18 +54,18 @@ class HiddenStates:
 
     @property
     def short_name(self) -> str:
-        """The last part of a folder or of a name on the hub."""
+        """Return the last part of a folder or of a name on the hub."""
         return short_name(self.name)
 
     @property
     def lengths(self) -> Floats:
-        """(layers + 1, n) |h|."""
+        """Return |h|, (layers + 1, n)."""
         return np.asarray(np.linalg.norm(self.hidden, axis=2))
 
     def kept(self, drop: Sequence[str]) -> Booleans:
-        """(n,) which tokens are left without special ones, such as [CLS], or the first, to which many attend.
+        """Return the mask (n,) of remaining tokens; ``drop`` excludes special ones, or the first, to which many attend.
 
-        Raises CaseError where fewer than two are left.
+        Raises CaseError where fewer than two remain.
         """
         keep = ~self.special if "special" in drop else np.ones(len(self.tokens), bool)
         if "first" in drop:
@@ -75,13 +75,13 @@ class HiddenStates:
         return keep
 
     def only(self, keep: Booleans) -> HiddenStates:
-        """The states of some tokens (n,), as they are among all the others."""
+        """Return the states of some tokens (n,), computed with all tokens present."""
         tokens = tuple(token for token, is_kept in zip(self.tokens, keep, strict=True) if is_kept)
         return replace(self, ids=self.ids[keep], tokens=tokens, special=self.special[keep], hidden=self.hidden[:, keep])
 
 
 def short_name(model: str | Path) -> str:
-    """The last part of a folder or of a name on the hub."""
+    """Return the last part of a folder or of a name on the hub."""
     return Path(model).absolute().name
 
 
@@ -90,7 +90,7 @@ Require = Callable[[str, Any], object]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model with its tokenizer, its network in float64; ``read`` may be called for many texts."""
+    """Model with its tokenizer and its network in float64; ``read`` may be called for many texts."""
 
     name: str
     config: Any
@@ -98,7 +98,10 @@ class Model:
     network: Any
 
     def read(self, words: str, source: str) -> HiddenStates:
-        """The states of a text's tokens. Raises CaseError for too little text, or one that the model cannot read."""
+        """Return the states of a text's tokens.
+
+        Raises CaseError for too little text, or one that the model cannot read.
+        """
         ids = _ids(self.name, self.network, self.tokenizer, words, source)
         return HiddenStates(
             name=self.name,
@@ -113,11 +116,12 @@ class Model:
 
 
 def load_model(model: str | Path, require: Require = lambda name, config: None) -> Model:
-    """A model in a folder, or by its name on the hub of Hugging Face.
+    """Return a model from a folder, or by its name on the hub of Hugging Face.
 
-    require  is called with the model's name and its configuration before its weights are loaded, and may refuse it
-    Weights as they are stored, arithmetic in float64, no dropout. Raises CaseError, in one line, where there is no such
-    model, none that can be read, or one that lacks weights or needs code of its own.
+    require  function of the model's name and configuration, called before the weights are loaded; may raise
+
+    Weights are those stored, arithmetic is in float64, without dropout. Raises CaseError, in one line, for a missing or
+    unreadable model, and for one that lacks weights or needs its own code.
     """
     name = str(model)
     config = load_config(name)
@@ -126,7 +130,10 @@ def load_model(model: str | Path, require: Require = lambda name, config: None) 
 
 
 def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Require) -> list[HiddenStates]:
-    """The states of texts, each with its name, in a model. Raises CaseError as ``load_model`` and ``Model.read``."""
+    """Return the states of texts, each with its name, in a model.
+
+    Raises CaseError as ``load_model`` and ``Model.read``.
+    """
     loaded = load_model(model, require)
     return [loaded.read(*text) for text in texts]
 
@@ -134,18 +141,23 @@ def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Requ
 def states_of(
     model: str | Path, text: str | Path | None = None, require: Require = lambda name, config: None
 ) -> HiddenStates:
-    """The states of a text's tokens in a model.
+    """Return the states of a text's tokens in a model.
 
     text     a file, "-" for the standard input, None for the text of the package
-    A longer text than the model takes is cut, with a TextWarning. Raises CaseError as ``load_model``, and for too
-    little text; OSError for a file that cannot be opened.
+
+    A text longer than the model's limit is cut, with a TextWarning. Raises CaseError as ``load_model``, and for too
+    little
+    text; OSError for a file that cannot be opened.
     """
     words, source = read_text(text)
     return load_model(model, require).read(words, source)
 
 
 def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> list[int]:
-    """The tokens' numbers, as many as the model takes. Raises CaseError for too few, or too many unknown ones."""
+    """Return the numbers of the tokens, up to the model's limit.
+
+    Raises CaseError for too few, or too many unknown ones.
+    """
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
     max_length = min(int(tokenizer.model_max_length), max_tokens(network))
     if len(ids) > max_length:
@@ -158,9 +170,12 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
 
 
 def max_tokens(network: Any) -> int:
-    """How many tokens a network has positions for; some begin to count after the number of the padding token."""
+    """Return the number of tokens for which a network has positions.
+
+    Some models count positions from the number of the padding token.
+    """
     bound = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
-    bound = sys.maxsize if bound < 0 else bound  # models with relative positions say −1
+    bound = sys.maxsize if bound < 0 else bound  # models with relative positions have −1
     for name, module in network.named_modules():
         if name.endswith(POSITIONS) and getattr(module, "padding_idx", None) is not None:
             bound = min(bound, module.num_embeddings - module.padding_idx - 1)
@@ -187,7 +202,10 @@ def _warn(text: str) -> None:
 
 
 def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
-    """(layers + 1, n, d). Raises CaseError for a network without them, or with states that are not finite."""
+    """Return the hidden states (layers + 1, n, d).
+
+    Raises CaseError for a network without hidden states, or with states that are not finite.
+    """
     import torch
 
     from meanfield.transformer.precision import Float64
@@ -209,7 +227,10 @@ def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
 
 
 def start_without_positions(states: HiddenStates) -> Floats:
-    """(n, d) the states before the first layer where learned positions are zero; rotary ones are in the layers."""
+    """Return the states (n, d) before the first layer with learned positions set to zero.
+
+    Rotary ones act in the layers.
+    """
     import torch
 
     tables = [module for name, module in states.network.named_modules() if name.endswith(POSITIONS)]

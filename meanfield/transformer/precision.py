@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class Float64(TorchFunctionMode):
-    """While in force, every conversion of a tensor to float32 is one to float64.
+    """Mode in which every conversion of a tensor to float32 becomes a conversion to float64.
 
     Modern decoders compute RMS norm, the angles of rotary positions and softmax in float32 whatever the format of
     their weights, which limits hidden states to seven digits.

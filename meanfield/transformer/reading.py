@@ -1,4 +1,4 @@
-"""The layers of a trained Transformer as a file of particles: x = h/|h| of each token's state h, time = layers passed.
+"""Layers of a trained Transformer as a file of particles: x = h/|h| of each token's state h, time = layers passed.
 
 As in P. Rigollet's talk "The mean-field dynamics of Transformers" and figure 1 of Geshkovski, Letrouit, Polyanskiy,
 Rigollet (2312.10794), where inner products of the tokens of ALBERT move to 1 from layer to layer.
@@ -32,7 +32,7 @@ from solvers.io.layout import Points, Variable
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
 
-MAX_WIDTH = 4096  # of a case's domain.dimension
+MAX_WIDTH = 4096  # largest domain.dimension of a case
 
 
 def read(
@@ -107,7 +107,7 @@ def result_of(
 ) -> Result:
     """Run a problem into a file, or in memory where ``path`` is None. Raises as ``meanfield.run``.
 
-    ``given``: the command, and the function that shows lines, of a run into a file.
+    ``given``: for a run into a file, the command and the function that prints lines.
     """
     quiet = not (has_bar() if progress is None else progress)
     if path is None:
@@ -119,7 +119,7 @@ def result_of(
 
 
 class GivenLayers:
-    """Layers whose outcome is known: after layer k tokens are at positions[k], (layers + 1, n, d)."""
+    """Layers with known outcome: after layer k tokens are at positions[k], (layers + 1, n, d)."""
 
     duration = 1.0
 
@@ -152,7 +152,7 @@ def _problem(states: HiddenStates, facts: dict[str, str]) -> Problem:
 
 
 def _variables(states: HiddenStates) -> tuple[Variable, ...]:
-    """Number, text and lengths of each token."""
+    """Return the number, text and lengths of each token."""
     texts = np.array([token.encode() for token in states.tokens])
     return (
         Variable("token_id", ("token",), states.ids, "1", "number in the model's vocabulary"),
@@ -166,7 +166,7 @@ def _attributes(states: HiddenStates) -> dict[str, str]:
     facts = {"layers": states.layers, "heads": heads_of(config), "width": states.hidden.shape[2]}
     return {
         **HOST_ATTRIBUTES,
-        "layers_of": states.name,  # such a file cannot be resumed
+        "layers_of": states.name,  # marks a file that cannot be resumed
         "model_type": str(config.model_type),
         **{f"model_{name}": str(value) for name, value in facts.items()},
         "text": states.source,
@@ -174,12 +174,12 @@ def _attributes(states: HiddenStates) -> dict[str, str]:
 
 
 def heads_of(config: object) -> int:
-    """Number of heads, 1 where the configuration has none."""
+    """Return the number of heads, 1 where the configuration has none."""
     return int(getattr(config, "num_attention_heads", None) or 1)
 
 
 def _case(states: HiddenStates) -> Case:
-    """The case that readers of the file see: states in R^d, moved by the layers of a model."""
+    """Return the case that the file stores: states in R^d, moved by the layers of a model."""
     beta, d, layers = beta_of(states.config), states.hidden.shape[2], states.layers
     title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"
     layers_of = {"manifold": "transformer", "dimension": d, "file": states.name, "lengths": False}

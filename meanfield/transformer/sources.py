@@ -1,4 +1,4 @@
-"""Texts that models read: of a file, a folder, the standard input, or of this package."""
+"""Texts that models read: from a file, a folder, the standard input, or this package."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Texts = str | Path | Mapping[str, str] | None
 
 
 def read_texts(folder: Texts) -> list[tuple[str, str]]:
-    """Texts and their names, of all *.txt files of a folder, by name; None for ten texts of the package.
+    """Return texts and their names: all *.txt files of a folder, by name; None for ten texts of the package.
 
-    A mapping of names to texts is taken as it is. Raises CaseError for a folder that holds none, or a file that is no
+    A mapping of names to texts is used unchanged. Raises CaseError for a folder without texts, or a file that is not
     text.
     """
     if folder is None:
@@ -33,7 +33,10 @@ def read_texts(folder: Texts) -> list[tuple[str, str]]:
 
 
 def read_text(text: str | Path | None) -> tuple[str, str]:
-    """A text and where it is from, in words. Raises CaseError where it is empty or no text, OSError for no file."""
+    """Return a text and a description of its origin.
+
+    Raises CaseError for an empty file or one that is not text, OSError for a missing file.
+    """
     if text is None:
         words, source = (TEXTS / "forest.txt").read_text("utf-8"), "default text"
     elif str(text) == "-":

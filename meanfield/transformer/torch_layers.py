@@ -1,10 +1,10 @@
-"""Layers of a case computed by PyTorch's own attention: an independent reference for this package's.
+"""Layers of a case computed by PyTorch's own attention: an independent reference for this package.
 
     x ← N(αx + Δt (Σ_h w_h V_h scaled_dot_product_attention(βQ_h y, K_h y, y) + W σ(Uy + b))/s)
 
 y = x/|x|, or x without layer norm; masses enter as a bias log m of the attention, a causal mask as −∞; α = 1 − γΔt, or
-0 without the residual; s and N by the layer norm, see meanfield/model/layer_norm.py. Where N has nothing to normalize a
-token stays where it is.
+0 without the residual; s and N by the layer norm, see meanfield/model/layer_norm.py. Where N has nothing to normalize,
+a token does not move.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def reference(
     _check(case)
     torch = require_torch()
     problem = set_up(case)
-    assert isinstance(problem.space, Points)  # checked above
-    attributes = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # such a file cannot be resumed
+    assert isinstance(problem.space, Points)  # _check accepts particles only
+    attributes = problem.attributes | {"layers_of": f"torch {torch.__version__}"}  # marks a file that cannot be resumed
     layers = TorchLayers(case, problem.space.weights)
     problem = replace(
         problem, dynamics=fixed(LayerIntegrator(layers)), prepare=lambda state: None, attributes=attributes
@@ -100,7 +100,10 @@ def reference(
 
 
 class TorchLayers:
-    """``layer(time, positions)`` → positions (n, d) after it, for tokens of masses (n,), in float64."""
+    """Layer map ``layer(time, positions)`` → positions (n, d) after the layer.
+
+    Tokens have masses (n,); arithmetic is in float64.
+    """
 
     def __init__(self, case: Case, masses: Floats) -> None:
         import torch
@@ -129,7 +132,7 @@ class TorchLayers:
         return np.asarray(moved.numpy())
 
     def _attention(self, heads: list[Head], y: Any) -> Any:
-        """Σ_h w_h V_h A_h of tokens y (n, d)."""
+        """Return Σ_h w_h V_h A_h of tokens y (n, d)."""
         import torch
 
         n, d = y.shape
@@ -145,7 +148,7 @@ class TorchLayers:
         return torch.einsum("h,hde,hne->nd", weights, value, found)
 
     def _network(self, y: Any) -> Any:
-        """W σ(Uy + b), on a sphere of radius g: at gy, over g."""
+        """Return W σ(Uy + b); on a sphere of radius g the network at gy, divided by g."""
         import torch
 
         network: Any = network_of(self._case)
@@ -158,7 +161,7 @@ class TorchLayers:
 
 
 def _check(case: Case) -> None:
-    """Refuse, by the name of its key, what this does not do."""
+    """Raise CaseError, with the name of the key, for options that PyTorch's layers do not support."""
     attention, norm, network = case.attention, case.stabilizers.layer_norm, case.feed_forward
     for key, value, expected, is_known in (
         ("domain.manifold", case.domain.manifold, '"particles"', case.domain.has_tokens),

@@ -3,8 +3,8 @@
     random    Gaussian entries, scaled to the Frobenius norm of each trained matrix
     rotated   UΣVᵀ with the trained singular values Σ, and random orthonormal U and V (uniform, by QR of Gaussians)
 
-Either replaces W_Q, W_K, W_V and W_O of each head; biases, gains and network stay trained. What such a model does as
-well does not come from training.
+Either replaces W_Q, W_K, W_V and W_O of each head; biases, gains and network stay trained. A property of the trained
+model that such a variant shares does not come from training the matrices.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Variant:
 
     without   names of PARTS that are left out
     weights   "trained", "random" or "rotated"; the latter two are drawn by ``seed``
-    repeat    number of times that the layers follow one another
+    repeat    number of passes through the layers
     """
 
     without: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Variant:
 
 
 def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) -> Iterator[Floats]:
-    """Yield the states (layers + 1, n, d) of a variant on the tokens of each text. None: tokens stand still."""
+    """Yield the states (layers + 1, n, d) of a variant on the tokens of each text. None: tokens do not move."""
     if variant is None:
         yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
         return
@@ -99,7 +99,7 @@ def _rotated(matrix: Floats, random: np.random.Generator) -> Floats:
 
 
 def _frame(random: np.random.Generator, size: int, count: int) -> Floats:
-    """Return (size, count) orthonormal columns, uniform."""
+    """Return uniformly distributed orthonormal columns (size, count)."""
     q, r = np.linalg.qr(random.standard_normal((size, count)))
     return np.asarray(q * np.sign(np.diag(r)))
 

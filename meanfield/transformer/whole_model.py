@@ -1,7 +1,7 @@
-"""A trained Transformer as a case: all of its layers, or its attention alone as the mean-field velocity.
+"""Trained Transformer as a case: all of its layers, or its attention alone as the mean-field velocity.
 
 The whole model is a case of the domain "transformer", whose layers are those of meanfield/model/trained_layer.py: the
-case is the model, to rounding. Parts can be left out by name. Its attention alone is written by mean_field.py.
+case equals the model to rounding. Parts can be left out by name. mean_field.py writes the attention alone.
 """
 
 from __future__ import annotations
@@ -103,10 +103,11 @@ def case(
 
 
 def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Path:
-    """Write case.toml and layers.h5 into a folder, made where there is none; returns the case's path.
+    """Write case.toml and layers.h5 into a folder, created if necessary; return the case's path.
 
-    What is there by these names is replaced. Raises CaseError for a family that is not known, FileError for a folder
-    that cannot be written.
+    Existing files of these names are replaced. Raises CaseError for an unknown family, FileError for a folder that
+    cannot
+    be written.
     """
     folder = Path(folder)
     family = family_of(states.name, states.config)
@@ -128,7 +129,7 @@ def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Pa
 def _rows(
     states: HiddenStates, family: Family, frequencies: Floats | None, variant: Variant, rows: int
 ) -> Iterator[tuple[str, int | None, Floats]]:
-    """Name of a dataset, its row or None for all of it, and the numbers."""
+    """Yield the name of a dataset, its row or None for all rows, and the numbers."""
     yield START, None, start_of(states, variant)
     if frequencies is not None:
         yield FREQUENCIES, None, frequencies
@@ -143,7 +144,7 @@ def _shapes(
 ) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
     """Return the number of stored layers, and the shape and number format of each dataset.
 
-    Layers that are all equal are stored once; weights as float32 where that is exact.
+    Identical layers are stored once, and weights as float32 where that is exact.
     """
     config = states.config
     rows = stored_layers(config, states.layers)
@@ -161,9 +162,9 @@ def _shapes(
 
 
 def case_text(states: HiddenStates, folder: Path, variant: Variant) -> str:
-    """The case in TOML."""
+    """Return the case in TOML."""
     beta = beta_of(states.config)
-    assert beta is not None  # of a known family
+    assert beta is not None  # the family is known
     layers = states.layers * variant.repeat
     which = "all parts" if not variant.without else f"without {', '.join(variant.without)}"
     kind = "" if variant.weights == "trained" else f", {variant.weights} attention matrices of seed {variant.seed}"

@@ -1,4 +1,4 @@
-"""Arrays written into a new HDF5 file such that a full disk is an error and never a crash."""
+"""Arrays written into a new HDF5 file; a full disk raises an error and never crashes the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     import h5py
 
-Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # of datasets: shape and number format
+Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # shape and number format of datasets
 
 
 def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> None:
@@ -29,7 +29,7 @@ def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> No
 
 @contextmanager
 def replacements(folder: Path, names: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the paths of files that take these names in a folder at the end of the block; none where it fails."""
+    """Yield the paths of files that take these names in a folder at the end of the block; none if the block fails."""
     with disk_errors(folder, "cannot write"), ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
         yield [stack.enter_context(replacement(folder / name)) for name in names]
@@ -41,22 +41,22 @@ def write_arrays(
     rows: Iterable[tuple[str, int | None, Floats]],
     attributes: Mapping[str, str | float] | None = None,
 ) -> None:
-    """Write arrays row by row, since together they may be large: name of a dataset, row or None for all, numbers."""
+    """Write arrays row by row to limit memory: name of a dataset, row or None for all rows, numbers."""
     path.write_bytes(_image(shapes, attributes or {}))
     file = open_shared(path)
-    sets = {name: file[name] for name in shapes}  # kept open: a set that is closed writes, and cannot report failure
+    sets = {name: file[name] for name in shapes}  # kept open: closing a dataset writes, and cannot report a failure
     try:
         for name, row, array in rows:
             sets[name][... if row is None else row] = array
         file.flush()
     except BaseException:
-        discard(file)  # HDF5 would try again what failed, and crash
+        discard(file)  # otherwise HDF5 would repeat the failed write, and crash
         raise
     file.close()
 
 
 def _image(shapes: Shapes, attributes: Mapping[str, str | float]) -> bytes:
-    """The bytes of the file without its numbers."""
+    """Return the bytes of the file with its structure, without the numbers."""
 
     def fill(file: h5py.File) -> None:
         file.attrs.update(attributes)

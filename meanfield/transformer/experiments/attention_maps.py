@@ -1,10 +1,11 @@
-"""Attention maps of the two networks, compared by cosine and Kullback–Leibler divergence, beside controls.
+"""Attention maps of the two networks, compared with each other and with controls.
 
     p    (n, n) mean over heads of the attention weights of a layer, for one example
     cosine(p, q) = Σ p_ij q_ij / (|p| |q|) ,     KL(p, q) = (1/n) Σ_ij p_ij log(p_ij/q_ij)
 
-p is the Transformer's of one seed; q is the PDE network's, its columns shuffled row by row, the uniform map, or the
-Transformer's of another seed. Intervals: 95 % of bootstrap resamples of examples, of all seeds together.
+p is the map of the Transformer of one seed. q is the map of the PDE network, the same map with its columns shuffled row
+by row, the uniform map, or the map of a Transformer of another seed. Intervals: 95 % of bootstrap resamples of
+examples, of all seeds together.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from solvers.mesh.mesh import Floats
 EXAMPLES = 128
 RESAMPLES = 1000
 OTHERS = ("pde", "pde, shuffled", "uniform", "other seed")
-SOURCE_COSINE, SOURCE_KL = 0.9870, 0.0144  # that the sources print for their pair of networks
-SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # of the logits, in both untrained networks
+SOURCE_COSINE, SOURCE_KL = 0.9870, 0.0144  # values that the sources print for their pair of networks
+SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the logits, in both untrained networks
 
 
 def attention_maps(subjects: Subjects) -> Outcome:
-    """Cosine and divergence by state, pair and layer with intervals, and of untrained networks by scale of logits."""
+    """Return cosine and divergence by state, pair and layer with intervals.
+
+    For untrained networks the measures are also by scale of the logits.
+    """
     inputs = subjects.inputs(EXAMPLES)
     values = _compared(subjects, inputs)  # measure, state, pair, seed, layer, example
     means, intervals = values.mean(axis=(3, 5)), bootstrap(values)
@@ -52,7 +56,7 @@ MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leible
 
 
 def compare_maps(p: Floats, q: Floats) -> Floats:
-    """(2, ...) cosine and divergence of maps (..., n, n) whose rows sum to 1; q is positive where p is."""
+    """Return cosine and divergence (2, ...) of maps (..., n, n) whose rows sum to 1; q is positive where p is."""
     product = (p * q).sum(axis=(-2, -1)) / np.sqrt((p**2).sum(axis=(-2, -1)) * (q**2).sum(axis=(-2, -1)))
     positive = p > 0
     ratio = np.log(np.where(positive, p, 1.0)) - np.log(np.where(positive, q, 1.0))
@@ -60,7 +64,10 @@ def compare_maps(p: Floats, q: Floats) -> Floats:
 
 
 def bootstrap(values: Floats) -> Floats:
-    """(2, state, pair, layer, bound) of values (2, state, pair, seed, layer, example): seeds and examples resampled."""
+    """Return bootstrap intervals of values (2, state, pair, seed, layer, example), resampled over seeds and examples.
+
+    The shape is (2, state, pair, layer, bound).
+    """
     gathered = np.moveaxis(values, 3, -2).reshape(*values.shape[:3], values.shape[4], -1)
     random = np.random.default_rng(0)
     chosen = random.integers(0, gathered.shape[-1], (RESAMPLES, gathered.shape[-1]))
@@ -69,14 +76,14 @@ def bootstrap(values: Floats) -> Floats:
 
 
 def uniform(p: Floats) -> Floats:
-    """The same weight for each token that a row of p attends to."""
+    """Return a map with equal weights for all tokens that a row of p attends to."""
     allowed = p > 0
     return np.asarray(allowed / allowed.sum(axis=-1, keepdims=True))
 
 
 def shuffled(p: Floats) -> Floats:
-    """Each row's weights in random order among the tokens that it attends to."""
-    keys = np.random.default_rng(0).random(p.shape) + 2 * (p <= 0)  # the others stay last
+    """Return a map with each row's weights in random order among the tokens that the row attends to."""
+    keys = np.random.default_rng(0).random(p.shape) + 2 * (p <= 0)  # the excluded tokens stay last
     places, order = np.argsort(p <= 0, axis=-1, kind="stable"), np.argsort(keys, axis=-1)
     mixed = np.zeros_like(p)
     np.put_along_axis(mixed, places, np.take_along_axis(p, order, axis=-1), axis=-1)
@@ -84,13 +91,13 @@ def shuffled(p: Floats) -> Floats:
 
 
 def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
-    """(layers, examples, n, n) attention weights, the mean over heads."""
+    """Return the attention weights (layers, examples, n, n), averaged over heads."""
     _, trace = traced(network, inputs)
     return np.stack([w.mean(dim=1).double().numpy() for w in trace.weights if w is not None])
 
 
 def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """(measure, state, pair, seed, layer, example)"""
+    """Return the measures as an array (measure, state, pair, seed, layer, example)."""
     rows = []
     for state in range(len(STATES)):
         ours, theirs = (
@@ -105,7 +112,10 @@ def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
 
 
 def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """(measure, pair, scale) of untrained networks whose logits are multiplied, mean over seeds, layers, examples."""
+    """Return the measures (measure, pair, scale) of untrained networks with scaled logits.
+
+    The measures are means over seeds, layers and examples.
+    """
     found = np.empty((2, 2, len(SCALES)))
     for k, scale in enumerate(SCALES):
         ours, theirs = (
@@ -118,7 +128,7 @@ def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
 
 
 def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
-    """A copy whose logits of attention are multiplied by ``scale``."""
+    """Return a copy whose logits of attention are multiplied by ``scale``."""
     scaled = copy.deepcopy(network)
     with torch.no_grad():
         for name, parameter in scaled.named_parameters():
@@ -128,7 +138,7 @@ def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
 
 
 def _reached(scaled: Floats, pair: int) -> str:
-    """The scales of logits at which a pair is as alike as the sources print."""
+    """Return a phrase with the scales of logits at which a pair is as similar as the sources print."""
     alike = SCALES[(scaled[0, pair] >= SOURCE_COSINE) & (scaled[1, pair] <= SOURCE_KL)]
     return f"up to {alike.max():g} times their logits" if len(alike) else "at no scale of their logits"
 
@@ -158,7 +168,7 @@ def _cell(mean: Floats, interval: Floats) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """By layer, untrained and trained; and by the scale of the logits."""
+    """Draw the measures by layer, untrained and trained, and by the scale of the logits."""
     means, intervals, scaled = _numbers(found)
     figure.set_size_inches(11.0, 6.6)
     axes = figure.subplots(2, 3, sharey="row")
@@ -173,7 +183,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
             axes[m, s].set(xlabel="layer", title=f"{name}, {state}")
             axes[m, s].set_xticks(layers)
         for p, other in enumerate(("pde", "uniform")):
-            shown = np.where(scaled[m, p] > 0, scaled[m, p], np.nan)  # no divergence at 0
+            shown = np.where(scaled[m, p] > 0, scaled[m, p], np.nan)  # a divergence of 0 has no logarithm
             axes[m, 2].plot(SCALES, shown, marker="o", ms=3, lw=1, label=other)
         axes[m, 2].set(xlabel="factor of the logits", title=f"{name}, untrained")
         axes[m, 2].set_xscale("symlog", linthresh=0.1)

@@ -1,6 +1,6 @@
 """Information bottleneck: I(X; T) and I(T; Y) of each layer through training.
 
-T is the mean over tokens of a layer's states, in units of its standard deviation over examples and coordinates, plus
+T is the mean over tokens of a layer's states, in units of the standard deviation over examples and coordinates, plus
 noise of σ = NOISE: without noise I(X; T) of a deterministic network is infinite (Saxe and others 2018; Goldfeld and
 others, 1810.05728). So T = t(X) + σZ with Z standard normal, and p(T|x) is known.
 
@@ -36,11 +36,11 @@ from meanfield.transformer.networks.section import TrainingCase
 from meanfield.transformer.networks.training import Fit
 from solvers.mesh.mesh import Floats, Integers
 
-UNIFORM_SHARE = 1e-3  # of q, so that a label of vanishing density costs at most log(1000·classes)
+UNIFORM_SHARE = 1e-3  # uniform share of q, so that a label of vanishing density costs at most log(1000·classes)
 
 
 def information_of_input(means: Floats, noise: float, seed: int = 0) -> tuple[float, float]:
-    """Lower and upper bound of I(X; T), nats, for t(x) (m, d) and σ = ``noise``."""
+    """Return the lower and upper bounds of I(X; T), nats, for t(x) (m, d) and σ = ``noise``."""
     logs = _log_densities(means, noise, seed)
     m = len(logs)
     diagonal = np.diag(logs).copy()
@@ -50,7 +50,7 @@ def information_of_input(means: Floats, noise: float, seed: int = 0) -> tuple[fl
 
 
 def information_of_labels(means: Floats, labels: NDArray[np.integer], noise: float, seed: int = 0) -> float:
-    """A lower bound of I(T; Y), nats, for t(x) (m, d), labels (m,) and σ = ``noise``."""
+    """Return a lower bound of I(T; Y), nats, for t(x) (m, d), labels (m,) and σ = ``noise``."""
     logs = _log_densities(means, noise, seed)
     np.fill_diagonal(logs, -np.inf)
     total = logsumexp(logs, axis=1)
@@ -62,7 +62,7 @@ def information_of_labels(means: Floats, labels: NDArray[np.integer], noise: flo
 
 
 def _log_densities(means: Floats, noise: float, seed: int) -> Floats:
-    """(m, m) log p(t_i|x_j) up to a constant."""
+    """Return log p(t_i|x_j), (m, m), up to a constant."""
     drawn = means + noise * np.random.default_rng(seed).standard_normal(means.shape)
     squares = (drawn**2).sum(axis=1)[:, None] - 2 * drawn @ means.T + (means**2).sum(axis=1)
     return np.asarray(-squares / (2 * noise**2))
@@ -73,7 +73,7 @@ MEASURES = ("input, lower", "input, upper", "labels")
 
 
 def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Outcome:
-    """Both informations, (network, seed, epoch, layer), of the examples learned from. Trains the networks."""
+    """Train the networks and return both informations (network, seed, epoch, layer) of the training examples."""
     found: dict[tuple[str, int], list[Floats]] = {}
 
     def measure(fit: Fit) -> None:
@@ -100,7 +100,7 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
 
 
 def informations(fit: Fit) -> Floats:
-    """(layers + 1, 3) lower and upper bound of I(X; T), and the lower one of I(T; Y)."""
+    """Return the bounds (layers + 1, 3): lower and upper of I(X; T), and lower of I(T; Y)."""
     examples = fit.task.train
     _, trace = traced(fit.network, examples.inputs)
     labels = examples.labels.numpy()
@@ -131,12 +131,12 @@ def _summary(found: Outcome, max_information: float) -> str:
 
 
 def _last(values: Floats) -> Floats:
-    """(seeds, layers, 3) of each seed's last epoch, of values (seeds, epochs, layers, 3)."""
+    """Return the values (seeds, layers, 3) at each seed's last epoch, from values (seeds, epochs, layers, 3)."""
     return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
 
 
 def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
-    """The information plane: each layer's way through training, mean over seeds, from light to dark."""
+    """Draw the information plane: the path of each layer through training, mean over seeds, from light to dark."""
     values = _values(found)
     figure.set_size_inches(9.6, 4.2)
     axes = figure.subplots(1, 2, sharex=True, sharey=True)

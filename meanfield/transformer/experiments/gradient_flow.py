@@ -1,9 +1,9 @@
-"""Gradient flow: how large the gradient of the loss is at each layer, by step of training and by depth.
+"""Gradient flow: size of the gradient of the loss at each layer, by step of training and by depth.
 
     state_gradient(l) = |∂ loss/∂u_l| / |∂ loss/∂u_L|     of the states after l of L layers, loss summed over examples
     gradient_norm     = |∂ loss/∂w| of the weights w of a part, at each step
 
-A ratio that falls towards the first layer is a gradient that vanishes, one that grows is a gradient that explodes.
+The gradient vanishes if the ratio falls towards the first layer, and explodes if the ratio grows.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ EXAMPLES = 128
 
 
 def gradient_flow(subjects: Subjects) -> Outcome:
-    """Norms by layer of states before and after training, and by part at each step."""
+    """Return norms by layer of states before and after training, and by part at each step."""
     inputs, labels = subjects.inputs(EXAMPLES), subjects.task.test.labels[:EXAMPLES]
     by_layer = subjects.measure(lambda network: state_gradients(network, inputs, labels))
     steps = max(len(subject.fit.history.loss) for subject in subjects.all)
     parts = list(parts_of(subjects.all[0].fit.network))
-    by_step = np.full((len(KINDS), len(subjects.seeds), steps, len(parts)), np.nan)  # nan after an explosion
+    by_step = np.full((len(KINDS), len(subjects.seeds), steps, len(parts)), np.nan)  # NaN after an explosion
     for i, kind in enumerate(KINDS):
         for j, subject in enumerate(subjects.of(kind)):
             rows = np.array(subject.fit.history.gradient_norm)
@@ -45,7 +45,7 @@ def gradient_flow(subjects: Subjects) -> Outcome:
 
 
 def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.Tensor) -> Floats:
-    """(layers + 1,) |∂ loss/∂u_l| of the states before the first layer and after each."""
+    """Return |∂ loss/∂u_l|, (layers + 1,), of the states before the first layer and after each."""
     trace = Trace([], [])
     loss = loss_of(network(inputs, trace), labels) * len(labels)
     return np.array([float(g.double().norm()) for g in torch.autograd.grad(loss, trace.states)])

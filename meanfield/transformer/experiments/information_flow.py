@@ -1,4 +1,4 @@
-"""Information flow: representations layer by layer, how alike they are, and what remains of them.
+"""Information flow: similarity and rank of the representations layer by layer.
 
     cka(l, m)  = ‖X_lᵀX_m‖² / (‖X_lᵀX_l‖ ‖X_mᵀX_m‖)    of centered states X (all tokens, d), Frobenius norms
     cosine     mean of ⟨x_i, x_j⟩ over i ≠ j of an example, x = u/|u|
@@ -33,7 +33,7 @@ CURVES = {
 
 
 def information_flow(subjects: Subjects) -> Outcome:
-    """Measures of each network's states by layer, and the states of one example."""
+    """Return the measures of each network's states by layer, and the states of one example."""
     inputs = subjects.inputs(EXAMPLES)
     layers = {id(network): _states(network, inputs) for subject in subjects.all for network in subject.states}
     found = {
@@ -54,7 +54,7 @@ def information_flow(subjects: Subjects) -> Outcome:
 
 
 def similarity(states: Floats) -> Floats:
-    """(layers + 1, layers + 1) linear CKA of states (layers + 1, examples, n, d)."""
+    """Return the linear CKA (layers + 1, layers + 1) of states (layers + 1, examples, n, d)."""
     centered = [_rows(u) - _rows(u).mean(axis=0) for u in states]
     norms = [np.linalg.norm(x.T @ x) for x in centered]
     return np.array(
@@ -69,12 +69,12 @@ def _states(network: TokenNetwork, inputs: object) -> Floats:
 
 
 def _rows(u: Floats) -> Floats:
-    """(examples·n, d)"""
+    """Return the states of all tokens as rows, (examples·n, d)."""
     return u.reshape(-1, u.shape[-1])
 
 
 def mean_cosine_of(u: Floats) -> float:
-    """The mean over examples of u (examples, n, d)."""
+    """Return the mean cosine over the examples of u (examples, n, d)."""
     return float(np.mean([mean_cosine(x) for x in unit_vectors(u)]))
 
 
@@ -89,7 +89,7 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """Similarity of layers above, states of an example in the middle, curves below."""
+    """Draw the similarity of layers above, the states of an example in the middle, and curves below."""
     figure.set_size_inches(11.0, 9.0)
     rows: Any = figure.subfigures(3, 1, height_ratios=(1.0, 1.1, 1.1))
     networks = [(i, j) for i in range(len(KINDS)) for j in range(len(STATES))]

@@ -26,7 +26,7 @@ MEASURES = {"entropy": "entropy of attention, nats", "gradient": "Frobenius norm
 
 
 def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """Entropy and gradient (scaling, d, seed); no network is trained, and of ``case`` nothing is used."""
+    """Return entropy and gradient (scaling, d, seed); no network is trained, and ``case`` is not used."""
     found = np.array([[[measured(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)])
     dims = ("scaling", "dimension", "seed")
     arrays = {
@@ -39,7 +39,7 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
 
 
 def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
-    """Entropy and gradient of one softmax over ``keys`` keys, means over queries."""
+    """Return the entropy and gradient of one softmax over ``keys`` keys, means over queries."""
     random = np.random.default_rng([seed, d])
     logits = random.standard_normal((QUERIES, d)) @ random.standard_normal((keys, d)).T
     if scaled:
@@ -50,7 +50,7 @@ def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, 
     p = weights / total[:, None]
     entropy = np.log(total) - (p * logits).sum(axis=1)
     square, cube = (p**2).sum(axis=1), (p**3).sum(axis=1)
-    gradient = np.sqrt(np.maximum(square - 2 * cube + square**2, 0.0))  # ‖diag p − ppᵀ‖², rounding aside
+    gradient = np.sqrt(np.maximum(square - 2 * cube + square**2, 0.0))  # ‖diag p − ppᵀ‖²; rounding may be negative
     return float(entropy.mean()), float(gradient.mean())
 
 

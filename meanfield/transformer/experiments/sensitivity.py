@@ -1,13 +1,13 @@
-"""Sensitivity: how much the last states change with the first, and the finite-time Lyapunov exponent of the layers.
+"""Sensitivity of the last states to the first, and the finite-time Lyapunov exponent of the layers.
 
     gain(ε) = |u_L(u_0 + δ) − u_L(u_0)| / |δ| ,     |δ| = ε|u_0| ,     exponent = log(gain)/T
 
 δ is Gaussian, or adversarial: the leading right singular vector of the Jacobian J = ∂u_L/∂u_0 of each example, whose
-gain at small ε is the largest, exponent log σ₁(J)/T. T is the time of the layers: their number for the Transformer,
-Σ τ for the PDE network. States on the unit sphere are perturbed along it.
+gain at small ε is the largest, exponent log σ₁(J)/T. T is the time of the layers: the number of layers for the
+Transformer, Σ τ for the PDE network. States on the unit sphere are perturbed along the sphere.
 
-``uniform_exponents`` is the same measurement where the answer is known: the PDE network's layers with Q = K = V = I
-and tokens spread evenly on the circle, whose mode l grows at the rate λ_l of linear theory.
+``uniform_exponents`` validates the measurement against known rates: the PDE network's layers with Q = K = V = I and
+tokens evenly spaced on the circle, whose mode l grows at the rate λ_l of linear theory.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from solvers.mesh.mesh import Floats
 
 EXAMPLES = 64
 SIZES = np.logspace(-6, 0, 7)
-ITERATIONS = 30  # of the power method; gains change by less than 1 % after some 15
-DIFFERENCE = 1e-6  # of central differences, in float64
+ITERATIONS = 30  # iterations of the power method; gains change by less than 1 % after some 15
+DIFFERENCE = 1e-6  # size of central differences, in float64
 DIRECTIONS = ("Gaussian", "adversarial")
 MODES = np.arange(1, 7)
-TOKENS, BETA, LAYERS, STEP = 64, 4.0, 100, 0.01  # of the flow whose rates are known
+TOKENS, BETA, LAYERS, STEP = 64, 4.0, 100, 0.01  # parameters of the flow whose rates are known
 Map = Callable[[Tensor], Tensor]
 
 
 def sensitivity(subjects: Subjects) -> Outcome:
-    """Gains by direction and size, exponents, and those of the flow whose rates are known."""
+    """Return gains by direction and size, exponents, and the exponents of the flow whose rates are known."""
     inputs = subjects.inputs(EXAMPLES)
     gains = subjects.measure(lambda network: gains_of(network, inputs))
     times = np.array([_time(subjects.of(kind)[0].untrained) for kind in KINDS])
@@ -61,7 +61,7 @@ def sensitivity(subjects: Subjects) -> Outcome:
 
 
 def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
-    """(direction, size) the mean over examples of log gain, as a gain."""
+    """Return the geometric mean of the gain over examples, (direction, size)."""
     wide = copy.deepcopy(network).double()
     with torch.no_grad():
         states = wide.embed(inputs.double() if inputs.is_floating_point() else inputs)
@@ -76,7 +76,7 @@ def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
 def leading_direction(
     layers: Map, states: Tensor, start: Tensor, project: Callable[[Tensor, Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """v (examples, n, d) of length 1 in each example, and |Jv| (examples,), by the power method on JᵀJ."""
+    """Return v (examples, n, d) of length 1 in each example, and |Jv| (examples,), by the power method on JᵀJ."""
     v = start
     for _ in range(ITERATIONS):
         u = states.detach().requires_grad_(True)
@@ -87,7 +87,7 @@ def leading_direction(
 
 
 def uniform_exponents(beta: float) -> Floats:
-    """(modes,) exponents of mode l of tokens spread evenly on the circle, in layers of a short step."""
+    """Return the exponents (modes,) of tokens evenly spaced on the circle, for layers of a short step."""
     layer = identity_layer(beta, STEP, layer_norm="post")
 
     def layers(u: Tensor) -> Tensor:
@@ -105,13 +105,13 @@ def uniform_exponents(beta: float) -> Floats:
 
 
 def _change(layers: Map, states: Tensor, direction: Tensor, size: float) -> Tensor:
-    """J·direction by central differences."""
+    """Return J·direction by central differences."""
     with torch.no_grad():
         return (layers(states + size * direction) - layers(states - size * direction)) / (2 * size)
 
 
 def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
-    """Geometric mean over examples."""
+    """Return the gain for a relative perturbation size, as the geometric mean over examples."""
     sizes = size * _lengths(states)
     with torch.no_grad():
         change = layers(states + sizes[:, None, None] * direction) - layers(states)
@@ -119,7 +119,7 @@ def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
 
 
 def _lengths(x: Tensor) -> Tensor:
-    """(examples,) of (examples, n, d)."""
+    """Return the norms (examples,) of (examples, n, d)."""
     lengths: Tensor = torch.linalg.vector_norm(x, dim=(1, 2))
     return lengths
 
@@ -141,7 +141,7 @@ def _on_sphere(network: TokenNetwork) -> bool:
 
 
 def _time(network: TokenNetwork) -> float:
-    """Σ τ of the PDE network's layers, the number of the Transformer's."""
+    """Return Σ τ of the PDE network's layers, or the number of the Transformer's layers."""
     return sum(
         float(layer.coefficient("step").detach()) if isinstance(layer, FieldLayer) else 1.0
         for layer in network.body.layers

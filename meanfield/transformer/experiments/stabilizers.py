@@ -1,11 +1,11 @@
 """Ablation of stabilizers: residual × layer norm × depth × learning rate, for both networks.
 
-    accuracy    of the examples held back, after training or at an explosion
-    explosion   share of the steps after which training exploded; 1 where it ended
+    accuracy    of the test examples, after training or at an explosion
+    explosion   fraction of the steps at which training exploded; 1 without an explosion
     gradient    log10 of the largest gradient norm of any part at any step
-    cosine      mean of ⟨x_i, x_j⟩ over i ≠ j after the last layer: 1 where all tokens have drifted to one state
+    cosine      mean of ⟨x_i, x_j⟩ over i ≠ j after the last layer: 1 where all tokens have collapsed to one state
 
-Each network is a point; points are trained in processes of their own, or by the workers of Dask.
+Each network is a point; points are trained in separate processes, or by the workers of Dask.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def stabilizers(
     depths: Sequence[int] = DEPTHS,
     rates: Sequence[float] = RATES,
 ) -> Outcome:
-    """(network, residual, layer_norm, layers, rate, seed) each measure."""
+    """Return each measure as an array (network, residual, layer_norm, layers, rate, seed)."""
     axes: tuple[Sequence[Any], ...] = (KINDS, RESIDUALS, LAYER_NORMS, depths, rates, seeds)
     cases, found = [_case(case, *point) for point in itertools.product(*axes)], []
     for one, values in zip(cases, workers.map(train_and_measure, cases), strict=True):
@@ -75,13 +75,13 @@ def stabilizers(
 def _case(
     case: TrainingCase, kind: str, residual: bool, norm: str, layers: int, rate: float, seed: int
 ) -> TrainingCase:
-    """The case of one network. Raises CaseError."""
+    """Return the case of one network. Raises CaseError."""
     overrides = [f"network.residual={str(residual).lower()}", f'network.layer_norm="{norm}"']
     return case_of(case.replace([*overrides, f"network.layers={layers}", f"training.rate={rate}"]), kind, seed)
 
 
 def train_and_measure(case: TrainingCase) -> dict[str, float]:
-    """Train one network, in one thread: sums depend on the number of threads in their last digits."""
+    """Train one network in one thread, because the last digits of sums depend on the number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -127,7 +127,7 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """A phase diagram over rate and depth for each measure and combination."""
+    """Draw a phase diagram over rate and depth for each measure and combination."""
     figure.set_size_inches(12.0, 7.4)
     combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
     axes = figure.subplots(len(MEASURES), len(combinations), sharex=True, sharey=True)

@@ -1,4 +1,4 @@
-"""The networks of an experiment: of either kind, untrained and trained, for several seeds."""
+"""Networks of an experiment: of either kind, untrained and trained, for several seeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AXES = ("network", "state", "seed")
 
 @dataclass(frozen=True)
 class Subject:
-    """A network as it was drawn, and in training."""
+    """Network before and during training."""
 
     kind: str
     seed: int
@@ -34,7 +34,7 @@ class Subject:
 
     @property
     def states(self) -> tuple[TokenNetwork, TokenNetwork]:
-        """Untrained and trained."""
+        """Return the untrained and the trained network."""
         return self.untrained, self.fit.network
 
 
@@ -48,21 +48,21 @@ class Subjects:
     all: tuple[Subject, ...]
 
     def measure(self, function: Callable[[TokenNetwork], Any]) -> Floats:
-        """(network, state, seed, ...) what ``function`` finds of each network."""
+        """Return the values of ``function`` for each network, (network, state, seed, ...)."""
         found = np.array([[function(network) for network in subject.states] for subject in self.all], dtype=float)
         by_kind = found.reshape(len(KINDS), len(self.seeds), *found.shape[1:])
         return np.ascontiguousarray(np.swapaxes(by_kind, 1, 2))
 
     def of(self, kind: str) -> list[Subject]:
-        """Those of one kind, by seed."""
+        """Return the networks of one kind, by seed."""
         return [subject for subject in self.all if subject.kind == kind]
 
     def inputs(self, count: int) -> Tensor:
-        """The first ``count`` of the examples held back."""
+        """Return the first ``count`` test examples."""
         return self.task.test.inputs[:count]
 
     def coordinates(self) -> dict[str, Labelled]:
-        """The names along the axes ``network``, ``state`` and ``seed``, and each network's accuracy."""
+        """Return the names along the axes ``network``, ``state`` and ``seed``, and each network's accuracy."""
         accuracy = [[subject.fit.history.test_accuracy[k] for k in (0, -1)] for subject in self.all]
         by_kind = np.array(accuracy).reshape(len(KINDS), len(self.seeds), 2).swapaxes(1, 2)
         return {
@@ -72,7 +72,7 @@ class Subjects:
 
 
 def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
-    """The case with a network of another kind, of another seed. Raises CaseError where that kind cannot."""
+    """Return the case with a network of another kind and seed. Raises CaseError where that kind is impossible."""
     return case.replace([f'network.kind="{kind}"', f"training.seed={seed}"])
 
 

@@ -1,4 +1,4 @@
-"""Experiments by name."""
+"""Table of experiments by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, Workers], Outcome
 
 
 def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
-    """An experiment that measures networks before and after training."""
+    """Return an experiment that measures networks before and after training."""
 
     def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers) -> Outcome:
         return measure(subjects_of(case, seeds, show))
@@ -47,7 +47,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer) -> Outcome:
-    """Run an experiment. Raises CaseError where it cannot be."""
+    """Run an experiment. Raises CaseError for impossible options."""
     if name not in EXPERIMENTS:
         raise CaseError(f"name = {name}: expected one of {', '.join(EXPERIMENTS)}")
     if workers.dask is not None and name != "stabilizers":

@@ -1,16 +1,16 @@
-"""The four ablations where the answer is known: residual × layer norm, untrained, as density, particles and field.
+"""Four ablations with known answers: residual × layer norm, untrained, as density, particles and field.
 
-Tokens spread evenly on the circle of radius r see each other with Q = K = V = I and inverse temperature β. Attention is
-radial, |A| = c r, c = I₁(βr²)/I₀(βr²), and a perturbation of mode l is moved at the rate λ_l of linear theory. A layer
-of step τ multiplies
+Tokens evenly spaced on the circle of radius r interact with Q = K = V = I and inverse temperature β. Attention is
+radial, |A| = c r, c = I₁(βr²)/I₀(βr²), and a perturbation of mode l grows at the rate λ_l of linear theory. A layer of
+step τ multiplies
 
     layer norm post   the mode by 1 + τλ_l/(1 + τc) ,   without the residual by 1 + λ_l/c
     no layer norm     r by 1 + τc ,                     without the residual by c
-    the same          the deviation √s of a Gaussian on the line by 1 + τβs, without the residual by βs
+    no layer norm     the deviation √s of a Gaussian on the line by 1 + τβs, without the residual by βs
 
 so that without the residual a mode grows faster, and without layer norm lengths grow, with the residual, or go to zero.
-Densities without layer norm are on the line, where they have layers; there tokens are the nodes of Gauss and Hermite's
-quadrature with its weights as masses, which a field has not.
+Densities without layer norm are on the line, the domain that supports layers. There tokens are the nodes of
+Gauss–Hermite quadrature with the weights as masses, which the field does not support.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from solvers.mesh.mesh import Floats
 
 BETA, MODE, STEP, LAYERS = 4.0, 2, 0.1, 3
 TOKENS, CELLS = 64, 256
-AMPLITUDE = 1e-5  # of the mode: what it does to itself is below 1e-4 after LAYERS
-LINE_BETA, VARIANCE, LINE_CELLS = 1.0, 0.9, 1024  # of the Gaussian
+AMPLITUDE = 1e-5  # amplitude of the mode: the effect of the mode on itself is below 1e-4 after LAYERS
+LINE_BETA, VARIANCE, LINE_CELLS = 1.0, 0.9, 1024  # parameters of the Gaussian
 FORMS = ("density", "particles", "field", "exact")
 Layer = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """A layer norm, whether there is the residual, and whose growth is measured: mode, radius or deviation."""
+    """Layer norm, residual or not, and the quantity whose growth is measured: mode, radius or deviation."""
 
     norm: str
     residual: bool
@@ -70,7 +70,7 @@ ABLATIONS = (
 
 
 def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """log of the growth of what each ablation measures, (ablation, form, layer); nothing is drawn at random."""
+    """Return the logarithm of the growth of each ablation's quantity, (ablation, form, layer); nothing is random."""
     found = np.full((len(ABLATIONS), len(FORMS), LAYERS), np.nan)
     for k, one in enumerate(ABLATIONS):
         if one.measured == "deviation":
@@ -90,7 +90,7 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
 
 
 def exact(one: Ablation) -> Floats:
-    """(layers,) logarithm of the growth since the beginning."""
+    """Return the logarithm of the growth since the beginning, (layers,)."""
     if one.measured == "mode":
         rate, c = float(growth_rates(2, BETA, [MODE])[0]), _strength(1.0)
         per_layer = math.log(1 + (STEP * rate / (1 + STEP * c) if one.residual else rate / c))
@@ -104,7 +104,7 @@ def exact(one: Ablation) -> Floats:
 
 
 def _strength(radius: float) -> float:
-    """c = |A|/r of tokens spread evenly."""
+    """Return c = |A|/r of evenly spaced tokens."""
     from scipy.special import ive
 
     return float(ive(1, BETA * radius**2) / ive(0, BETA * radius**2))
@@ -131,7 +131,7 @@ def _of_density_on_line(one: Ablation) -> Floats:
 
 
 def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floats:
-    """The diagnostic of a density after each layer."""
+    """Return the diagnostic of a density after each layer."""
     time = {"method": "layers", "layers": LAYERS, "step": one.step}
     output = {"snapshots": LAYERS, "samples": LAYERS, "diagnostics": [diagnostic]}
     stabilizers = {"layer_norm": one.norm, "residual": one.residual}
@@ -140,7 +140,7 @@ def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floa
 
 
 def _of_nodes(one: Ablation) -> Floats:
-    """Growth of weighted tokens on the line whose sums are those of a Gaussian to rounding."""
+    """Return the growth of weighted tokens on the line whose sums equal those of a Gaussian to rounding."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(TOKENS)
     masses = weights / weights.sum()
     law = ParticleVelocity(LINE_BETA, masses=masses, norm=LayerNorm(one.norm))
@@ -152,7 +152,7 @@ def _of_nodes(one: Ablation) -> Floats:
 
 
 def _of_tokens(layer: Layer, one: Ablation) -> Floats:
-    """Growth of tokens spread evenly, each turned by AMPLITUDE sin(lφ), or as they are without layer norm."""
+    """Return the growth of evenly spaced tokens; with layer norm each is rotated by AMPLITUDE sin(lφ)."""
     even = 2 * math.pi * np.arange(TOKENS) / TOKENS
     wave = np.sin(MODE * even)
     angles = even + (AMPLITUDE * wave if one.measured == "mode" else 0.0)
@@ -170,7 +170,7 @@ def _layer_of_particles(one: Ablation) -> Layer:
 
 
 def _layer_of_field(one: Ablation) -> Layer:
-    """The PDE network's layer, in PyTorch."""
+    """Return the PDE network's layer, in PyTorch."""
     layer = identity_layer(BETA, one.step, layer_norm=one.norm, residual=one.residual)
 
     def map_of(x: Floats) -> Floats:

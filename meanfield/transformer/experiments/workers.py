@@ -1,4 +1,4 @@
-"""Where the points of an experiment are computed: here, in processes of this machine, or by the workers of Dask."""
+"""Computation of the points of an experiment: in this process, in further processes, or by the workers of Dask."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Workers:
-    """``jobs`` processes, or the workers of the Dask scheduler at ``dask``, "host:port"."""
+    """Set of ``jobs`` processes, or the workers of the Dask scheduler at ``dask``, "host:port"."""
 
     jobs: int = 1
     dask: str | None = None
 
     def map(self, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-        """Values of ``function`` at the items, in order. Raises CaseError where a process or the scheduler is lost."""
+        """Yield the values of ``function`` at the items, in order.
+
+        Raises CaseError where a process or the scheduler is lost.
+        """
         if self.dask is not None:
             yield from _with_dask(self.dask, function, items)
         elif self.jobs == 1 or not can_start_python():
@@ -32,7 +35,7 @@ class Workers:
         else:
             spawned = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
             try:
-                with environment(SAFE_PATH):  # processes start as tasks are submitted
+                with environment(SAFE_PATH):  # the pool starts its processes when tasks are submitted
                     pool = ProcessPoolExecutor(self.jobs, spawned)
                     results = pool.map(function, items)
                 with pool:
