@@ -1,12 +1,12 @@
-"""A case file from TOML to a frozen, checked Case: loading, overrides, combinations, validation, messages.
+"""Case files in TOML and frozen, checked cases: loading, overrides, combinations, validation and messages.
 
-The sections of a case are typed records, from which one may also be built in Python:
+The sections of a case are typed records. A case can also be built from them in Python:
 
     from meanfield.case import Attention, Case, Circle, Perturbed, Time
 
     case = Case(domain=Circle(resolution=64), attention=Attention(beta=4.0), initial=Perturbed(), time=Time(end=2.0))
 
-Names load their module on first use; those of domains are the classes in the table of domains.
+Each name loads its module on first use. The names of domains are the classes in the table of domains.
 """
 
 from importlib import import_module

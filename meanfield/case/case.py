@@ -1,4 +1,4 @@
-"""A case: the resolved content of a case file, all sections together."""
+"""Case: the resolved content of a case file, with all of its sections."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from meanfield.case.overrides import Overrides
     from meanfield.diagnostics.table import Diagnostic, Table
 
-_MANY = 1000  # tokens, all pairs of which are only summed on request
+_MANY = 1000  # tokens; beyond, diagnostics over all pairs are recorded only on request
 
 
-class Case(Section, frozen=True):  # types.py has the types of its sections in a file
-    """What to run: the resolved content of a case file."""
+class Case(Section, frozen=True):  # types.py builds the type that a file is converted to
+    """Resolved content of a case file, which determines a run."""
 
     domain: Domain
     attention: Attention
@@ -39,9 +39,9 @@ class Case(Section, frozen=True):  # types.py has the types of its sections in a
     output: Output = Output()
 
     def replace(self, changes: Overrides) -> Case:
-        """Another case with ``changes``, {"attention.beta": 4} or ["attention.beta=4"]; what depends on them follows.
+        """Return the case with ``changes``, such as {"attention.beta": 4} or ["attention.beta=4"].
 
-        With another domain all of its diagnostics are recorded where all were before. Raises CaseError.
+        If the case records all default diagnostics, the new case records those of its own domain. Raises CaseError.
         """
         from meanfield.case.load import parse, to_toml
         from meanfield.case.overrides import overrides_of
@@ -52,7 +52,7 @@ class Case(Section, frozen=True):  # types.py has the types of its sections in a
         return parse(to_toml(msgspec.structs.replace(self, output=output)), overrides)
 
     def _repr_html_(self) -> str:
-        """Its title and layer, above the folded case file."""
+        """Return the title and the layer as HTML, above a folded case file."""
         from meanfield.case.load import to_toml
         from meanfield.case.summary import layer_in_words
 
@@ -62,50 +62,58 @@ class Case(Section, frozen=True):  # types.py has the types of its sections in a
 
     @property
     def possible_diagnostics(self) -> dict[str, Diagnostic]:
-        """Entries of the domain's table that ``output.diagnostics`` may name, in its order."""
+        """Return the diagnostics that ``output.diagnostics`` may name, in the order of the domain's table."""
         table: Table = load(self.domain.diagnostics)
         return {name: entry for name, entry in table.items() if entry.possible(self)}
 
     @property
     def default_diagnostics(self) -> tuple[str, ...]:
-        """All that are possible, less those of special studies and, among many particles, those over all pairs."""
+        """Return the possible diagnostics except those of special studies and, for many particles, sums over pairs."""
         many = (self.domain.count or 0) > _MANY
         found = self.possible_diagnostics.items()
         return tuple(name for name, entry in found if entry.default and not (many and entry.sums_pairs))
 
     @property
     def tokens_have_radius(self) -> bool:
-        """Whether tokens have a radius beside their direction."""
+        """Return whether tokens have a radius besides their direction."""
         return self.domain.has_radius or self.stabilizers.layer_norm in self.domain.radial_norms
 
     @property
     def beta_on_unit_sphere(self) -> float:
-        """β of the equivalent case on the unit sphere: tokens on a sphere of radius g attend as there with β g²."""
+        """Return β g², the inverse temperature on the unit sphere equivalent to β on the sphere of radius g."""
         return self.attention.beta_effective * self.stabilizers.scale**2
 
     @property
     def beta_of_heads(self) -> float:
-        """β g² beside the matrices of heads, as they are: for directions of tokens on a sphere of radius g."""
+        """Return β g² without the scales of query and key: the β of heads, for directions of tokens on a sphere of
+        radius g.
+        """
         return self.attention.beta * self.stabilizers.scale**2
 
     @property
     def rescaling(self) -> float:
-        """e^{−|β|} on the unit sphere, by which rescaled attention multiplies its kernels; 1 for other attention."""
+        """Return the factor e^{−|β|} of rescaled kernels, with β on the unit sphere; 1 for other attention."""
         return math.exp(-abs(self.beta_on_unit_sphere)) if self.attention.rescaled else 1.0
 
     @property
     def noise_on_unit_sphere(self) -> float:
-        """κ/g² of directions θ: κΔ on the sphere of radius g = ``stabilizers.scale`` is κ/g² Δ on the unit one."""
+        """Return κ/g², the noise on the unit sphere equivalent to κ on the sphere of radius ``stabilizers.scale``."""
         return self.stabilizers.noise / self.stabilizers.scale / self.stabilizers.scale
 
     @property
     def flow_steps(self) -> float:
-        """Steps in which no token moves by more than cfl cells: at most about so many where speeds are bounded."""
+        """Return an approximate bound of the number of steps in which no token moves by more than ``cfl`` cells.
+
+        The bound requires bounded speeds.
+        """
         return self.time.end * self.attention.speed_bound / (self.time.cfl * self.domain.cells_and_width()[1])
 
     @property
     def is_gradient_flow(self) -> bool:
-        """Whether tokens move by Q = K = V = I alone, from which the entropy's rate follows."""
+        """Return whether tokens move by softmax or unnormalized attention with Q = K = V = I alone.
+
+        The rate of the entropy then follows from the velocity.
+        """
         attention = self.attention
         ones = attention.is_scalar and all(
             scale_of(getattr(attention.all_heads[0], name)) == 1.0 for name in ("query", "key", "value")

@@ -1,4 +1,4 @@
-"""Catalogue of cases: the shipped ones by topic, and new ones by domain and phenomenon, commented."""
+"""Catalogue of cases: the shipped ones by topic, and templates of new ones by domain and phenomenon."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
 
 
 class Shipped(NamedTuple):
-    """A shipped case; ``seconds`` of a run on the machine of benchmarks/cases.py."""
+    """Shipped case; ``seconds`` is the wall time of a run on the machine of benchmarks/cases.py."""
 
     name: str
     title: str
@@ -55,7 +55,9 @@ class Shipped(NamedTuple):
 
 
 def by_topic(search: str = "") -> dict[str, list[Shipped]]:
-    """The shipped cases by topic; those with ``search`` in their topic, name or text, whatever its capitals."""
+    """Return the shipped cases by topic, restricted to those with ``search`` in topic, name or text, in any case of
+    letters.
+    """
     titles, seconds = shipped(), json.loads((shipped_folder("cases") / "seconds.json").read_text("ascii"))
     groups = {
         topic: [
@@ -69,7 +71,9 @@ def by_topic(search: str = "") -> dict[str, list[Shipped]]:
 
 
 class Phenomenon(NamedTuple):
-    """Phenomenon of a new case: a sentence, its tables, and keys of [domain] that it needs. Domains name it."""
+    """Phenomenon of a new case: a sentence, its tables, and the keys of [domain] that it sets. Each domain lists its
+    own.
+    """
 
     about: str
     tables: Tables
@@ -90,7 +94,7 @@ PHENOMENA: dict[str, Phenomenon] = {
         {"attention": {"beta": 2.0}, "stabilizers": {"noise": 0.1}, "time": {"end": 40.0}},
     ),
     "drift": Phenomenon(
-        "without the residual a layer replaces a token by what it attends to, and tokens forget where they were",
+        "without the residual a layer replaces each token, and the initial positions are forgotten",
         {"attention": {"beta": 2.0}, "stabilizers": {"residual": False}, "time": {"method": "layers", "layers": 12}},
     ),
     "blow_up": Phenomenon(
@@ -103,7 +107,7 @@ PHENOMENA: dict[str, Phenomenon] = {
         },
     ),
     "collapse": Phenomenon(
-        "in high dimensions all tokens see the same, and come together as dg/dt = 2 g (1 - g) for their cosine g",
+        "in high dimensions all pairs of tokens have the same cosine g, with dg/dt = 2 g (1 - g)",
         {"attention": {"beta": 1.0}, "time": {"end": 8.0}},
         {"dimension": 64},
     ),
@@ -111,7 +115,7 @@ PHENOMENA: dict[str, Phenomenon] = {
 
 
 def new_case(manifold: str, phenomenon: str) -> str:
-    """The text of a case of a phenomenon on a domain, each key with its description. Raises CaseError."""
+    """Return the text of a case of a phenomenon on a domain, each key with its description. Raises CaseError."""
     if phenomenon not in PHENOMENA:
         raise refusal("--phenomenon", phenomenon, f"one of {', '.join(PHENOMENA)}")
     about, tables, needed = PHENOMENA[phenomenon]
@@ -121,7 +125,7 @@ def new_case(manifold: str, phenomenon: str) -> str:
     kind = DOMAINS[manifold]
     domain = {"manifold": manifold} | dict(kind.typical) | {k: v for k, v in needed.items() if k in kind.typical}
     initial = tables.get("initial") or _initial(kind)
-    if initial["kind"] == "points":  # 2 rad apart
+    if initial["kind"] == "points":  # two points 2 rad apart
         zeros = [0.0] * (kind.ambient - 2)
         initial = initial | {"points": [[math.cos(angle), math.sin(angle), *zeros] for angle in (1, -1)]}
     whole = {"domain": domain, "attention": tables["attention"]} | tables | {"initial": initial}
@@ -132,14 +136,14 @@ def new_case(manifold: str, phenomenon: str) -> str:
 
 
 def _initial(kind: type[Domain]) -> dict[str, Any]:
-    """What begins nearly uniformly on a domain."""
+    """Return the table of a nearly uniform initial state on a domain."""
     if kind.has_tokens:
         return {"kind": "uniform"}
     return {"kind": "perturbed", "amplitude": 1e-2, "degrees": 8, "seed": 0}
 
 
 def _line(section: str, keys: Mapping[str, Any], name: str) -> str:
-    """``key = value  # description`` of one key; the words that choose a section need none."""
+    """Return the line ``key = value  # description`` of one key. A tag that chooses a section has no description."""
     word = keys.get("manifold", keys.get("kind", ""))
     found = [entry for entry in entries(f"{section}.{name}") if entry.name == f"{section}.{name}"]
     entry = next((entry for entry in found if word in entry.variant), found[0])

@@ -12,13 +12,13 @@ from meanfield.model.normalization import NORMALIZATIONS
 from meanfield.sections.attention import RandomMatrix, scale_of
 from meanfield.sections.section import Problems, tag_of
 
-Used = tuple[str, object]  # the key that chooses an option, and its value
+Used = tuple[str, object]  # the key that selects an option, and its value
 
 
 class Option(NamedTuple):
-    """``used`` returns the key and value by which a case chooses it, None where it does not.
+    """Option of a case: ``used`` returns the key and value by which a case selects the option, else None.
 
-    ``otherwise`` is what a domain without it expects; None where every domain has it.
+    ``otherwise`` is the expected value on a domain without the option; None if every domain has the option.
     """
 
     used: Callable[[Case], Used | None]
@@ -26,7 +26,7 @@ class Option(NamedTuple):
 
 
 def combination_problems(case: Case) -> Problems:
-    """Options that this kind of domain lacks, then those that exclude each other."""
+    """Yield the options that the domain of the case lacks, then those that exclude each other."""
     used = {name: found for name, option in OPTIONS.items() if (found := option.used(case)) is not None}
     for name, found in used.items():
         if (otherwise := OPTIONS[name].otherwise) is not None and name not in case.domain.features:
@@ -37,7 +37,7 @@ def combination_problems(case: Case) -> Problems:
 
 
 def _matrix(case: Case) -> Used | None:
-    """The first matrix of a head that is no multiple of the identity."""
+    """Return the first matrix of a head that is not a multiple of the identity."""
     for key, matrix in case.attention.matrices():
         if scale_of(matrix) is None:
             return key, matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
@@ -45,7 +45,7 @@ def _matrix(case: Case) -> Used | None:
 
 
 def _heads(case: Case) -> Used | None:
-    """Several heads, or one whose weight is not 1: the velocity has that factor beside V."""
+    """Return several heads, or a single head of weight other than 1, which multiplies the velocity besides V."""
     heads = case.attention.all_heads
     if len(heads) > 1:
         return "attention.heads", len(heads)
@@ -62,12 +62,15 @@ def _reaction(case: Case) -> Used | None:
 
 
 def _labels(case: Case) -> Used | None:
-    """A causal mask of densities, where each label has its own."""
+    """Return a causal mask on densities, for which each label has its own density."""
     return ("attention.mask", "causal") if case.attention.mask == "causal" and not case.domain.has_tokens else None
 
 
 def _where(key: str, holds: Callable[[Any], object] = lambda value: True) -> Callable[[Case], Used | None]:
-    """Used where ``holds`` is true of the value of a dotted key; not where the case lacks the key or its section."""
+    """Return the function ``used`` of an option: the dotted key and its value, where the value satisfies ``holds``.
+
+    The function returns None for a key or a section that the case lacks.
+    """
 
     def used(case: Case) -> Used | None:
         value: object = case
@@ -113,11 +116,11 @@ BY_DOMAIN = tuple(name for name, option in OPTIONS.items() if option.otherwise i
 
 _UNIT_VECTORS = "another with {} attention, which is for unit vectors"
 _HANDED_OVER = "with a section [hand_over]"
-EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside the second, with what is expected
+EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # (rejected option, option beside it, expected value)
     (
         "windowed",
         "query or key matrices",
-        "query and key that are multiples of the identity: its window is one of angles between x and y",
+        "query and key that are multiples of the identity: the window limits the angle between x and y",
     ),
     ("rescaled", "file", "false with attention.file: each layer would have its own time scale"),
     ("causal mask", "sinkhorn", '"none" with sinkhorn, which needs both sides of the kernel'),
@@ -129,12 +132,12 @@ EXCLUSIONS: tuple[tuple[str, str, str], ...] = (  # the first is refused beside 
     ("no layer norm", "windowed", _UNIT_VECTORS.format("windowed")),
     ("no layer norm", "sinkhorn", _UNIT_VECTORS.format("sinkhorn")),
     ("no residual", "continuous time", 'true, unless time.method = "layers": continuous time requires the residual'),
-    ("gate", "no residual", "0 without a residual, which it would act on"),
+    ("gate", "no residual", "0 without a residual: the gate acts on it"),
     ("noise", "layers", 'none with time.method = "layers"'),
     ("reaction", "layers", 'none with time.method = "layers"'),
     ("labels", "layers", 'none with time.method = "layers"'),
     ("adaptive", "noise", "ssprk3 or ssprk2 with stabilizers.noise"),
-    ("sequence", "handover", "not allowed beside [hand_over]: diffusion along a sequence keeps tokens apart"),
+    ("sequence", "handover", "not allowed beside [hand_over]: diffusion along a sequence separates tokens"),
     ("radial norm", "handover", f"{' or '.join(SPHERICAL_NORMS)} {_HANDED_OVER}"),
     ("causal mask", "handover", f"none {_HANDED_OVER}"),
     ("pattern", "handover", f"none {_HANDED_OVER}: atoms have no order"),

@@ -1,4 +1,4 @@
-"""One-line refusals of a case: dotted key, offending value, what was expected. Knows no section by name."""
+"""One-line errors of a case: dotted key, invalid value, expected value. This module names no section."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import msgspec
 from msgspec import inspect as types
 
 _MIN_SIZE, _MAX_SIZE, _MAX_TIME = 1e-150, 1e150, 1e300
-_MAX_DEPTH = 40  # tables and lists within one another
-_MAX_SHOWN = 60  # characters of a value; more would bury what was expected
+_MAX_DEPTH = 40  # nesting of tables and lists
+_MAX_SHOWN = 60  # characters of a value, so that the expected value stays visible
 
 
 class CaseError(ValueError):
-    """A case that cannot be run. Its message is to be shown as it is: one line, or one for each of several faults.
+    """Error of a case that cannot be run. The message is shown unchanged: one line, or one line for each error.
 
-    key          dotted, which the message is about; empty where it is about none
-    parts        the single errors, where there are several
-    is_missing   whether that key is not there
+    key          dotted key that the message concerns, or empty
+    parts        single errors, if there are several
+    is_missing   whether the key is missing
     """
 
     def __init__(
@@ -36,54 +36,54 @@ class CaseError(ValueError):
 
 
 def all_of(errors: Sequence[CaseError]) -> CaseError:
-    """One error of all these: itself where there is one."""
+    """Return one error for several: a single error unchanged, else one with a line for each."""
     return errors[0] if len(errors) == 1 else CaseError("\n".join(map(str, errors)), parts=errors)
 
 
 def install(extra: str) -> str:
-    """The command that installs an optional part of this package, by the name of its extra."""
+    """Return the command that installs an optional part of this package, given the name of the extra."""
     return f"pip install 'meanfield-transformers[{extra}]'"
 
 
 def refusal(key: str, value: object, expected: str) -> CaseError:
-    """The error ``key = value: expected ...``, or ``key = value: not allowed ...`` where none is."""
+    """Return the error ``key = value: expected ...``, or ``key = value: not allowed ...`` if no value is expected."""
     is_none = expected.startswith(("only allowed", "not allowed", "not available"))
     return CaseError(f"{key} = {show(value)}: {'' if is_none else 'expected '}{expected}", key)
 
 
 def show(value: object) -> str:
-    """``value`` as TOML would spell it, on one line, cut where it is long."""
+    """Return ``value`` in TOML on one line, truncated if long."""
     text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
     text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 def show_key(key: str) -> str:
-    """``key`` as TOML would spell it: bare, or quoted where it must be."""
+    """Return ``key`` in TOML: bare if possible, else quoted."""
     return key if re.fullmatch(r"[\w-]+", key) and len(key) <= _MAX_SHOWN else show(key)
 
 
 def did_you_mean(word: object, choices: Iterable[str]) -> str:
-    """``; did you mean "..."?`` for the choice nearest to ``word``, or nothing where none is near."""
+    """Return ``; did you mean "..."?`` for the choice nearest to ``word``, or an empty string if none is near."""
     matches = difflib.get_close_matches(str(word).lower(), list(choices), n=1)
     return f'; did you mean "{matches[0]}"?' if matches else ""
 
 
 def refuse_unrepresentable(data: object) -> None:
-    """Refuse numbers that are not finite, integers beyond TOML's 64 bits and deep tables, anywhere in parsed TOML."""
+    """Raise CaseError for infinite or NaN numbers, integers beyond 64 bits and deeply nested tables in parsed TOML."""
     for path, value in _parts(data):
         if len(path) > _MAX_DEPTH:
             raise CaseError(f"{_dotted(path)[:_MAX_SHOWN]}…: nested too deeply")
         if isinstance(value, float) and not math.isfinite(value):
             raise refusal(_dotted(path), value, "a finite number")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:  # in decimal, a long one is slow or an error
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:  # decimal text of a long one is slow
             raise refusal(_dotted(path), hex(value), "a number of at most 64 bits")
 
 
 def refuse_extremes(data: object) -> None:
-    """Refuse sizes of numbers whose squares, quotients or sums no longer are numbers, anywhere in a case.
+    """Raise CaseError for numbers of a case so large or small that squares, quotients or sums overflow or underflow.
 
-    Times go further than other numbers: a metastable state of atoms lives for times like e^{2β}.
+    Times may be larger than other numbers: a metastable state of atoms has a lifetime of order e^{2β}.
     """
     for path, value in _parts(data):
         if isinstance(value, float) and value:
@@ -92,11 +92,11 @@ def refuse_extremes(data: object) -> None:
                 raise refusal(_dotted(path), value, f"0 or a size from {_MIN_SIZE:g} to {largest:g}")
 
 
-Path = tuple[str | int, ...]  # keys of tables and numbers of items, from the outermost
+Path = tuple[str | int, ...]  # keys of tables and indices of items, outermost first
 
 
 def _parts(data: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Yield ``data`` and all that is in its tables and lists."""
+    """Yield the path and value of ``data`` and of everything in its tables and lists."""
     yield path, data
     if isinstance(data, dict | list | tuple):
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
@@ -109,10 +109,10 @@ def _dotted(path: Path) -> str:
 
 
 def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:
-    """What ``error`` says about converting ``data`` to ``schema``, in the words of a case file.
+    """Return the CaseError that states in terms of a case file why ``data`` cannot be converted to ``schema``.
 
-    msgspec names a place (``$.initial.points[0]``) but not the value, and speaks of types, not of numbers and
-    tables; both are looked up again here, by walking the data and the schema to that place.
+    The message of msgspec contains a path (``$.initial.points[0]``) but not the value, and names Python types. This
+    function follows the path through the data and the schema to find both.
     """
     message, _, path = str(error).partition(" - at `$")
     kind, key = types.type_info(schema), ""
@@ -150,7 +150,7 @@ def _structs(kind: types.Type) -> list[types.StructType]:
 
 
 def _struct(kind: types.Type, data: Any) -> types.StructType:
-    """The struct that ``kind`` stands for; of a tagged union the one that the data's tag names."""
+    """Return the struct of ``kind``; for a tagged union, the member named by the tag in the data."""
     return next(one for one in _structs(kind) if one.tag_field is None or data.get(one.tag_field) == one.tag)
 
 
@@ -159,18 +159,18 @@ def _keys(struct: types.StructType) -> list[str]:
 
 
 def _choice(kind: types.Type, name: str) -> types.LiteralType | None:
-    """The tags to choose from, if ``name`` is the tag of a tagged union."""
+    """Return the possible tags if ``name`` is the tag of a tagged union, else None."""
     tags = tuple(struct.tag for struct in _structs(kind) if struct.tag_field == name)
     return types.LiteralType(tags) if name and tags else None
 
 
 def _tags_with(kind: types.Type, name: str) -> list[str]:
-    """The tags of the members of a union that have a field of that name."""
+    """Return the tags of the members of a union that have a field ``name``."""
     return [str(struct.tag) for struct in _structs(kind) if struct.tag_field and name in _keys(struct)]
 
 
 def _sections_with(schema: type, name: str) -> list[str]:
-    """The dotted keys ``section.name`` of a case."""
+    """Return the dotted keys ``section.name`` of a case that exist."""
     sections = [field for root in _structs(types.type_info(schema)) for field in root.fields]
     return [
         f"{section.encode_name}.{name}"
@@ -180,14 +180,14 @@ def _sections_with(schema: type, name: str) -> list[str]:
 
 
 def _child(kind: types.Type, data: Any, name: str) -> types.Type:
-    """The type of the field ``name`` of a struct, or of the items of a list."""
+    """Return the type of the field ``name`` of a struct, or of the items of a list if ``name`` is empty."""
     if name:
         return next(field.type for field in _struct(kind, data).fields if field.encode_name == name)
     return next(member.item_type for member in _members(kind) if isinstance(member, types.VarTupleType))
 
 
 def _missing(kind: types.Type, data: Any, name: str) -> str:
-    """``name: missing; expected ...``, for a section its first required key."""
+    """Return ``name: missing; expected ...``; for a section, the same of its first required key."""
     field = _choice(kind, name) or _child(kind, data, name)
     key = next((struct.tag_field for struct in _structs(field)), None)
     if isinstance(field, types.StructType) and (required := [f.encode_name for f in field.fields if f.required]):
@@ -199,7 +199,7 @@ def _missing(kind: types.Type, data: Any, name: str) -> str:
 
 
 def _expected(kind: types.Type) -> str:
-    """A type in words, for example ``a number > 0 and <= 1``."""
+    """Return a description of a type, for example ``a number > 0 and <= 1``."""
     match kind:
         case types.FloatType() | types.IntType():
             signs = {">": kind.gt, ">=": kind.ge, "<": kind.lt, "<=": kind.le}

@@ -1,4 +1,4 @@
-"""Lines of a case file on which its keys are, and the keys of its tables: for messages."""
+"""Line numbers of the keys of a case file, for messages."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _KEY = re.compile(r"\s*([\w.\-]+(?:\s*\.\s*[\w\-]+)*)\s*=")
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """The line, from 1, of each dotted key of a TOML text, and of its tables; ``a.b[1]`` is the second of [[a.b]].
+    """Return the line number, from 1, of each dotted key and table of a TOML text; ``a.b[1]`` is the second [[a.b]].
 
-    Keys in inline tables and quoted ones are not found.
+    Keys in inline tables and quoted keys are omitted.
     """
     found: dict[str, int] = {}
     table, tables = "", Counter[str]()
@@ -34,25 +34,25 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def with_lines(error: CaseError, source: str, lines: Mapping[str, int | None]) -> CaseError:
-    """The error with ``source`` and the line of its key before it, where it has one; so with each of several."""
+    """Return the error with ``source`` and the line of its key in front, if known; each of several errors likewise."""
     if error.parts:
         return all_of([with_lines(part, source, lines) for part in error.parts])
     key = error.key
     while key and key not in lines:
         shorter = re.sub(r"(^|\.)[^.\[]*$|\[\d+\]$", "", key)
-        key = shorter if shorter != key else ""  # a quoted key may hold brackets
+        key = shorter if shorter != key else ""  # a quoted key may contain brackets
     return CaseError(f"{source}, line {lines[key]}: {error}", error.key) if lines.get(key) else error
 
 
 def remove(data: Mapping[str, object], key: str) -> bool:
-    """Take the last named part of a key such as ``attention.heads[1].weight`` out of a table; whether it was there."""
+    """Remove the last named part of a key such as ``attention.heads[1].weight`` from a table; return success."""
     parts = re.findall(r"[\w\-]+|\[\d+\]", key)
     while parts and parts[-1].startswith("["):
         parts.pop()
-    place: Any = data
+    node: Any = data
     for part in parts[:-1]:
         try:
-            place = place[int(part[1:-1])] if part.startswith("[") else place[part]
+            node = node[int(part[1:-1])] if part.startswith("[") else node[part]
         except (KeyError, IndexError, TypeError):
             return False
-    return bool(parts) and isinstance(place, dict) and place.pop(parts[-1], None) is not None
+    return bool(parts) and isinstance(node, dict) and node.pop(parts[-1], None) is not None

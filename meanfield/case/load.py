@@ -1,4 +1,4 @@
-"""Case files: TOML in, a frozen ``Case`` out. Everything that cannot be run is refused here, in one line."""
+"""Loading and validation of case files: TOML to a frozen ``Case``. Each invalid case raises a one-line error."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ from meanfield.domains.table import put_names_for_aliases
 from meanfield.shipped import shipped_texts
 
 _SNAPSHOTS = 100
-_MAX_ERRORS = 20  # reported at once
-MAX_BYTES = 16 * 2**20  # of a case file: what is longer is something else
+_MAX_ERRORS = 20  # errors reported at once
+MAX_BYTES = 16 * 2**20  # largest size of a case file
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
-_TOLERANCE = 1e-10  # of a step: a merger at the end of a metastable state is then good to about 1e-7
-_STIFF = 300.0  # an explicit method of order 8 then takes some hundred steps in a unit of time
-_FIRST = 1e-4  # of the end: four decades show the linear growth, the collapse and the mergers
-_FIRST_BEFORE_ATOMS = 0.1  # at most, where a handover lets the end be any time: a token moves by so many radians
+_TOLERANCE = 1e-10  # error of a step; the time of a merger after a metastable state then has an error of about 1e-7
+_STIFF = 300.0  # an explicit method of order 8 then takes several hundred steps in a unit of time
+_FIRST = 1e-4  # fraction of the end: four decades show the linear growth, the collapse and the mergers
+_FIRST_BEFORE_ATOMS = 0.1  # upper bound with a handover, where the end may be large: a token moves by at most 0.1 rad
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
-    """The case in a file, or the shipped case of that name; otherwise as ``parse``. Raises CaseError, with lines."""
+    """Return the case in a file, or the shipped case of that name, with ``overrides``. Raises CaseError with line
+    numbers.
+    """
     text = read_text(name_or_path)
     try:
         return _parse(text, overrides, source=name_or_path)
     except CaseError as error:
-        if not Path(name_or_path).exists():  # a shipped case, whose lines are not the user's
+        if not Path(name_or_path).exists():  # line numbers of a shipped case do not help the user
             raise
         lines: dict[str, int | None] = {**lines_of_keys(text)}
         lines.update((override.partition("=")[0].strip(), None) for override in overrides)
@@ -52,42 +54,42 @@ def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
 
 
 def parse(text: str, overrides: Sequence[str] = ()) -> Case:
-    """The case that a TOML text describes, with ``overrides`` like ``attention.beta=4``. Raises CaseError."""
+    """Return the case of a TOML text, with ``overrides`` such as ``attention.beta=4``. Raises CaseError."""
     return _parse(text, overrides, source="case")
 
 
 def to_toml(case: Case) -> str:
-    """The resolved case, every default spelled out; ``parse(to_toml(case)) == case``."""
+    """Return the resolved case as TOML with every default; ``parse(to_toml(case)) == case``."""
     import tomli_w
 
     return tomli_w.dumps(without_none(msgspec.to_builtins(case, enc_hook=_plain)))
 
 
 def _plain(value: object) -> object:
-    """Python's numbers of NumPy's, in a case that was built in Python. Raises CaseError for what a case cannot hold."""
+    """Return NumPy numbers of a case built in Python as Python numbers. Raises CaseError for unsupported values."""
     if not hasattr(value, "tolist"):
         raise CaseError(f"case: {value!r}: expected numbers, texts, lists and sections")
     return value.tolist()
 
 
 def shipped() -> dict[str, str]:
-    """Names and titles of the cases that come with the package, by name."""
+    """Return the titles of the shipped cases by name, in alphabetical order."""
     return {name: tomllib.loads(text).get("title", "") for name, text in sorted(shipped_texts("cases").items())}
 
 
 class Template:
-    """A text of which many cases are made: TOML is read once."""
+    """Case text from which many cases are made; the TOML is parsed once."""
 
     def __init__(self, text: str, source: str = "case") -> None:
         self._data = read_toml(text, source)
 
     def case(self, overrides: Sequence[str] = ()) -> Case:
-        """``parse`` of the text with these overrides. Raises CaseError."""
+        """Return the case of the text with ``overrides``. Raises CaseError."""
         return _case_of(_copied(self._data), overrides)
 
 
 def _copied(data: Any) -> Any:
-    """Tables and lists of their own; all else of TOML is never changed."""
+    """Return a copy of nested tables and lists; all other TOML values are immutable."""
     if isinstance(data, dict):
         return {key: _copied(value) for key, value in data.items()}
     return [_copied(value) for value in data] if isinstance(data, list) else data
@@ -108,12 +110,12 @@ def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
 
 
 def _converted(data: Toml) -> Case:
-    """The sections of a case. Raises CaseError for all that is of a wrong type, out of range, unknown or missing."""
+    """Return the sections of a case. Raises CaseError for wrong types, values out of range, unknown or missing keys."""
     try:
         return convert(data)
     except msgspec.ValidationError:
         errors = _errors(data, schema := type_of_case(data))
-    for field in msgspec.structs.fields(schema):  # what one section lacks hides the next ones
+    for field in msgspec.structs.fields(schema):  # an error in one section hides errors in the next ones
         if field.encode_name in data:
             alone = msgspec.defstruct("Alone", [(field.encode_name, field.type)])
             errors |= _errors({field.encode_name: data[field.encode_name]}, alone)
@@ -121,7 +123,7 @@ def _converted(data: Toml) -> Case:
 
 
 def _errors(data: Toml, schema: type) -> dict[str, CaseError]:
-    """What is wrong with data, by key: each is taken out, to find the next; to the first that is missing."""
+    """Return the errors of the data by key, each found after removing the last, up to the first missing key."""
     found: dict[str, CaseError] = {}
     data = copy.deepcopy(data)
     while True:
@@ -131,19 +133,19 @@ def _errors(data: Toml, schema: type) -> dict[str, CaseError]:
         except msgspec.ValidationError as cause:
             error = translate(cause, data, schema)
         if error.is_missing and any(f"{error.key}.".startswith(f"{key}.") for key in found):
-            return found  # since it was taken out
+            return found  # missing because this function removed it
         found.setdefault(error.key, error)
         if error.is_missing or not remove(data, error.key):
             return found
 
 
 def read_toml(text: str, source: str) -> Toml:
-    """The content of a TOML text; ``source`` is what a message calls it. Raises CaseError."""
+    """Return the content of a TOML text; messages name ``source``. Raises CaseError."""
     try:
         return tomllib.loads(text)
     except RecursionError:
         raise CaseError(f"{source}: not TOML: nested too deeply") from None
-    except ValueError as error:  # also what Python raises for a number of more than 4300 digits
+    except ValueError as error:  # Python also raises ValueError for a number of more than 4300 digits
         place = _PLACE.fullmatch(str(error))
         if place is None:
             raise CaseError(f"{source}: not TOML: {error}") from None
@@ -153,9 +155,9 @@ def read_toml(text: str, source: str) -> Toml:
 
 
 def _resolve(case: Case) -> Case:
-    """The case with the defaults that depend on other keys."""
+    """Return the case with the defaults that depend on other keys."""
     case = msgspec.structs.replace(case, domain=case.domain.resolved(case))
-    case = _with_times(case)  # stiffness depends on how many tokens there are
+    case = _with_times(case)  # stiffness depends on the number of tokens
     output, atoms = case.output, case.hand_over is not None
     is_given = any(value is not None for value in (output.snapshots, output.every, output.times))
     spacing = output.spacing or ("log" if atoms else "linear")
@@ -171,7 +173,7 @@ def _resolve(case: Case) -> Case:
 
 
 def _with_times(case: Case) -> Case:
-    """The method; depth in layers: layers of one step, whose number gives the end."""
+    """Return the case with its method and step resolved; with depth in layers, the number of layers sets the end."""
     time = case.time
     if time.method == "auto":
         adaptive = "adaptive" in case.domain.features and not case.stabilizers.noise and not _is_stiff(case)
@@ -190,13 +192,13 @@ def _with_times(case: Case) -> Case:
 
 
 def _step_to(end: float, layers: int) -> float:
-    """end/layers, but for rounding: the last layer is not before the end, where output.times may have one."""
+    """Return end/layers, rounded so that the last layer is not before the end, where output.times may have an entry."""
     step = end / layers
     return step if layers * step >= end else math.nextafter(step, math.inf)
 
 
 def _is_stiff(case: Case) -> bool:
-    """Whether diffusion along a sequence is much faster than attention, by κn²/L², and no tolerance is asked for."""
+    """Return whether diffusion along a sequence, of rate κn²/L², is stiff and no tolerance is given."""
     sequence = case.sequence
     if sequence is None or case.time.tolerance is not None:
         return False
@@ -205,7 +207,7 @@ def _is_stiff(case: Case) -> bool:
 
 
 def read_text(name_or_path: str) -> str:
-    """The text of a case file, or of the shipped case of that name. Raises CaseError."""
+    """Return the text of a case file, or of the shipped case of that name. Raises CaseError."""
     path = Path(name_or_path)
     try:
         if path.exists() and not path.is_dir():
@@ -224,16 +226,16 @@ def read_text(name_or_path: str) -> str:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a file, which may be a pipe. Raises CaseError where it has no end in sight."""
+    """Return the text of a file, which may be a pipe. Raises CaseError for a text longer than MAX_BYTES."""
     with open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise CaseError(f"{path}: not a case file: longer than {MAX_BYTES} bytes")
-    return data.decode("utf-8-sig")  # some editors put a byte order mark
+    return data.decode("utf-8-sig")  # some editors write a byte order mark
 
 
 def without_none(data: Any) -> Any:
-    """TOML has no null: a key that is None is left out."""
+    """Return nested data without keys that are None, since TOML has no null."""
     if isinstance(data, dict):
         return {key: without_none(value) for key, value in data.items() if value is not None}
     return [without_none(item) for item in data] if isinstance(data, list | tuple) else data

@@ -18,9 +18,10 @@ Overrides = Mapping[str, Any] | Sequence[str]  # values by dotted keys, or texts
 
 
 def overrides_of(changes: Overrides) -> list[str]:
-    """Changes as overrides: a mapping of dotted keys to numbers, texts, lists or tables, or overrides as they are.
+    """Return changes as a list of overrides. A mapping has dotted keys and numbers, texts, lists or tables as values.
 
-    Raises CaseError for anything else, a text too, which is a sequence, and for the value None, which TOML lacks.
+    Overrides are returned unchanged. Raises CaseError for anything else: also a text, although it is a sequence, and a
+    value None, which TOML lacks.
     """
     if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
         raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
@@ -36,7 +37,7 @@ def overrides_of(changes: Overrides) -> list[str]:
 
 
 def inline(value: object) -> str:
-    """A value as TOML spells it on one line; numpy's numbers and arrays as Python's."""
+    """Return a value in TOML on one line; NumPy numbers and arrays are converted to Python."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, dict):
         return "{" + ", ".join(f"{show_key(key)} = {inline(item)}" for key, item in value.items()) + "}"
@@ -48,10 +49,10 @@ def inline(value: object) -> str:
 def apply(data: Toml, overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
-    What an override contradicts gives way: any of output.snapshots, every and times drops the file's choice
-    among them, output.spacing=linear its output.first, an earlier time.end an output.first that is not before it,
-    another initial.kind starts that section anew; points and tokens drop domain.count.
-    Raises CaseError for anything but a dotted key, ``=`` and a value.
+    Keys that contradict an override are removed: any of output.snapshots, every and times removes the choice of the
+    file among them; output.spacing=linear removes output.first; a time.end not after output.first removes the latter;
+    another initial.kind empties its section; points and tokens remove domain.count. Raises CaseError for anything but a
+    dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
     _make_room(data, dict(pairs))
@@ -81,16 +82,16 @@ def _make_room(data: Toml, new: Toml) -> None:
     if isinstance(output, dict) and new.get("output.spacing") == "linear":
         output.pop("first", None)
     if isinstance(output, dict) and "output.first" not in new and _is_late(output.get("first"), new.get("time.end")):
-        output.pop("first", None)  # that of the schedule up to this end is the default
+        output.pop("first", None)  # the default for this end replaces it
     if isinstance(initial, dict) and new.get("initial.kind", initial.get("kind")) != initial.get("kind"):
         data["initial"] = {}
         domain = data.get("domain")
         if isinstance(domain, dict) and new.get("initial.kind") in ("points", "tokens"):
-            domain.pop("count", None)  # as many as they are
+            domain.pop("count", None)  # the number of points or tokens sets the count
 
 
 def _is_late(first: Any, end: Any) -> bool:
-    """Whether the first time of a file is not before an end that is set."""
+    """Return whether the first output time of a file is not before an end set by an override."""
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, end))
     return numbers and first >= end > 0
 

@@ -1,4 +1,4 @@
-"""The schema of a case file: its keys as JSON Schema for editors, and as a list for people."""
+"""Schema of a case file: a JSON Schema for editors, and a list of keys for readers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ _TYPES = {"number": "a number", "integer": "an integer", "string": "a text", "bo
 
 
 class Entry(NamedTuple):
-    """A key of a case file. ``variant`` is the manifold or kind that has it, where not all of its section do."""
+    """Key of a case file. ``variant`` is the manifold or kind that has the key, if not all kinds of the section have
+    it.
+    """
 
     name: str
     variant: str
     expected: str
-    default: str  # as TOML has it; "required" or "none"
+    default: str  # in TOML; "required" or "none"
     unit: str
     description: str
-    example: str  # as TOML has it
+    example: str  # in TOML
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of a case file, each key with its description, an example and its unit."""
+    """Return the JSON Schema of a case file, each key with its description, an example and its unit."""
     whole = _schema()
     for kind in DOMAINS.values():
         manifold = whole["$defs"][kind.__name__]["properties"]["manifold"]
@@ -38,7 +40,7 @@ def schema() -> dict[str, Any]:
 
 
 def _schema() -> dict[str, Any]:
-    """The same, with one word for each section among its kind."""
+    """Return the JSON Schema with one name for each manifold, without aliases."""
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(type_of_case({}))}
     for section in _sections(Section):
         for name, value in whole["$defs"].get(section.__name__, {}).get("properties", {}).items():
@@ -51,7 +53,7 @@ def _schema() -> dict[str, Any]:
 
 
 def entries(prefix: str = "") -> list[Entry]:
-    """The keys that begin with ``prefix``, in the order of a case file."""
+    """Return the keys that begin with ``prefix``, in the order of a case file."""
     whole = _schema()
     found = (entry for entry in _entries(whole, whole["$defs"]["Case"], "") if entry.name.startswith(prefix))
     return list(dict.fromkeys(_merged(found)))
@@ -64,7 +66,7 @@ def _sections(base: type[Section]) -> Iterator[type[Section]]:
 
 
 def _key(section: type[Section], name: str) -> Key | None:
-    """The description of a key, by the class that has it or by a base of it."""
+    """Return the description of a key from the class that defines it or from one of its bases."""
     tables = (vars(base).get("about", {}) for base in section.__mro__)
     return next((table[name] for table in tables if name in table), None)
 
@@ -84,7 +86,7 @@ def _entries(whole: Mapping[str, Any], node: Mapping[str, Any], path: str, varia
 
 
 def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
-    """One entry for variants that have the same key."""
+    """Yield one entry for variants that share a key."""
     alike: dict[Entry, list[str]] = {}
     for entry in found:
         alike.setdefault(entry._replace(variant=""), []).append(entry.variant)
@@ -93,7 +95,7 @@ def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def _references(value: object) -> Iterator[str]:
-    """Names of the sections that a value may be."""
+    """Yield the names of the sections that a value may be."""
     if isinstance(value, dict):
         if "$ref" in value:
             yield value["$ref"].rpartition("/")[2]
@@ -111,18 +113,18 @@ def _is_list(value: Mapping[str, Any]) -> bool:
 
 
 def _is_tag(value: Mapping[str, Any]) -> bool:
-    """Whether this is the key by which a case chooses among sections of a kind."""
+    """Return whether this key selects a section among those of its kind."""
     return len(value.get("enum", ())) == 1
 
 
 def _word(section: Mapping[str, Any]) -> str:
-    """The tag by which a case chooses this section among its kind."""
+    """Return the tag by which a case selects this section, or an empty string."""
     tags = (value for value in section["properties"].values() if _is_tag(value))
     return next((tag["enum"][0] for tag in tags), "")
 
 
 def _expected(value: Mapping[str, Any]) -> str:
-    """What a value may be, in words."""
+    """Return a description of the allowed values."""
     if "anyOf" in value:
         parts = (_expected(part) for part in value["anyOf"] if part.get("type") != "null")
         return " or ".join(dict.fromkeys(parts))
@@ -142,7 +144,7 @@ def _plural(text: str) -> str:
 
 
 def _toml(value: object) -> str:
-    """A value as TOML has it within a line."""
+    """Return a value in TOML on one line."""
     if value is None:
         return "none"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A case's Transformer layer in a few words: attention, layer norm, feed-forward, reaction."""
+"""Summary of a case's Transformer layer in words: attention, layer norm, feed-forward network, reaction."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 def layer_in_words(case: Case) -> list[str]:
-    """As in ["softmax attention, 2 heads, causal mask", "pre layer norm", "gate 0.5"]; nothing of what is usual."""
+    """Return a list such as ["softmax attention, 2 heads, causal mask", "pre layer norm", "gate 0.5"], without
+    defaults.
+    """
     return [attention_in_words(case), *_stabilizers(case), *_depth(case), *_local(case)]
 
 
 def attention_in_words(case: Case) -> str:
-    """As in "unnormalized attention, V = -1 I"."""
+    """Return a description of the attention such as "unnormalized attention, V = -1 I"."""
     attention, value = case.attention, case.attention.value_scale
     if not case.domain.has_softmax:
         return "attention of another kind"
@@ -35,14 +37,14 @@ def attention_in_words(case: Case) -> str:
 
 
 def pattern_in_words(pattern: Pattern) -> str:
-    """As in "window of 3, 1 global and 2 random tokens"."""
+    """Return a description of a pattern such as "window of 3, 1 global and 2 random tokens"."""
     others = {"global": pattern.global_tokens, "random": pattern.random_tokens}
     words = " and ".join(f"{count} {name}" for name, count in others.items() if count)
     return f"window of {pattern.local}" + (f", {words} tokens" if words else "")
 
 
 def _matrices(case: Case) -> str:
-    """How many heads, or which matrices of the one head are no multiples of the identity."""
+    """Return the number of heads, or the matrices of a single head that are not multiples of the identity."""
     from meanfield.sections.attention import scale_of
 
     attention = case.attention
@@ -77,12 +79,12 @@ def _depth(case: Case) -> list[str]:
 
 
 def _local(case: Case) -> list[str]:
-    """Local terms: network, reaction."""
+    """Return descriptions of the local terms: feed-forward network, terms of the domain, reaction."""
     network = [] if case.feed_forward is None else [f"{case.feed_forward.activation} feed-forward"]
     network += case.domain.layer_in_words
     return network + ([] if case.reaction is None else [_reaction(case.reaction)])
 
 
 def _reaction(reaction: Reaction) -> str:
-    rate = getattr(reaction, "rate", None)  # which one of a user's own may lack
+    rate = getattr(reaction, "rate", None)  # a user-defined reaction may lack a rate
     return f"{reaction.__struct_config__.tag} reaction" + ("" if rate is None else f", rate {rate:g}")

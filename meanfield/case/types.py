@@ -1,4 +1,4 @@
-"""Types of the sections of a case, from the tables of domains, of names, and of the components that are loaded."""
+"""Types of the sections of a case, from the tables of domains, of named options and of loaded components."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from meanfield.sections.section import OWN, Section
 
 
 def convert(data: Mapping[str, Any]) -> Case:
-    """Return the case of tables. Raises msgspec.ValidationError for the first key of a wrong type or range."""
+    """Return the case of parsed tables. Raises msgspec.ValidationError for the first key of a wrong type or range."""
     found = msgspec.structs.asdict(msgspec.convert(data, type_of_case(data)))
     for name, section in {"attention": Attention, "stabilizers": Stabilizers}.items():
         found[name] = section(**msgspec.structs.asdict(found[name]))
@@ -29,10 +29,10 @@ def convert(data: Mapping[str, Any]) -> Case:
 
 
 def type_of_case(data: Mapping[str, Any]) -> type[msgspec.Struct]:
-    """Return the type that the tables ``data`` of a case are converted to.
+    """Return the type to which the tables ``data`` of a case are converted.
 
-    A component of one name may give densities and another tokens; the domain decides. A network is a component's where
-    ``feed_forward.field`` names one.
+    A component of one name may give densities and another component of that name tokens: the domain decides. The
+    network is a component if ``feed_forward.field`` names one.
     """
     record = DOMAINS.get(_word(data, "domain", "manifold"))
     kinds = ("initial", "tokens") if record is not None and record.has_tokens else ("tokens", "initial")
@@ -61,7 +61,7 @@ def _union(*kinds: type | None) -> Any:
 
 @cache
 def _like(section: type[Section], **types: Any) -> type[msgspec.Struct]:
-    """Return a type with the keys and defaults of a section, of which some are of other ``types``."""
+    """Return a type with the keys and defaults of a section; ``types`` replaces the types of some keys."""
     fields = [
         (field.name, types.get(field.name, field.type), *(() if field.required else (field.default,)))
         for field in msgspec.structs.fields(section)

@@ -17,9 +17,9 @@ _MAX_SAMPLES = 10**7
 
 
 def check(case: Case) -> None:
-    """Raise CaseError for impossible values and combinations: the first of each key, and one of the model.
+    """Raise CaseError for impossible values and combinations: the first of each key, and the first of the model.
 
-    The model is checked where its parts are compatible: its checks compute with them.
+    The model is checked only if its parts are compatible, since its checks compute with them.
     """
     if case.time.end == 0:
         raise CaseError("time.end: missing; expected a number > 0")
@@ -92,7 +92,7 @@ def _snapshots(output: Output, end: float) -> Problems:
 def _output(output: Output, end: float) -> Problems:
     if output.first is not None and output.spacing == "linear":
         yield "output.first", output.first, 'not allowed with output.spacing = "linear"'
-    if output.first is not None and not 0 < output.first < end:  # 0 from the default of a subnormal end
+    if output.first is not None and not 0 < output.first < end:  # the default is 0 for a subnormal end
         yield "output.first", output.first, f"a number > 0 and < time.end = {end}"
     if output.samples > _MAX_SAMPLES:
         yield "output.samples", output.samples, f"an integer from 1 to {_MAX_SAMPLES}"
@@ -104,5 +104,5 @@ def _diagnostics(case: Case) -> Problems:
         yield "output.diagnostics", list(names), "each name once"
     for name in names:
         if name not in possible:
-            expected = f"some of {', '.join(possible)} for this case{did_you_mean(name, possible)}"
+            expected = f"one or more of {', '.join(possible)} for this case{did_you_mean(name, possible)}"
             yield "output.diagnostics", name, expected

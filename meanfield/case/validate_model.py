@@ -1,4 +1,4 @@
-"""Checks of the parts of a case that move tokens, each by itself."""
+"""Checks of the sections of a case that determine the velocity of tokens."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from meanfield.sections.attention import Attention, FeedForward, RandomMatrix, R
 from meanfield.sections.section import Matrix, Problems, any_of, matrix_problem
 
 MAX_BETA = 1e5
-_MAX_NOISE = 1e6  # a step of diffusion takes √κ stages
-_MAX_SIZE = 1e100  # of a number that speeds are in proportion to: its square is a double too
+_MAX_NOISE = 1e6  # a diffusion step takes about √κ stages
+_MAX_SIZE = 1e100  # largest factor of a speed or rate, so that its square is a double
 _MAX_WEIGHTS = 10**8  # of one matrix of a network: 800 MB
 _MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
 
 
 def model_problems(case: Case) -> Problems:
-    """What is wrong with how tokens are to move."""
+    """Yield the faults of the sections that determine the velocity and the local rates."""
     yield from _attention(case.attention, case.domain, case.stabilizers.scale)
     if isinstance(case.feed_forward, FeedForward):
         yield from _feed_forward(case.feed_forward, case.domain)
@@ -34,7 +34,7 @@ def _attention(attention: Attention, domain: Domain, scale: float) -> Problems:
         yield "attention.rescaled", True, 'false, unless attention.normalization is "unnormalized"'
     scales = "" if attention.query is attention.key is None else ", times the scales of query and key"
     scales += "" if scale == 1 else f", times the square of stabilizers.scale = {scale:g}"
-    if not abs(attention.beta_effective) * scale * scale <= MAX_BETA:  # not nan either, which 0·∞ would give
+    if not abs(attention.beta_effective) * scale * scale <= MAX_BETA:  # not <=, so that nan from 0·∞ is rejected too
         yield "attention.beta", attention.beta, f"a number <= {MAX_BETA:g}{scales}"
     if attention.log_kernel_bound * scale * scale > _MAX_LOG_KERNEL:
         expected = f"a number <= {_MAX_LOG_KERNEL:g}{scales}; beyond, e^beta overflows"
@@ -76,7 +76,7 @@ def _reaction(case: Case) -> Problems:
     reaction, d = case.reaction, case.domain.d
     if isinstance(reaction, Replicator):
         if reaction.vector is None and reaction.matrix is None:
-            yield "reaction.vector", None, f"{d} numbers, or reaction.matrix: what fitness is"
+            yield "reaction.vector", None, f"{d} numbers, or reaction.matrix, to define the fitness"
         if reaction.vector is not None and len(reaction.vector) != d:
             yield "reaction.vector", reaction.vector, f"{d} numbers"
         if reaction.matrix is not None:
@@ -84,7 +84,7 @@ def _reaction(case: Case) -> Problems:
 
 
 def _sizes(case: Case) -> Problems:
-    """Numbers that only scale a velocity or a rate may have any sign and size that can be computed with."""
+    """Yield factors of a velocity or a rate that are too large in size; any sign is allowed."""
     network, reaction = case.feed_forward, case.reaction
     sized = {"feed_forward.strength": network.strength} if isinstance(network, FeedForward) else {}
     sized |= {"reaction.rate": reaction.rate} if isinstance(reaction, Reaction) else {}
@@ -97,7 +97,7 @@ def _sizes(case: Case) -> Problems:
 
 
 def _largest(matrix: Matrix | RandomMatrix | None) -> float:
-    """The largest number of a matrix, with its sign; of a random one its scale."""
+    """Return the entry of a matrix that is largest in size, with its sign; for a random matrix, its scale."""
     if matrix is None:
         return 0.0
     return matrix.scale if isinstance(matrix, RandomMatrix) else max((x for row in matrix for x in row), key=abs)
@@ -106,7 +106,7 @@ def _largest(matrix: Matrix | RandomMatrix | None) -> float:
 def _stabilizers(case: Case) -> Problems:
     stabilizers, domain = case.stabilizers, case.domain
     norm = stabilizers.layer_norm if stabilizers.layer_norm in (*SPHERICAL_NORMS, *RADIAL_NORMS) else "post"
-    if norm not in domain.layer_norms:  # a component's keeps the radius, as post does
+    if norm not in domain.layer_norms:  # layer norms of components keep the radius, as post does
         elsewhere = [] if domain.has_radius else [
             name for name, kind in DOMAINS.items() if stabilizers.layer_norm in kind.layer_norms
         ]  # fmt: skip
@@ -119,4 +119,4 @@ def _stabilizers(case: Case) -> Problems:
     if stabilizers.switch is not None and parameter != "switch":
         yield "stabilizers.switch", stabilizers.switch, 'only allowed with stabilizers.layer_norm = "mix"'
     if stabilizers.alpha != 1 and parameter != "alpha":
-        yield "stabilizers.alpha", stabilizers.alpha, '1 without stabilizers.layer_norm = "ngpt", which it is for'
+        yield "stabilizers.alpha", stabilizers.alpha, 'only allowed with stabilizers.layer_norm = "ngpt"'

@@ -1,1 +1,1 @@
-"""Components of a user's own: kernels, layer norms, reactions, fields, initial densities and diagnostics, by name."""
+"""User-defined components by name: kernels, layer norms, reactions, fields, initial densities and diagnostics."""

@@ -1,4 +1,4 @@
-"""Component of a user's own: a function with a name, of one of six kinds, and the table of those that are loaded."""
+"""User-defined component: a function with a name, of one of the kinds in KINDS, and the table of loaded components."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Component:
-    """A function that a case names like a built-in one; see KINDS for its arguments and value.
+    """Function that a case names like a built-in option; KINDS describes its arguments and value.
 
-    kind, name   of it, the name of the function
-    parameters   keys of its section in a case, and their defaults
+    kind         one of KINDS
+    name         name of the function
+    parameters   keys of the component's section in a case, and their defaults
     long_name    of a diagnostic, for files
-    dimensions   of a diagnostic that is an array: their names and lengths
-    source       the file, or the entry point, that it comes from; sha256 of its text, or of the version
+    dimensions   of a diagnostic that is an array: names and lengths
+    source       file or entry point of the component
+    sha256       digest of the file's text, or of the package's version and files
     """
 
     kind: str
@@ -30,7 +32,7 @@ class Component:
     sha256: str = ""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return the name under which a module has the component, in the place of its function; else its fields."""
+        """Return the name under which a module has the component instead of its function; else the fields."""
         module, name = self.function.__module__, self.function.__qualname__
         if getattr(sys.modules.get(module), name, None) is self:
             return _of_module, (module, name)
@@ -47,14 +49,14 @@ def _of_module(module: str, name: str) -> Any:
 def component(
     kind: str, *, long_name: str = "", dimensions: Mapping[str, int] | None = None, **parameters: Any
 ) -> Callable[[Callable[..., Any]], Component]:
-    """Make a component of a function; it exists in cases once its file is loaded.
+    """Return a decorator that makes a component of a function; cases can name the component once its file is loaded.
 
     kind         one of KINDS
     long_name    of a diagnostic, for files
     dimensions   of a diagnostic that is an array, such as {"sector": 8} for (8,)
     parameters   of a reaction, feed-forward field or initial density: keys of its section and their defaults
-    Raises ValueError for another kind or a length below 1, TypeError for parameters or dimensions of a kind without,
-    and for what is not a function of Python, such as NumPy's.
+    Raises ValueError for another kind or a length below 1. Raises TypeError for parameters or dimensions of a kind
+    without them, and for objects not defined by ``def``, such as NumPy functions.
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")
@@ -79,11 +81,11 @@ def component(
 
 @dataclass(frozen=True)
 class Kind:
-    """The place where a case names a component.
+    """Kind of component: the key of a case that names components of this kind.
 
     section, key   of the case
-    signature      arguments and value of its function
-    has_section    whether the section is the component's, with its parameters
+    signature      arguments and value of the function
+    has_section    whether the component defines the section, with its parameters
     """
 
     section: str

@@ -1,4 +1,4 @@
-"""Components in a case: their sections, and those that a case names."""
+"""Components in a case: their sections, and the components that a case names."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class OwnFeedForward(Section, frozen=True):
-    """Base of sections [feed_forward] with a component's field."""
+    """Base of sections [feed_forward] with the field of a component."""
 
     @property
     def activation(self) -> str:
-        """The field's name, where captions have the activation's."""
+        """Return the name of the field, which captions show instead of an activation."""
         return tag_of(self)
 
 
 def used_by(case: Case) -> list[Component]:
-    """The components that a case names."""
+    """Return the components that a case names."""
     names = {
         "kernel": [case.attention.kernel],
         "layer_norm": [case.stabilizers.layer_norm],
@@ -38,19 +38,21 @@ def used_by(case: Case) -> list[Component]:
 
 
 def components_attribute(case: Case) -> dict[str, str]:
-    """The attribute ``components`` of a run's file: a line "kind name sha256" for each; absent without any."""
+    """Return the attribute ``components`` of a run's file, a line "kind name sha256" for each; empty without
+    components.
+    """
     lines = [f"{one.kind} {one.name} {one.sha256}" for one in used_by(case)]
     return {"components": "\n".join(lines)} if lines else {}
 
 
 def section_of(component: Component) -> type[Section]:
-    """The section of a case that names a component: its parameters, of the types of their defaults."""
+    """Return the section by which a case names a component: the parameters, with the types of their defaults."""
     defaults = ((name, _hashable(value)) for name, value in sorted(component.parameters.items()))
     return _section(component.kind, component.name, tuple((name, type(value), value) for name, value in defaults))
 
 
 def _hashable(value: object) -> object:
-    """Tuples in place of lists."""
+    """Return a value with tuples in place of lists."""
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
@@ -64,6 +66,6 @@ def _section(kind: str, name: str, fields: tuple[tuple[str, type, object], ...])
 
 
 def parameters_of(section: Section) -> dict[str, object]:
-    """The parameters that a component's section gives."""
+    """Return the parameters of a component given in a section, without the keys shared by all initial kinds."""
     shared = InitialKind.__struct_fields__ if isinstance(section, InitialKind) else ()
     return {name: getattr(section, name) for name in section.__struct_fields__ if name not in shared}

@@ -1,4 +1,4 @@
-"""Tables in which built-in parts are found, with those of a user's own among them once they are loaded."""
+"""Installation of user-defined components in the tables of built-in options."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 def call(component: Component, *arguments: Any, **options: Any) -> Any:
-    """Its value. Raises CaseError, from what the function raises, with the line of it."""
+    """Return the value of a component's function. Raises CaseError with the line at which the function failed."""
     try:
         return component.function(*arguments, **options)
     except Exception as error:
         code = component.function.__code__
-        file, first = code.co_filename, code.co_firstlineno  # of a call with other arguments, which enters nothing
+        file, first = code.co_filename, code.co_firstlineno  # the definition: wrong arguments fail before line 1
         lines = [first] + [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise CaseError(f"component {component.name}: {file}, line {lines[-1]}: {what}") from error
 
 
 def array(component: Component, shape: tuple[int, ...], *arguments: Any, **options: Any) -> Floats:
-    """(shape) its value, as floats; a number stands for an array of it. Raises CaseError for another shape."""
+    """Return the value of a component's function as floats of ``shape``; a number is broadcast.
+
+    Raises CaseError for another shape, for masked arrays and for values that are not numbers.
+    """
     value, what = call(component, *arguments, **options), f"component {component.name}: returns"
     if np.ma.is_masked(value):
         raise CaseError(f"{what} an array with masked numbers: expected numbers {shape}")
@@ -50,7 +53,7 @@ def array(component: Component, shape: tuple[int, ...], *arguments: Any, **optio
         raise CaseError(f"{what} {type(value).__name__}: expected numbers {shape}") from None
     if found.shape not in (shape, ()):
         raise CaseError(f"{what} an array {found.shape}: expected {shape}")
-    return np.array(np.broadcast_to(found, shape))  # a copy: it may be an argument, such as the mesh's centers
+    return np.array(np.broadcast_to(found, shape))  # a copy: the value may be an argument, such as the mesh's centers
 
 
 _INITIAL = frozenset(map(tag_of, Initial.__args__))
@@ -64,7 +67,7 @@ BUILT_IN = {
 
 
 def built_in(component: Component) -> bool:
-    """Whether its name is that of a part of this package."""
+    """Return whether the component has the name of a built-in option."""
     if component.kind == "diagnostic":
         return any(component.name in table and component.name not in _OF_USER for table in _tables())
     return component.name in BUILT_IN.get(component.kind, ())
@@ -86,7 +89,7 @@ def _layer_norm(component: Component) -> None:
 
 
 def _own(component: Component) -> type[Section]:
-    """The section of a component, in the table of those that cases may have."""
+    """Return the section of a component, after adding the section to the table of user-defined ones."""
     section = OWN[component.kind][component.name] = section_of(component)
     return section
 
@@ -152,7 +155,7 @@ def _diagnostic(component: Component) -> None:
 
 
 def _check_dimensions(component: Component) -> None:
-    """Raise CaseError for a dimension that built-in diagnostics have, or another component at another length."""
+    """Raise CaseError for a dimension used by built-in diagnostics, or by another component with another length."""
     reserved = {"time", "sample", "cell", "label"}
     for table in _tables():
         reserved.update(*(entry.dimensions.split() for name, entry in table.items() if name not in _OF_USER))
@@ -160,11 +163,11 @@ def _check_dimensions(component: Component) -> None:
     for dimension, length in component.dimensions.items():
         if dimension in reserved or any(other.dimensions.get(dimension, length) != length for other in others):
             what = f"{component.source}: dimension {dimension} of {component.name}"
-            raise CaseError(f"{what}: is that of other diagnostics; choose another name")
+            raise CaseError(f"{what}: is already used by other diagnostics; choose another name")
 
 
 def _tables() -> list[Table]:
-    """The tables of diagnostics of all domains whose samples are points with masses."""
+    """Return the tables of diagnostics of all domains whose samples are points with masses."""
     names = {kind.diagnostics for kind in DOMAINS.values() if kind.mesh is not None or kind.has_tokens}
     return [load(name) for name in sorted(names)]
 

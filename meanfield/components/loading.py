@@ -1,4 +1,4 @@
-"""Loading components, from files and entry points that a user names; a case never does."""
+"""Loading of components from files and entry points named by the user; a case never loads code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ GROUP = "meanfield.components"
 
 
 def load_components(*sources: str | Path | Component) -> list[Component]:
-    """Load components: of Python files, of installed packages by the names of entry points, or functions themselves.
+    """Load components from Python files, from entry points of installed packages, or as functions with @component.
 
-    The code of files runs now. A name that is loaded already is replaced. Functions with @component exist in this
-    process only: sweeps in other processes need them in a file. Raises CaseError for a file that cannot be read or
-    run, for one without components, and for the name of a built-in one.
+    The code of files is executed. A component of the same name is replaced. Functions with @component exist in this
+    process only: sweeps in other processes load components from files. Raises CaseError for a file that cannot be read
+    or executed, for a file without components, and for the name of a built-in option.
     """
     found = []
     for source in sources:
@@ -40,7 +40,7 @@ def load_components(*sources: str | Path | Component) -> list[Component]:
 
 
 def load_sources(sources: Iterable[Source]) -> list[Component]:
-    """As ``load_components``, from texts, as another process has read them; what is loaded already stays."""
+    """Load components from texts of sources, such as those of another process; other components stay loaded."""
     found = []
     for path, text in sources:
         values = vars(_module(path, text)) if text else _entry_point(path)
@@ -64,7 +64,7 @@ def _install(one: Component) -> None:
 
 
 def _digest_of(function: Callable[..., Any]) -> str:
-    """SHA-256 of a function's source text, or of its code where no text is kept."""
+    """Return the SHA-256 digest of a function's source text, or of its code if the text is unavailable."""
     try:
         content = inspect.getsource(function).encode()
     except (OSError, TypeError):
@@ -82,7 +82,7 @@ def _source(name: str) -> Source:
 
 
 def _module(path: str, text: str) -> ModuleType:
-    """A module of its own, in which the text has run."""
+    """Return a new module in which the text has been executed."""
     module = ModuleType(Path(path).stem)
     module.__file__ = path
     try:
@@ -94,7 +94,7 @@ def _module(path: str, text: str) -> ModuleType:
 
 
 def _entry_point(name: str) -> dict[str, Any]:
-    """The components of an installed package by name."""
+    """Return the components of an installed package by name."""
     points = entry_points(group=GROUP)
     if name not in points.names:
         known = ", ".join(sorted(points.names)) or "no installed package has any"
@@ -104,7 +104,7 @@ def _entry_point(name: str) -> dict[str, Any]:
 
 
 def _content(name: str, made: Sequence[Component]) -> str:
-    """What makes up an entry point: its package's version, and the files of its functions, which may be edited."""
+    """Return the content of an entry point for a digest: version of the package, and texts of its files."""
     point = entry_points(group=GROUP)[name]
     version = f"{point.dist.name} {point.dist.version}" if point.dist else ""
     files = sorted({Path(one.function.__code__.co_filename) for one in made})

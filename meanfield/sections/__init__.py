@@ -1,4 +1,4 @@
 """Sections of a case file as frozen, typed records: every key with its type, range and default.
 
-What depends on the kind of domain is in its own folder, ``domains/*/section.py``; ``case/case.py`` puts all together.
+The file ``domains/*/section.py`` of each domain holds the keys of that domain. ``case/case.py`` joins all sections.
 """

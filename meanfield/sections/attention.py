@@ -16,7 +16,7 @@ Ensemble = Literal["ginibre", "goe", "wigner", "orthogonal", "positive", "negati
 
 
 class RandomMatrix(Section, frozen=True):
-    """``scale`` times a random d×d matrix of an ensemble, the same for the same ``seed``."""
+    """Random d×d matrix of an ensemble, multiplied by ``scale`` and determined by ``seed``."""
 
     ensemble: Ensemble
     seed: Seed = 0
@@ -30,7 +30,7 @@ class RandomMatrix(Section, frozen=True):
 
 
 class Head(Section, frozen=True):
-    """One head: Q, K and V as d×d matrices or random ones, the identity where left out, and its weight."""
+    """Attention head with a weight: Q, K and V as d×d matrices or random matrices, the identity if left out."""
 
     query: Matrix | RandomMatrix | None = None
     key: Matrix | RandomMatrix | None = None
@@ -46,10 +46,10 @@ class Head(Section, frozen=True):
 
 
 class Pattern(Section, frozen=True):
-    """Whom tokens in their order attend to, as in Longformer and BigBird; with mask = "causal" those before them only.
+    """Sparse attention of tokens in their order, as in Longformer and BigBird; mask = "causal" excludes later tokens.
 
-    ``local``: those so near in the sequence. ``global_tokens``: the first ones see all and are seen by all.
-    ``random_tokens``: as many more for each token, drawn by ``seed``.
+    ``local`` is the largest distance in the sequence. The first ``global_tokens`` tokens attend to all and are attended
+    to by all. Each token draws ``random_tokens`` further tokens by ``seed``.
     """
 
     local: Annotated[int, Meta(ge=0)] = 0
@@ -66,14 +66,15 @@ class Pattern(Section, frozen=True):
 
 
 class Attention(Section, frozen=True):
-    """The kernel e^{β⟨Qx, Ky⟩}, divided by its mean (softmax) or not or from both sides (sinkhorn), and the values Vy.
+    """Attention: the kernel e^{β⟨Qx, Ky⟩}, its normalization, and the values Vy.
 
-    ``kernel`` gaussian is e^{−β|Qx−Ky|²/2}, windowed leaves out tokens farther than ``window`` radians, smoothly.
-    ``mask`` causal: tokens attend to those of their label and below. ``rescaled`` (unnormalized only) divides all
-    kernels by the largest value of any: the same flow in rescaled time. Either query, key and value, or ``heads``, or
-    ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one set a layer. Heads
-    are summed with their weights: ``weight`` of each, 1 if left out; in a file of several heads the array weight
-    (heads,) or (layers, heads).
+    ``normalization`` softmax divides the kernel by its mean, sinkhorn by both marginals, unnormalized by nothing.
+    ``kernel`` gaussian is e^{−β|Qx−Ky|²/2}; windowed smoothly excludes tokens farther than ``window`` radians. ``mask``
+    causal: tokens attend to those of their label and of lower labels. ``rescaled`` (unnormalized only) divides all
+    kernels by the largest value of any: the same flow in rescaled time. Matrices are given by query, key and value, or
+    by ``heads``, or by ``file``: .npz or .h5 with arrays query, key, value (layers, d, d) or (layers, heads, d, d), one
+    set a layer. Heads are summed with their weights: ``weight`` of each, 1 if left out; in a file of several heads the
+    array weight (heads,) or (layers, heads).
     """
 
     beta: NotNegative
@@ -92,9 +93,9 @@ class Attention(Section, frozen=True):
     about: ClassVar = {
         "beta": Key("inverse temperature β of the kernel e^{β⟨Qx, Ky⟩}", 4.0),
         "normalization": Key(
-            "the kernel is divided by its mean, by nothing, or by both marginals (sinkhorn)", "softmax"
+            "divisor of the kernel: its mean (softmax), none, or both marginals (sinkhorn)", "softmax"
         ),
-        "kernel": Key("e^{β⟨Qx, Ky⟩}, e^{−β|Qx − Ky|²/2}, or the former cut off at an angle", "exponential"),
+        "kernel": Key("e^{β⟨Qx, Ky⟩}, e^{−β|Qx − Ky|²/2}, or the first kernel with a cutoff angle", "exponential"),
         "window": Key("angle of kernel = 'windowed', beyond which tokens do not attend", 0.5, unit="rad"),
         "mask": Key("causal: tokens attend to those of their label and of lower labels", "causal"),
         "pattern": Key("sparse attention of tokens in their order: a window, global and random tokens", {"local": 3}),
@@ -110,18 +111,18 @@ class Attention(Section, frozen=True):
 
     @property
     def all_heads(self) -> tuple[Head, ...]:
-        """The heads, one where none are listed."""
+        """Return the heads: a single one from query, key and value if ``heads`` is not given."""
         return (Head(self.query, self.key, self.value),) if self.heads is None else self.heads
 
     def matrices(self) -> Iterator[tuple[str, Matrix | RandomMatrix | None]]:
-        """Yield the dotted keys of query, key and value of each head, and what they are."""
+        """Yield the dotted key and value of query, key and value of each head."""
         for index, head in enumerate(self.all_heads):
             table = "attention" if self.heads is None else f"attention.heads[{index}]"
             yield from ((f"{table}.{name}", getattr(head, name)) for name in ("query", "key", "value"))
 
     @property
     def is_scalar(self) -> bool:
-        """Whether there is one head, and its matrices are multiples of the identity."""
+        """Return whether there is a single head of weight 1 whose matrices are multiples of the identity."""
         head = self.all_heads[0]
         return (
             self.file is None
@@ -132,42 +133,46 @@ class Attention(Section, frozen=True):
 
     @property
     def beta_effective(self) -> float:
-        """β times the scales of query and key where they are multiples of the identity, else β, as with gaussian:
-        e^{−β|qx−ky|²/2} depends on more than their product.
+        """Return β times the scales of query and key if the kernel depends on the product of both scales only.
+
+        Otherwise return β, as for the gaussian kernel e^{−β|qx−ky|²/2} or general matrices.
         """
         folds = self.is_scalar and KERNELS[self.kernel].folds_scales
         return self.beta * self.scales if folds else self.beta
 
     @property
     def scales(self) -> float:
-        """The q k of Q = q I and K = k I, 1 where they are not of that form."""
+        """Return the product q k of Q = q I and K = k I, or 1 for other matrices."""
         head = self.all_heads[0]
         query, key = scale_of(head.query), scale_of(head.key)
         return 1.0 if query is None or key is None else query * key
 
     @property
     def value_scale(self) -> float:
-        """The v of V = v I, 1 where it is not of that form."""
+        """Return v for V = v I, or 1 for another matrix."""
         scale = scale_of(self.all_heads[0].value) if self.is_scalar else None
         return 1.0 if scale is None else scale
 
     @property
     def log_kernel_bound(self) -> float:
-        """Logarithm of the largest weight of a token: 0 but for unnormalized attention. Of identities where unknown."""
+        """Return the logarithm of the largest weight of a token, for Q = K = I if the matrices are unknown.
+
+        The value is 0 except for unnormalized attention that is not rescaled.
+        """
         relative = NORMALIZATIONS[self.normalization].is_relative
         grows = not relative and not self.rescaled and KERNELS[self.kernel].log_factor is None
         return abs(self.beta_effective) if grows else 0.0
 
     @property
     def speed_bound(self) -> float:
-        """An upper bound of |X|, the speed of any token, for multiples of the identity."""
+        """Return an upper bound of the speed |X| of any token, for multiples of the identity."""
         return abs(self.value_scale) * math.exp(self.log_kernel_bound)
 
 
 class FeedForward(Section, frozen=True):
-    """F(x) = W σ(Ux + b): ``inner`` U, ``bias`` b and ``outer`` W, or random ones of a ``width`` from a ``seed``.
+    """Feed-forward network F(x) = strength · W σ(Ux + b).
 
-    W is times ``strength``, given or random.
+    The weights are given as ``inner`` U, ``bias`` b and ``outer`` W, or drawn by ``seed`` for a ``width``.
     """
 
     activation: Literal["relu", "gelu", "tanh"] = "relu"
@@ -190,7 +195,7 @@ class FeedForward(Section, frozen=True):
 
 
 class Linear(Section, frozen=True, tag_field="kind", tag="linear"):
-    """R = rate·ρ."""
+    """Linear reaction R = rate·ρ."""
 
     rate: float
 
@@ -198,7 +203,7 @@ class Linear(Section, frozen=True, tag_field="kind", tag="linear"):
 
 
 class Logistic(Section, frozen=True, tag_field="kind", tag="logistic"):
-    """R = rate·ρ(1 − ρ/(capacity·ρ̄))."""
+    """Logistic reaction R = rate·ρ(1 − ρ/(capacity·ρ̄))."""
 
     rate: float
     capacity: Positive = 1.0
@@ -210,7 +215,7 @@ class Logistic(Section, frozen=True, tag_field="kind", tag="logistic"):
 
 
 class Replicator(Section, frozen=True, tag_field="kind", tag="replicator"):
-    """R = rate·ρ(f − ∫fρ) for the fitness f(x) = ⟨vector, x⟩ + ½⟨x, matrix x⟩."""
+    """Replicator reaction R = rate·ρ(f − ∫fρ) for the fitness f(x) = ⟨vector, x⟩ + ½⟨x, matrix x⟩."""
 
     rate: float
     vector: Vector | None = None
@@ -227,7 +232,7 @@ Reaction = Linear | Logistic | Replicator
 
 
 def scale_of(matrix: Matrix | RandomMatrix | None) -> float | None:
-    """The number that multiplies the identity; None where a matrix is no multiple of it."""
+    """Return the factor of a multiple of the identity, or None for any other matrix."""
     if matrix is None:
         return 1.0
     if isinstance(matrix, RandomMatrix) or not matrix or any(len(row) != len(matrix) for row in matrix):

@@ -1,4 +1,4 @@
-"""Sections [stabilizers], [time], [sequence], [hand_over] and [output]: evolution of a state, and what a run keeps."""
+"""Sections [stabilizers], [time], [sequence], [hand_over] and [output]: evolution of a state, and stored results."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from meanfield.sections.section import Count, Key, NotNegative, Positive, Sectio
 
 
 class Output(Section, frozen=True):
-    """What is kept. In a parsed case exactly one of ``snapshots``, ``every`` and ``times`` is not None.
+    """Times and diagnostics of a run file. In a parsed case exactly one of ``snapshots``, ``every`` and ``times`` is
+    given.
 
-    ``spacing`` of snapshots and samples: linear, and log with a handover, unless it is given.
-    ``first`` is the first time after 0 where the spacing is logarithmic, else None (default 1e-4 of the end, with a
-    handover at most 0.1).
-    ``diagnostics``: by default all that there are on the manifold. ``samples`` counts their samples, ``checkpoint`` is
-    seconds of wall time between checkpoints.
+    ``spacing`` of snapshots and samples is linear by default, log with a handover. ``first`` is the first time after 0
+    with logarithmic spacing, else None; the default is 1e-4 of the end, with a handover at most 0.1. ``diagnostics``:
+    by default all that the domain has, except those of special studies. ``samples`` is the number of intervals between
+    their samples. ``checkpoint`` is the wall time between checkpoints in seconds.
     """
 
     snapshots: Count | None = None
@@ -41,13 +41,13 @@ class Output(Section, frozen=True):
 
 
 class Stabilizers(Section, frozen=True):
-    """What holds collapse, drift and blow-up back.
+    """Mechanisms that prevent collapse, drift and blow-up: layer norm, residual, gate and noise.
 
-    ``layer_norm`` post, pre, peri, mix (post until ``switch``, then pre), ngpt (with ``alpha``), cod or none; ``scale``
-    is the radius g of the sphere that it keeps tokens on (RMS norm: √d). Files hold directions θ = x/g: tokens attend
-    by e^{βg²⟨Qθ,Kθ'⟩}, a network adds F(gθ)/g, and noise κ acts on that sphere, which is κ/g² Δ of directions.
-    ``residual`` false: a layer replaces a token instead of moving it (depth in layers only). ``gate``: the γ of −γx,
-    where tokens have a radius. ``noise``: the κ of κ Δρ, Δ on the sphere of radius ``scale``.
+    ``layer_norm`` is post, pre, peri, mix (post until ``switch``, then pre), ngpt (with ``alpha``), cod or none.
+    ``scale`` is the radius g of the sphere on which layer norm keeps tokens (RMS norm: √d). Files hold directions θ =
+    x/g: tokens attend by e^{βg²⟨Qθ,Kθ'⟩}, a network adds F(gθ)/g, and noise κ on the sphere of radius g is κ/g² Δ of
+    directions. ``residual`` false: a layer replaces a token instead of moving it (depth in layers only). ``gate`` is
+    the γ of −γx, for tokens with a radius. ``noise`` is the κ of κ Δρ, with Δ on the sphere of radius ``scale``.
     """
 
     layer_norm: str = "post"
@@ -60,7 +60,7 @@ class Stabilizers(Section, frozen=True):
 
     about: ClassVar = {
         "layer_norm": Key(
-            "scheme of layer norm, which fixes or scales the radius of tokens; none: they are free in R^d", "post"
+            "scheme of layer norm, which fixes or scales the radius of tokens; none: tokens move freely in R^d", "post"
         ),
         "alpha": Key("speed α of tokens with layer_norm = 'ngpt'", 1.0),
         "switch": Key("time at which layer_norm = 'mix' changes from post to pre", 2.0, unit="time"),
@@ -72,19 +72,19 @@ class Stabilizers(Section, frozen=True):
 
 
 class Time(Section, frozen=True):
-    """Depth, as continuous time from 0 to ``end``, or in layers.
+    """Depth, as continuous time from 0 to ``end`` or as layers.
 
-    ``method`` ssprk3 for densities, and for particles with noise or stiff diffusion, else adaptive, unless it is given;
-    adaptive keeps the error of a step below ``tolerance``, and is chosen where this is given, if there is no noise.
-    layers: x ← N(αx + step·(A + F)), ``layers`` times; α = 1 and a layer takes ``step`` of time with the residual,
-    α = 0 and 1 without; ``end`` follows. Without ``step`` it is ``end``/``layers``, and 1 where neither is given.
-    ``step`` is also the time that one set of matrices of attention.file lasts. A good ``cfl`` is 0.5.
-    ``stop`` ends a run before ``end``, at a sample: "steady" once the state changes by at most ``stop_at`` (1e-6) of
-    itself in a unit of time, "clusters" once there are ``stop_at`` (1) or fewer.
+    ``method``: ssprk3 by default for densities and for particles with noise or stiff diffusion, else adaptive. adaptive
+    keeps the error of a step below ``tolerance``; a given ``tolerance`` selects this method unless there is noise.
+    layers: x ← N(αx + step·(A + F)), ``layers`` times. With the residual α = 1 and a layer takes the time ``step``;
+    without, α = 0 and a layer takes time 1; ``end`` follows. The default ``step`` is ``end``/``layers``, or 1 if
+    neither is given. ``step`` is also the duration of one set of matrices of attention.file. A good ``cfl`` is 0.5.
+    ``stop`` ends a run before ``end``, at a sample: "steady" once the relative change of the state in a unit of time is
+    at most ``stop_at`` (1e-6), "clusters" once there are ``stop_at`` (1) or fewer.
     """
 
-    end: Positive = 0.0  # not given; a parsed case has it
-    method: Literal["auto", "ssprk3", "ssprk2", "adaptive", "layers"] = "auto"  # a parsed case has another
+    end: Positive = 0.0  # 0 if not given; a parsed case has a positive end
+    method: Literal["auto", "ssprk3", "ssprk2", "adaptive", "layers"] = "auto"  # auto is resolved in a parsed case
     tolerance: Annotated[float, Meta(ge=1e-13, le=1e-2)] | None = None
     cfl: Annotated[float, Meta(gt=0, le=1)] = 0.5
     layers: Count | None = None
@@ -94,25 +94,25 @@ class Time(Section, frozen=True):
 
     @property
     def counts_layers(self) -> bool:
-        """Whether time is the number of layers so far, in a parsed case."""
+        """Return whether the time of a parsed case is the number of layers passed."""
         return self.method == "layers" and self.end == self.layers
 
     about: ClassVar = {
-        "end": Key("last time, that is depth", 40.0, unit="time"),
+        "end": Key("final time, which is the depth", 40.0, unit="time"),
         "method": Key("SSP Runge–Kutta, adaptive of order 8 (particles), or explicit layers", "ssprk3"),
         "tolerance": Key("relative error of an adaptive step", 1e-9),
-        "cfl": Key("part of a cell's mass that may leave it in a step", 0.5),
+        "cfl": Key("largest fraction of a cell's mass that leaves the cell in a step", 0.5),
         "layers": Key("number of layers, with method = 'layers'", 12),
         "step": Key("time of a layer, and of one set of matrices of attention.file", 0.1, unit="time"),
         "stop": Key("condition that ends a run early, at a sample: a steady state, or few clusters", "steady"),
-        "stop_at": Key("relative change in a unit of time with stop = 'steady', number with stop = 'clusters'", 1e-6),
+        "stop_at": Key("bound of the relative change in a unit of time ('steady'), or number of clusters", 1e-6),
     }
 
 
 class TokenSequence(Section, frozen=True):
-    """Particles in their order as a sequence: the representation field u(x), x ∈ [0, ``length``] the token's position.
+    """Particles as a sequence: the representation field u(x), with the position x ∈ [0, ``length``] of a token.
 
-    ``diffusion``: the κ of κ ∂ₓₓu, by which neighbors become alike. ``ends``: closed, ∂ₓu = 0 there, or periodic, the
+    ``diffusion`` is the κ of κ ∂ₓₓu, which makes neighbors similar. ``ends``: closed with ∂ₓu = 0, or periodic with the
     last token beside the first.
     """
 
@@ -121,25 +121,25 @@ class TokenSequence(Section, frozen=True):
     ends: Literal["closed", "periodic"] = "closed"
 
     about: ClassVar = {
-        "length": Key("length of the sequence: positions run from 0 to it", 1.0),
+        "length": Key("length L of the sequence: positions from 0 to L", 1.0),
         "diffusion": Key("κ of κ∂ₓₓu between neighbors in the sequence", 0.001, unit="length²/time"),
-        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbor of the first", "periodic"),
+        "ends": Key("closed: no flux; periodic: the last token is a neighbor of the first", "periodic"),
     }
 
 
 class HandOver(Section, frozen=True):
-    """When what has collapsed, a density or particles, continues as atoms, its clusters as point masses: to any time.
+    """Handover of a collapsed density or of particles to atoms, one point mass for each cluster, up to any later time.
 
-    ``spread``: once tokens lie within that many cell widths (root mean square) of their cluster's center, for every
-    cluster; particles: all of them within that many times 1e-4 rad. ``again`` (times in which the fastest token could
-    move by a radian): after it what is carried on meanwhile is handed over a second time, and the difference is the
-    estimate of the error.
+    ``spread``: the handover takes place once the root mean square distance of tokens to the center of their cluster is
+    at most this number of cell widths, for every cluster; for particles, once all lie within this multiple of 1e-4 rad.
+    ``again``: the original state is advanced further and handed over a second time after this delay, in units of the
+    time in which the fastest token could move by 1 rad. The difference of both is the error estimate.
     """
 
     spread: Positive = 1.0
     again: Positive = 10.0
 
     about: ClassVar = {
-        "spread": Key("largest distance to a cluster's center, in cells (particles: in 1e-4 rad)", 1.0),
-        "again": Key("delay of a second handover, in times in which a token moves by 1 rad", 10.0),
+        "spread": Key("largest distance to the center of a cluster, in cells (particles: in 1e-4 rad)", 1.0),
+        "again": Key("delay of a second handover, in units of the time to move 1 rad", 10.0),
     }

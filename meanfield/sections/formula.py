@@ -12,11 +12,11 @@ import numpy as np
 from solvers.mesh.mesh import Floats
 
 MAX_LENGTH = 1000  # characters
-LABEL = "label"  # of a causal mask, (k + ½)/labels for label k
+LABEL = "label"  # of a causal mask: (k + ½)/labels for label k
 
 
 def formula_problem(text: str, names: Collection[str]) -> str | None:
-    """What was expected of a formula in these names; None where it can be evaluated."""
+    """Return a description of the expected formula in these names, or None if the formula can be evaluated."""
     try:
         _checked(text, names)
     except ValueError as error:
@@ -25,17 +25,17 @@ def formula_problem(text: str, names: Collection[str]) -> str | None:
 
 
 def names_in(text: str) -> set[str]:
-    """The names of coordinates in a formula. Raises ValueError for what is none."""
+    """Return the names of the coordinates in a formula. Raises ValueError for a text that is not a formula."""
     nodes = list(ast.walk(_parsed(text)))
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     return {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
 
 
 def evaluate(text: str, values: Mapping[str, Floats | float]) -> Floats:
-    """The value of a formula such as "exp(4*x) + 0.1*cos(3*phi)", as array of the shape of ``values``.
+    """Return the value of a formula such as "exp(4*x) + 0.1*cos(3*phi)", an array of the shape of ``values``.
 
-    Operators + − * / **, the functions of the table FUNCTIONS, numbers, ``pi`` and the names of ``values``.
-    Raises ValueError, with what was expected, for anything else.
+    Allowed are the operators + − * / **, the functions of the table FUNCTIONS, numbers, ``pi`` and the names of
+    ``values``. Raises ValueError, which states the expected formula, for anything else.
     """
     nodes = _checked(text, values)
     shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
@@ -53,7 +53,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 def _checked(text: str, names: Collection[str]) -> list[ast.expr]:
-    """Return the nodes of a formula. Raises ValueError, with what was expected, for one that cannot be evaluated."""
+    """Return the nodes of a formula. Raises ValueError, with the expected formula, if evaluation is impossible."""
     nodes = _nodes(_parsed(text))
     for node in nodes:
         _check(node, text.strip(), names)
@@ -61,7 +61,7 @@ def _checked(text: str, names: Collection[str]) -> list[ast.expr]:
 
 
 def _nodes(tree: ast.expr) -> list[ast.expr]:
-    """Return the nodes of a formula, each before its operands. A formula may be nested deeper than calls can be."""
+    """Return the nodes of a formula, each before its operands. A loop avoids the recursion limit of nested formulas."""
     found, waiting = list[ast.expr](), [tree]
     while waiting:
         node = waiting.pop()
@@ -77,7 +77,7 @@ def _nodes(tree: ast.expr) -> list[ast.expr]:
 
 
 def _check(node: ast.expr, text: str, names: Collection[str]) -> None:
-    """Raise ValueError for a node of a formula that is no number, known name, operator or function."""
+    """Raise ValueError for a node of a formula that is not a number, known name, operator or function."""
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             if abs(number) > sys.float_info.max:
@@ -98,7 +98,7 @@ def _check(node: ast.expr, text: str, names: Collection[str]) -> None:
 
 
 def _value(nodes: Sequence[ast.expr], values: Mapping[str, Floats | float]) -> Any:
-    """Return the value of a formula by its nodes, the last first: operands come before what takes them."""
+    """Return the value of a formula from its nodes, evaluated last to first: operands precede operators."""
     operands: list[Any] = []
     for node in reversed(nodes):
         match node:

@@ -28,21 +28,21 @@ MAX_AMPLITUDE = 100.0  # e^{100 g} reaches 10^200 where g is 4.6 standard deviat
 
 
 class InitialKind(Section, frozen=True):
-    """``radius`` that all tokens have to begin with, where they have one: 1 unless it is given.
+    """Kind of initial distribution. ``radius`` is the initial radius of all tokens if they have one, by default 1.
 
-    Points and tokens of a file begin at their own without it.
+    Without ``radius``, points and tokens of a file keep their own radii.
     """
 
     radius: Positive | None = None
 
     about: ClassVar = {
         "radius": Key(
-            "radius of all tokens at time 0 where layer norm leaves it free; if left out each point's own, else 1", 1.0
+            "radius of all tokens at time 0 if layer norm leaves it free; default: radius of each point, else 1", 1.0
         )
     }
 
     def problems(self, domain: Domain) -> Problems:
-        """Yield the faults of the section beyond types and ranges, on a domain that has this kind."""
+        """Yield the faults of the section beyond types and ranges, on a domain that allows this kind."""
         yield from ()
 
 
@@ -55,13 +55,15 @@ class OwnTokens(InitialKind, frozen=True):
 
 
 class Uniform(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
-    """The uniform density ρ̄."""
+    """Uniform density ρ̄."""
 
 
 class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
-    """ρ̄·e^{amplitude·g} normalized, g random of unit variance, equal power in degrees 1 … ``degrees``."""
+    """Density ρ̄·e^{amplitude·g}, normalized: g is random of unit variance, with equal power in degrees 1 …
+    ``degrees``.
+    """
 
-    amplitude: Positive = 0.01  # small: the linear growth about the uniform density is seen
+    amplitude: Positive = 0.01  # small, so that the linear growth about the uniform density is visible
     degrees: Count = 12
     seed: Seed = 0
 
@@ -78,7 +80,7 @@ class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="p
 
 
 class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
-    """ρ̄(1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
+    """Density ρ̄(1 + amplitude·Y): Y is the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
 
     degree: Count
     amplitude: float
@@ -99,7 +101,7 @@ class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ha
 
 
 class Component(Section, frozen=True):
-    """One von Mises–Fisher density, e^{concentration·⟨x, center⟩} with the given share of the mass."""
+    """Von Mises–Fisher density, e^{concentration·⟨x, center⟩} with the given share of the mass."""
 
     center: Vector
     concentration: NotNegative
@@ -113,7 +115,7 @@ class Component(Section, frozen=True):
 
 
 class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
-    """A mixture of von Mises–Fisher densities; masses are relative."""
+    """Mixture of von Mises–Fisher densities; the masses are relative."""
 
     components: Annotated[tuple[Component, ...], Meta(min_length=1)]
 
@@ -126,14 +128,14 @@ class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", t
 
 
 class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
-    """The uniform density pushed along ``axis`` by ``parameter``: the exact flow at β = 0."""
+    """Uniform density moved along ``axis`` by ``parameter``: the exact flow at β = 0."""
 
     axis: Vector
     parameter: float
 
     about: ClassVar = {
-        "axis": Key("direction towards which the uniform density is pushed", [1.0, 0.0]),
-        "parameter": Key("r on the circle, s on the sphere: how far", 0.3),
+        "axis": Key("direction towards which the uniform density is moved", [1.0, 0.0]),
+        "parameter": Key("displacement: r on the circle, s on the sphere", 0.3),
     }
 
     def problems(self, domain: Domain) -> Problems:
@@ -141,10 +143,10 @@ class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moe
 
 
 class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="points"):
-    """Point masses, deposited with their mass and first moment; masses are relative, None means equal.
+    """Point masses, deposited with their mass and first moment; masses are relative, None means equal masses.
 
-    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
-    Under a causal mask they are in order, as many to each label; by default a label for each.
+    Points give directions; their lengths are radii if tokens have a radius and ``radius`` is not given. With a causal
+    mask the points are in order of their labels, an equal number for each label, by default one.
     """
 
     points: Annotated[tuple[Vector, ...], Meta(min_length=1)]
@@ -165,9 +167,9 @@ class Points(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="poin
 
 
 class Tokens(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="tokens"):
-    """Embeddings (n, d) in a .npy file, or the dataset ``dataset`` of an .h5 file: equal point masses.
+    """Embeddings (n, d) in a .npy file, or in the dataset ``dataset`` of an .h5 file, as equal point masses.
 
-    Directions count, and lengths too where tokens have a radius and ``radius`` is not given.
+    Tokens give directions; their lengths are radii if tokens have a radius and ``radius`` is not given.
     """
 
     file: str
@@ -183,14 +185,14 @@ class Tokens(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="toke
 
 
 class Snapshot(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="file"):
-    """A snapshot of another run, ``file``: the last one up to ``time``, by default its last."""
+    """Snapshot of another run, ``file``: the last one up to ``time``, by default the last of all."""
 
     file: str
     time: NotNegative | None = None
 
     about: ClassVar = {
         "file": Key("run file", "pair.h5"),
-        "time": Key("the last snapshot up to it; the last of all if left out", 5.0, unit="time"),
+        "time": Key("latest time of the snapshot; if left out, the last snapshot", 5.0, unit="time"),
     }
 
     def problems(self, domain: Domain) -> Problems:
@@ -199,7 +201,10 @@ class Snapshot(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="fi
 
 
 class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
-    """N(mean, variance) in R^d, where tokens have a radius; a number or one for each coordinate, or a matrix."""
+    """Gaussian N(mean, variance) in R^d, for tokens with a radius.
+
+    ``mean`` is a number or a vector, ``variance`` a number or a matrix.
+    """
 
     mean: float | Vector = 0.0
     variance: Positive | Matrix = 1.0
@@ -221,7 +226,7 @@ class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ga
 
 
 class Equiangular(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="equiangular"):
-    """Tokens any two of which have the same ``cosine``, at most as many as dimensions; particles only."""
+    """Tokens with the same ``cosine`` for all pairs, at most as many tokens as dimensions; for particles only."""
 
     cosine: Annotated[float, Meta(ge=-1, lt=1)] = 0.0
 
@@ -236,10 +241,11 @@ class Equiangular(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag=
 
 
 class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves"):
-    """A smooth field over a sequence: ``mean`` + ``amplitude``·g, g of ``modes`` waves with E|g|² = 1, normalized.
+    """Smooth field over a sequence: ``mean`` + ``amplitude``·g, normalized; g consists of ``modes`` waves with E|g|² =
+    1.
 
-    g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, a_m Gaussian by ``seed``. In a periodic
-    sequence waves of odd m have a corner at its ends.
+    g = Σ_m a_m cos(mπx/length), m = 1 … ``modes``, with Gaussian a_m drawn by ``seed``. In a periodic sequence waves of
+    odd m have a corner at the ends.
     """
 
     mean: Vector
@@ -249,7 +255,7 @@ class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves
 
     about: ClassVar = {
         "mean": Key("mean of the field over the sequence", [1.0, 0.0]),
-        "amplitude": Key("root mean square of the departure from the mean", 0.5),
+        "amplitude": Key("root mean square of the deviation from the mean", 0.5),
         "modes": Key("number of cosine waves", 4),
         "seed": Key("seed of the waves' coefficients", 1),
     }
@@ -257,12 +263,12 @@ class Waves(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="waves
     def problems(self, domain: Domain) -> Problems:
         yield from _vector("initial.mean", self.mean, domain)
         if domain.count is not None and 2 * self.modes > domain.count:
-            expected = f"at most domain.count / 2 = {domain.count // 2}: two tokens a half wave"
+            expected = f"at most domain.count / 2 = {domain.count // 2}: two tokens for each half wave"
             yield "initial.modes", self.modes, expected
 
 
 class Interval(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="interval"):
-    """The uniform density on [low, high] of the line."""
+    """Uniform density on [low, high] of the line."""
 
     low: float
     high: float
@@ -278,9 +284,9 @@ class Interval(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="in
 
 
 class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array"):
-    """A number ≥ 0 for each cell in its order, in a .npy file or the dataset ``dataset`` of an .h5 file, normalized.
+    """Density as a number ≥ 0 for each cell, normalized, in a .npy file or the dataset ``dataset`` of an .h5 file.
 
-    Under a causal mask (cells,), the same for all labels, or (labels, cells).
+    With a causal mask the shape is (cells,), the same for all labels, or (labels, cells).
     """
 
     file: str
@@ -296,17 +302,17 @@ class Array(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="array
 
 
 class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="formula"):
-    """A formula that the density is in proportion to, nowhere negative, in x, y, z, phi, theta (radians) and label.
+    """Unnormalized density as a formula, nowhere negative, in x, y, z, phi, theta (radians) and label.
 
-    Numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh. On the circle
-    phi is the angle; on the sphere phi the azimuth and theta the polar angle. label of a causal mask: (k + ½)/labels.
-    With an axis: in theta and z = cos(theta), a density on the sphere. On the line: in x. With a free radius: of
-    directions.
+    Allowed are numbers, pi, + − * / **, exp, log, sqrt, abs, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh.
+    On the circle phi is the angle; on the sphere phi is the azimuth and theta the polar angle. With a causal mask,
+    label is (k + ½)/labels. On the sphere with an axis: in theta and z = cos(theta). On the line: in x. With a free
+    radius: of directions.
     """
 
     density: str
 
-    about: ClassVar = {"density": Key("formula in coordinates, that the density is in proportion to", "1 + 0.5*x")}
+    about: ClassVar = {"density": Key("unnormalized density, as a formula in coordinates", "1 + 0.5*x")}
 
     def problems(self, domain: Domain) -> Problems:
         from meanfield.sections.formula import LABEL, formula_problem
@@ -317,7 +323,7 @@ class Formula(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="for
 
 
 class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_label"):
-    """Densities of the labels of a causal mask, in order: each of ``parts`` for as many labels as the others."""
+    """Densities of the labels of a causal mask, in order: each of ``parts`` for an equal number of labels."""
 
     parts: Annotated[
         tuple[Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Array | Formula, ...],
@@ -325,7 +331,7 @@ class ByLabel(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="by_
     ]
 
     about: ClassVar = {
-        "parts": Key("an initial density for each label, or for as many labels each", [{"kind": "uniform"}])
+        "parts": Key("an initial density for each label, or each group of labels of equal size", [{"kind": "uniform"}])
     }
 
     def problems(self, domain: Domain) -> Problems:
@@ -341,12 +347,12 @@ Initial = (
 
 
 def _degree(key: str, degree: int, domain: Domain) -> Problems:
-    """Degrees that cells resolve: a half wave spans more than one cell of the circle, or one ring."""
+    """Yield unresolved degrees: a half wave has to span more than one cell, on the sphere one ring."""
     if domain.has_tokens and domain.d > 3:
         yield key, degree, f"an initial.kind without degrees {domain.where} with domain.dimension > 3"
     if domain.max_degree is not None and degree > domain.max_degree:
-        place = domain.where if domain.resolution is None else f"with domain.resolution = {domain.resolution}"
-        yield key, degree, f"at most {domain.max_degree} {place}"
+        condition = domain.where if domain.resolution is None else f"with domain.resolution = {domain.resolution}"
+        yield key, degree, f"at most {domain.max_degree} {condition}"
 
 
 def _vector(key: str, vector: Vector, domain: Domain) -> Problems:

@@ -113,7 +113,7 @@ def test_a_case_is_frozen() -> None:
 
 REFUSED = {
     "time.step=0.1": "time.step = 0.1: only allowed with time.method",
-    "stabilizers.alpha=2": 'alpha = 2.0: expected 1 without stabilizers.layer_norm = "ngpt"',
+    "stabilizers.alpha=2": 'alpha = 2.0: only allowed with stabilizers.layer_norm = "ngpt"',
     "attention.value=[[0, -1e101], [0, 0]]": "attention.value = -1e+101: expected numbers of at most 1e+100 in size",
     "attention.heads=[{value={ensemble='goe', scale=1e308}}]": "attention.heads[0].value.scale = 1e+308: expected num",
     "reaction={kind='linear', rate=-1e300}": "reaction.rate = -1e+300: expected numbers of at most 1e+100",
@@ -143,7 +143,7 @@ REFUSED = {
     "initial.kind=3": 'initial.kind = 3: expected one of "uniform"',
     "attention.query=[[1, 'x']]": 'attention.query[0][1] = "x": expected a number',
     "output.times=3": "output.times = 3: expected a non-empty list, each item a number >= 0",
-    "output.diagnostics=['mas']": 'output.diagnostics = "mas": expected some of',
+    "output.diagnostics=['mas']": 'output.diagnostics = "mas": expected one or more of',
     # ranges
     "attention.beta=-1.0": "attention.beta = -1.0: expected a number >= 0",
     "attention.beta=100001": "attention.beta = 100001.0: expected a number <= 100000",
@@ -207,7 +207,7 @@ REFUSED = {
     "domain.manifold=free_radius_circle": 'stabilizers.layer_norm = "post": expected "pre", "peri", "mix" or "none"',
     "initial={kind = 'gaussian'}": 'initial.kind = "gaussian": expected one of uniform, perturbed,',
     "initial={kind = 'uniform', radius = 2}": "initial.radius = 2.0: not available on the circle",
-    "output.diagnostics=['escaped']": 'output.diagnostics = "escaped": expected some of mass, entropy,',
+    "output.diagnostics=['escaped']": 'output.diagnostics = "escaped": expected one or more of mass, entropy,',
     "output={every = 1, snapshots = 5}": "output.every = 1.0: not allowed beside output.snapshots",
     "output={every = 1, times = [1]}": "output.times = [1.0]: not allowed beside output.every",
     "output={spacing = 'linear', first = 1}": 'not allowed with output.spacing = "linear"',

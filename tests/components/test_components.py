@@ -190,7 +190,7 @@ def test_on_the_command_line(folder, capsys):
     (folder / "reaction.py").write_text(FILES["reaction"].replace("-rate", "-2 * rate"))
     capsys.readouterr()
     assert main(["resume", "decay.h5", "--until", "2", "--component", "reaction.py"]) == 2
-    assert "its reaction decay was another: sha256" in capsys.readouterr().err
+    assert "the reaction decay has changed: sha256" in capsys.readouterr().err
     assert read("decay.h5").attributes["components"].startswith("reaction decay ")
     assert main(["run", "decay.toml", "-o", "other.h5", "--component", "missing.py"]) == 2
     assert capsys.readouterr().err == "meanfield: component missing.py: cannot be read: No such file or directory\n"
@@ -238,7 +238,7 @@ def test_an_installed_package_lists_its_components(folder, package, capsys):
     np.testing.assert_allclose(found.mass, np.exp([-0.5, -1.0]), rtol=1e-4)
     package.write_text(package.read_text().replace("-rate", "-2 * rate"))  # the code changes, the version does not
     mf.load_components("own")
-    with pytest.raises(mf.CaseError, match=r"its .* was another: sha256 .*, that of own is"):
+    with pytest.raises(mf.CaseError, match=r"the .* has changed: sha256 .*, in own"):
         mf.resume("decay.h5", until=2.0)
 
 
@@ -351,7 +351,7 @@ def test_a_function_of_this_process_is_a_component(folder):
     result = mf.run(case, "own.h5")
     np.testing.assert_allclose(result.diagnostics["mass"], np.exp(-0.5 * result.diagnostics.time), rtol=1e-4)
     assert result.attributes["components"] == f"reaction decay {own.sha256}"
-    with pytest.raises(mf.CaseError, match="component decay: is a function of this process; other processes need"):
+    with pytest.raises(mf.CaseError, match="component decay: is defined in this process only; other processes load"):
         mf.sweep(case, {"reaction.rate": [0.5, 1.0]}, jobs=1)
     others = mf.sweep("case.toml", {"attention.beta": [1.0]}, jobs=1)  # this case does not name the component
     assert others["status"].values.tolist() == ["done"]
@@ -415,7 +415,7 @@ def test_a_diagnostic_of_another_shape_is_refused(folder):
         mf.simulate(case)
     for dimensions in ({"cluster": 3}, {"d": 2}):
         own = mf.component("diagnostic", dimensions=dimensions)(lambda x, mass: mass)
-        with pytest.raises(mf.CaseError, match="is that of other diagnostics; choose another name"):
+        with pytest.raises(mf.CaseError, match="is already used by other diagnostics; choose another name"):
             mf.load_components(own)
     with pytest.raises(TypeError, match="a kernel has no dimensions: sector"):
         mf.component("kernel", dimensions={"sector": 8})

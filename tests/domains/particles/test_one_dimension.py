@@ -31,7 +31,7 @@ def test_tokens_on_the_line_move_by_softmax_attention(tmp_path):
             ["stabilizers.layer_norm=post"],
             "domain.dimension = 1: expected at least 2 with stabilizers.layer_norm = post",
         ),
-        (['output.diagnostics=["clusters"]'], "output.diagnostics = .*clusters.*: expected some of mass"),
+        (['output.diagnostics=["clusters"]'], "output.diagnostics = .*clusters.*: expected one or more of mass"),
     ],
 )
 def test_what_needs_a_sphere_is_refused(changes, line):
