@@ -25,7 +25,7 @@ from meanfield.case.lines import lines_of_keys, remove, with_lines
 from meanfield.case.overrides import Toml, apply
 from meanfield.case.types import convert, type_of_case
 from meanfield.case.validate import check
-from meanfield.domains.table import put_names_for_aliases
+from meanfield.domains.table import canonicalize_manifold
 from meanfield.shipped import shipped_texts
 
 _SNAPSHOTS = 100
@@ -102,7 +102,7 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
 def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
-    put_names_for_aliases(data)
+    canonicalize_manifold(data)
     case = _resolve(_converted(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))

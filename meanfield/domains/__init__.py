@@ -1,4 +1,4 @@
-"""Kinds of domain, a folder each: the section of a case, equation, initial densities, diagnostics, set-up.
+"""Kinds of domain, one folder each: the section of a case, equation, initial densities, diagnostics, set-up.
 
-``table.py`` lists them; nothing outside this folder compares their names.
+``table.py`` lists them; no code outside this folder compares their names.
 """

@@ -1,4 +1,4 @@
-"""Table of the kinds of domain, by the word that case files and run files have for them."""
+"""Table of the kinds of domain, by their names in case files and run files."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ DOMAINS: dict[str, type[Domain]] = {
 }
 
 
-def put_names_for_aliases(data: Mapping[str, object]) -> None:
-    """In the table of a case, ``domain.manifold`` by its own name where it has another word for it, such as S2."""
+def canonicalize_manifold(data: Mapping[str, object]) -> None:
+    """Replace an alias in ``domain.manifold``, such as S2, by the name of the kind of domain, in the table of a
+    case.
+    """
     domain = data.get("domain")
     if isinstance(domain, dict) and isinstance(word := domain.get("manifold"), str):
         domain["manifold"] = next((name for name, kind in DOMAINS.items() if word in kind.aliases), word)
 
 
 def kind_of(manifold: str) -> type[Domain]:
-    """The record of the domain that a run file names. Raises FileError for a name that is none."""
+    """Return the domain record for a manifold in a run file. Raises FileError for an unknown manifold."""
     from solvers.io.run_file import FileError
 
-    if manifold == tag_of(LogRadius):  # as figures show it
+    if manifold == tag_of(LogRadius):  # the name in figures
         return LogRadius
     if manifold not in DOMAINS:
         raise FileError(f"manifold {manifold!r}: expected one of {', '.join(DOMAINS)}; is this a run file?")

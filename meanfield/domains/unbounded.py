@@ -1,15 +1,15 @@
-"""Meshes of the line and of radii: cells equal within a core, in proportion to the distance beyond it."""
+"""Meshes of the line and of radii: cells are equal within a core, and proportional to the distance beyond the core."""
 
 from __future__ import annotations
 
 from meanfield.sections.section import Problems
 
-LENGTHS = (1e-100, 1e100)  # squares of cells are doubles too
-MIN_CORE = 1e-12  # of domain.outermost: beyond so many decades neighboring cells round to the same place
+LENGTHS = (1e-100, 1e100)  # bounds for which squares of cell widths are doubles too
+MIN_CORE = 1e-12  # relative to domain.outermost: with more decades, neighboring cells round to the same position
 
 
 def length_problems(outermost: float, inner: dict[str, float]) -> Problems:
-    """What is wrong with the ends of such a mesh: ``inner`` lengths by key."""
+    """Yield the errors of the ends of such a mesh: ``inner`` lengths by key."""
     low, high = LENGTHS
     if not low <= outermost <= high:
         yield "domain.outermost", outermost, f"a number from {low:g} to {high:g}"

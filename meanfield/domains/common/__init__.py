@@ -1,1 +1,3 @@
-"""What set-ups of several domains share: the Problem of a run, the model of a case, another run's snapshot."""
+"""Parts shared by the set-ups of several domains: the Problem of a run, the model of a case, the snapshot of
+another run.
+"""

@@ -1,4 +1,4 @@
-"""What a domain offers for solving many small cases together, in one array."""
+"""Interface of a domain for the solution of many small cases together, in one array."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ Tables = dict[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
 
 class Batch(NamedTuple):
-    """Three functions, and how many batches take less time than a worker takes to start.
+    """Batched solution of a domain: three functions, and a number of batches.
 
-    key    case → what cases have to share to be solved together; None for a case that is solved alone
-    size   case → how many such cases go into one array
-    solve  cases of one key, their problems, and when their diagnostics and their snapshots are due → numbers of cases
-           as they end, with their diagnostics; None in their place for a case that has to go alone
+    key    case → properties that cases have to share to be solved together; None for a case that is solved alone
+    size   case → number of such cases in one array
+    solve  cases of one key, their problems, and the schedules of their diagnostics and their snapshots → numbers of
+    cases
+           as they end, with their diagnostics; None instead of the diagnostics for a case that has to be solved alone
+    few    number of batches that take less time than the start of a worker
     """
 
     key: Callable[[Case], Hashable | None]
@@ -36,17 +38,17 @@ class Batch(NamedTuple):
 def tables_of(
     systems: Systems, measure: Callable[[Iterable[Look]], None], tables: Callable[[int], Tables]
 ) -> Iterator[tuple[int, Tables | None]]:
-    """Yield numbers and tables of systems as they end, None in place of the tables of one that is lost.
+    """Yield numbers and tables of systems as they end, with None instead of the tables for a lost system.
 
-    measure   called with the looks at the systems
+    measure   called with the samples of the systems
     tables    number of a system → its diagnostics
     """
     with np.errstate(all="ignore"):
         measure(systems.start())
-        waiting = set(systems.running.tolist())
-        while waiting:
+        active = set(systems.running.tolist())
+        while active:
             measure(systems.step())
-            gone = waiting - set(systems.running.tolist())
-            waiting -= gone
-            for number in sorted(gone):
+            ended = active - set(systems.running.tolist())
+            active -= ended
+            for number in sorted(ended):
                 yield number, None if number in systems.lost else tables(number)

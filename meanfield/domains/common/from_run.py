@@ -1,4 +1,4 @@
-"""The snapshot of another run with which a case begins, and the cells of a run's densities."""
+"""Snapshot of another run as the initial state of a case, and the mesh of the densities of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from solvers.mesh.mesh import Mesh
 
 
 def snapshot_of_run(case: Case) -> tuple[Run, int]:
-    """The run that ``initial.file`` names, and the number of its last snapshot up to ``initial.time``."""
+    """Return the run that ``initial.file`` names, and the number of its last snapshot up to ``initial.time``.
+
+    Raises CaseError for a file that is no such run, a run without snapshots, and a time before the first one.
+    """
     initial = case.initial
     assert isinstance(initial, Snapshot)
     try:
@@ -32,7 +35,7 @@ def snapshot_of_run(case: Case) -> tuple[Run, int]:
 
 
 def mesh_of_run(run: Run) -> Mesh:
-    """The mesh of a run on the circle or the sphere. Raises FileError for a file that has other cells."""
+    """Return the mesh of a run on the circle or the sphere. Raises FileError for a file with other cells."""
     mesh_by_resolution = kind_of(run.manifold).mesh
     assert mesh_by_resolution is not None
     mesh: Mesh = load(mesh_by_resolution)(run.resolution)

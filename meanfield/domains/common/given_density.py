@@ -1,4 +1,4 @@
-"""Initial densities from an array in a file, a formula in coordinates, and a function of a user's own."""
+"""Initial densities from an array in a file, and from a formula in coordinates."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from solvers.mesh.mesh import Floats, Mesh
 
 @dataclass(frozen=True)
 class Place:
-    """Where a density is given: cells, coordinates (cells) by name, and the density that values are relative to.
+    """Cells of a given density, coordinates (cells) by name, and the density to which values are relative.
 
-    labels  densities that an array may have, a row for each
+    labels  number of rows that an array may have, one density for each label
     """
 
     mesh: Mesh
@@ -30,7 +30,9 @@ class Place:
 
 
 def of_array(place: Place, kind: sections.Array) -> Floats:
-    """Densities of mass 1, (cells) or (labels, cells), at the mesh's cells in their order. Raises CaseError."""
+    """Return densities of mass 1, (cells) or (labels, cells), in the order of the cells of the mesh. Raises
+    CaseError.
+    """
     cells, labels = place.mesh.cells, place.labels
     try:
         values = read_array(Path(kind.file), kind.dataset)
@@ -43,19 +45,21 @@ def of_array(place: Place, kind: sections.Array) -> Floats:
 
 
 def of_formula(place: Place, kind: sections.Formula) -> Floats:
-    """The density (cells) of mass 1 that a formula is in proportion to, at cell centers. Raises CaseError."""
+    """Return the density (cells) of mass 1 that is proportional to a formula at cell centers. Raises CaseError."""
     values = evaluate(kind.density, place.coordinates) * place.relative_to
     return normalized(place.mesh, values, "initial.density", kind.density)
 
 
 def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
-    """Values (..., cells) over their integral, refused where they are no density."""
+    """Return values (..., cells) over their integral. Raises CaseError for values that are negative, not finite, or
+    all zero.
+    """
     if not np.isfinite(values).all() or values.min() < 0:
         raise refusal(key, given, "values that are finite and nowhere negative")
     largest = values.max(axis=-1, keepdims=True)
     if not (largest > 0).all():
         raise refusal(key, given, "values that are not zero everywhere")
-    scaled: Floats = values / largest  # sums of large numbers are finite too
+    scaled: Floats = values / largest  # avoids overflow of sums of large numbers
     return scaled / (scaled @ mesh.volumes)[..., None] if scaled.ndim > 1 else scaled / (scaled @ mesh.volumes)
 
 

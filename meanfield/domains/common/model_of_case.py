@@ -1,4 +1,4 @@
-"""Model of a case: heads, feed-forward network and reaction from its sections."""
+"""Model of a case: heads, feed-forward network and reaction from the sections of the case."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ from solvers.timestepping.schedules import Every, Listed, Schedule
 
 
 def heads_by_layer(case: Case) -> list[list[Head]]:
-    """The heads of each set of matrices: one set, or as many as the file has layers.
+    """Return the heads of each set of matrices: one set, or one for each layer of the file.
 
-    Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large: of any domain by
-    β‖QᵀK‖, and where tokens attend as unit vectors also by the range of numbers and of transforms.
+    Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large. On every domain
+    β‖QᵀK‖ is bounded; where tokens attend as unit vectors, so are the ranges of floating-point numbers and of
+    transforms.
     """
     sets = _sets_of_heads(case)
     steepest = max(abs(steepness(case.beta_of_heads, head)) for heads in sets for head in heads)
@@ -47,7 +48,9 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
 
 
 def _check_range(case: Case, heads: list[Head]) -> None:
-    """Raise ArgumentError for heads whose kernel, or whose sums over cells, would be beyond the range of numbers."""
+    """Raise ArgumentError for heads whose kernel, or whose sums over cells, would exceed the range of
+    floating-point numbers.
+    """
     attention, domain, beta = case.attention, case.domain, case.beta_of_heads
     kernel = kernel_of(attention.kernel, attention.window)
     if domain.is_closed:
@@ -72,27 +75,27 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
 
 @dataclass(frozen=True)
 class HeadsByInterval:
-    """Sets of matrices, each for a ``duration`` of time: interval k begins at k·duration. The last one continues."""
+    """Sets of matrices, each for a ``duration`` of time: interval k begins at k·duration. The last set continues."""
 
     sets: list[list[Head]]
     duration: float
 
     def of_interval(self, interval: int) -> list[Head]:
-        """The heads of an interval."""
+        """Return the heads of an interval."""
         return self.sets[min(interval, len(self.sets) - 1)]
 
     def interval_at(self, time: float) -> int:
-        """The interval that a time lies in; at its end an interval is over, but for rounding."""
+        """Return the interval that contains a time; the end of an interval, to rounding, belongs to the next one."""
         return 0 if len(self.sets) == 1 else int(time / self.duration + 1e-9)
 
     @property
     def intervals(self) -> Schedule:
-        """When each interval begins; a single set has but one."""
+        """Return the schedule of the beginnings of the intervals; a single set has one interval."""
         return Every(self.duration) if len(self.sets) > 1 else Listed((0.0,))
 
 
 def heads_by_interval(case: Case) -> HeadsByInterval:
-    """The heads of a case and how long each set of them lasts. Raises as ``heads_by_layer``."""
+    """Return the heads of a case and the duration of each set. Raises as ``heads_by_layer``."""
     one_a_layer = case.time.method == "layers" and not case.stabilizers.residual
     return HeadsByInterval(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
 
@@ -118,7 +121,9 @@ def _factor(matrix: Matrix | sections.RandomMatrix | None, d: int) -> Factor:
 
 
 def feed_forward_of(case: Case) -> Local | None:
-    """F, from (n, d) to (n, d), None where the case has none; F(gx)/g where a sphere of radius g is the unit one."""
+    """Return F, from (n, d) to (n, d), None where the case has none; F(gx)/g where a sphere of radius g is the unit
+    sphere.
+    """
     network, size = network_of(case), case.stabilizers.scale
     if network is None or size == 1:
         return network
@@ -126,7 +131,7 @@ def feed_forward_of(case: Case) -> Local | None:
 
 
 def network_of(case: Case) -> Local | None:
-    """W σ(Ux + b) as the case has it, or a field of a user's own; None where it has none."""
+    """Return the network W σ(Ux + b) of a case, or the field of a component; None where the case has neither."""
     network = case.feed_forward
     if network is None:
         return None
@@ -139,7 +144,7 @@ def network_of(case: Case) -> Local | None:
 
 
 def reaction_of(case: Case, mesh: Mesh) -> Reaction | None:
-    """R[ρ], None where the case has none."""
+    """Return R[ρ], None where the case has no reaction."""
     return None if case.reaction is None else REACTIONS[type(case.reaction)](mesh, case.reaction)
 
 
@@ -155,4 +160,4 @@ REACTIONS: dict[type, Callable[[Mesh, Any], Reaction]] = {
     sections.Logistic: lambda mesh, kind: reaction_logistic(mesh, kind.rate, kind.capacity),
     sections.Replicator: _replicator,
 }
-FIELDS: dict[type, Callable[[Any], Local]] = {}  # of components, see meanfield/components
+FIELDS: dict[type, Callable[[Any], Local]] = {}  # entries of components, see meanfield/components

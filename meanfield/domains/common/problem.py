@@ -14,7 +14,7 @@ from solvers.timestepping.integrate import Dynamics, Integrator
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.state import Exploding, State
 
-MAX_ESCAPED = 1e-3  # share of the mass in the outermost cells; moments have errors of that order
+MAX_ESCAPED = 1e-3  # of the mass in the outermost cells; moments have errors of that order
 Check = Callable[[State], None]
 Event = tuple[float, dict[str, Any]]  # time, and a value for each column
 
@@ -28,18 +28,19 @@ class Problem:
     """Initial state, dynamics and diagnostics of a case on any domain.
 
     space        the cells or the tokens of a snapshot, as the file describes them
-    initial      () → values of the state at time 0; CaseError for a density that cannot be
-    dynamics     (state, end of the run) → integrator of that state, and the time to which it holds
-    prepare      evaluates the equation once, which compiles its kernels
+    initial      () → values of the state at time 0; raises CaseError for a density that is not valid
+    dynamics     (state, end of the run) → integrator of that state, and the time up to which the integrator is valid
+    prepare      evaluates the equation once, which compiles the kernels
     diagnostics  names, last degree of the power or None → the diagnostics to record
     snapshot     values → density (cells), or positions (n, d), of a snapshot
     check        called after each step; raises Exploding for a state from which the run cannot continue
     snapshot_is_state  whether a run can continue from a snapshot
-    snapshot_is_exact  whether it is then the same to the last bit; where it is not, the first state is a checkpoint
+    snapshot_is_exact  whether a run that continues from a snapshot is bitwise equal; if not, the first state is a
+                 checkpoint
     variables    further datasets of the mesh
-    run_scalars  numbers found during the run, by the name of the file's attribute; NaN until then
+    run_scalars  numbers found during the run, by the name of the attribute in the file; NaN until then
     attributes   attributes of the file, such as the device
-    events       all events so far, in order of time: those of a run that is continued, then those that the dynamics add
+    events       all events so far, in order of time: those of a run that is continued, then those of the dynamics
     """
 
     space: Space
@@ -58,7 +59,9 @@ class Problem:
 
 
 def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) -> Dynamics:
-    """Integrator number k from time intervals.due(k) to intervals.due(k + 1); no step crosses from one to the next."""
+    """Return dynamics with integrator k from time intervals.due(k) to intervals.due(k + 1); no step crosses a
+    boundary.
+    """
     of_interval = lru_cache(maxsize=1)(integrator)
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
@@ -69,7 +72,7 @@ def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) ->
 
 
 def interval_at(intervals: Schedule, time: float) -> int:
-    """The number k of the interval that a time lies in."""
+    """Return the number k of the interval that contains a time."""
     k = 0
     while intervals.due(k + 1) <= time:
         k += 1
@@ -77,11 +80,12 @@ def interval_at(intervals: Schedule, time: float) -> int:
 
 
 def within_mesh(escaped: Callable[[State], float], end: str) -> Check:
-    """A check that at most MAX_ESCAPED of the mass is in the last cells of the mesh.
+    """Return a check that at most MAX_ESCAPED of the mass is in the last cells of the mesh.
 
-    escaped   state → that mass
-    end       where these cells are, for the message
-    Raises Exploding otherwise: mass cannot move beyond the mesh, and attention follows it.
+    escaped   state → mass in these cells
+    end       position of these cells, for the message
+
+    The check raises Exploding otherwise: mass cannot move beyond the mesh, and attention depends on that mass.
     """
 
     def check(state: State) -> None:

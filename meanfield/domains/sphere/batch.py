@@ -1,4 +1,4 @@
-"""Many cases of densities on the circle solved together in one array: cases that differ in β, seeds, V and so on."""
+"""Many cases of densities on the circle, solved together in one array: cases that differ in β, seeds, V and so on."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.steppers import STEPPERS
 from solvers.timestepping.systems import Indices, Look, Systems
 
-MAX_CELLS, MAX_SYSTEMS = 1 << 14, 32  # of a batch: its arrays stay in a core's caches, and workers share a sweep
-MAX_STEPS = 500_000  # of all systems of a batch, at most about: less than a minute, as a batch that is killed is lost
-MAX_STATES = 64  # looks at a system that are kept until its diagnostics are computed
+MAX_CELLS, MAX_SYSTEMS = 1 << 14, 32  # of a batch: its arrays fit the cache of a core, and workers share a sweep
+MAX_STEPS = 500_000  # of all systems of a batch, approximately: less than a minute, as a killed batch is lost
+MAX_STATES = 64  # stored states of a system before its diagnostics are computed
 
 
 def batch_key(case: Case) -> Hashable | None:
-    """What cases have to share to be solved together; None for a case that is solved alone.
+    """Return the properties that cases have to share to be solved together; None for a case that is solved alone.
 
-    Alone are those in single precision, with labels, a reaction, a handover, layers, a stop condition, matrices
-    by layer, Q or K other than multiples of the identity, and two-sided attention.
+    Cases are solved alone with single precision, labels, a reaction, a handover, layers, a stop condition, a file of
+    matrices, or two-sided attention.
     """
     attention, time = case.attention, case.time
-    apart = (
+    is_solved_alone = (
         time.method not in STEPPERS
         or time.stop is not None
         or case.domain.in_single
@@ -45,14 +45,14 @@ def batch_key(case: Case) -> Hashable | None:
         or attention.file is not None
         or NORMALIZATIONS[attention.normalization].is_two_sided
     )
-    if apart:
+    if is_solved_alone:
         return None
     rule = attention.normalization, attention.rescaled, len(attention.all_heads)
     return case.domain.resolution, rule, time.method, time.cfl, case.noise_on_unit_sphere > 0
 
 
 def batch_size(case: Case) -> int:
-    """How many such cases go into one array."""
+    """Return the number of such cases in one array."""
     cells, _ = case.domain.cells_and_width()
     return max(1, min(MAX_SYSTEMS, MAX_CELLS // cells, int(MAX_STEPS // max(case.flow_steps, 1.0))))
 
@@ -60,13 +60,16 @@ def batch_size(case: Case) -> int:
 def solve_batch(
     cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule], snapshots: Sequence[Schedule]
 ) -> Iterator[tuple[int, Tables | None]]:
-    """Numbers of the cases, as they end, with "time" and the diagnostics over time; None where a case has to go alone.
+    """Yield the number of each case as it ends, with "time" and diagnostics; None for a case that has to be solved
+    alone.
 
-    cases      of one `batch_key`
-    problems   of each, set up
-    schedules  when the diagnostics of each are due
-    snapshots  when snapshots would be: steps meet these times, as those of a run do
-    The error of each is controlled for itself. A case whose step is lost is given up here: solved alone it says why.
+    cases      cases of one `batch_key`
+    problems   problem of each case
+    schedules  schedule of the diagnostics of each case
+    snapshots  schedule of the snapshots of each case: steps end at these times, as those of a run do
+
+    The error of each case is controlled separately. A case whose step fails is abandoned here; solved alone, it raises
+    the error.
     """
     velocities = _velocities(cases, problems)
     for tangent in (True, False):
@@ -81,7 +84,7 @@ def solve_batch(
 
 
 def _velocities(cases: Sequence[Case], problems: Sequence[Problem]) -> list[Velocity]:
-    """X of each; cases of the same attention share it."""
+    """Return X of each case; cases with equal attention share it."""
     found: dict[str, Velocity] = {}
     for case, problem in zip(cases, problems, strict=True):
         name = repr((case.attention, case.stabilizers, case.feed_forward))
@@ -124,7 +127,7 @@ def _solve(
 
 
 class _DensitySamples:
-    """The diagnostics of one case over time, computed for some states at once."""
+    """Diagnostics of one case over time, computed for blocks of states."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self._diagnostics, self._times, self._states = diagnostics, list[float](), list[Floats]()

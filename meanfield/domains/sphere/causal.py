@@ -1,9 +1,10 @@
-"""Causal attention: tokens carry a label s from 0 to 1 and attend to labels up to their own.
+"""Causal attention: tokens have a label s from 0 to 1 and attend to labels up to their own.
 
     ∂ₜρ(s,x) + div(ρ(s,x) X[ρ_{≤s}](x)) = κ Δρ(s,x) ,     ρ_{≤s}(x) = ∫₀ˢ ρ(r,x) dr
 
-Karagodin, Polyanskiy and Rigollet (2411.04990) for tokens in a row, which label k/n stands for. Labels are cells of
-equal mass; each attends to those before it and to itself, so n labels with one token each are their n tokens.
+Karagodin, Polyanskiy and Rigollet (2411.04990) for tokens in a sequence, in which token k of n has the label k/n.
+Labels are cells of equal mass; each label attends to the labels before it and to itself, so that n labels with one
+token each are a sequence of n tokens.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from solvers.timestepping.equation import Equation, limit_positivity
 
 
 class CausalVelocity:
-    """X[ρ_{≤s}] of each label's tokens, for a density (labels, cells) whose labels have equal masses."""
+    """X[ρ_{≤s}] of the tokens of each label, for a density (labels, cells) whose labels have equal masses."""
 
     def __init__(self, velocity: Velocity, labels: int) -> None:
         self.velocity, self.labels = velocity, labels
         self.dimension = velocity.centers.shape[1]
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """X (labels·cells, d), label by label, of a density (labels, cells) or the same flattened."""
+        """Return X (labels·cells, d), label by label, of a density (labels, cells) or (labels·cells,)."""
         by_label = density.reshape(self.labels, -1)
         result: Floats = backend_for(density).empty((*by_label.shape, self.dimension))
         for k, (share, seen) in enumerate(self._seen(by_label)):
@@ -36,7 +37,7 @@ class CausalVelocity:
         return result.reshape(-1, self.dimension)
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Σ_h w_h ∫ k_h(x,y) ρ_{≤s}(y) dy · e^{−log_bound}, (labels·cells), and X (labels·cells, d)."""
+        """Return Σ_h w_h ∫ k_h(x,y) ρ_{≤s}(y) dy · e^{−log_bound}, (labels·cells), and X (labels·cells, d)."""
         by_label = density.reshape(self.labels, -1)
         backend = backend_for(density)
         normalizer, result = backend.xp.empty_like(by_label), backend.empty((*by_label.shape, self.dimension))
@@ -46,7 +47,7 @@ class CausalVelocity:
         return normalizer.reshape(-1), result.reshape(-1, self.dimension)
 
     def _seen(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
-        """The mass of ρ_{≤s}, and ρ_{≤s} over it (cells), label by label."""
+        """Yield the mass of ρ_{≤s}, and ρ_{≤s} over that mass (cells), label by label."""
         seen = backend_for(by_label).xp.zeros_like(by_label[0])
         for k, of_label in enumerate(by_label):
             seen += of_label
@@ -54,14 +55,14 @@ class CausalVelocity:
             yield share, seen / share
 
     def _of_output(self, time: float, share: float, output: Floats) -> Floats:
-        """X (cells, d) where A of ρ_{≤s} over its mass is ``output`` (cells, d), which is used up."""
+        """Return X (cells, d), where A of ρ_{≤s} over its mass is ``output`` (cells, d), which is overwritten."""
         if not self.velocity.attention.normalization.is_relative:
             output *= share
         return self.velocity.of_output(time, output)
 
 
 def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 0.0) -> Equation:
-    """The equation above for a density (labels·cells), each label with the mass 1/labels."""
+    """Return the causal equation of this module for a density (labels·cells), each label with the mass 1/labels."""
     stacked = stack(mesh, labels)
     near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], BelowTwiceTheMean(stacked))
     return Equation(

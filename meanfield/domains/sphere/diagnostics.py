@@ -35,11 +35,11 @@ from solvers.transforms.harmonics import Harmonics, harmonic_transform
 
 @dataclass(frozen=True)
 class Samples:
-    """Densities at ``times`` with all that the diagnostics want to know of them, found at most once.
+    """Densities at ``times`` with the quantities shared by diagnostics, each computed at most once.
 
-    ``by_label`` (samples, labels, cells) is what each density is the sum of, one label unless attention has a causal
-    mask. ``degree`` is the last one of the power, ``transform`` may have more. What is known of a sample does not
-    depend on the others, to the last bit.
+    ``by_label`` (samples, labels, cells) are the parts whose sum is the density, one label unless attention has a
+    causal mask. ``degree`` is the last degree of the power, ``transform`` may have more. The quantities of a sample are
+    bitwise independent of the other samples.
     """
 
     mesh: Mesh
@@ -51,29 +51,29 @@ class Samples:
 
     @cached_property
     def density(self) -> Floats:
-        """(samples, cells)"""
+        """Return the densities (samples, cells)."""
         return self.by_label[:, 0] if self.by_label.shape[1] == 1 else self.by_label.sum(axis=1)
 
     @cached_property
     def masses(self) -> Floats:
-        """(samples, cells)"""
+        """Return the masses of the cells (samples, cells)."""
         return self.density * self.mesh.volumes
 
     @cached_property
     def masses_by_label(self) -> Floats:
-        """(samples, labels, cells)"""
+        """Return the masses of the cells by label (samples, labels, cells)."""
         return self.by_label * self.mesh.volumes
 
     @cached_property
     def velocities(self) -> list[Velocity]:
-        """Of each sample, at its time."""
+        """Return the velocity of each sample, at the time of the sample."""
         return [self.velocity_at(time) for time in self.times]
 
     @cached_property
     def normalizer_and_speed(self) -> tuple[Floats, Floats]:
-        """Σ m Z e^{−log_bound} (samples,), Z = Σ_h w_h Z_h, and the root mean square of X (samples,).
+        """Return Σ m Z e^{−log_bound} (samples,), Z = Σ_h w_h Z_h, and the root mean square of X (samples,).
 
-        Fields are found for one sample after the other, and not kept, unless all together are less work.
+        Fields are computed for one sample after the other and not stored, unless all together are faster.
         """
         first, masses = self.velocities[0], self.masses_by_label.reshape(len(self.times), -1)
         if self.by_label.shape[1] == 1 and first.takes_rows and all(one is first for one in self.velocities):
@@ -83,9 +83,9 @@ class Samples:
         return np.array(normalizers), np.array(speeds)
 
     def normalizer_and_velocity(self, k: int) -> tuple[Floats, Floats]:
-        """Z e^{−log_bound} (labels·cells) and X (labels·cells, d) of one sample, of what each label sees.
+        """Return Z e^{−log_bound} (labels·cells) and X (labels·cells, d) of one sample, each label by its own ρ_{≤s}.
 
-        On the sphere X may be given by its components along east and north, d = 2.
+        On the sphere X may be given by components along east and north, d = 2.
         """
         velocity, time, by_label = self.velocities[k], self.times[k], self.by_label[k]
         if len(by_label) > 1:
@@ -98,40 +98,40 @@ class Samples:
 
     @cached_property
     def spectra(self) -> Floats:
-        """(samples, degrees) mean square of the degree-l part of ρ/ρ̄."""
+        """Return the mean square of the degree-l part of ρ/ρ̄, (samples, degrees)."""
         return spectra(self.mesh, self.transform, self.masses)
 
     @cached_property
     def pairs(self) -> Floats:
-        """(samples, bins)"""
+        """Return the distribution of ⟨x, y⟩ of two tokens at random, (samples, bins)."""
         if self.mesh.dimension == 1:
             return pairs_on_circle(self.masses)
         return pairs_on_sphere(self.mesh, self.masses, self.spectra)
 
 
 def _sums(masses: Floats, normalizer: Floats, velocity: Floats) -> tuple[Floats, Floats]:
-    """Σ m Z (...) and √Σ m|X|² (...) of masses (..., n)."""
+    """Return Σ m Z (...) and √Σ m|X|² (...) of masses (..., n)."""
     return functionals.weighted_sum(masses, normalizer), functionals.speed(masses, velocity)
 
 
 def mass(samples: Samples) -> Floats:
-    """∫ρ."""
+    """Return ∫ρ."""
     return np.asarray(samples.masses.sum(axis=-1))
 
 
 def entropy(samples: Samples) -> Floats:
-    """H = ∫ρ log ρ, log ρ̄ for the uniform density and growing as tokens cluster."""
+    """Return H = ∫ρ log ρ, which is log ρ̄ for the uniform density and grows as tokens cluster."""
     return functionals.entropy(samples.masses, _log_areas(samples.mesh))
 
 
 @lru_cache(maxsize=2)
 def _log_areas(mesh: Mesh) -> Floats:
-    """(cells,) logarithms of the areas."""
+    """Return the logarithms of the areas of the cells (cells,)."""
     return np.asarray(np.log(mesh.volumes))
 
 
 def energy(samples: Samples) -> Floats:
-    """E of :func:`meanfield.model.functionals.energy`; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
+    """Return E of ``functionals.energy``; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
     attentions, masses = [velocity.attention for velocity in samples.velocities], samples.masses_by_label
 
     def limit() -> Floats:
@@ -143,40 +143,40 @@ def energy(samples: Samples) -> Floats:
 
 
 def speed(samples: Samples) -> Floats:
-    """Root mean square speed of the tokens, √∫|X|²ρ, each label's by what it sees."""
+    """Return the root mean square speed of the tokens, √∫|X|²ρ, each label with its own X."""
     return samples.normalizer_and_speed[1]
 
 
 def centroid(samples: Samples) -> Floats:
-    """∫xρ, (d)."""
+    """Return ∫xρ, (d)."""
     return np.asarray((samples.masses[:, None] @ samples.mesh.centers)[:, 0])
 
 
 def clusters(samples: Samples) -> Floats:
-    """Number of clusters by persistence."""
+    """Return the number of clusters by persistence."""
     return samples.clusters.counts.astype(float)
 
 
 def cluster_mass(samples: Samples) -> Floats:
-    """(32) masses of the clusters, heaviest first; NaN where there are fewer."""
+    """Return the masses of the clusters (32), heaviest first; NaN where there are fewer."""
     return heaviest_of_rows(samples.clusters.counts, samples.clusters.masses)
 
 
 def cluster_center(samples: Samples) -> Floats:
-    """(32, d) centers of the clusters, unit vectors, in the order of their masses."""
+    """Return the centers of the clusters (32, d), unit vectors, in the order of their masses."""
     return heaviest_of_rows(samples.clusters.counts, samples.clusters.centers)
 
 
 def pairs_close(samples: Samples) -> Floats:
-    """P(⟨x, y⟩ ≥ 1 − 1e-3) of two tokens at random."""
+    """Return P(⟨x, y⟩ ≥ 1 − 1e-3) of two tokens at random."""
     return close_pairs(samples.pairs)
 
 
 def entropy_rate(samples: Samples) -> Floats:
-    """dH/dt = −∫ρ div X by attention with Q = K = V = I, without the part of noise, −κ∫|∇ρ|²/ρ.
+    """Return dH/dt = −∫ρ div X by attention with Q = K = V = I, without the part of noise, −κ∫|∇ρ|²/ρ.
 
-    With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖².
-    At clusters d − 1 and (d − 1)e^β, where the entropy of a density in single cells grows no more.
+    With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖². At
+    clusters the rate is d − 1 and (d − 1)e^β, although the entropy of a density in single cells no longer grows.
     """
     return np.array([_entropy_rate(samples, k) for k in range(len(samples.times))])
 
@@ -188,30 +188,30 @@ def _entropy_rate(samples: Samples, k: int) -> float:
     transform = harmonic_transform(mesh, min(degree, mesh.cells // 2) if mesh.dimension == 1 else degree)
     coefficients = transform.analysis(masses - mesh.volumes / mesh.volume)
     l = np.arange(len(coefficients))
-    factor = l * (l + d - 2) * exponential_gradient_multipliers(d, beta, len(l))  # of −ΔΓ e^{−|β|}
+    factor = l * (l + d - 2) * exponential_gradient_multipliers(d, beta, len(l))  # multipliers of −ΔΓ e^{−|β|}
     spread = transform.synthesis(coefficients * (factor if mesh.dimension == 1 else factor[:, None]))
     if not attention.normalization.is_relative:
         return float(masses @ spread) * float(np.exp(0.0 if attention.rescaled else attention.log_bound))
     normalizer, velocity = samples.normalizer_and_velocity(k)
     occupied = masses > 0
-    seen = np.maximum(normalizer, masses)[occupied]  # Z is no less than a cell's own part, but for rounding
+    seen = np.maximum(normalizer, masses)[occupied]  # except for rounding, Z is at least the part of the cell itself
     rate = spread[occupied] / seen + beta * (velocity[occupied] ** 2).sum(axis=1)
     return float(masses[occupied] @ rate)
 
 
 def power(samples: Samples) -> Floats:
-    """(degree) mean square of the degree-l part of ρ/ρ̄, of the departure from the uniform density beyond degree 0."""
+    """Return the mean square of the degree-l part of ρ/ρ̄ (degree): beyond degree 0, of the deviation from uniform."""
     return samples.spectra[:, : samples.degree + 1]
 
 
 def label_centroid(samples: Samples) -> Floats:
-    """∫xρ_s/∫ρ_s of each label, (labels, d): its mean token."""
+    """Return the mean token ∫xρ_s/∫ρ_s of each label, (labels, d)."""
     masses = samples.masses_by_label
     return np.asarray(masses @ samples.mesh.centers / masses.sum(axis=2)[..., None])
 
 
 def label_density(samples: Samples) -> Floats:
-    """(labels, cells) ρ_s of each label, of mass 1/labels."""
+    """Return ρ_s of each label (labels, cells), of mass 1/labels."""
     return samples.by_label
 
 
@@ -222,21 +222,23 @@ def diagnostics_round(
     degrees: int | None = None,
     labels: int = 1,
 ) -> DiagnosticsTogether:
-    """The diagnostics of a run on a circle or sphere.
+    """Return the diagnostics of a run on a circle or sphere.
 
     names     from the table DIAGNOSTICS
     velocity  velocity, or time → velocity
-    degrees   the last degree of the power; by default some beyond those that grow fastest
+    degrees   the last degree of the power; by default a few beyond the fastest growing degree
     labels    of a causal mask: densities are then (labels·cells)
 
-    Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. That the
-    kernel is e^{β⟨x,y⟩}, and that there is no feed-forward network, is assumed, not checked.
+    Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. The kernel
+    e^{β⟨x,y⟩} and the absence of a feed-forward network are assumed, not checked.
     """
     velocity_at = (lambda time: velocity.where_mass_is) if isinstance(velocity, Velocity) else velocity
     attention = velocity_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
-    max_degree = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)  # what the cells resolve
+    max_degree = (
+        mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)
+    )  # highest degree that the cells resolve
     last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees
     of_pairs = mesh.dimension == 2 and any(name.startswith("pairs") for name in names)
     transform = harmonic_transform(mesh, max(last, resolved_degree(mesh)) if of_pairs else last)
@@ -254,7 +256,7 @@ def diagnostics_round(
 
 
 def _has_entropy_rate(velocity: Velocity, labels: int) -> bool:
-    """Whether X = ∇Γ/Z or ∇Γ."""
+    """Return whether X = ∇Γ/Z or ∇Γ."""
     attention = velocity.attention
     head = attention.heads[0]
     ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0

@@ -12,7 +12,7 @@ from solvers.mesh.mesh import Floats
 
 
 def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
-    """(n, d) embeddings of a file. Raises ValueError or OSError for one that has none."""
+    """Return the embeddings (n, d) of a file. Raises ValueError or OSError for a file without embeddings."""
     try:
         embeddings = read_array(Path(kind.file), kind.dataset)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Coefficients of the fields that initial densities are made of, as solvers/transforms/harmonics.py has them.
+"""Harmonic coefficients of the fields of initial densities, in the layout of solvers/transforms/harmonics.py.
 
 Circle: (degree + 1) complex, l ≥ 0. Sphere: (degree + 1, degree + 1) complex, [l, m], m ≥ 0.
 """
@@ -11,7 +11,7 @@ from solvers.transforms.harmonics import Complexes
 
 
 def perturbed_coefficients(dimension: int, degrees: int, seed: int) -> Complexes:
-    """A Gaussian random field of unit variance, equal power in degrees 1 … degrees, by the seed alone.
+    """Return a Gaussian random field of unit variance, equal power in degrees 1 … degrees, determined by the seed.
 
     Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
     """
@@ -29,9 +29,10 @@ def perturbed_coefficients(dimension: int, degrees: int, seed: int) -> Complexes
 
 
 def harmonic_coefficients(dimension: int, degree: int, order: int = 0) -> Complexes:
-    """The real harmonic of unit mean square: cos(order·φ) for order ≥ 0, else sin(|order|·φ); circle: √2 cos(degree·φ).
+    """Return the real harmonic of unit mean square: cos(order·φ) for order ≥ 0, else sin(|order|·φ).
 
-    Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
+    On the circle the harmonic is √2 cos(degree·φ). Raises ValueError for a dimension other than 2 (circle) and 3
+    (sphere).
     """
     _check(dimension)
     if dimension == 2:

@@ -1,4 +1,4 @@
-"""Initial density of a case from a snapshot of another run, on the same cells or, on circle and sphere, on others."""
+"""Initial density from a snapshot of another run, on the same cells or, on circle and sphere, on different cells."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 def density_of_run(case: Case, cells: Mesh) -> Floats:
-    """Density (cells) of the snapshot that a case begins with.
+    """Return the density (cells) of the snapshot with which a case begins.
 
-    On the circle and the sphere the run may have other cells: on finer ones its density is interpolated, second order,
-    on coarser ones its cells are deposited as points, keeping mass and first moment, and so are particles. Elsewhere
-    its cells are the case's. Raises CaseError for a run of another domain, and for no such snapshot.
+    On the circle and the sphere the run may have different cells. From coarser cells the density is interpolated to
+    second order. Finer cells and particles are deposited as points, keeping mass and first moment. On other domains the
+    cells have to be those of the case. Raises CaseError for a run of another domain, and where there is no such
+    snapshot.
     """
     run, k = snapshot_of_run(case)
     if not case.domain.is_closed:
@@ -35,7 +36,7 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
 
 
 def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
-    """The same mass, which a reaction may have changed, on finer or coarser cells."""
+    """Return the density on finer or coarser cells with the same mass, which a reaction may have changed."""
     masses = density * run.cell_areas
     if run.cells > cells.cells:
         return float(masses.sum()) * initial_points(cells, run.cell_centers, masses)

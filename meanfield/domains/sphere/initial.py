@@ -1,4 +1,4 @@
-"""Initial densities of tokens on the circle and the sphere, with mass 1. Each returns an array (cells)."""
+"""Initial densities of tokens on the circle and the sphere, with mass 1, each an array (cells)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
 from solvers.transforms.harmonics import harmonic_transform
 
-POINTS = 2048  # that stand for a density narrower than cells
+POINTS = 2048  # number of points that represent a density narrower than cells
 
 
 def initial_uniform(mesh: Mesh) -> Floats:
-    """ρ̄ = 1/|S|, in every cell the same to the last bit."""
+    """Return ρ̄ = 1/|S|, bitwise equal in all cells."""
     return np.full(mesh.cells, 1.0 / mesh.volume)
 
 
 def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
-    """ρ̄ e^{amplitude·g} normalized, g a Gaussian random field of unit variance, equal power in degrees 1 … degrees.
+    """Return ρ̄ e^{amplitude·g} normalized, g a Gaussian random field of unit variance, equal power in degrees 1 …
+    degrees.
 
     The field depends on the seed alone, not on the resolution.
     """
@@ -32,10 +33,10 @@ def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int
 
 
 def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> Floats:
-    """ρ̄ (1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos(degree·φ).
+    """Return ρ̄ (1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos(degree·φ).
 
-    order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; the circle knows order 0 only.
-    Raises ValueError where the density would be negative.
+    order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; on the circle order = 0 only. Raises
+    ValueError where the density would be negative.
     """
     coefficients = harmonic_coefficients(mesh.ambient_dimension, degree, order)
     harmonic = harmonic_transform(mesh, degree).synthesis(coefficients)
@@ -49,7 +50,7 @@ def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> F
 def initial_von_mises_fisher(
     mesh: Mesh, centers: Sequence[Sequence[float]], concentrations: Sequence[float], masses: Sequence[float]
 ) -> Floats:
-    """Σ_k m_k e^{c_k (⟨x, μ_k⟩ − 1)} / ∫…, a mixture of von Mises–Fisher densities with Σ m_k scaled to 1.
+    """Return Σ_k m_k e^{c_k (⟨x, μ_k⟩ − 1)} / ∫…, a mixture of von Mises–Fisher densities with Σ m_k scaled to 1.
 
     A component narrower than two cells is deposited as points, so that its mass and center are kept.
     """
@@ -69,17 +70,19 @@ def _von_mises_fisher_points(center: Floats, concentration: float) -> Floats:
     quantile = (np.arange(POINTS) + 0.5) / POINTS
     if len(center) == 2:
         reach = min(np.pi, 9 / np.sqrt(concentration))  # e^{−40} beyond; the density as a sum of narrow trapezoids
-        apart = np.linspace(-reach, reach, 20_001)
-        profile = np.exp(-2 * concentration * np.sin(apart / 2) ** 2)
+        offset = np.linspace(-reach, reach, 20_001)
+        profile = np.exp(-2 * concentration * np.sin(offset / 2) ** 2)
         below = np.append(0.0, np.cumsum(profile[1:] + profile[:-1]))
-        angle = np.arctan2(center[1], center[0]) + np.interp(quantile, below / below[-1], apart)
+        angle = np.arctan2(center[1], center[0]) + np.interp(quantile, below / below[-1], offset)
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
     z = 1 + np.log1p(-quantile * -np.expm1(-2 * concentration)) / concentration
     return _spiral(center, z, np.sqrt(np.maximum(1 - z * z, 0.0)))
 
 
 def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
-    """Points (n, 3) so far (n,) along a unit vector and across it, from one to the next by the golden angle."""
+    """Return points (n, 3) with components (n,) along a unit vector and across it, angle by the golden angle from
+    each other.
+    """
     phi = np.pi * (1 + np.sqrt(5)) * np.arange(len(along))
     tangent = np.linalg.svd(center[None])[2][1:]
     points: Floats = along[:, None] * center + across[:, None] * (
@@ -89,10 +92,11 @@ def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
 
 
 def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
-    """The uniform density pushed along ``axis`` for a time ``parameter`` = s: exact states of the flow at β = 0.
+    """Return the uniform density transported along ``axis`` for the time s = ``parameter``: exact for the flow at β =
+    0.
 
-    S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2).
-    One narrower than two cells, 2e^{−|s|} wide, is deposited as points, so that its mass and center are kept.
+    S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2). A density
+    narrower than two cells, 2e^{−|s|} wide, is deposited as points, so that its mass and center are kept.
     """
     if np.exp(-abs(parameter)) < mesh.width:
         points = _moebius_points(np.sign(parameter) * unit_vectors([axis])[0], abs(parameter))
@@ -106,10 +110,10 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
 
 
 def _moebius_points(axis: Floats, parameter: float) -> Floats:
-    """Return points (POINTS, d) of equal mass: uniform ones, pushed along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
+    """Return points (POINTS, d) of equal mass: uniform points, moved along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
     quantile = (np.arange(POINTS) + 0.5) / POINTS
-    turned = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
-    cosine, sine = np.cos(turned / 2), np.exp(-parameter) * np.sin(turned / 2)
+    angle = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
+    cosine, sine = np.cos(angle / 2), np.exp(-parameter) * np.sin(angle / 2)
     along, across = (cosine**2 - sine**2) / (cosine**2 + sine**2), 2 * cosine * sine / (cosine**2 + sine**2)
     if len(axis) == 2:
         points: Floats = along[:, None] * axis + across[:, None] * np.array([-axis[1], axis[0]])
@@ -118,14 +122,14 @@ def _moebius_points(axis: Floats, parameter: float) -> Floats:
 
 
 def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
-    """Point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment.
+    """Return point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment.
 
-    points   (n, d) of any length: directions count
-    masses   (n,), equal ones by default
+    points   (n, d) of any length: only directions matter
+    masses   (n,), equal by default
     """
-    places = unit_vectors(points)
-    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
-    return deposit_points(mesh, places, shares / shares.sum())
+    directions = unit_vectors(points)
+    weights = np.ones(len(directions)) if masses is None else np.asarray(masses, dtype=float)
+    return deposit_points(mesh, directions, weights / weights.sum())
 
 
 def _normalized(mesh: Mesh, density: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Density on a circle or a sphere of a case's section [initial]."""
+"""Density on a circle or a sphere from the section [initial] of a case."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 def initial_density(case: Case, mesh: Mesh) -> Floats:
-    """The initial density (cells) of a case. Raises CaseError where it would be negative, or its file is no good."""
+    """Return the initial density (cells) of a case. Raises CaseError for a negative density, or a file that cannot
+    be used.
+    """
     try:
         return _density(mesh, case.initial)
     except (ValueError, OSError, KeyError) as error:
@@ -27,11 +29,12 @@ def initial_density(case: Case, mesh: Mesh) -> Floats:
 
 
 def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
-    """(labels·cells) initial densities of a causal mask's labels, each of mass 1/labels. Raises CaseError as above.
+    """Return the initial densities (labels·cells) of the labels of a causal mask, each of mass 1/labels.
 
-    Points and tokens of a file are in order: each label begins with as many of them as the others, of a file up to one.
-    An array may have a row for each label, a formula the name ``label``, and the parts of by_label are in order too,
-    each for as many labels. Any other density is that of all labels.
+    Points, and tokens of a file, are split into consecutive groups of equal size, of a file up to one token; each label
+    begins with one group. An array may have a row for each label, a formula the name ``label``. The parts of by_label
+    are consecutive too, each for equally many labels. Any other density is that of all labels. Raises CaseError as
+    ``initial_density``.
     """
     try:
         return np.concatenate([density / labels for density in _of_labels(case.initial, mesh, labels)])
@@ -40,7 +43,7 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
 
 
 def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[Floats]:
-    """A density (cells) of mass 1 for each label."""
+    """Return a density (cells) of mass 1 for each label."""
     if isinstance(kind, sections.Points | sections.Tokens):
         d = mesh.centers.shape[1]
         points = np.array(kind.points) if isinstance(kind, sections.Points) else embeddings_of(kind, d)
@@ -57,21 +60,23 @@ def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[
 
 
 def _density(mesh: Mesh, kind: sections.InitialKind, more: Mapping[str, Floats] | None = None) -> Floats:
-    """The density (cells) of mass 1 of a section; ``more`` are coordinates of formulas beside those of ``angles``."""
+    """Return the density (cells) of mass 1 of a section; ``more`` are formula coordinates beside those of
+    ``angles``.
+    """
     if type(kind) in INITIAL:
         return INITIAL[type(kind)](mesh, kind)
     return GIVEN_DENSITIES[type(kind)](Place(mesh, angles(mesh) | dict(more or {})), kind)
 
 
 def angles(mesh: Mesh) -> dict[str, Floats]:
-    """x, y, z of the unit vectors, phi the azimuth (−π to π), on the circle the angle, theta the polar angle."""
+    """Return x, y, z of the unit vectors, phi the azimuth (−π to π), on the circle the angle, theta the polar angle."""
     x = unit_vectors(mesh.centers)
     values = dict(zip("xyz", x.T, strict=False)) | {"phi": np.arctan2(x[:, 1], x[:, 0])}
     return values | {"theta": np.arccos(np.clip(x[:, 2], -1.0, 1.0))} if x.shape[1] == 3 else values
 
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
-    """Embeddings as equal point masses; their directions count."""
+    """Return embeddings as equal point masses; only their directions matter."""
     return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))
 
 

@@ -1,4 +1,4 @@
-"""Error of a density in float32: its difference from one in float64 after some steps."""
+"""Error of a density in float32: the difference from float64 after a few steps."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from meanfield.domains.domain import load
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import State
 
-MAX_CELLS = 10**5  # of the mesh on which `check` measures: errors are of rounding, alike on any
+MAX_CELLS = 10**5  # of the mesh on which `check` measures: rounding errors are similar on any mesh
 STEPS = 20
 
 
 def in_words(case: Case) -> str:
-    """A line for `check`."""
+    """Return the line of the output of `check` about precision."""
     return f"precision     single: {error(case):.1e} of the largest density after {STEPS} steps"
 
 
 def error(case: Case, steps: int = STEPS) -> float:
-    """Largest difference of a density in float32 from that in float64 after some equal steps, over its maximum."""
+    """Return the largest difference of a density in float32 from float64 after a few equal steps, over its maximum."""
     resolution = case.domain.resolution
     assert resolution is not None
     while (cells := msgspec.structs.replace(case.domain, resolution=resolution).cells_and_width()[0]) > MAX_CELLS:
@@ -37,7 +37,7 @@ def _with(case: Case, resolution: int, precision: str) -> Case:
 
 
 def _density(case: Case, steps: int, times: list[float] | None) -> tuple[Floats, list[float]]:
-    """The density after the steps that its error asks for, or that end at given times; and these times."""
+    """Return the density after ``steps`` adaptive steps, or after steps that end at given times; and these times."""
     problem = load(case.domain.set_up)(case, None)
     state = State(0.0, problem.initial())
     integrator, _ = problem.dynamics(state, case.time.end)

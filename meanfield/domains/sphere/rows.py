@@ -1,4 +1,4 @@
-"""Velocity and longest steps of many densities on one circle at once, each with attention of its own."""
+"""Velocity and longest steps of many densities on one circle at once, each with separate attention."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from solvers.mesh.mesh import Floats
 
 
 class VelocityOfRows:
-    """X (rows, cells, d) of densities (rows, cells) on a circle, each by a velocity of its own.
+    """Velocity X (rows, cells, d) of densities (rows, cells) on a circle, with one velocity for each row.
 
-    velocities   of as many rows; their attention ``takes_rows``, all of it tangent or none, is of one normalization and
-                 has as many heads
+    velocities   one for each row; their attention ``takes_rows``, has the same normalization and number of heads, and
+    is
+                 tangent for all rows or for none
     """
 
     def __init__(self, velocities: Sequence[Velocity]) -> None:
@@ -34,7 +35,7 @@ class VelocityOfRows:
         ]
 
     def __call__(self, times: Floats, densities: Floats) -> Floats:
-        """X at times (rows,)."""
+        """Return X at times (rows,)."""
         output: Floats | None = None
         for sums, values in self._heads:
             attended = self._normalization(sums.apply(densities), self._log_rescaling, reach=1.0)
@@ -47,7 +48,9 @@ class VelocityOfRows:
 
 
 def longest_steps(velocities: Sequence[Velocity], noises: Sequence[float]) -> Callable[[Floats], Floats]:
-    """Densities (rows, cells) → (rows,) the longest step near the uniform density, infinite elsewhere."""
+    """Return a function from densities (rows, cells) to the longest step near the uniform density (rows,), else
+    infinite.
+    """
     mesh, pairs = velocities[0].attention.mesh, zip(velocities, noises, strict=True)
     steps = np.array([linear_step(velocity.attention, noise, mesh.ambient_dimension) for velocity, noise in pairs])
 

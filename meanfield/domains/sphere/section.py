@@ -1,4 +1,4 @@
-"""Sections [domain] of the circle S¹ and the sphere S², on which layer norm keeps tokens."""
+"""Sections [domain] of the circle S¹ and the sphere S², to which layer norm confines tokens."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ from meanfield.sections.section import Count, Key, Problems
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-LABELS = 8  # of a causal mask, unless they are given
+LABELS = 8  # of a causal mask, by default
 ON_SPHERES = (Uniform, Perturbed, Harmonic, VonMisesFisher, Moebius, Points, Tokens, Snapshot)
-NORMS = (1e-150, 1e150)  # of vectors whose direction counts: their squares are doubles too
+NORMS = (1e-150, 1e150)  # of vectors of which only the direction matters: their squares are doubles too
 
 
 def cells_of_sphere(rings: int) -> int:
-    """How many cells a sphere of so many rings of latitude has."""
+    """Return the number of cells of a sphere with ``rings`` rings of latitude."""
     from solvers.mesh.rings import cells_of_rings
 
     return int(cells_of_rings(rings).sum())
 
 
 class _Closed(Domain, frozen=True, kw_only=True):
-    """``labels``: of a causal mask, each a density of its own; 8, or as many as there are points.
+    """Section shared by circle and sphere.
 
-    ``precision`` single: the state is in float32, its harmonics in float64; `check` measures the error.
+    ``labels``: of a causal mask, each with a density of its own; 8, or the number of points. ``precision`` single: the
+    state is in float32, its harmonics in float64; `check` measures the error.
     """
 
     set_up: ClassVar = "meanfield.domains.sphere.setup:set_up_round"
@@ -73,7 +74,7 @@ class _Closed(Domain, frozen=True, kw_only=True):
 
     @property
     def in_single(self) -> bool:
-        """Whether states are in float32."""
+        """Return whether states are in float32."""
         return getattr(self, "precision", "double") == "single"
 
     def problems(self, case: Case) -> Problems:
@@ -108,13 +109,13 @@ class _Closed(Domain, frozen=True, kw_only=True):
 
 
 def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
-    """A vector whose direction counts has a length that can be computed with."""
+    """Yield an error for a vector whose length is zero or out of range, where only the direction matters."""
     if not NORMS[0] <= math.hypot(*vector) <= NORMS[1]:
         yield key, vector, f"a vector that is not zero (norm from {NORMS[0]:g} to {NORMS[1]:g})"
 
 
 class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
-    """The circle S¹ in ``resolution`` equal cells."""
+    """Circle S¹ in ``resolution`` equal cells."""
 
     typical: ClassVar = {"resolution": 256}
     aliases: ClassVar = ("S1",)
@@ -151,7 +152,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 
 
 class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
-    """The sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
+    """Sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
 
     typical: ClassVar = {"resolution": 64}
     aliases: ClassVar = ("S2",)

@@ -1,4 +1,4 @@
-"""Problems on the circle and the sphere, where layer norm keeps tokens."""
+"""Problems on the circle and the sphere, to which layer norm confines tokens."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ Motion = tuple[Dynamics, Callable[[State], object]]  # dynamics and prepare of a
 
 
 def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
-    """The problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be used."""
-    assert case.domain.mesh is not None  # the set-up of domains whose mesh is a number of cells or rings
+    """Return the problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be
+    used.
+    """
+    assert case.domain.mesh is not None  # true for all domains whose mesh is given by one number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
     number = np.float32 if case.domain.in_single else np.float64
     device_mesh = mesh.on(
@@ -72,13 +74,13 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _to_device(mesh: Mesh) -> Callable[[Floats], Floats]:
-    """Puts values of a state where the mesh is, in its format."""
+    """Return a function that moves values of a state to the device of the mesh, in its number format."""
     number, to_device = mesh.volumes.dtype, mesh.backend.to_device
     return lambda values: to_device(values.astype(number, copy=False))
 
 
 def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int) -> Motion:
-    """The continuous flow, with the velocity of one set of matrices after another."""
+    """Return the continuous flow, with the velocity of one set of matrices after another."""
 
     @lru_cache(maxsize=1)
     def equation(interval: int) -> Equation:
@@ -100,7 +102,7 @@ def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], interv
 
 
 def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
-    """The push-forward by one layer after another."""
+    """Return the push-forward by one layer after another."""
     layer = LayerMap(
         mesh,
         lambda time, density: velocity_at(time).output(density),
@@ -110,15 +112,16 @@ def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity])
     )
 
     def prepare(state: State) -> None:
-        with suppress(FloatingPointError):  # which the first layer raises as well
+        with suppress(FloatingPointError):  # the first layer raises this error as well
             layer(state.time, state.values)
 
     return fixed(LayerIntegrator(layer, mesh.backend.to_device)), prepare
 
 
 def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
-    """X[ρ] with the given heads, right where there is mass; tokens on a sphere of radius g attend as on the unit sphere
-    with β g².
+    """Return X[ρ] with the given heads, accurate where there is mass.
+
+    Tokens on a sphere of radius g attend as on the unit sphere with β g².
     """
     attention, stabilizers = case.attention, case.stabilizers
     norm = LayerNorm(stabilizers.layer_norm, stabilizers.alpha)
