@@ -142,7 +142,7 @@ def test_a_matrix_between_harmonics_up_to_the_size_that_the_docs_state():
 
 
 def test_points_that_move_do_without_a_matrix_between_harmonics():
-    """The matrix would be made anew for each velocity, which takes as long as several sums between grids."""
+    """The matrix would be rebuilt for each velocity, which takes as long as several sums between grids."""
     sums = Bilinear(GaussGrid(40).centers, MATRICES["any"])
     assert sums._targets is not None
     assert sums._targets.axes is None
