@@ -146,7 +146,7 @@ def may_have(name: str, kind: str) -> bool:
 
 
 def damaged(folder: Path, work: Path, count: int, seed: int, each: int = 99) -> Iterator[tuple[str, Path, str]]:
-    """Yield ``count`` triples (kind of damage, file, command), with a new copy of each file in ``work`` from ``folder``.
+    """Yield ``count`` triples (kind of damage, file, command), with a copy of each file of ``folder`` in ``work``.
 
     each   maximum number of commands per file
     """
