@@ -1,4 +1,4 @@
-"""Axes that can be read at half size: few ticks, no offset or factor in a corner of its own, nothing left empty."""
+"""Axes that are readable at half size: few ticks, no separate offset or factor, no empty panels."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-PLAIN = (1e-3, 1e5)  # numbers in between are written out, others as a power of ten
-PANEL_WIDTH = 3.0  # inches that a panel needs, its labels included
-SMALL_CHANGE = 0.01  # of a quantity's size: a smaller change is shown as a change
-EARLY = 0.1  # of the time shown: a log axis is for what happens sooner
+PLAIN = (1e-3, 1e5)  # numbers in this range are written out, others as powers of ten
+PANEL_WIDTH = 3.0  # inches that a panel needs, including labels
+SMALL_CHANGE = 0.01  # relative change below which a panel shows the change instead of the quantity
+EARLY = 0.1  # fraction of the time shown: a log axis is for earlier events
 
 
 def panels_across(figure: Figure | SubFigure) -> int:
-    """How many panels stand beside each other, one or two."""
+    """Return the number of panels in a row, one or two."""
     return 2 if inches_across(figure) >= 2 * PANEL_WIDTH else 1
 
 
 def inches_across(figure: Figure | SubFigure) -> float:
-    """The width of a figure or a part of one."""
+    """Return the width of a figure or subfigure in inches."""
     return float(figure.bbox.width / figure.figure.dpi)
 
 
 def label_decades(axis: Axis, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis from ``low`` to ``high``: its decades, and 2 and 5 where there are but two."""
+    """Set ticks of a logarithmic axis from ``low`` to ``high``: decades, and multiples by 2 and 5 for up to two
+    decades.
+    """
     plain, few = low >= PLAIN[0] and high < PLAIN[1], high < 100 * low
 
     def text(value: float) -> str:
@@ -46,7 +48,7 @@ def label_decades(axis: Axis, low: float, high: float) -> None:
 
 
 def label_linear(axis: Axis, label: str, largest: float) -> None:
-    """Ticks of a linear axis for numbers up to ``largest``, their common factor 10ⁿ within the axis' ``label``."""
+    """Set ticks of a linear axis for numbers up to ``largest``; the ``label`` includes their common factor 10ⁿ."""
     from matplotlib.ticker import MaxNLocator
 
     exponent = 0 if largest == 0 or 1e-2 <= largest < PLAIN[1] else int(np.floor(np.log10(largest) + 1e-9))
@@ -56,9 +58,10 @@ def label_linear(axis: Axis, label: str, largest: float) -> None:
 
 
 def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> bool:
-    """Whether half of what happens, ``amounts`` (n,) at ``moments`` (n,), is over in the first tenth of the time shown.
+    """Return whether half of the total of ``amounts`` (n,) at ``moments`` (n,) occurs in the first tenth of the time
+    shown.
 
-    first   where a log axis would begin: what happened before is lost there, and no reason to choose it
+    first   start of a log axis; earlier changes would be hidden, so they are no reason for one
     """
     if not amounts.sum() > 0:
         return False
@@ -69,7 +72,7 @@ def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> boo
 
 
 def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) -> None:
-    """The time axis, linear or logarithmic, between the first and the last time."""
+    """Set the time axis, linear or logarithmic, between the first and the last time."""
     if limits[0] < limits[1]:  # a run that was stopped at once has one time
         ax.set_xlim(*limits)
     if log:
@@ -81,15 +84,15 @@ def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) ->
 
 
 def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> bool:
-    """A curve over time; what it gained since the start, where that is so little that all ticks would look alike.
+    """Draw a curve over time, or the gain since the start if its relative change is below SMALL_CHANGE.
 
-    Returns whether that was so.
+    Return whether the gain is drawn.
     """
     values = np.where(np.isfinite(values), values, np.nan)
     change, size = float(np.nanmax(values) - np.nanmin(values)), float(np.nanmax(np.abs(values)))
     small = change < SMALL_CHANGE * size
     if small:
-        # No closer look than at 1e-12 of the quantity: rounding should look flat.
+        # The axis spans at least 1e-12 of the quantity, so that rounding looks flat.
         first = values[np.isfinite(values)][0]
         values, name, size = values - first, f"gain in {name}", max(change, 1e-12 * size)
         lowest = min(float(np.nanmin(values)), 0.0)
@@ -100,7 +103,7 @@ def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) 
 
 
 def ink(level: float) -> tuple[float, ...]:
-    """A colour between that of text, at 0, and the background's, at 1: black to white unless the style is dark."""
+    """Return a color between the text color, at 0, and the background color, at 1."""
     from matplotlib import rcParams
     from matplotlib.colors import to_rgb
 
@@ -109,12 +112,12 @@ def ink(level: float) -> tuple[float, ...]:
 
 
 def annotate(ax: Axes, text: str, height: float = 0.5) -> None:
-    """Explain a panel in which there is nothing to see; ``height`` is a fraction of the panel's."""
+    """Write an explanation in an empty panel; ``height`` is a fraction of the height of the panel."""
     ax.text(0.5, height, text, transform=ax.transAxes, ha="center", va="center", color=ink(0.35))
 
 
 def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 20.0) -> None:
-    """A log axis for what was recorded and a little more, at most ``decades`` down and not below ``floor``."""
+    """Set a log axis that spans the recorded values with a margin, at most ``decades`` and not below ``floor``."""
     shown = values[(values > 0) & np.isfinite(values)]
     if not len(shown):
         ax.set_yticks([])
@@ -127,13 +130,13 @@ def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 2
 
 
 def mark_time(ax: Axes, time: float, text: str) -> None:
-    """A thin line at a time within the panel, and along it what happens there; nothing where ``time`` is NaN."""
+    """Draw a thin vertical line at a time within the panel, with a text beside it; nothing if ``time`` is NaN."""
     from matplotlib.patheffects import withStroke
 
     low, high = ax.get_xlim()
     if not low <= time <= high:
         return
-    halo = [withStroke(linewidth=2.5, foreground=ink(1), alpha=0.8)]  # above curves and colours
+    halo = [withStroke(linewidth=2.5, foreground=ink(1), alpha=0.8)]  # legible above curves and colors
     ax.axvline(time, color=ink(0.25), lw=1.0, ls=(0, (4, 2)), zorder=2.5, path_effects=halo)
     to_left = ax.transData.transform((time, 0))[0] > ax.transAxes.transform((0.85, 0))[0]
     ax.annotate(
@@ -153,5 +156,5 @@ def mark_time(ax: Axes, time: float, text: str) -> None:
 
 
 def positive(values: Floats) -> Floats:
-    """The values that a log axis can show; the others leave a gap."""
+    """Return the values that a log axis can show, with NaN in place of the others."""
     return np.where(values > 0, values, np.nan)

@@ -1,4 +1,4 @@
-"""The figure of `meanfield branch`: a moment over noise or β. Unstable states are dashed, unknown ones dotted."""
+"""Figure of `meanfield branch`: a moment over noise or β. Unstable states are dashed; unknown stability is dotted."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ _LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
 
 
 def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
-    """Draw a branch to ``figure`` (.png, .pdf or .svg) and return where it was written."""
+    """Draw a branch to ``figure`` (.png, .pdf or .svg) and return the path."""
     layout = {"figsize": (6.4, 4.2), "layout": "constrained"}
     return write_figure(figure, lambda drawing: draw_branch(found, drawing.add_subplot()), **layout)
 
 
 def stability(point: Equilibrium) -> str:
-    """Return whether a stationary density is stable, unstable, or neither is known."""
+    """Return whether a stationary density is stable or unstable, or "stability unknown"."""
     if point.unstable + point.unstable_across:
         return "unstable"
     return "stability unknown" if point.unknown + point.unknown_across else "stable"
 
 
 def draw_branch(found: BranchOfCase, ax: Axes) -> None:
-    """The branch's moment over noise or β on ``ax``; the uniform density, of which it is zero, along the bottom."""
+    """Draw the moment of the branch over noise or β on ``ax``, and the uniform density, whose moment is zero."""
     branch, critical = found.branch, found.critical
     points = branch.equilibria
     right = 1.1 * max(found.parameter(point) for point in points)
-    for side in (0.0, right):  # sides of the critical value, on which the uniform density is stable or not
+    for side in (0.0, right):  # the stability of the uniform density changes at the critical value
         stable = found.uniform_is_stable(below=side < critical)
         ax.plot([critical, side], [0, 0], "-" if stable else "--", color=BLUE)
     named = set()
     for kind, group in groupby(range(1, len(points)), lambda k: stability(points[k])):
-        places = list(group)
-        part = points[places[0] - 1 : places[-1] + 1]  # from the point before, so that the curve has no gap
+        indices = list(group)
+        part = points[indices[0] - 1 : indices[-1] + 1]  # includes the point before, so that the curve has no gap
         ax.plot(
             [found.parameter(point) for point in part],
             [found.moment(point) for point in part],
@@ -54,10 +54,12 @@ def draw_branch(found: BranchOfCase, ax: Axes) -> None:
     ax.plot(critical, 0, "o", color=VERMILION, label=f"critical {found.name} {critical:.5g}")
     for fold in branch.folds:
         at = found.parameter(fold)
-        ax.plot(at, found.moment(fold), "s", color=VERMILION, label=f"fold at {at / critical:.5f} of it")
+        ax.plot(at, found.moment(fold), "s", color=VERMILION, label=f"fold at {at / critical:.5f} of critical")
     for one in branch.bifurcations:
         at = found.parameter(one.state)
-        ax.plot(at, found.moment(one.state), "D", color=GREEN, label=f"order {one.order} at {at / critical:.5f} of it")
+        ax.plot(
+            at, found.moment(one.state), "D", color=GREEN, label=f"order {one.order} at {at / critical:.5f} of critical"
+        )
     case, attention = found.case, found.case.attention
     ax.set(
         xlabel={"noise": "noise κ", "beta": "β", "value": "v of V = vI"}[found.name],

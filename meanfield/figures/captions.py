@@ -1,4 +1,4 @@
-"""Captions of figures: the title, the case, the status of the run, the count of clusters over time."""
+"""Captions of figures: title, case, status of the run, and number of clusters over time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 SEPARATOR = " · "
-LINE, FACTS_LINE = 84, 132  # characters of the title, and of the facts
-MAX_STEPS = 5  # of the number of clusters, in one line
+LINE, FACTS_LINE = 84, 132  # characters of the title, and of the line of facts
+MAX_STEPS = 5  # largest number of cluster counts in one line
 
 
 def heading(run_data: RunData) -> list[str]:
-    """The case's title, and what was run and how it stands: a line each, none for no title."""
+    """Return the lines above a figure: the title of the case if there is one, and the facts of the run."""
     return [*filter(None, [_title_line(run_data.title)]), _facts_line(facts(run_data))]
 
 
 def facts(run_data: RunData) -> list[str]:
-    """What was run, and how it stands where it has not simply finished."""
+    """Return descriptions of the manifold, the layer and its parameters, and the status of an unfinished run."""
     return [
         f"{run_data.manifold.replace('_', ' ')}, {_size(run_data)}",
         run_data.attention,
@@ -39,7 +39,7 @@ def facts(run_data: RunData) -> list[str]:
 
 
 def _overflow(run_data: RunData) -> str:
-    """Diagnostics that are infinite as they exceed the range of numbers, of which no panel has a curve."""
+    """Return a description of the diagnostics that overflow to infinity and therefore have no curve."""
     if "time" not in run_data.diagnostics:
         return ""
     found = overflows(run_data.diagnostics["time"], run_data.diagnostics)
@@ -62,7 +62,7 @@ def _size(run_data: RunData) -> str:
 
 
 def _facts_line(parts: list[str]) -> str:
-    """The facts in a line, the last of the layer's left out where there are too many."""
+    """Return the facts in one line; the last descriptions of the layer are omitted if the line is too long."""
     first, layer, *rest = parts
     words = layer.split(SEPARATOR)
     while len(line := SEPARATOR.join([first, *words, *rest])) > FACTS_LINE and len(words) > 2:
@@ -71,7 +71,7 @@ def _facts_line(parts: list[str]) -> str:
 
 
 def fitting_size(lines: list[str], width: float, max_size: float) -> float:
-    """Points of a font in which the ``lines`` are no wider than ``width`` inches, whatever letters they are made of."""
+    """Return the font size in points, at most ``max_size``, for which all ``lines`` fit into ``width`` inches."""
     from matplotlib.textpath import TextPath
 
     widest = max(TextPath((0, 0), line, size=max_size).get_extents().width for line in lines)
@@ -79,7 +79,7 @@ def fitting_size(lines: list[str], width: float, max_size: float) -> float:
 
 
 def wrapped(text: str, width: float) -> str:
-    """The text in as few lines as fit into ``width`` inches in the figure's font."""
+    """Return the text broken into the fewest lines that fit into ``width`` inches in the font of the figure."""
     from matplotlib import rcParams
 
     size = float(rcParams["font.size"])
@@ -91,7 +91,7 @@ def wrapped(text: str, width: float) -> str:
 
 
 def _title_line(title: str) -> str:
-    """Cut with an ellipsis where it is longer than a line, between words if it has any."""
+    """Return the title, truncated with an ellipsis if longer than a line, between words if possible."""
     if len(title) > LINE:
         cut = title[: LINE - 2]
         title = (cut.rpartition(" ")[0] or cut) + " …"
@@ -99,7 +99,7 @@ def _title_line(title: str) -> str:
 
 
 def state_in_words(run: Run, case: Case) -> str:
-    """How a run stands that has not simply finished, as in "interrupted at t = 2 of 5"; else nothing."""
+    """Return the status of a run such as "interrupted at t = 2 of 5", or an empty text for a finished run."""
     reason = run.attributes["stop_reason"]
     if reason == "finished":
         return ""
@@ -112,10 +112,11 @@ def state_in_words(run: Run, case: Case) -> str:
 
 
 def cluster_history(run_data: RunData) -> str:
-    """When the recorded number of clusters first was at its highest, and each fall since that was for good.
+    """Return the history of the recorded number of clusters, from its maximum on.
 
-    As in "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1"; nothing where there never was one. Without noise each
-    fall is a merger. The count at a time is the largest from then on, so one that only flickers does not fall.
+    Example: "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1". The text is empty without clusters. Each lasting
+    decrease is listed; without noise each is a merger. The count used is the maximum from each time on, which ignores
+    short fluctuations.
     """
     if "clusters" not in run_data.diagnostics:
         return ""
@@ -124,7 +125,7 @@ def cluster_history(run_data: RunData) -> str:
     if not counts.any():
         return ""
     peak = int(np.argmax(counts == counts.max()))
-    later = np.maximum.accumulate(counts[::-1])[::-1]  # the most from each sample on
+    later = np.maximum.accumulate(counts[::-1])[::-1]  # maximum from each sample on
     falls = [k for k in range(peak + 1, len(counts)) if later[k] < later[k - 1]]
     texts = [f"{later[k]} from {_time(times[k])}" for k in falls]
     if len(texts) > MAX_STEPS:
@@ -134,5 +135,5 @@ def cluster_history(run_data: RunData) -> str:
 
 
 def _time(t: float) -> str:
-    """Three figures: more are not worth reading in a line."""
+    """Return a time rounded to three significant digits."""
     return format_time(float(f"{t:.3g}"))

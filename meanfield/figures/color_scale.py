@@ -1,4 +1,4 @@
-"""Colours and heights for densities: one scale for all snapshots that are shown side by side."""
+"""Colors and heights of densities: one scale for all snapshots of a figure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from meanfield.figures.run_data import RunData
 
 COLOR_MAP = "viridis"
-UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn: rounding would look like a pattern
-SHOWN_DECADES, MAX_DECADES = 1e-3, 1e-12  # of the lowest peak and of the highest: lower densities are not shown
+UNIFORM, UNIFORM_TEXT = 1e-9, "$10^{-9}$"  # smaller deviations are not drawn, since rounding would look like a pattern
+SHOWN_DECADES, MAX_DECADES = 1e-3, 1e-12  # factors of the lowest and of the highest peak: lower densities are not shown
 
 
 def color_map() -> Colormap:
-    """The colour map of the figure that is being drawn."""
+    """Return the color map of the current figure."""
     from matplotlib import colormaps, rcParams
 
     return colormaps[rcParams["image.cmap"]]
 
 
 def shades(count: int) -> Floats:
-    """(count, 4) colours of lines in an order, without the end of the colour map that is near to the background."""
+    """Return colors (count, 4) of ordered lines, without the end of the color map that is close to the background."""
     from matplotlib import rcParams
     from matplotlib.colors import to_rgb
 
@@ -39,9 +39,9 @@ def shades(count: int) -> Floats:
 
 @dataclass(frozen=True)
 class Scale:
-    """Colours for densities: log ρ/ρ̄, or the deviation ρ/ρ̄ − 1 of a run that stays nearly uniform.
+    """Color scale of densities: log ρ/ρ̄, or the deviation ρ/ρ̄ − 1 for a run that stays nearly uniform.
 
-    density_name  of a density that is drawn as it is, where no uniform one exists
+    density_name   label of a density in its own units, on domains without a uniform density
     """
 
     low: float
@@ -51,30 +51,32 @@ class Scale:
 
     @classmethod
     def of(cls, ratios: Sequence[Floats]) -> Scale:
-        """The scale shared by the densities ``ratios``, in units of the uniform density."""
+        """Return the common scale of the densities ``ratios``, in units of the uniform density."""
         low, high = min(float(ratio.min()) for ratio in ratios), max(float(ratio.max()) for ratio in ratios)
         extreme = max(high - 1, 1 - low)
         if extreme < 0.5:
             return cls(-max(extreme, UNIFORM), max(extreme, UNIFORM), deviation=True)
-        # Empty space falls without end, and means nothing below a hundredth; 1 is always on the scale.
+        # Values below a hundredth carry no information; the scale always includes 1.
         return cls(min(max(low, 1e-2), 0.5), max(high, 2.0), deviation=False)
 
     @classmethod
     def of_density(cls, peaks: Floats, density_name: str) -> Scale:
-        """The scale of densities whose highest values are ``peaks``: three decades down from the lowest of these."""
+        """Return the scale of densities with maxima ``peaks``: three decades down from the lowest maximum."""
         return cls(lowest_shown(peaks), float(peaks.max()), deviation=False, density_name=density_name)
 
     def values(self, ratio: Floats) -> Floats:
-        """What is drawn for ρ/ρ̄."""
+        """Return the values that a map shows for ρ/ρ̄."""
         return ratio - 1 if self.deviation else ratio.clip(self.low)
 
     def heights(self, ratio: Floats) -> Floats:
-        """What a line is drawn through: below the scale it leaves the picture, instead of running along its floor."""
+        """Return the values that a line shows; values below the scale leave the panel instead of following its lower
+        edge.
+        """
         return ratio - 1 if self.deviation else ratio.clip(self.low / 10)
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Limits of an axis that shows ``heights``, with a little room."""
+        """Return the limits of an axis that shows ``heights``, with a margin."""
         return (1.1 * self.low, 1.1 * self.high) if self.deviation else (self.low, 1.5 * self.high)
 
     @property
@@ -85,12 +87,12 @@ class Scale:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether there is no deviation to see."""
+        """Return whether all deviations are below UNIFORM."""
         return self.deviation and self.high <= UNIFORM
 
     @property
     def is_cut(self) -> bool:
-        """Whether there may be cells emptier than the scale shows."""
+        """Return whether some cells may be below the range of the scale."""
         return bool(self.density_name) or (not self.deviation and self.low <= 1e-2)
 
     @property
@@ -102,7 +104,7 @@ class Scale:
         return self.density_name or f"{self.symbol}  (uniform density = {0 if self.deviation else 1})"
 
     def draw_on(self, axis: Axis, label: str) -> None:
-        """Ticks and ``label`` of an axis that shows these values."""
+        """Set ticks and ``label`` of an axis that shows these values."""
         if self.deviation:
             label_linear(axis, label, self.high)
         else:
@@ -111,12 +113,12 @@ class Scale:
 
 
 def lowest_shown(peaks: Floats) -> float:
-    """The density below which nothing is shown of densities whose highest values are ``peaks``."""
+    """Return the lower bound of the densities shown, given the maxima ``peaks`` of all snapshots."""
     return float(max(SHOWN_DECADES * peaks.min(), MAX_DECADES * peaks.max()))
 
 
 def scale_of(run_data: RunData, snapshots: Iterable[int]) -> Scale:
-    """The one scale of these snapshots, which are read but not kept."""
+    """Return the common scale of these snapshots, which are read one after the other."""
     ends = np.array([[ratio.min(), ratio.max()] for ratio in map(run_data.ratio, snapshots)])
     coordinate = run_data.coordinate
     return (

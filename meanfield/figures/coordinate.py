@@ -1,7 +1,7 @@
-"""The coordinate of a density in one dimension as pictures show it: where cells end on the axis, its ticks and label.
+"""Coordinate of a density in one dimension for figures: cell edges along the axis, ticks and label.
 
-Pages and figures draw along a linear axis: the coordinate is bent before, not by each of them. Radii stand by their
-logarithm; points x of a line that reaches far by arcsinh(x/core), linear within the core and logarithmic beyond.
+Pages and figures draw along a linear axis, so this module transforms the coordinate. Radii are transformed by the
+logarithm. Points x of a long line are transformed by arcsinh(x/core), linear within the core and logarithmic beyond.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 Ticks = list[tuple[float, str]]
 MAX_TICKS = 7
-MIN_TICK_DISTANCE = 0.08  # of an axis: ticks have no room so near to zero's
+MIN_TICK_DISTANCE = 0.08  # fraction of an axis: closer to the tick at zero there is no room for a tick
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinate:
-    """An axis along the cells of a density.
+    """Axis along the cells of a density.
 
-    edges    (cells + 1,) increasing places on the axis where the cells end
-    label    of the axis
-    ticks    a place and a text each
-    density_name   empty where the density is shown in units of the uniform one
+    edges          (cells + 1,) increasing positions of the cell edges on the axis
+    label          of the axis
+    ticks          pairs of a position and a text
+    density_name   empty if the density is shown in units of the uniform density
     """
 
     edges: Floats
@@ -46,7 +46,7 @@ class Coordinate:
         return float(self.edges[0]), float(self.edges[-1])
 
     def draw_on(self, axis: Axis) -> None:
-        """Ticks, label and limits of ``axis``."""
+        """Set ticks, label and limits of ``axis``."""
         places, texts = zip(*self.ticks, strict=True)
         axis.set_ticks(places, texts)
         axis.set_label_text(self.label)
@@ -54,28 +54,28 @@ class Coordinate:
 
 
 def coordinate_of(run_data: RunData) -> Coordinate | None:
-    """The coordinate of the domain; None where that has more than one dimension."""
+    """Return the coordinate of the domain, or None in more than one dimension."""
     make = run_data.kind.coordinate
     return None if make is None else load(make)(run_data)
 
 
 def angle_on_circle(run_data: RunData) -> Coordinate:
-    """The angle φ, from the cut once around."""
+    """Return the coordinate of the circle: the angle φ over one turn, starting at the cut."""
     edges = np.linspace(0, 2 * np.pi, int(run_data.ring_cells[0]) + 1) + run_data.cut
     return Coordinate(edges, "angle φ (rad)", _parts_of_pi(edges, 2))
 
 
 def polar_angle(run_data: RunData) -> Coordinate:
-    """The polar angle θ."""
+    """Return the coordinate of densities with an axis of symmetry: the polar angle θ."""
     assert run_data.edges is not None
     ticks = _parts_of_pi(run_data.edges, 4)
-    if len(ticks) < 3:  # only what is near the equator is shown
+    if len(ticks) < 3:  # the cells shown are close to the equator
         ticks = _round_numbers(run_data.edges)
     return Coordinate(run_data.edges, "polar angle θ (rad)", ticks, "p(θ), per radian")
 
 
 def token_on_line(run_data: RunData) -> Coordinate:
-    """The token x, linear within the core and logarithmic beyond."""
+    """Return the coordinate of the line: the token x, linear within the core and logarithmic beyond."""
     assert run_data.edges is not None
     if run_data.core == 0:
         return Coordinate(run_data.edges, "token x", _round_numbers(run_data.edges), "ρ(x)")
@@ -84,20 +84,20 @@ def token_on_line(run_data: RunData) -> Coordinate:
 
 
 def log_radius(run_data: RunData) -> Coordinate:
-    """The radius r on a log axis."""
+    """Return the coordinate of radii: r on a log axis."""
     assert run_data.edges is not None
     label = f"radius r, in units of exp({run_data.expansion:g} t)" if run_data.expansion else "radius r"
     return Coordinate(np.log(run_data.edges), label, _decades(run_data.edges), "density of log r")
 
 
 def _parts_of_pi(edges: Floats, part: int) -> Ticks:
-    """The multiples of π/part."""
+    """Return ticks at the multiples of π/part."""
     count = np.arange(np.ceil(edges[0] * part / np.pi - 1e-9), np.floor(edges[-1] * part / np.pi + 1e-9) + 1)
     return [(n * np.pi / part, fraction_of_pi(int(n), part)) for n in count]
 
 
 def fraction_of_pi(n: int, part: int) -> str:
-    """As in −3π/4 for nπ/part."""
+    """Return a text such as −3π/4 for nπ/part."""
     common = int(np.gcd(n, part))
     n, part = n // common, part // common
     return "0" if n == 0 else f"{'−' * (n < 0)}{'' if abs(n) == 1 else abs(n)}π" + (f"/{part}" if part > 1 else "")
@@ -112,7 +112,7 @@ def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x
 
 
 def _decades(edges: Floats) -> Ticks:
-    """Powers of ten, with 2 and 5 where there are few; round numbers where there is hardly one."""
+    """Return ticks at powers of ten, with multiples by 2 and 5 over few decades, and round numbers over less."""
     low, high = edges[0], edges[-1]
     if high < 5 * low:
         return _round_numbers(edges, np.log)
@@ -125,7 +125,7 @@ def _decades(edges: Floats) -> Ticks:
 
 
 def _signed_decades(edges: Floats, core: float) -> Ticks:
-    """Zero, and powers of ten beyond the core on either side."""
+    """Return ticks at zero and at powers of ten beyond the core on either side."""
     far = np.abs(edges[[0, -1]]).max()
     exponents = np.arange(np.ceil(np.log10(core)), np.floor(np.log10(far)) + 1)
     exponents = exponents[:: -(-len(exponents) // (MAX_TICKS // 2))]
@@ -137,7 +137,7 @@ def _signed_decades(edges: Floats, core: float) -> Ticks:
 
 
 def number(value: float) -> str:
-    """As in 0.5, −20, 10⁶, 2×10⁻⁴."""
+    """Return a text such as 0.5, −20, 10⁶ or 2×10⁻⁴."""
     if value == 0 or 1e-3 < abs(value) < 1e4:
         return f"{value:.6g}".replace("-", "−")
     digits, exponent = f"{value:.5e}".split("e")

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from solvers.mesh.mesh import Floats, Integers
 
 SNAPSHOTS = 4  # columns
-UNIT = 1e-6  # departure of |x| from 1 on a circle or a sphere
+UNIT = 1e-6  # tolerance of |x| − 1 for points on a circle or sphere
 
 
 def plot_fields(run: Run, figure: Path) -> Path:
-    """Draw a file of `solvers.record` to ``figure``. Raises FileError where it holds no snapshot."""
+    """Draw a file of `solvers.record` to ``figure`` and return the path. Raises FileError without snapshots."""
     from matplotlib.figure import Figure
 
     target = figure_target(figure)
@@ -31,7 +31,7 @@ def plot_fields(run: Run, figure: Path) -> Path:
 
 
 def size_of_fields(run: Run) -> tuple[float, float]:
-    """Inches of a figure: a row for each field, and one for the diagnostics."""
+    """Return the size of a figure in inches: a row for each field, and one for the diagnostics."""
     return 10.0, 2.4 * _rows(run) + 0.5
 
 
@@ -40,7 +40,7 @@ def _rows(run: Run) -> int:
 
 
 def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
-    """Lay fields and diagnostics out on an empty ``figure``. Raises FileError where there is no snapshot."""
+    """Draw fields and diagnostics on an empty ``figure``. Raises FileError for a file without snapshots."""
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
     places, labels = chart(run.cell_centers)
@@ -59,7 +59,10 @@ def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
 
 
 def chart(centers: Floats) -> tuple[Floats, list[str]]:
-    """(cells, 1 or 2) numbers that locate cells in a figure, and their names; of a body those with z in the middle."""
+    """Return coordinates (cells, 1 or 2) of the cells on the page, and their names.
+
+    Cells of a three-dimensional body are projected along z.
+    """
     d = centers.shape[1]
     on_unit = bool(np.abs(np.linalg.norm(centers, axis=1) - 1).max() < UNIT)
     if d == 1:
@@ -76,7 +79,7 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
 
 
 def middle_layer(centers: Floats) -> NDArray[np.bool_]:
-    """(cells,) whether a figure shows a cell: of a body those of the layer that is nearest to its middle, else all."""
+    """Return whether a figure shows each cell (cells,): for a body the layer nearest to its middle, else all cells."""
     if chart(centers)[1][0] != "x" or centers.shape[1] != 3:
         return np.ones(len(centers), dtype=bool)
     height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)

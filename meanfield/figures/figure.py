@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 WIDTH = 10.0  # inches
-MAX_HEIGHT = 13.5  # inches: a higher page would be shown so small that its labels are lost
-HEADING_SIZE, HISTORY_SIZE = 12.5, 11.0  # points, or less where a line is too long
+MAX_HEIGHT = 13.5  # inches: labels of a higher page would be too small on a screen
+HEADING_SIZE, HISTORY_SIZE = 12.5, 11.0  # points, less for long lines
 STYLE = SCREEN
 
 
 def plot(path: str | Path, figure: str | Path, options: FigureOptions | None = None) -> Path:
-    """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
+    """Draw the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return the path.
 
-    The run may still be going. Raises solvers.io.run_file.FileError where the run file cannot be read or holds no
-    snapshot, where the suffix is unknown, where the figure's folder is missing or cannot be written, where ``figure``
-    exists and was not drawn by this package, and for panels that the run cannot be drawn in, or the size not hold.
+    The run may be in progress. Raises solvers.io.run_file.FileError in these cases: the run file cannot be read or has
+    no snapshot; the suffix is unknown; the folder of the figure is missing or read-only; ``figure`` exists and was not
+    drawn by this package; the run lacks a requested panel; the panels do not fit into the size.
     """
     import matplotlib
 
@@ -68,13 +68,13 @@ def plot(path: str | Path, figure: str | Path, options: FigureOptions | None = N
     try:
         with matplotlib.rc_context(options.context), fits(options.size):
             return save(page(run_data, options), target, options.dpi)
-    except ValueError as error:  # of its panels or size
+    except ValueError as error:  # of the panels or the size
         raise FileError(f"{path}: {error}") from None
 
 
 @contextmanager
 def fits(size: tuple[float, float] | None) -> Iterator[None]:
-    """Raise ValueError where a layout within finds no room for its axes, of which Matplotlib only warns."""
+    """Raise ValueError if the axes do not fit into the layout, for which Matplotlib only issues a warning."""
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "constrained_layout not applied", UserWarning)
         try:
@@ -85,7 +85,7 @@ def fits(size: tuple[float, float] | None) -> Iterator[None]:
 
 
 def load(path: str | Path | Run) -> RunData:
-    """The run data of the file ``path``, or of a run. Raises FileError where there is no snapshot yet."""
+    """Return the run data of the file ``path``, or of a run. Raises FileError for a run without snapshots."""
     from meanfield.diagnostics.table import energy_unit, entropy_is_relative
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
@@ -137,7 +137,7 @@ def _particles(run: Run, case: Case) -> TokenData:
 
 
 def _ring_cells(run: Run) -> Integers:
-    """Of the directions alone where there is a radius: files repeat them for each."""
+    """Return the cells of each ring of directions, without the repetitions for each radius."""
     kind = kind_of(run.manifold)
     if not kind.has_radius or kind.edges is None:
         return run.ring_cells
@@ -145,25 +145,27 @@ def _ring_cells(run: Run) -> Integers:
 
 
 def _growth(case: Case, degrees: int) -> Floats | None:
-    """(degrees,) growth rate of each mode about uniform, from degree 0 on; None where linear theory does not say."""
+    """Return the growth rates (degrees,) of the modes about uniform from degree 0 on, or None if linear theory is
+    unknown.
+    """
     from meanfield.analysis.stability_report import rates_of, refusal_of_theory
 
     return None if refusal_of_theory(case) else rates_of(case, np.arange(degrees))
 
 
 def _critical(case: Case) -> float | None:
-    """Critical noise of a case with noise; None where there is none, or linear theory does not say."""
+    """Return the critical noise of a case with noise, or None without noise or without linear theory."""
     from meanfield.analysis.stability_report import critical_noise_of, refusal_of_theory
 
     if case.stabilizers.noise == 0 or refusal_of_theory(case):
         return None
-    return critical_noise_of(case) or None  # 0 where nothing grows, which needs no noise
+    return critical_noise_of(case) or None  # 0 if no mode grows even without noise
 
 
 def write_figure(figure: str | Path, draw: Callable[[Figure], object], **layout: Any) -> Path:
     """Draw on an empty figure, write it to ``figure`` (.png, .pdf or .svg) and return the path.
 
-    Raises FileError, before anything is drawn, for another suffix and where the figure cannot be written.
+    Raises FileError before drawing if the suffix is unknown or the figure cannot be written.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -181,12 +183,12 @@ def draw(run_data: RunData, target: Path) -> Path:
 
 
 def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) -> None:
-    """Draw the whole page, or some panels, into an empty figure of another's, in the size that it has.
+    """Draw the whole page, or selected panels, into an empty figure or subfigure of the caller, keeping its size.
 
     Raises ValueError for a panel that is unknown, given twice, or was not recorded.
     """
     whole = figure.figure
-    if whole.get_layout_engine() is None:  # labels would lie on each other
+    if whole.get_layout_engine() is None:  # prevents overlapping labels
         whole.set_layout_engine("constrained")
     if background := options.context.get("figure.facecolor"):
         figure.set_facecolor(background)
@@ -198,7 +200,7 @@ def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) 
 
 
 def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
-    """``run_data`` as a figure that notebooks show: the whole page, or panels alone.
+    """Return ``run_data`` as a figure for notebooks: the whole page, or selected panels.
 
     Raises ValueError for a panel that is unknown, given twice, or was not recorded.
     """
@@ -229,7 +231,7 @@ def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
 
 
 def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Figure:
-    """One panel drawn on ``ax``, by default the first that was recorded; returns its figure. Raises ValueError."""
+    """Draw one panel on ``ax``, by default the first that was recorded, and return its figure. Raises ValueError."""
     chosen = names or (panels(run_data) or panel_names(run_data))[:1]
     if len(chosen) != 1:
         raise ValueError(f"panels = {list(chosen)}: expected one name for one ax, of a diagnostic that was recorded")
@@ -241,17 +243,19 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
 
 
 def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
-    """Lay the run data out on an empty ``figure``, of a ``size`` or the one that its parts need, and return it."""
+    """Draw the run data on an empty ``figure`` and return the figure; ``size`` defaults to the space that the parts
+    need.
+    """
     figure.set_size_inches(size or (WIDTH, min(sum(_heights(run_data)) + 0.9, MAX_HEIGHT)))
     draw_page(figure, run_data)
     return figure
 
 
 def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
-    """The whole page, in the size that a figure has."""
+    """Draw the whole page in the size of the figure."""
     across, lines = panels_across(figure), heading(run_data)
     heights = _heights(run_data, across)
-    width = (0.93 if across == 1 else 0.97) * inches_across(figure)  # small glyphs are wider
+    width = (0.93 if across == 1 else 0.97) * inches_across(figure)  # small glyphs are relatively wider
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, width, HEADING_SIZE))
     if history := cluster_history(run_data):
         figure.supxlabel(history, fontsize=fitting_size([history], width, HISTORY_SIZE))
@@ -262,7 +266,7 @@ def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
 
 
 def _heights(run_data: RunData, across: int = 2) -> list[float]:
-    """Inches of the snapshots, and of the diagnostics if there are any, so many beside each other."""
+    """Return the heights in inches of the snapshots, and of the diagnostics if any, with ``across`` panels in a row."""
     rows = -(-len(panels(run_data)) // across)
     snapshots = domains.load(run_data.kind.figure[1])(run_data) * (1 if run_data.coordinate is None else 2 // across)
     return [snapshots] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])

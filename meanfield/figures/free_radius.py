@@ -1,4 +1,4 @@
-"""Panels of tokens with a radius: directions as on circle or sphere, the distribution of log r, tokens on the plane."""
+"""Panels of tokens with a radius: directions on circle or sphere, distribution of log r, tokens on the plane."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import SubFigure
 
-PLANES, PLANE_HEIGHT = 4, 2.9  # pictures of the plane, and the inches that they need
-SHOWN_MASS = 0.995  # of the mass: how far a picture of the plane reaches
-COMMON = 5.0  # times the least reach: up to it pictures of the plane have one scale, which shows growth at a glance
-PLANE_DECADES = 1e-4  # of the highest density, below which the plane is empty
+PLANES, PLANE_HEIGHT = 4, 2.9  # number of panels of the plane, and their height in inches
+SHOWN_MASS = 0.995  # fraction of the mass within a panel of the plane
+COMMON = 5.0  # ratio of extents up to which all panels of the plane have one scale, so that growth is visible
+PLANE_DECADES = 1e-4  # lower bound of the densities shown, relative to the highest density
 
 
 def directions_of(run_data: RunData) -> RunData:
-    """The marginal on directions, ∫ρ d log r, as run data on the circle or sphere."""
+    """Return the marginal on directions, ∫ρ d log r, as run data on the circle or sphere."""
     widths = _widths(run_data)
     return replace(
         run_data,
@@ -39,7 +39,7 @@ def directions_of(run_data: RunData) -> RunData:
 
 
 def radii_of(run_data: RunData) -> RunData:
-    """The distribution of log r, ∫ρ dω, on those radii where tokens are."""
+    """Return the distribution of log r, ∫ρ dω, as run data on the radii with visible density."""
     areas = _areas(run_data)
     return trimmed(
         replace(
@@ -52,7 +52,7 @@ def radii_of(run_data: RunData) -> RunData:
 
 
 def quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Floats:
-    """(snapshots, parts) the radii within which these parts of the mass of each of the snapshots are."""
+    """Return quantiles (snapshots, parts) of the radius, for these fractions of the mass."""
     assert run_data.edges is not None
     areas, widths, log_edges = _areas(run_data), _widths(run_data), np.log(run_data.edges)
     found = []
@@ -64,13 +64,13 @@ def quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Flo
 
 
 def _widths(run_data: RunData) -> Floats:
-    """(radii,) of the cells in log r."""
+    """Return the widths (radii,) of the cells in log r."""
     assert run_data.edges is not None
     return np.diff(np.log(run_data.edges))
 
 
 def _areas(run_data: RunData) -> Floats:
-    """(directions,) angles of the circle's cells, or areas of the sphere's."""
+    """Return the angles or areas (directions,) of the cells of the circle or the sphere."""
     cells = int(run_data.ring_cells.sum())
     if len(run_data.ring_cells) == 1:
         return np.full(cells, 2 * np.pi / cells)
@@ -78,23 +78,23 @@ def _areas(run_data: RunData) -> Floats:
 
 
 def _by_radius(run_data: RunData, k: int) -> Floats:
-    """(radii, directions) of snapshot k."""
+    """Return the density of snapshot k as (radii, directions)."""
     return run_data.density(k).reshape(len(_widths(run_data)), -1)
 
 
 def free_radius_height(run_data: RunData) -> float:
-    """Inches that the pictures need."""
+    """Return the height of the panels in inches."""
     return sum(_heights(run_data))
 
 
 def _heights(run_data: RunData, across: int = 2) -> list[float]:
-    """Of each part, where so many panels stand beside each other."""
+    """Return the height of each part in inches, with ``across`` panels in a row."""
     profiles = profiles_height(run_data) * (2 // across)
     return [sphere_height(run_data), profiles] if run_data.kind.shows_rings else [profiles, profiles, PLANE_HEIGHT]
 
 
 def draw_free_radius(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the directions, below them the radii, and on the plane the tokens at a few times."""
+    """Draw the directions, the radii below, and on the plane the tokens at several times."""
     heights = _heights(run_data, panels_across(figure))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     (draw_sphere if run_data.kind.shows_rings else draw_profiles)(parts[0], directions_of(run_data))
@@ -119,22 +119,25 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
 
 
 def plane_reaches(extents: Floats) -> Floats:
-    """Half widths of pictures of the plane with tokens within these radii: one, or each its own where far apart."""
+    """Return the half widths of panels of the plane for tokens within these radii.
+
+    All panels share one width if the radii differ by at most a factor COMMON.
+    """
     reaches = 1.15 * np.where(extents > 0, extents, extents.max() or 1.0)
     return np.full_like(reaches, reaches.max()) if reaches.max() <= COMMON * reaches.min() else reaches
 
 
 def draw_plane(ax: Axes, run_data: RunData, k: int, reach: float) -> QuadMesh:
-    """The density of tokens x = rω with respect to area, ρ/r², in units of its highest value; returns the picture.
+    """Draw the density of tokens x = rω with respect to area, ρ/r², relative to its maximum, and return the image.
 
-    The picture is of |x_i| ≤ ``reach``.
+    The panel covers |x_i| ≤ ``reach``.
     """
     from matplotlib.colors import LogNorm
 
     radius, angle, values = _plane(run_data, k)
     x, y = radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle)
     image = ax.pcolormesh(x, y, values, norm=LogNorm(PLANE_DECADES, 1.0), cmap=color_map(), rasterized=True)
-    # What is emptier than the scale shows is as dark as its lowest colour.
+    # The background has the lowest color of the scale, like cells below its range.
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", facecolor=image.cmap(0))
     label_linear(ax.xaxis, "$x_1$", reach)
     label_linear(ax.yaxis, "$x_2$" if ax.get_subplotspec().is_first_col() else "", reach)  # type: ignore[union-attr]
@@ -143,7 +146,7 @@ def draw_plane(ax: Axes, run_data: RunData, k: int, reach: float) -> QuadMesh:
 
 
 def _plane(run_data: RunData, k: int) -> tuple[Floats, Floats, Floats]:
-    """Radii (radii + 1,) and angles (directions + 1,) of the cells' corners, and the values (radii, directions)."""
+    """Return radii (radii + 1,) and angles (directions + 1,) of the cell corners, and values (radii, directions)."""
     assert run_data.edges is not None
     inner, outer = run_data.edges[:-1], run_data.edges[1:]
     per_area = _by_radius(run_data, k) * (_widths(run_data) / ((outer**2 - inner**2) / 2))[:, None]

@@ -1,4 +1,4 @@
-"""Short texts beside the lines that they name, where there is room: in the panel, on no line and on no other text."""
+"""Labels beside lines, if there is room: within the panel, not on a line or on another text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
     from matplotlib.transforms import Bbox
 
-GAP = 3.0  # points between a text and the end of its line, and its edge
-MARGIN = 1.0  # points around a text that stay free
+GAP = 3.0  # points between a text and the end or the edge of the line
+MARGIN = 1.0  # points of free space around a text
 
 
 @dataclass(frozen=True, eq=False)
 class LabeledLine:
-    """A line (n, 2) in units of the data, and what is to be written beside one of its points; its width in points."""
+    """Line (n, 2) in data coordinates, its width in points, and a text for a label beside one of its points."""
 
     points: Floats
     width: float
@@ -29,10 +29,10 @@ class LabeledLine:
 
 
 def write_beside(axes: Axes, lines: Sequence[LabeledLine]) -> list[Annotation]:
-    """Write the texts of the first of ``lines`` first; one without room is left out. Returns what was written.
+    """Write the texts of ``lines`` in order, omitting those without room, and return the annotations.
 
-    Each stands above or below the end of its line, to the left of it or else to the right. The page must have its
-    final layout.
+    Each text is above or below the end of its line, to the left if possible, else to the right. The layout of the page
+    has to be final.
     """
     written, taken = [], [(_path(axes, line), _pixels(axes, line.width) / 2) for line in lines]
     boxes: list[Bbox] = []
@@ -50,7 +50,7 @@ def write_beside(axes: Axes, lines: Sequence[LabeledLine]) -> list[Annotation]:
 
 
 def _places(line: LabeledLine) -> list[dict[str, Any]]:
-    """Above to the left of the end first."""
+    """Return the candidate positions of a text; above and to the left of the end comes first."""
     away = GAP + line.width / 2
     sides = [(side, -away if side == "right" else away) for side in ("right", "left")]
     heights = [("bottom", away), ("top", -away)]

@@ -1,4 +1,4 @@
-"""The tree of mergers of a run over time, and the staircase that its energy climbs."""
+"""Merger tree of a run over time, and the sum of squared cluster masses with the energy."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 COLORS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
-MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: of a cluster with all the mass, and at least
+MAX_LINE_WIDTH, MIN_LINE_WIDTH = 18.0, 0.8  # points: widths for the total mass, and smallest width
 HEIGHT = 6.6  # inches
 TWO_PI = 2 * np.pi
 
 
 def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
-    """Draw the mergers of the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return where it was written.
+    """Draw the mergers of the run file ``path`` to ``figure`` (.png, .pdf or .svg) and return the path.
 
-    Above the tree, each cluster a line of width ∝ mass; below Σ m², and where Q = K = V = I and the energy was
-    recorded 2β e^{−β} E, which climbs the same stairs. A merger known only to lie between two samples is a grey band
-    that wide. Raises solvers.io.run_file.FileError where the run file cannot be
-    read or the figure not be written, ValueError for a run whose clusters cannot be followed.
+    The upper panel shows the tree, each cluster as a line of width ∝ mass. The lower panel shows Σ m², and 2β e^{−β} E,
+    which rises with the same steps, if Q = K = V = I and the energy was recorded. A gray band shows the interval
+    between the samples before and after a merger. Raises solvers.io.run_file.FileError if the run file cannot be read
+    or the figure not be written, ValueError for a run without trackable clusters.
     """
     return write_figure(figure, lambda page: _compose(page, path), figsize=(WIDTH, HEIGHT))
 
@@ -49,7 +49,7 @@ def _compose(page: Figure, path: str | Path | Run) -> None:
     run = read(path)
     tracks = tracks_of(run)
     if not len(tracks.times):
-        raise FileError(f"{run.path}: holds nothing yet, so there is nothing to draw")
+        raise FileError(f"{run.path}: contains no samples yet")
     mergers = merger_tree(tracks)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
     heading = _heading(run)
@@ -60,15 +60,15 @@ def _compose(page: Figure, path: str | Path | Run) -> None:
     for ax, label in ((below, "time t"), (above, "")):
         set_time(ax, label, limits, log=log)
     above.tick_params(axis="x", labelbottom=False)
-    page.draw_without_rendering()  # the labels need to know where everything is
+    page.draw_without_rendering()  # the labels depend on the final layout
     write_beside(above, lines)
 
 
 def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[LabeledLine]:
-    """Each cluster that lasted as a line through time, of width ∝ mass, joined to the one that it merged into.
+    """Draw each lasting cluster as a line over time, of width ∝ mass, connected to the cluster that it merged into.
 
-    circle   lines lie at the clusters' angles; else each has a place of its own, such that no two cross
-    Returns the lines with the masses at their ends, to be written beside them: those there last first, then by mass.
+    circle   lines show the angles of the clusters; otherwise each cluster has its own row, so that no lines cross
+    Returns the lines with the masses at their ends as texts: latest end first, then by mass.
     """
     order = tree_order(tracks)
     heights = {number: heights_of(tracks.tracks[number], row, circle) for row, number in enumerate(order)}
@@ -89,7 +89,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
 
 
 def heights_of(one: Track, row: int, circle: bool) -> Floats:
-    """(samples of the track,) where its line lies."""
+    """Return the vertical position of a track at each of its samples (samples,)."""
     if circle:
         return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))
     return np.full(len(one.masses), float(row))
@@ -98,7 +98,7 @@ def heights_of(one: Track, row: int, circle: bool) -> Floats:
 def _draw_track(
     axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floats], color: str, circle: bool
 ) -> list[LabeledLine]:
-    """One line, up to where it joins another; returns it, and on the circle what comes back on the other side."""
+    """Draw the line of a track up to the track that it joins; return the line and its periodic copies on the circle."""
     from matplotlib.collections import LineCollection
 
     one, into = tracks.tracks[number], tracks.tracks[number].into
@@ -110,7 +110,7 @@ def _draw_track(
     widths = np.maximum(MAX_LINE_WIDTH * one.masses, MIN_LINE_WIDTH)
     end = float(time[len(one.masses) - 1]), float(heights[number][-1])
     lines: list[LabeledLine] = []
-    for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π comes back at −π
+    for shift in _shifts(turned) if circle else (0.0,):  # a line that leaves at π continues at −π
         points = np.stack([time, turned - shift], 1)
         segments = list(np.stack([points[:-1], points[1:]], 1))
         axes.add_collection(LineCollection(segments, linewidths=widths, colors=color, capstyle="round"))
@@ -119,15 +119,15 @@ def _draw_track(
 
 
 def _shifts(turned: Floats) -> Floats:
-    """The whole turns by which a continuous angle is to be shifted for all of it to be seen between −π and π."""
+    """Return the multiples of 2π that shift the parts of a continuous angle to between −π and π."""
     first, last = np.floor((turned.min() + np.pi) / TWO_PI), np.floor((turned.max() + np.pi) / TWO_PI)
     return np.asarray(TWO_PI * np.arange(first, last + 1))
 
 
 def tree_order(tracks: Tracks) -> list[int]:
-    """The tracks that lasted, each followed by those that merged into it, the first to merge next to it.
+    """Return the lasting tracks, each followed by those that merged into it, the earliest merger next to it.
 
-    So a line from a track's end to the one that it merges into crosses none that is still there.
+    In this order, the connection between a track and its successor crosses no track that still exists.
     """
     lasting = {number: one for number, one in enumerate(tracks.tracks) if lasts(tracks, one)}
     merged: dict[int | None, list[int]] = {}
@@ -148,7 +148,7 @@ def tree_order(tracks: Tracks) -> list[int]:
 def draw_staircase(
     axes: Axes, tracks: Tracks, mergers: Sequence[Merger], energy: tuple[Floats, Floats] | None = None
 ) -> None:
-    """Σ_j m_j² of the clusters, and 2β e^{−β} E where it is given as (times, values)."""
+    """Draw Σ_j m_j² of the clusters, and 2β e^{−β} E if given as (times, values)."""
     squares = np.zeros(len(tracks.times))
     for one in tracks.tracks:
         squares[one.samples] += one.masses**2
@@ -157,9 +157,9 @@ def draw_staircase(
         axes.plot(*energy, color=VERMILION, ls="--", lw=1.4, label=r"$2\beta e^{-\beta}E$")
     for merger in mergers:
         axes.axvspan(merger.since, merger.time, color="0.85", lw=0.8, zorder=0)
-    highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # before, tokens still gather
+    highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # clusters still form before
     axes.set(ylim=(0.0, 1.15 * max(highest, 0.01)), ylabel="sum of squared masses")
-    axes.set_title("the staircase  (grey: mergers, from the last sample before to the first one after)")
+    axes.set_title("gray: mergers, between the samples before and after")
     axes.legend(loc="lower right", frameon=False)
 
 
@@ -176,7 +176,10 @@ def _heading(run: Run) -> list[str]:
 
 
 def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:
-    """From when there are most clusters to the end; on a log axis by the rule of all figures, see RunData.log_time."""
+    """Return the time limits, from the largest number of clusters to the end, and whether the axis is logarithmic.
+
+    The rule for a log axis is that of RunData.log_time.
+    """
     times = tracks.times[int(tracks.counts.argmax()) :]
     begin, end = float(times[0]), float(times[-1])
     first = begin if begin > 0 else float(times[min(1, len(times) - 1)])

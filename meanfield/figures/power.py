@@ -1,4 +1,4 @@
-"""The panel of the power by degree, with the growth that linear theory predicts."""
+"""Panel of the power by degree, with the growth predicted by linear theory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 DEGREES = 8
 DEGREE_COLORS = (ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW, "0.5")
-NEARLY_UNIFORM = 0.1  # mean square of ρ/ρ̄ − 1 below which the linear prediction is worth a line
-ROUNDING = 1e-28  # mean square that rounding alone may leave of a uniform density; the square of its speed too
+NEARLY_UNIFORM = 0.1  # mean square of ρ/ρ̄ − 1 above which the linear prediction is not drawn
+ROUNDING = 1e-28  # mean square of the rounding error of a uniform density, and of its velocity
 
 
 def draw_power(ax: Axes, run_data: RunData) -> None:
-    """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest of all that were recorded."""
+    """Draw the power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest recorded mode."""
     time, power = run_data.diagnostics["time"], run_data.diagnostics["power"]
     ax.set(ylabel="mean square", title="power by degree $l$")
     if power[:, 1:].max() < ROUNDING:
@@ -40,16 +40,16 @@ def draw_power(ax: Axes, run_data: RunData) -> None:
 
 
 def _fastest(run_data: RunData) -> int:
-    """The recorded degree that is predicted to grow fastest; 0 where there is no prediction, or it does not apply."""
+    """Return the recorded degree of the largest predicted growth rate, or 0 without a valid prediction."""
     power = run_data.diagnostics["power"]
     if run_data.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
         return 0
-    present = power[0, 1:] > ROUNDING  # a mode that is not there does not grow, and one that only decays never comes
+    present = power[0, 1:] > ROUNDING  # a mode of zero amplitude does not grow, and a decaying one never appears
     return 1 + int(np.argmax(np.where(present, run_data.growth[1 : power.shape[1]], -np.inf))) if present.any() else 0
 
 
 def _draw_prediction(ax: Axes, run_data: RunData, degree: int) -> None:
-    """The line power(0)·e^{2λt} of ``degree``, as far as the panel is high."""
+    """Draw the line power(0)·e^{2λt} of ``degree`` up to the top of the panel."""
     assert run_data.growth is not None
     start, rate = run_data.diagnostics["power"][0, degree], float(run_data.growth[degree])
     first, last = run_data.sample_range

@@ -1,4 +1,4 @@
-"""Densities in one dimension, on the circle or on any other: coordinate against time, and profiles of snapshots."""
+"""Densities in one dimension: space-time image, and profiles of snapshots."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from meanfield.figures.coordinate import Coordinate
 
-COLUMNS, ROWS = 800, 720  # at most so many snapshots and cells in the picture: what a page shows
+COLUMNS, ROWS = 800, 720  # largest numbers of snapshots and cells in the image, about the resolution of a page
 
 
 def profiles_height(run_data: RunData) -> float:
-    """Inches that the pictures need."""
+    """Return the height of the panels in inches."""
     return 3.3
 
 
 def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the space-time picture (left out for a single snapshot) and up to six profiles."""
+    """Draw the space-time image, omitted for a single snapshot, and up to six profiles."""
     if len(columns(run_data)) < 2:
         draw_profile_lines(figure.subplots(), run_data)
         return
@@ -40,7 +40,7 @@ def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
 
 
 def draw_space_time(ax: Axes, run_data: RunData) -> None:
-    """The density over time and the coordinate, with its scale beside it; of at least two snapshots."""
+    """Draw the density over time and the coordinate, of at least two snapshots, with a color bar."""
     run_data = with_cut(run_data, columns(run_data))
     scale = scale_of(run_data, snapshots_chosen(run_data, SNAPSHOTS))
     times, edges, picture = space_time(run_data, columns(run_data))
@@ -50,11 +50,11 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
         scale.values(picture),
         norm=scale.norm,
         cmap=color_map(),
-        rasterized=True,  # else a PDF would hold each cell as a path
+        rasterized=True,  # otherwise a PDF would contain each cell as a path
     )
     ax.set_title("density over time")
     set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
-    mark_time(ax, run_data.hand_over, "atoms from here")
+    mark_time(ax, run_data.hand_over, "point masses")
     coordinate(run_data).draw_on(ax.yaxis)
     extend = "min" if not scale.deviation and picture.min() < scale.low else "neither"
     bar = ax.figure.colorbar(image, ax=ax, extend=extend)
@@ -62,41 +62,40 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_profile_lines(ax: Axes, run_data: RunData) -> None:
-    """Up to six snapshots of the density along the coordinate."""
+    """Draw up to six snapshots of the density along the coordinate."""
     run_data = with_cut(run_data, columns(run_data))
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     _draw_lines(ax, run_data, chosen, scale_of(run_data, chosen))
 
 
 def coordinate(run_data: RunData) -> Coordinate:
-    """The coordinate of run data in one dimension."""
+    """Return the coordinate of run data in one dimension."""
     assert run_data.coordinate is not None
     return run_data.coordinate
 
 
 def columns(run_data: RunData) -> list[int]:
-    """The snapshots of a space-time picture: those on the time axis, as many as there is room for."""
+    """Return the snapshots of a space-time image: at most COLUMNS of those on the time axis."""
     shown = [k for k in range(len(run_data.times)) if run_data.times[k] > 0 or not run_data.log_time]
     return [shown[i] for i in np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))] if shown else []
 
 
 def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Floats]:
-    """Edges of the columns and of the rows of a space-time picture, and its values (rows, columns)."""
+    """Return the edges of the columns and rows of a space-time image, and the values (rows, columns)."""
     edges = coordinate(run_data).edges
     picture = np.stack([merged(run_data.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
     return time_edges(run_data.times[shown], run_data.log_time), edges[:: (len(edges) - 1) // len(picture)], picture
 
 
 def merged(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
-    """Averages over groups of neighboring cells of these ``sizes`` (equal ones by default), so that at most ``rows``
-    are left."""
+    """Return averages over groups of neighboring cells of these ``sizes``, by default equal, at most ``rows``."""
     group = next(n for n in range(-(-len(values) // rows), len(values) + 1) if len(values) % n == 0)
     weights = None if sizes is None else sizes.reshape(-1, group)
     return np.asarray(np.average(values.reshape(-1, group), axis=1, weights=weights))
 
 
 def time_edges(times: Floats, log: bool) -> Floats:
-    """(snapshots + 1,) edges of the columns that stand for each snapshot, midway between them on the axis."""
+    """Return the column edges (snapshots + 1,) of a space-time image, midway between snapshots on the axis."""
     t = np.log(times) if log else times
     between = (t[1:] + t[:-1]) / 2
     edges = np.concatenate([[t[0]], between, [t[-1]]])
@@ -104,7 +103,7 @@ def time_edges(times: Floats, log: bool) -> Floats:
 
 
 def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
-    """Axes for a profile, with the uniform density where there is one."""
+    """Set the axes of a profile, and draw the uniform density if there is one."""
     if not scale.deviation:
         ax.set_yscale("log")
     ax.set_ylim(*scale.limits)

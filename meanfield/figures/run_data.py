@@ -1,4 +1,4 @@
-"""Data of a figure: a run as plain arrays, and the snapshots to show."""
+"""Run data of a figure as plain arrays, and selection of snapshots."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from meanfield.figures.predictions.prediction import Prediction
 
 Integers = NDArray[np.integer]
 
-# Okabe and Ito's colours, which stay apart for every kind of colour vision; the pale yellow goes last.
+# Colors of Okabe and Ito, distinguishable with every kind of color vision; the pale yellow is last.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, YELLOW = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442",
 )  # fmt: skip
-SNAPSHOTS = 6  # shown of a run
-TIME, LAYERS = ("time t", "t = "), ("layer", "layer ")  # the label of an axis, and what precedes one moment
-ROUNDING = 1e-12  # of a quantity: changes that are none
+SNAPSHOTS = 6  # number of snapshots shown of a run
+TIME, LAYERS = ("time t", "t = "), ("layer", "layer ")  # label of an axis, and prefix of a single time
+ROUNDING = 1e-12  # relative size of changes due to rounding
 
 
 @dataclass(frozen=True, eq=False)
 class TokenData:
-    """The tokens of a run of particles.
+    """Tokens of a run of particles.
 
     positions    positions(k): (n, d) x = rθ of snapshot k
-    weights      (n,) their masses
-    has_radius   whether r is anything but 1
-    length       of the sequence whose field they are, in their order; None of tokens without one
+    weights      (n,) masses
+    has_radius   whether r differs from 1
+    length       length of the sequence, if the tokens form one; else None
     """
 
     positions: Callable[[int], Floats]
@@ -46,34 +46,34 @@ class TokenData:
 
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """A run, as far as a figure needs it.
+    """Run as plain arrays, for a figure.
 
     manifold      as in a case, or "radius" for the distribution of log r of a run with a free radius
-    ring_cells    (rings,) cells of each ring from north to south; in one dimension the one ring; of particles none
-    attention     what is said in the heading about it and the rest of the layer
+    ring_cells    (rings,) cells of each ring from north to south; one ring in one dimension; none for particles
+    attention     description of attention and the rest of the layer for the heading
     times         (snapshots,) increasing
-    density       density(k): (cells,) the cell averages of snapshot k, with respect to length or area; not of particles
-    diagnostics   "time" and whatever else was recorded, each with samples along the first axis;
+    density       density(k): (cells,) cell averages of snapshot k, with respect to length or area; not for particles
+    diagnostics   "time" and the recorded quantities, each with samples along the first axis;
                   "power" is (sample, degree) from degree 0 on
     critical      noise below which the uniform density is unstable, or None
     growth        (degrees,) predicted growth rate λ of each mode about uniform, from degree 0 on, or None
-    predictions   of diagnostics, by their names
-    components    diagnostics of a user's own: their names, and what they are in words
-    clusters      clusters(k): those of snapshot k, as the diagnostic counts them; None where there are none to count
-    state         how the run stands, where it has not simply finished
-    dimension     d of the ambient R^d, where the manifold does not say it
-    edges         (cells + 1,) where the cells end: polar angles, points of the line, radii; None where they are equal.
+    predictions   of diagnostics, by name
+    components    user-defined diagnostics: descriptions by name
+    clusters      clusters(k): clusters of snapshot k, as the diagnostic counts them; None without clusters
+    state         status of the run, empty for a finished run
+    dimension     d of the ambient R^d, if the manifold does not determine it
+    edges         (cells + 1,) cell edges: polar angles, points of the line, radii; None for equal cells.
                   With a free radius (radii + 1,), and cells are (radii, directions) flattened
     expansion     c of radii that grow as e^{ct}; edges are those at time 0
-    uniform       (cells,) the distribution of uniform tokens, where it is drawn for comparison
-    core          of the line, within which its axis is linear; 0 where it is linear throughout
-    cut           angle at which the circle is cut open to be an axis
-    particles     the tokens, where they are particles
-    hand_over     time from which the clusters of the density or of the tokens are atoms; NaN where they never are
-    scaled_energy  whether "energy" is in units of the largest kernel, e^|β|
+    uniform       (cells,) distribution of uniform tokens, if drawn for comparison
+    core          half width of the linear part of the axis of a line; 0 for a linear axis
+    cut           angle at which the axis of the circle begins
+    particles     tokens of a run of particles
+    hand_over     time from which the clusters of the density or of the tokens are atoms; NaN without handover
+    scaled_energy     whether "energy" is in units of the largest kernel, e^|β|
     relative_entropy  whether "entropy" is relative to the uniform density
-    log_spacing   whether the case asked for times of equal ratios
-    in_layers     whether times count layers
+    log_spacing   whether the case requests times of equal ratios
+    in_layers     whether time counts layers
     """
 
     title: str
@@ -105,17 +105,17 @@ class RunData:
     clusters: Callable[[int], Counted] | None = None
 
     def ratio(self, k: int) -> Floats:
-        """(cells,) density of snapshot k in units of the uniform density; as it is where there is no uniform one."""
+        """Return the density (cells,) of snapshot k relative to the uniform density, or unscaled if there is none."""
         return self.density(k) * self.kind.volume
 
     @cached_property
     def coordinate(self) -> Coordinate | None:
-        """Along the cells, in one dimension; else None."""
+        """Return the coordinate along the cells in one dimension, else None."""
         return coordinate_of(self)
 
     @property
     def kind(self) -> type[Domain]:
-        """The record of the domain."""
+        """Return the record of the domain."""
         return kind_of(self.manifold)
 
     @property
@@ -124,16 +124,16 @@ class RunData:
 
     @property
     def time_label(self) -> str:
-        """Label of an axis of time."""
+        """Return the label of an axis of time."""
         return (LAYERS if self.in_layers else TIME)[0]
 
     def moment(self, t: float, text: Callable[[float], str] = format_time) -> str:
-        """As in "t = 12.5" or "layer 6"."""
+        """Return a text such as "t = 12.5" or "layer 6"."""
         return (LAYERS if self.in_layers else TIME)[1] + text(t)
 
     @cached_property
     def log_time(self) -> bool:
-        """Whether time reads better on a log axis: so the case says, or snapshots or changes come early in the run."""
+        """Return whether a log axis suits the time: on request of the case, or if snapshots or changes are early."""
         if len(self.times) < 3:
             return False
         first, last = float(self.times[self.times > 0][0]), float(self.times[-1])
@@ -141,16 +141,16 @@ class RunData:
         return self.log_spacing or snapshots_early or self._changes_early(first, last)
 
     def _changes_early(self, first: float, last: float) -> bool:
-        """Whether what was recorded changed early, each quantity as much as any other."""
+        """Return whether the recorded quantities changed early; each quantity has the same weight."""
         if len(changes := list(self.changes())) == 0:
             return False
-        # A change since the sample before may have come right after it.
+        # A change between two samples is attributed to the earlier time.
         moments = np.concatenate([times[:-1] for times, _ in changes])
         amounts = np.concatenate([np.diff(_fraction(values)) for _, values in changes])
         return is_early(moments, amounts, first, last)
 
     def changes(self) -> Iterator[tuple[Floats, Floats]]:
-        """Times and values of the diagnostics whose changes mark events, where they are finite."""
+        """Yield finite values, and their times, of the diagnostics whose changes mark events."""
         for name in ("entropy", "energy", "clusters", "radius"):
             values = self.diagnostics.get(name, np.empty(0))
             finite = np.isfinite(values)
@@ -161,12 +161,15 @@ class RunData:
 
     @property
     def sample_range(self) -> tuple[float, float]:
-        """First and last time of the diagnostics on the time axis."""
+        """Return the first and last time of the diagnostics on the time axis."""
         time = self.diagnostics["time"]
         return float(time[time > 0].min() if self.log_time else time[0]), float(time[-1])
 
     def counted_at(self, k: int) -> str:
-        """As in "3 clusters" of snapshot k, from the handover on "3 atoms", which are one only when they touch."""
+        """Return a text such as "3 clusters" of snapshot k, or "3 atoms" from the handover on.
+
+        Atoms are counted as one only when they touch.
+        """
         if self.clusters is None:
             return ""
         found = self.clusters(k).number
@@ -174,7 +177,7 @@ class RunData:
         return f"{found} {kind}{'' if found == 1 else 's'}"
 
     def clusters_over(self, snapshots: Sequence[int]) -> tuple[Floats, Floats]:
-        """Times and number of clusters, NaN for unknown, as recorded and of these snapshots; at each time once."""
+        """Return times and numbers of clusters, NaN if unknown, of all samples and of these snapshots."""
         times, counts = self.diagnostics["time"], self.diagnostics["clusters"]
         if self.clusters is None:
             return times, counts
@@ -186,10 +189,10 @@ class RunData:
 
 
 def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
-    """At most ``count`` snapshots, first and last among them, spread evenly over what happens.
+    """Return at most ``count`` snapshots, including the first and the last, evenly spaced in an arc length of the run.
 
-    "What happens" is an arc length: the total variation of entropy, energy, number of clusters and log radius,
-    each as a fraction of its whole, and half as much for time itself, so that a long metastable state is shown too.
+    The arc length is the mean total variation of entropy, energy, number of clusters and log radius, each as a fraction
+    of its total, plus half the fraction of time, so that long metastable states are shown too.
     """
     if len(run_data.times) <= count:
         return list(range(len(run_data.times)))
@@ -199,7 +202,7 @@ def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
     arc = arcs[0] / 2 + changes / max(len(arcs) - 1, 1)
     chosen = np.searchsorted(arc, np.linspace(0, arc[-1], count) * (1 - 1e-12))
     chosen[-1] = len(arc) - 1
-    for index in range(count - 2, 0, -1):  # no snapshot twice: move doubles down, then up again from the first
+    for index in range(count - 2, 0, -1):  # make the snapshots distinct: shift duplicates down, then up from the first
         chosen[index] = min(chosen[index], chosen[index + 1] - 1)
     for index in range(1, count):
         chosen[index] = max(chosen[index], chosen[index - 1] + 1)
@@ -207,12 +210,12 @@ def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
 
 
 def _fraction(values: Floats) -> Floats:
-    """(snapshots,) total variation up to each snapshot over the whole; zeros where nothing changes."""
+    """Return the total variation (snapshots,) up to each snapshot as a fraction of the total; zeros without changes."""
     variation = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(values)))])
     return variation / variation[-1] if variation[-1] > 0 else variation
 
 
 def moment_in_words(run_data: RunData, k: int) -> str:
-    """Title of snapshot k, as in "t = 12.5 · 3 clusters"; of a trained Transformer "layer 6"."""
+    """Return the title of snapshot k such as "t = 12.5 · 3 clusters" or, for a trained Transformer, "layer 6"."""
     counted = run_data.counted_at(k)
     return run_data.moment(run_data.times[k]) + (f" · {counted}" if counted else "")

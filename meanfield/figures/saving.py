@@ -1,4 +1,4 @@
-"""The file of a figure: written whole or not at all, and only in the place of a figure of this package."""
+"""Writing of figures: atomically, and only over figures of this package."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from solvers.io.writing import disk_errors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUFFIXES = {".png": "Software", ".pdf": "Creator", ".svg": "Creator"}  # and what each calls the program in its metadata
+SUFFIXES = {".png": "Software", ".pdf": "Creator", ".svg": "Creator"}  # metadata key of the program
 PROGRAM = "meanfield figure"
 FONTS: Any = {"pdf.fonttype": 42, "svg.fonttype": "none"}  # text stays text: embedded TrueType, no outlines, no Type 3
-DPI = 160  # pixels an inch: half of the pixels still leave the smallest text legible
+DPI = 160  # pixels an inch: the smallest text is legible at half of them
 
 
 def figure_target(figure: Path) -> Path:
-    """A path to draw to, as it is.
+    """Return a path for a figure unchanged.
 
-    Raises FileError for another suffix, where none can be written, or where a file is that this package has not drawn.
+    Raises FileError for an unknown suffix, for a path that cannot be written, and for an existing file that this
+    package has not drawn.
     """
     if figure.suffix.lower() not in SUFFIXES:
-        raise FileError(f"{figure}: unknown kind of figure {figure.suffix!r}; expected {', '.join(SUFFIXES)}")
+        raise FileError(f"{figure}: unknown figure format {figure.suffix!r}; expected {', '.join(SUFFIXES)}")
     if not figure.parent.is_dir():
         raise FileError(f"{figure}: the folder {figure.parent} does not exist")
     if not os.access(figure.parent, os.W_OK) or figure.is_dir():
         raise FileError(f"{figure}: cannot be written")
     if os.path.lexists(figure) and not _is_drawn_here(figure):
-        raise FileError(f"{figure}: exists already and is no figure of this program; -o writes elsewhere")
+        raise FileError(f"{figure}: exists already and was not created by meanfield; choose another path with -o")
     return figure
 
 
 def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
-    """Write ``figure`` to ``target`` in the format of its suffix, and return ``target``. FileError where it fails."""
+    """Write ``figure`` to ``target`` in the format of its suffix and return ``target``. Raises FileError on failure."""
     import matplotlib
 
     suffix = target.suffix.lower()
@@ -46,5 +47,5 @@ def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
 
 
 def _is_drawn_here(figure: Path) -> bool:
-    """Whether a file names this package as its program."""
+    """Return whether a file names this package as its program."""
     return figure.is_file() and not figure.is_symlink() and PROGRAM.encode() in figure.read_bytes()

@@ -1,4 +1,4 @@
-"""The field of a sequence over depth: u(x, t)/|u| along two principal axes, token position against time."""
+"""Field of a sequence over depth: u(x, t)/|u| along two principal axes, token position against time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 FIELD_HEIGHT = 3.0
-COLORS = "RdBu_r"  # two hues that stay apart for every kind of colour vision, white at zero
-MAX_SAMPLED = 4096  # vectors from which axes are taken
+COLORS = "RdBu_r"  # two hues that are distinguishable with every kind of color vision, white at zero
+MAX_SAMPLED = 4096  # largest number of vectors for the principal axes
 
 
 def draw_field(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with ⟨u/|u| − ū, e⟩ for the two principal axes e of all that is shown, ū its mean."""
+    """Draw ⟨u/|u| − ū, e⟩ for the two principal axes e of all vectors shown, with their mean ū."""
     shown = columns(run_data)
     length = tokens_of(run_data).length
     assert length is not None
@@ -29,17 +29,19 @@ def draw_field(figure: SubFigure, run_data: RunData) -> None:
     axes, parts = figure.subplots(1, 2, sharey=True), field_parts(run_data, shown, ROWS)
     largest = float(np.abs(parts).max()) or 1.0
     for number, (ax, part) in enumerate(zip(axes, parts, strict=True), start=1):
-        places = np.linspace(0.0, length, part.shape[1] + 1)
-        image = ax.pcolormesh(times, places, part.T, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
+        positions = np.linspace(0.0, length, part.shape[1] + 1)
+        image = ax.pcolormesh(times, positions, part.T, cmap=COLORS, vmin=-largest, vmax=largest, rasterized=True)
         ax.set_title(f"field u/|u| along principal axis {number}")
         set_time(ax, run_data.time_label, (times[0], times[-1]), log=run_data.log_time)
     label_linear(axes[0].yaxis, "token position x", length)
     bar = figure.colorbar(image, ax=axes)
-    label_linear(bar.ax.yaxis, "from the mean", largest)
+    label_linear(bar.ax.yaxis, "deviation from the mean", largest)
 
 
 def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
-    """(2, snapshots, places) ⟨u/|u| − ū, e⟩ of snapshots ``shown``, averaged over neighbors to at most ``rows``."""
+    """Return ⟨u/|u| − ū, e⟩ (2, snapshots, positions) of snapshots ``shown``, averaged over neighbors to at most
+    ``rows``.
+    """
     fields = np.stack([directions(run_data, k) for k in shown])
     fields -= fields.mean(axis=(0, 1))
     parts = np.einsum("tnd,ad->atn", fields, _principal(fields))
@@ -47,7 +49,7 @@ def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
 
 
 def _principal(fields: Floats) -> Floats:
-    """(2, d) axes along which vectors (times, n, d) are largest in mean square; each one's largest entry is > 0."""
+    """Return the two axes (2, d) of largest mean square of vectors (times, n, d), with positive largest entries."""
     vectors = fields.reshape(-1, fields.shape[-1])
     vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MAX_SAMPLED).astype(int))]
     two = np.linalg.svd(vectors, full_matrices=False)[2][:2]

@@ -1,7 +1,7 @@
-"""Densities on the sphere: equal-area maps of chosen snapshots, drawn cell by cell, with the clusters marked.
+"""Densities on the sphere: equal-area maps of selected snapshots, drawn cell by cell, with marked clusters.
 
-The map is Hammer's: it keeps areas, so that equal colours over equal patches are equal masses, and it has a
-closed inverse, so that each pixel asks for the cell that it lies in. Azimuth 0 is at the center.
+The Hammer projection preserves areas, so equal colors on equal patches are equal masses. Its inverse has a closed form,
+which gives the cell of each pixel. Azimuth 0 is at the center.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 HALF_WIDTH, HALF_HEIGHT = 2 * np.sqrt(2), np.sqrt(2)
-LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # a cluster's mass, and its middle from the peak, in map units,
-LABEL_MAP = 2.86 / 10.5  # where a map is so many inches wide for each point of the font: of three on a page
+LABEL_SIZE, LABEL_OFFSET = (0.65, 0.28), (0.5, 0.32)  # of a mass label and from its peak, in map units
+LABEL_MAP = 2.86 / 10.5  # for a map of this width in inches for each point of the font, as with three maps on a page
 RINGS = "; rings: clusters, with their mass"
 TITLE_HEIGHT, CAPTION_HEIGHT = 0.3, 0.4  # inches
-MAP_WIDTH = 1.3  # inches that a map needs under its title; a fifth of the figure is for the colour scale
-MIN_MASS = 0.005  # below it 0.00 would be written
+MAP_WIDTH = 1.3  # inches that a map needs; a fifth of the figure is for the color bar
+MIN_MASS = 0.005  # smaller masses would be written as 0.00
 
 
 def sphere_height(run_data: RunData) -> float:
-    """Inches that the maps need on a page ten inches wide, their titles and the line below included."""
+    """Return the height of the maps in inches on a page ten inches wide, including titles and caption."""
     rows, columns = map_grid(min(len(run_data.times), SNAPSHOTS))
     return rows * (8.6 / columns / 2 + TITLE_HEIGHT) + CAPTION_HEIGHT
 
 
 def map_grid(maps: int, across: int = 3) -> tuple[int, int]:
-    """Rows and columns for so many maps, of which no more than ``across`` have room beside each other."""
+    """Return the numbers of rows and columns of a grid of ``maps`` maps, at most ``across`` in a row."""
     columns = min(3 if maps > 4 else min(maps, 2), across)
     return -(-maps // columns), columns
 
 
 def maps_across(figure: SubFigure) -> int:
-    """How many maps have room beside each other."""
+    """Return the number of maps that fit into a row."""
     return max(1, int(0.8 * inches_across(figure) / MAP_WIDTH))
 
 
 def snapshots_on_maps(figure: SubFigure, run_data: RunData) -> list[int]:
-    """The snapshots to show: six, fewer on a narrow figure."""
+    """Return the snapshots to show: six, fewer on a narrow figure."""
     return snapshots_chosen(run_data, min(SNAPSHOTS, 2 * maps_across(figure)))
 
 
 def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with maps of up to six snapshots, on one colour scale."""
+    """Draw maps of up to six snapshots on one color scale."""
     chosen = snapshots_on_maps(figure, run_data)
     rows, columns = map_grid(len(chosen), maps_across(figure))
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -76,7 +76,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
 
 
 def draw_map(ax: Axes, cell: NDArray[np.int64], ratio: Floats, scale: Scale) -> AxesImage:
-    """Draw ρ/ρ̄ (cells,), whose cell each pixel shows, and return the picture."""
+    """Draw ρ/ρ̄ (cells,) as a map and return the image; ``cell`` is the cell of each pixel."""
     values, extent = (
         np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
         (-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
@@ -91,26 +91,26 @@ def _caption(run_data: RunData, maps: int, scale: Scale) -> str:
 
 
 def pixel_columns(ring_cells: Integers) -> int:
-    """Pixels across a map: two for each cell on the equator, within what a page shows and memory takes."""
+    """Return the pixels across a map: two for each cell on the equator, within the resolution of a page and memory."""
     return 2 * int(np.clip(ring_cells.max(), 400, 1600))
 
 
 def hammer(theta: Floats, phi: Floats) -> tuple[Floats, Floats]:
-    """Hammer's map: polar angle and azimuth to x in ±2√2 and y in ±√2."""
+    """Return the Hammer projection of a polar angle and an azimuth: x in ±2√2 and y in ±√2."""
     half = (np.mod(phi + np.pi, 2 * np.pi) - np.pi) / 2
     root = np.sqrt(1 + np.sin(theta) * np.cos(half))
     return 2 * np.sqrt(2) * np.sin(theta) * np.sin(half) / root, np.sqrt(2) * np.cos(theta) / root
 
 
 def hammer_inverse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Polar angle in [0, π] and azimuth in (−π, π] of points on the map; NaN outside its ellipse."""
+    """Return the polar angle in [0, π] and azimuth in (−π, π] of points on the map; NaN outside its ellipse."""
     squared = 1 - (x / 4) ** 2 - (y / 2) ** 2
     z = np.sqrt(np.where(squared >= 0.5, squared, np.nan))
     return np.arccos(np.clip(y * z, -1, 1)), 2 * np.arctan2(z * x, 2 * (2 * z**2 - 1))
 
 
 def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:
-    """(columns / 2, columns) the cell at each pixel's middle, top row first; −1 outside the map."""
+    """Return the cell at the center of each pixel (columns / 2, columns), top row first; −1 outside the map."""
     x = HALF_WIDTH * (2 * (np.arange(columns) + 0.5) / columns - 1)
     y = HALF_HEIGHT * (1 - 2 * (np.arange(columns // 2) + 0.5) / (columns // 2))
     theta, phi = hammer_inverse(*np.meshgrid(x, y))
@@ -121,7 +121,7 @@ def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:
 
 
 def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
-    """(cells,) each: polar angle and azimuth of the middle of each cell, and its area."""
+    """Return the polar angle and azimuth of the center of each cell, and its area, each (cells,)."""
     rings = len(ring_cells)
     edge = np.linspace(0, np.pi, rings + 1)
     theta = np.repeat((edge[1:] + edge[:-1]) / 2, ring_cells)
@@ -132,30 +132,30 @@ def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
 
 
 def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:
-    """(n,) each, of unit vectors (n, 3)."""
+    """Return the polar angle and the azimuth, each (n,), of unit vectors (n, 3)."""
     return np.arccos(np.clip(points[:, 2], -1, 1)), np.arctan2(points[:, 1], points[:, 0])
 
 
 def draw_clusters(ax: Axes, run_data: RunData, k: int) -> None:
-    """Ring the clusters of snapshot k, with their masses."""
+    """Draw rings at the clusters of snapshot k, with their masses."""
     if run_data.clusters is not None:
         _, masses, places = run_data.clusters(k)
         draw_rings(ax, *polar_and_azimuth(places), masses)
 
 
 def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None:
-    """A ring at each place of the map, and its mass beside it, where a heavier one before has not taken the place."""
+    """Draw a ring at each position on the map, with its mass beside it unless an earlier label takes the space."""
     from matplotlib.patheffects import withStroke
 
     xs, ys = hammer(polar, azimuth)
     halo = [withStroke(linewidth=2, foreground="black")]
-    # Rings may reach over the map's edge; an empty line without clipping would upset the layout.
+    # Rings may extend over the edge of the map; an empty line without clipping would disturb the layout.
     ring: dict[str, Any] = {"markerfacecolor": "none", "clip_on": False, "in_layout": False, "path_effects": halo}
     ax.plot(xs, ys, "o", markersize=8, markeredgecolor="white", **ring)
     labels: list[tuple[float, float]] = []
     scale = _label_scale(ax)
     for x, y, mass in zip(xs, ys, masses, strict=True):
-        inward = -1 if x > 0 else 1  # so that the text stays on the map
+        inward = -1 if x > 0 else 1  # keeps the text on the map
         for dx, dy in [(inward, 0), (-inward, 0), (0, 1), (0, -1)] if mass >= MIN_MASS else []:
             middle = (x + dx * scale * LABEL_OFFSET[0], y + dy * scale * LABEL_OFFSET[1])
             if _is_free(*middle, scale, labels, xs, ys):
@@ -167,7 +167,7 @@ def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None
 
 
 def _label_scale(ax: Axes) -> float:
-    """How much larger labels are, in map units, than on a page of three maps beside each other; no smaller."""
+    """Return the size of labels in map units relative to a page with three maps in a row, at least 1."""
     from matplotlib import rcParams
 
     place, figure = ax.get_subplotspec(), ax.figure
@@ -178,17 +178,17 @@ def _label_scale(ax: Axes) -> float:
 
 
 def _is_free(x: float, y: float, scale: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
-    """Whether a label at (x, y) would stay on the map, clear of other labels and of the peaks (xs, ys)."""
+    """Return whether a label at (x, y) stays on the map and overlaps no other labels and no peaks (xs, ys)."""
     width, height = scale * LABEL_SIZE[0], scale * LABEL_SIZE[1]
-    on_map = abs(x) + width / 2 < HALF_WIDTH and abs(y) + height / 2 < HALF_HEIGHT  # below the title too
+    on_map = abs(x) + width / 2 < HALF_WIDTH and abs(y) + height / 2 < HALF_HEIGHT  # also clear of the title
     off_labels = all(abs(x - a) > width or abs(y - b) > height for a, b in labels)
     off_peaks = np.all((np.abs(x - xs) > 0.7 * width) | (np.abs(y - ys) > 0.8 * height))
     return bool(on_map and off_labels and off_peaks)
 
 
 def draw_graticule(ax: Axes) -> None:
-    """Meridians and parallels every 30°, and the map's edge; no frame."""
-    line = np.linspace(1e-9, 1 - 1e-9, 181)  # not quite to ±π, where the map is cut
+    """Draw meridians and parallels every 30° and the edge of the map, without a frame."""
+    line = np.linspace(1e-9, 1 - 1e-9, 181)  # slightly less than ±π, where the map is cut
     for degrees in range(-150, 180, 30):
         ax.plot(*hammer(np.pi * line, np.full(181, np.radians(degrees))), color="white", lw=0.4, alpha=0.35)
     for degrees in range(30, 180, 30):

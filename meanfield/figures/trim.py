@@ -1,4 +1,4 @@
-"""Axis ranges of densities that fill a small part of their mesh: the cells to show, and the points of a line."""
+"""Axis ranges of densities that fill a small part of their mesh: visible cells, and points of a line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import lowest_shown
 from meanfield.figures.run_data import RunData
 
-MAX_REACH = 30.0  # times the narrowest spread: a line that reaches farther is shown by arcsinh
+MAX_REACH = 30.0  # largest ratio of extent to narrowest spread on a linear axis
 
 
 def trimmed(run_data: RunData) -> RunData:
-    """The run data on those cells, and a few around them, that any snapshot shows something of.
+    """Return the run data restricted to the cells in which any snapshot has visible density, with a margin.
 
-    On the line the axis is bent where the widest snapshot reaches far beyond the narrowest's spread.
+    The axis of a line is transformed if the widest snapshot extends far beyond the spread of the narrowest.
     """
     assert run_data.edges is not None
     peaks, highest = np.empty(len(run_data.times)), np.zeros(len(run_data.edges) - 1)
@@ -39,6 +39,6 @@ def trimmed(run_data: RunData) -> RunData:
 
 
 def _spread(edges: Floats, density: Floats) -> float:
-    """Root mean square distance from the origin, at least a cell's width."""
+    """Return the root mean square distance from the origin, at least the width of a cell."""
     masses, centers = density * np.diff(edges), (edges[1:] + edges[:-1]) / 2
     return max(float(np.sqrt(masses @ centers**2 / masses.sum())), float(np.diff(edges).min()))

@@ -288,7 +288,7 @@ def test_figures(tmp_path, kinds):
     target = tmp_path / "figure.png"
     assert plot_compare(compare(*paths), target) == target
     assert target.stat().st_size > 10_000
-    with pytest.raises(FileError, match="unknown kind of figure"):
+    with pytest.raises(FileError, match="unknown figure format"):
         plot_compare(compare(*paths), tmp_path / "figure.txt")
 
 

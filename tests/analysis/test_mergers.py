@@ -259,7 +259,7 @@ def test_the_report_as_text(run):
 def test_the_figure_of_a_run(run, tmp_path):
     target = plot_mergers(run.path, tmp_path / "tree.png")
     assert target.stat().st_size > 10_000
-    with pytest.raises(FileError, match="kind of figure"):
+    with pytest.raises(FileError, match="unknown figure format"):
         plot_mergers(run.path, tmp_path / "tree.xyz")
 
 

@@ -212,9 +212,9 @@ def test_a_figure_that_cannot_be_drawn_is_refused_before_anything_is_computed(
         pass
     monkeypatch.setattr(function, computing)
     for output, expected in (
-        ("figure.txt", "unknown kind of figure '.txt'"),
+        ("figure.txt", "unknown figure format '.txt'"),
         ("no/figure.png", "the folder no does not exist"),
-        ("mine.png", "exists already and is no figure of this program"),
+        ("mine.png", "exists already and was not created by meanfield"),
     ):
         (folder / "mine.png").write_text("a picture of somebody")
         assert main([*arguments, "-o", output]) == 2

@@ -422,8 +422,8 @@ def test_story_of_a_run_file(tmp_path: Path) -> None:
 def test_bad_input_is_refused_in_one_line(tmp_path: Path) -> None:
     run, empty = run_file(tmp_path / "run.h5"), run_file(tmp_path / "empty.h5", snapshots=0)
     for file, figure, message in [
-        (run, "figure.jpg", r"figure\.jpg: unknown kind of figure '\.jpg'; expected \.png, \.pdf, \.svg"),
-        (run, "figure", "unknown kind of figure ''"),
+        (run, "figure.jpg", r"figure\.jpg: unknown figure format '\.jpg'; expected \.png, \.pdf, \.svg"),
+        (run, "figure", "unknown figure format ''"),
         (run, "nowhere/figure.png", "nowhere does not exist"),
         (run, "taken.png", "taken.png: cannot be written"),
         (empty, "figure.png", "holds no snapshot"),

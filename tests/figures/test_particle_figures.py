@@ -218,7 +218,7 @@ def test_the_hand_over_is_marked_in_every_panel_over_time() -> None:
     assert "atoms from t = 4" in facts(data)
     assert not [fact for fact in facts(replace(data, hand_over=np.nan)) if "atoms" in fact]
     over_time = [ax for ax in compose(data, Figure()).findobj(Axes) if ax.get_xlim() == (0.0, 10.0)]
-    marked = [ax for ax in over_time if "atoms from here" in [text.get_text() for text in ax.texts]]
+    marked = [ax for ax in over_time if "point masses" in [text.get_text() for text in ax.texts]]
     assert len(marked) == 5, "the density over time, and four panels"
     ax = Figure().subplots()
     ax.set_xlim(1, 2)

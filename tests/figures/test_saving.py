@@ -18,7 +18,7 @@ def test_only_own_figures_are_replaced(suffix: str, tmp_path: Path) -> None:
     mine = tmp_path / f"mine{suffix}"
     Figure().savefig(mine)
     before = mine.read_bytes()
-    with pytest.raises(FileError, match="exists already and is no figure of this program"):
+    with pytest.raises(FileError, match="exists already and was not created by meanfield"):
         figure_target(mine)
     assert mine.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == [mine.name, target.name]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_PANELS = 4
 NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
-ATOMS = "atoms from here"
+ATOMS = "point masses"
 
 
 def panels(run_data: RunData) -> list[str]:
