@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import copy
 from functools import reduce
@@ -30,7 +31,8 @@ from .ring_transport import RingTransport
 from .term import Step
 
 Velocity = Callable[[float, Floats], Floats]
-OCCUPIED = 1e-8  # of the mean density: what is thinner is less than that of the mass, and does not rule the time step
+DONOR_CELL_BLEND = "donor_cell_blend"
+OCCUPIED = 1e-8  # times the mean density: cells below hold less than 1e-8 of the mass and do not limit the time step
 
 
 class Advection:
@@ -40,30 +42,31 @@ class Advection:
     each face (see :class:`~solvers.terms.limiters.Reconstruction`): with any but "none" a step makes no new
     extremum where div X = 0, and at cfl ≤ ½ keeps a density ≥ 0; "none" has no limiter and overshoots next to jumps.
 
-    limiter "lump", for a density on a curve or the unit sphere: each cell sends its mass on in one of two ways. An
-    unresolved cell (a cluster that the mesh does not resolve) moves with the
-    velocity at its own center, split over the neighbors such that its center of mass moves at exactly X_i: face
-    velocities would all point inward and pin it to its cell (donor-cell scheme; Carrillo, James, Lagoutière and
-    Vauchelet 2016; Delarue, Lagoutière and Vauchelet 2017). What it sends ahead it replaces, up to half, by mass from
-    behind, which leaves that first moment as it is and takes away most of the upwind spreading (our addition).
+    limiter "donor_cell_blend", for a density on a curve or the unit sphere: a blend of two fluxes in each cell.
+    An unresolved cell (a cluster that the mesh does not resolve) moves with the velocity at its own center. Its mass
+    is split over the neighbors such that the center of mass moves at exactly X_i: face velocities would all point
+    inward and pin the cluster to its cell (donor-cell scheme; Carrillo, James, Lagoutière and Vauchelet 2016;
+    Delarue, Lagoutière and Vauchelet 2017). Up to half of the mass sent ahead is replaced by mass from behind. This
+    exchange keeps the first moment and removes most of the upwind diffusion (an addition of this package).
     A resolved density moves by second-order upwind fluxes.
-    The two are blended by how far the neighbors are from the cell's linear reconstruction.
+    The weight of the blend is the distance of the neighbors from the cell's linear reconstruction.
 
-    X may depend on u as a whole (a convolution). Where X at a point depends on u at that point, waves do not move at
-    X but at d(uX)/du, which upwind fluxes by X cannot know: use `solvers.terms.conservation_law.ConservationLaw`.
-    A plain function is tried for that once, with a warning; an object with ``__call__`` is not.
+    X may depend on u as a whole (a convolution). Where X at a point depends on u at that point, waves move at
+    d(uX)/du instead of X: use `solvers.terms.conservation_law.ConservationLaw`.
+    A plain function is tested for that dependence once, with a warning; an object with ``__call__`` is not tested.
 
     mesh       any mesh of a curve, a surface or a body, closed or with walls
     velocity   X(time, u) → (cells, d), tangent; of fields (fields, cells) also (fields, cells, d), one for each. Or
-               StreamFunction(psi), without divergence to rounding, or FaceFluxes(flux); not with "lump". On
-               the sphere an object may have a method ``along_rings(time, u)``: its components along east and north,
-               (2, cells), or None, which spare vectors in R³
-    resolved   of "lump": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: below low a cell counts as
-               resolved, above high as not. (0, 0) moves everything by donor cells
-    limiter    default: "lump" for a density on a curve or the closed unit sphere, else "koren"
-    boundaries   part → Wall, Outflow (mass passes outward; inward comes u of the cell), or Value(g) of what comes in;
-               not with "lump"
-    nonnegative  whether u is a density: then no step takes more from a cell than it has
+               StreamFunction(psi), divergence-free to rounding, or FaceFluxes(flux); neither with "donor_cell_blend".
+               On the sphere an object may have a method ``along_rings(time, u)``, which returns the components along
+               east and north, (2, cells), and avoids vectors in R³; or None
+    resolved   of "donor_cell_blend": relative smoothness indicators (low, high), 0 ≤ low ≤ high < ∞: a cell
+               below low is resolved, a cell above high is not. (0, 0) is the pure donor-cell scheme
+    limiter    default: "donor_cell_blend" for a density on a curve or the closed unit sphere, else "koren". The old
+               name "lump" is deprecated
+    boundaries   part → Wall, Outflow (mass leaves; inflow has the value u of the cell), or Value(g), the value of the
+               inflow; not with "donor_cell_blend"
+    nonnegative  whether u is a density: then no step removes more mass from a cell than the cell holds
 
     Raises TypeError and ValueError for input that does not fit: formats, shapes, NaN in the first state, a mesh whose
     arrays contradict each other.
@@ -89,14 +92,18 @@ class Advection:
         excluded_by = (
             "fluxes through faces" if self._through_faces else "boundaries other than walls" if self._parts else ""
         )
+        if limiter == "lump":
+            warnings.warn('limiter = "lump" is called "donor_cell_blend" now', DeprecationWarning, stacklevel=2)
+            limiter = DONOR_CELL_BLEND
         if limiter is None:
-            limiter = "lump" if nonnegative and _supports_unresolved_cells(mesh) and not excluded_by else "koren"
-        if limiter == "lump" and excluded_by:
-            raise ValueError(f'limiter = "lump" with {excluded_by}: expected "koren", "mc", "vanleer" or "none"')
+            uses_cells = nonnegative and _supports_unresolved_cells(mesh) and not excluded_by
+            limiter = DONOR_CELL_BLEND if uses_cells else "koren"
+        if limiter == DONOR_CELL_BLEND and excluded_by:
+            raise ValueError(f'limiter = "{limiter}" with {excluded_by}: expected "koren", "mc", "vanleer" or "none"')
         _check_unresolved(mesh, limiter, nonnegative, resolved)
         self.mesh, self.velocity, self.low_high, self.nonnegative = mesh, velocity, resolved, nonnegative
         self._seen = False
-        self._faces = None if limiter == "lump" else Reconstruction(mesh, limiter)
+        self._faces = None if limiter == DONOR_CELL_BLEND else Reconstruction(mesh, limiter)
         self._fields: list[Advection] = []
         by_rings = self._faces is None and mesh.dimension == 2 and is_of_rings(mesh)
         self._rings = RingTransport(mesh) if by_rings else None
@@ -116,7 +123,7 @@ class Advection:
             self._of_rings = self._rings.work_arrays()
         else:
             self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
-        self._outflow = backend.zeros(mesh.cells, number)  # until it is known, how resolved each cell is
+        self._outflow = backend.zeros(mesh.cells, number)  # holds the smoothness indicators before the rates of outflow
         self._occupied = backend.zeros(1, number)
 
     def prepare(self, time: float, values: Floats) -> Step:
@@ -144,7 +151,7 @@ class Advection:
         return self._prepare_field(0.0, values, velocity)
 
     def _check_first(self, time: float, values: Floats, before: Floats, velocity: Floats) -> None:
-        """What is looked at once: whether values are finite and left alone, and whether the velocity is tangent."""
+        """Check at the first call that values are finite and unchanged, and that the velocity is tangent."""
         check_finite("values", before)
         check_unchanged("velocity", values, before)
         if isinstance(self.velocity, FunctionType):
@@ -154,7 +161,7 @@ class Advection:
         self._seen = True
 
     def _velocity(self, time: float, values: Floats) -> Floats:
-        """X(time, u), by components along east and north (2, cells) where it has them and rings take them."""
+        """Return X(time, u), as components east and north (2, cells) if ``along_rings`` gives them on rings."""
         velocity, along_rings = self.velocity, getattr(self.velocity, "along_rings", None)
         assert callable(velocity)
         if self._rings is not None and along_rings is not None and values.ndim == 1:
@@ -174,13 +181,13 @@ class Advection:
             check_array("velocity", velocity, shape)
 
     def _by_field(self, count: int) -> list[Advection]:
-        """The same term for each field, with memory of its own."""
+        """Return one copy of the term, with work arrays of its own, for each of ``count`` fields."""
         while len(self._fields) < count:
             self._fields.append(copy(self))
         return self._fields[:count]
 
     def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
-        """As ``prepare``, of one field, which is number k of n where ``field`` is (k, n)."""
+        """Prepare one field, number k of n for ``field`` = (k, n); return the largest stable step."""
         if self._sent is None:
             self._make_work_arrays()
         mesh, occupied = self.mesh, self._occupied
@@ -203,7 +210,7 @@ class Advection:
             return step
 
     def _find_outflow_rates(self, values: Floats) -> Step:
-        """The part of its mass that each cell loses per time; returns the largest of the occupied ones."""
+        """Compute the fraction of mass that each cell loses per time; return the largest of the occupied cells."""
         mesh, backend = self.mesh, self.mesh.backend
         return _largest(
             backend.launch(
@@ -215,7 +222,7 @@ class Advection:
     def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
     ) -> Step:
-        """Returns the largest Σ (A X·n)⁺/V of a cell: the same for any u, so that it may have either sign or be 0."""
+        """Compute outgoing fluxes through faces; return the largest Σ (A X·n)⁺/V of a cell, independent of u."""
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
         if self._through_faces is not None:
@@ -237,7 +244,7 @@ class Advection:
     def _pass_boundary(
         self, part: Part, values: Floats, flux: Floats, at_side: Floats, time: float, field: tuple[int, int]
     ) -> Step:
-        """What passes the faces of a part: out with u_f of the cell, in with g or u; returns the largest outflow/V."""
+        """Set the fluxes through a boundary part: u_f outward, g or u inward; return the largest outflow/V."""
         outward, inward = np.maximum(flux[part.sides], 0.0), np.maximum(-flux[part.sides], 0.0)
         outside = values[part.cells]
         if isinstance(part.condition, Value):
@@ -264,7 +271,7 @@ class Advection:
         )  # fmt: skip
 
     def fastest_of_copies(self, values: Floats, copies: int) -> Floats:
-        """(copies,) 1/the largest stable step of each copy of a stack of meshes, as of the last ``prepare``."""
+        """Return (copies,) 1/the largest stable step of each copy in a stack of meshes, at the last ``prepare``."""
         where = self.mesh.backend.xp.where
         outflow = where(values <= self._occupied[0], 0.0, self._outflow).reshape(copies, -1)
         return np.asarray(outflow.max(axis=1))
@@ -303,7 +310,7 @@ class Advection:
 
 
 def _largest(shares: list[Any]) -> Step:
-    """The largest number of all workers, or NaN."""
+    """Return the largest number of all workers, or NaN."""
     if len(shares) == 1 and isinstance(shares[0], float):
         return shares[0]
     largest: Step = reduce(np.maximum, shares).max()
@@ -311,7 +318,7 @@ def _largest(shares: list[Any]) -> Step:
 
 
 def _supports_unresolved_cells(mesh: Mesh) -> bool:
-    """Whether kernels treat unresolved cells of the mesh: a curve, or the unit sphere in R³ without a boundary."""
+    """Return whether the kernels support unresolved cells: on a curve or the closed unit sphere in R³."""
     if mesh.dimension == 1 or mesh.ambient_dimension != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
     if is_of_rings(mesh):
@@ -325,7 +332,7 @@ def _supports_unresolved_cells(mesh: Mesh) -> bool:
 
 
 def _has_lengths(mesh: Mesh) -> bool:
-    """Whether faces of a curve have the area 1, and volumes are lengths."""
+    """Return whether all face areas of a curve are 1, so that volumes are lengths."""
     return bool((mesh.backend.to_host(mesh.face_areas) == 1.0).all())
 
 
@@ -333,14 +340,15 @@ def _check_unresolved(mesh: Mesh, limiter: str, nonnegative: bool, resolved: tup
     low, high = resolved
     if not 0 <= low <= high < np.inf:
         raise ValueError(f'resolved = {resolved}: expected 0 <= low <= high < inf; for fluxes only, limiter="none"')
-    if limiter != "lump":
+    if limiter != DONOR_CELL_BLEND:
         return
     if not _supports_unresolved_cells(mesh):
         expected = f"expected a curve, or the closed unit sphere in cells of at most {MAX_SIDES} sides"
-        raise ValueError(f'limiter = "lump" on a {mesh.manifold}: {expected}; use "koren"')
+        raise ValueError(f'limiter = "{limiter}" on a {mesh.manifold}: {expected}; use "koren"')
     if not nonnegative:
         raise ValueError(
-            'limiter = "lump": expected nonnegative=True, as only a density >= 0 has unresolved cells; else "koren"'
+            f'limiter = "{limiter}": expected nonnegative=True, as only a density >= 0 has unresolved cells;'
+            ' otherwise use "koren"'
         )
 
 

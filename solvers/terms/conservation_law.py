@@ -1,4 +1,4 @@
-"""Conservation laws, of one field or several: waves that move at speeds of their own, with shocks."""
+"""Conservation laws of one field or several: waves with speeds that depend on the state, and shocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .term import Step
 from .weno import Weno
 
 MIN_JUMP = 0.1  # of a field's range: a jump between two cells
-NEAR_JUMP = 3  # cells from a jump that limiters, which look two cells far, make uneven in time
+NEAR_JUMP = 3  # cells from a jump within which limiters, with a stencil of two cells, make the error uneven in time
 Pointwise = Callable[[Floats, Floats], Floats]
 Riemann = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 Mirror = Callable[[Floats, Floats], Floats]
@@ -27,13 +27,13 @@ Mirror = Callable[[Floats, Floats], Floats]
 class ConservationLaw:
     """−div f(u, x) for a field u (cells,) of any sign, or several (fields, cells).
 
-    Fluxes between the values u₋, u₊ that are reconstructed at both sides of a face. Shocks move at [f]/[u] (Rankine and
+    Fluxes use the values u₋, u₊ reconstructed at both sides of a face. Shocks move at [f]/[u] (Rankine and
     Hugoniot), without overshoot of a scalar on a curve at cfl ≤ ½; second order where u is smooth.
 
     mesh     any mesh of a curve, a surface or a body
     flux     f(u, x (n, d)) → (n, d), tangent, at points x; (n,) on a curve: along it, towards higher cells. Of several
              fields, u (fields, n), one for each: (fields, n, d) or (fields, n)
-    speed    (u, x) → (n,): the largest |wave speed| at least, of any sign. Both may be functions of u alone
+    speed    (u, x) → (n,): an upper bound of |wave speed|, of any sign. Flux and speed may be functions of u alone
     limiter  "koren", "mc", "vanleer", or "none", which overshoots
     riemann  "rusanov" (1961): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both; or a function
              (u₋, u₊, n (n, d), x) → the flux along n, and the speed (n,), as ``Euler().hllc``, ``ShallowWater().hll``
@@ -41,8 +41,8 @@ class ConservationLaw:
              a box or a torus: order 5 along one axis, no strict bounds; or "constant" (Godunov 1959): first order, on
              any mesh, Sod's tube within its states
     mirror   (u (fields, n), n) → the state across a wall, as ``Euler().mirror``: several fields with walls need it.
-             A wall lets nothing of a single field pass
-    tangent  rows (first, last + 1) of u that are the components of a tangent vector on a surface, which it is kept to
+             The flux of a single field through a wall is 0
+    tangent  rows (first, last + 1) of u that are a vector; the vector is projected on the tangent plane of the surface
     boundaries   part → Wall, Outflow, Value(g), Flux(g)
 
     Example: Burgers' equation is f = u²/2, speed u; traffic f = u (1 − u), speed 1 − 2u.
@@ -82,7 +82,7 @@ class ConservationLaw:
         self._through: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Fluxes of u = values; returns the least V/(½ Σ A a): for two equal faces a width over the speed."""
+        """Compute the fluxes of u = values; return min V/(½ Σ A a), for two equal faces the width over the speed."""
         mesh = self.mesh
         check_field("values", values, mesh)
         if not self._seen:
@@ -112,7 +112,7 @@ class ConservationLaw:
         rate += added
 
     def at_jumps(self, values: Floats) -> NDArray[np.bool_]:
-        """(cells,) whether a cell is at a jump or within a few of it: there space errs most, at any time step.
+        """Return (cells,) whether a cell is near a jump, where the spatial error dominates at any time step.
 
         A jump between two cells is above a tenth of the field's range, and above n^{-1/2} of it for n cells an axis.
         """
@@ -127,13 +127,13 @@ class ConservationLaw:
         return jumps
 
     def rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
-        """½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""
+        """Return the flux ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""
         fastest = np.maximum(np.abs(self._speed(left)), np.abs(self._speed(right)))
         through = self._normal_flux(left) + self._normal_flux(right) - fastest * (right - left)
         return 0.5 * through, fastest
 
     def _at_sides(self, values: Floats) -> Floats:
-        """(2 faces,) or (fields, 2 faces) reconstructed values; 0 on the outer sides of the boundary."""
+        """Return (2 faces,) or (fields, 2 faces) reconstructed values; 0 on the outer sides of the boundary."""
         rows = values.reshape(-1, self.mesh.cells)
         at_side: Floats = self.mesh.backend.zeros((len(rows), 2 * self.mesh.faces), values.dtype)
         for row, sides in zip(rows, at_side, strict=True):
@@ -144,13 +144,13 @@ class ConservationLaw:
         return at_side.reshape(*values.shape[:-1], -1)
 
     def _make_tangent(self, values: Floats, points: Floats) -> None:
-        """Remove from a vector (d, n) what is along the points (n, d) of the unit sphere, in place."""
+        """Remove from a vector (d, n) the component along the points (n, d) of the unit sphere, in place."""
         if self._tangent is not None:
             vector = values[self._tangent]
             vector -= (vector * points.T).sum(axis=0) * points.T
 
     def _outside(self, part: Part, inside: Floats, time: float, values: Floats) -> Floats:
-        """The state across the faces of a part."""
+        """Return the state across the faces of a boundary part."""
         if isinstance(part.condition, Value):
             return part.data(time, len(values) if values.ndim == 2 else 0)
         if isinstance(part.condition, Wall) and self.mirror is not None:
@@ -158,7 +158,7 @@ class ConservationLaw:
         return inside
 
     def _close(self, values: Floats, time: float) -> None:
-        """Fluxes that are known: none through a wall, what is given."""
+        """Set the known boundary fluxes: 0 through a wall, or the given data."""
         for part in self._parts:
             if isinstance(part.condition, Flux):
                 inward = self.mesh.backend.xp.where(part.sides & 1, 1.0, -1.0)  # against the face's normal, or along it
@@ -174,7 +174,7 @@ class ConservationLaw:
                     raise ValueError(f"boundaries[{part.tag!r}] is a wall of {len(values)} fields: expected mirror=")
 
     def _normal_flux(self, values: Floats) -> Floats:
-        """f·n (faces,) of values at the faces."""
+        """Return f·n (faces,) of values at the faces."""
         mesh = self.mesh
         flux = self.flux(values, mesh.face_centers)
         if mesh.dimension == 1 and getattr(flux, "ndim", 0) == values.ndim:
@@ -190,7 +190,7 @@ class ConservationLaw:
         return speed
 
     def _stable_step(self, waves: Floats) -> Step:
-        """The least 2V/Σ A a, of waves A a (faces,); ∞ where nothing moves."""
+        """Return min 2V/Σ A a for waves A a (faces,); ∞ where all speeds are 0."""
         mesh, backend = self.mesh, self.mesh.backend
         total = backend.sums_at(mesh.side_cells, waves.repeat(2), mesh.cells)
         with np.errstate(divide="ignore"):
@@ -207,7 +207,7 @@ RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {
 
 @dataclass(frozen=True)
 class _OfField:
-    """A function of u alone, as one of u and x."""
+    """Function of u alone, called with u and x."""
 
     function: Callable[[Floats], Floats]
 
@@ -217,7 +217,7 @@ class _OfField:
 
 
 def _of_place(name: str, function: Any) -> Pointwise:
-    """A function of (u, x), as which one of u alone is taken too."""
+    """Return a function of (u, x); a function of u alone is wrapped."""
     if callable(function) and takes(function, 1) and not takes(function, 2):
         return _OfField(function)
     check_call(name, function, "u, x")

@@ -1,4 +1,4 @@
-"""Whether two-point fluxes are consistent on a mesh."""
+"""Consistency of two-point fluxes on a mesh."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import numpy as np
 from ..mesh.mesh import Mesh
 from .limiters import tangent_planes
 
-MAX_RESIDUAL = 0.02  # relative net flux of a linear function; the O(h) of curved cells across their faces is below
+MAX_RESIDUAL = 0.02  # relative net flux of a linear function; the O(h) error of curved cells is smaller
 
 
 def has_linear_precision(mesh: Mesh) -> bool:
     """Return whether two-point fluxes of a linear function balance in each inner cell, as on Voronoi cells.
 
-    They do on all meshes of this package. A mesh of other makers may have area over distance for a conductance
+    These fluxes balance on all meshes of this package. Another mesh may define the conductance as area over distance
     although the line between two centers is not normal to the face: errors there are of order one.
     """
     if mesh.dimension == 1:
@@ -26,5 +26,5 @@ def has_linear_precision(mesh: Mesh) -> bool:
         np.add.at(net, cells, sign * fluxes)
         np.add.at(size, cells, np.linalg.norm(fluxes, axis=1))
     residual = np.linalg.norm(np.einsum("cd,cdp->cp", net, tangent_planes(mesh)), axis=1)
-    residual[first[first == second]] = 0.0  # through a boundary more may leave
+    residual[first[first == second]] = 0.0  # the net flux of a boundary cell need not vanish
     return bool((residual <= MAX_RESIDUAL * size).all())

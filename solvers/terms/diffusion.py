@@ -1,4 +1,4 @@
-"""Diffusion of fields: constant, by cell, by field or by direction; Δφ(u)."""
+"""Diffusion div(D∇u) with constant, cellwise, fieldwise or tensor coefficients, and Δφ(u)."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ CONDITIONS = (Outflow, Value, Flux, Robin)
 
 
 class Diffusion:
-    """div(D∇u), explicit, or advanced by itself by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
+    """div(D∇u), explicit or by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
 
-    Second order in time and space, in space of fourth order on curves and in boxes of equal cells, between walls, of a
-    number D. On rings of latitude, x, y and z of the cell centers are eigenvectors of the two-point fluxes, with the
-    eigenvalue of Δ; for a number D, fields of any sign have fluxes of fitted cubics there (:class:`TensorOperator`),
-    whose rates are of fourth order. s stages cover (s² + s − 2)/4 explicit steps, so the cost grows as √dt and there
-    is no parabolic limit. The stages are polynomials of the operator L, so the step is u + L ψ: where a density
-    undershoots zero next to an unresolved cell, the fluxes of ψ are limited to what each cell has and receives.
+    The term is of second order in time and space, and of fourth order in space for a number D on curves and in boxes
+    of equal cells between walls. On rings of latitude, x, y and z of the cell centers are eigenvectors of the two-point
+    fluxes, with the eigenvalue of Δ. For a number D, fields of any sign have fluxes of fitted cubics on rings
+    (:class:`TensorOperator`), whose rates are of fourth order. s stages cover (s² + s − 2)/4 explicit steps, so the
+    cost grows as √dt without a parabolic limit. The stages are polynomials of the operator L, so the step is u + L ψ.
+    Where a density undershoots zero next to an unresolved cell, the fluxes of ψ are limited to the mass that each cell
+    has and receives.
 
     D            a number ≥ 0; (cells,) one in each cell; (d, d) or (cells, d, d) a tensor, symmetric and positive,
-                 whose fluxes do not keep u ≥ 0 by themselves; D(x) → one of these two of centers x (cells, d);
-                 a list or tuple, one of these for each field
-    boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); with others than walls mass is not conserved
+                 whose fluxes need a limiter for u ≥ 0; D(x) → an array of one of these shapes at centers x (cells, d);
+                 a list or tuple with one of these for each field
+    boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); only walls conserve mass
     nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
-    limiter_rounds  of limiting fluxes: each corrects what the last took from neighbors; what is negative after them,
-                 or with a tensor, becomes zero, and the rest is scaled to keep the mass
+    limiter_rounds  maximum iterations of the flux limiter. Values that are still negative, also with a tensor, become
+                 zero, and the positive ones are scaled to keep the mass
 
     u is (cells,) or (fields, cells). ``step`` takes data g(t, x) as linear in t between both ends of the step.
     Raises ValueError for a negative coefficient or another shape, TypeError for what is no number.
@@ -85,7 +86,7 @@ class Diffusion:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """L u + what comes in through the boundary, for an explicit method; returns its longest step."""
+        """Evaluate L u + the boundary sources for an explicit method; return the longest explicit step."""
         self._check(values)
         self._rate = self._rates(time, values)
         return self._explicit_dt
@@ -95,10 +96,10 @@ class Diffusion:
         rate += self._rate
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """½ ∫ρ / ∫|κ Δρ|, about the age of a spot that was a point: high modes lose but half of themselves in a step.
+        """Return ½ ∫ρ / ∫|κ Δρ|, about the age of a spot that began as a point mass.
 
-        Nothing else limits the step where all mass is in one cell, whose own velocity there is zero. Fields of any sign
-        have their :func:`amplitude` for ∫ρ.
+        High modes lose at most half of their amplitude in such a step. No other term limits the step where all mass is
+        in one cell, whose velocity is zero. For fields of any sign :func:`amplitude` replaces ∫ρ.
         """
         steps = self.longest_steps(values, time)
         step: Step = reduce(np.minimum, steps)
@@ -117,20 +118,20 @@ class Diffusion:
         ]
 
     def jacobian(self, fields: int) -> list[Any]:
-        """The sparse matrix L of the rates L u + b of each field."""
+        """Return the sparse matrix L of the rates L u + b of each field."""
         found = [operator.coefficient * operator.matrix() for operator in self._operators]
         return found if self._by_field else found * fields
 
     def laplacian(self, values: Floats, out: Floats) -> None:
-        """div(D∇u)/D, D = 1 but for a number, of values (cells) into ``out``."""
+        """Write div(D∇u)/D of values (cells) to ``out``; D = 1 unless D is a number."""
         check_array("values", values, (self.mesh.cells,))
         check_array("out", out, (self.mesh.cells,))
         self._operators[0].apply(values, out)
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance from ``time`` by dt in place; returns the least value before undershoots of a density were limited.
+        """Advance by dt in place; return the least value before undershoots are limited, ∞ for any sign.
 
-        Of a field of any sign it returns ∞.
+        The data of the boundary are taken from ``time`` to time + dt. Fields of any sign are not limited.
         """
         self._check(values)
         if not self._seen:
@@ -143,7 +144,7 @@ class Diffusion:
         return least
 
     def step_each(self, dt: Floats, values: Floats) -> None:
-        """Advance fields (fields, cells), limited, each by its own dt (fields,), between walls."""
+        """Advance limited fields (fields, cells) between walls, each by an own dt (fields,)."""
         for k, (row, length) in enumerate(zip(values, dt.tolist(), strict=True)):
             if length > 0:
                 self._step_field(k, 0.0, length, row, True, len(values))
@@ -167,7 +168,7 @@ class Diffusion:
         return lowest
 
     def _potential(self, operator: Operator, dt: float, start: Floats, values: Floats) -> Floats:
-        """ψ of the step u + L ψ from u = ``start``; ``values`` become u + L ψ."""
+        """Return ψ of the step u + L ψ from u = ``start``; write u + L ψ to ``values``."""
         stages = self._stages(dt, operator.explicit_dt)
         step = rkl2.width(stages) * dt * operator.coefficient
         before = self.mesh.backend.xp.zeros_like(start)
@@ -186,9 +187,9 @@ class Diffusion:
         return potential
 
     def _change(self, field: int, time: float, dt: float, start: Floats, fields: int) -> Floats:
-        """u(time + dt) − u(time) of ∂ₜu = L u + b from u = ``start``, for data b that are linear in time.
+        """Return u(time + dt) − u(time) of ∂ₜu = L u + b from u = ``start``, for data b linear in time.
 
-        The stages of RKL2 for d = u − start, ∂ₜd = L d + (L start + b): what is steady stays so to rounding.
+        The stages of RKL2 solve ∂ₜd = L d + (L start + b) for d = u − start: steady states are kept to rounding.
         """
         operator = self._operators[field if self._by_field else 0]
         first, source = self._rate_of(field, time, start, fields), self._source(field, time, fields)
@@ -209,13 +210,13 @@ class Diffusion:
         return change
 
     def _source(self, field: int, time: float, fields: int) -> Any:
-        """(cells,) what comes into a field through the boundary by the data g; None without any."""
+        """Return (cells,) the source of a field by the boundary data g; None without data."""
         D = self._each[field if self._by_field else 0]
         source = diffusion_source(self.mesh, D, self._parts, time, fields)
         return source if source is None or source.ndim == 1 else source[field]
 
     def _rates(self, time: float, values: Floats) -> Floats:
-        """L u + b of values (cells,) or (fields, cells)."""
+        """Return L u + b of values (cells,) or (fields, cells)."""
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
         of_rows = [self._rate_of(k, time, row, fields) for k, row in enumerate(rows)]
@@ -237,7 +238,7 @@ class Diffusion:
         check_field("values", values, self.mesh, self._by_field)
 
     def _limit(self, operator: FaceOperator, start: Floats, potential: Floats, values: Floats) -> None:
-        """values = start + limited L ψ ≥ 0: no cell gives more than it had and receives."""
+        """Set values = start + limited L ψ ≥ 0: no cell sends more than the mass that it had and receives."""
         mesh, backend = self.mesh, self.mesh.backend
         sent = operator.sent(potential)
         keep, next_keep = backend.xp.ones_like(values), backend.empty(values.shape, values.dtype)
@@ -260,7 +261,7 @@ class Diffusion:
 
     @staticmethod
     def _stages(dt: float, explicit_dt: float) -> int:
-        """Smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
+        """Return the smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
         stages = int(np.ceil((np.sqrt(9 + 16 * dt / explicit_dt) - 1) / 2))
         return max(3, stages + 1 - stages % 2)
 
@@ -268,8 +269,8 @@ class Diffusion:
 class NonlinearDiffusion:
     """Δφ(u) for an increasing φ, as u² in a porous medium or log u: an explicit term that keeps its bounds.
 
-    Two-point fluxes of φ: second order where u is smooth, first order at least at a front, where φ'(u) = 0, which
-    moves at its own speed; no new extremum at the step that is returned.
+    Two-point fluxes of φ are of second order where u is smooth, and at least of first order at a front, where
+    φ'(u) = 0. The step that is returned makes no new extremum.
 
     phi          pointwise φ(u), arrays for arrays
     boundaries   part → Wall, Outflow, Value(g) of u, or Flux(g)
@@ -301,7 +302,7 @@ class NonlinearDiffusion:
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """The sparse matrix of rates of each field at the last ``prepare``, by secants of φ."""
+        """Return the sparse matrix of rates of each field at the last ``prepare``, by secants of φ."""
         from scipy.sparse import diags
 
         links = links_matrix(self.mesh.on_host, np.asarray(self.mesh.face_conductances()))
@@ -313,13 +314,13 @@ class NonlinearDiffusion:
         return rate
 
     def _coming_in(self, part: Part, g: Floats) -> Floats:
-        """Rates (n,) or (fields, n) in the cells of a part by its data g."""
+        """Return the inflow rates (n,) or (fields, n) in the cells of a boundary part with data g."""
         coming = g if isinstance(part.condition, Flux) else self.phi(g) / part.distances
         rates: Floats = coming * part.areas / self.mesh.volumes[part.cells]
         return rates
 
     def _stable_step(self, values: Floats, level: Floats) -> Step:
-        """1/max Σ conductance φ'/V, φ' the larger one of two neighbors', by a difference of φ.
+        """Return 1/max Σ conductance φ'/V, with the larger φ' of two neighbors, by a difference quotient of φ.
 
         Raises ValueError where φ decreases by more than rounding.
         """
@@ -341,19 +342,19 @@ class NonlinearDiffusion:
 
 
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
-    """Return two-point fluxes, which are monotone, or the more accurate fluxes with gradients of :func:`_gradients`."""
+    """Return monotone two-point fluxes, or the more accurate fluxes by gradients (:func:`_gradients`)."""
     return TensorOperator(mesh, D, parts) if _gradients(mesh.on_host, D, monotone) else FaceOperator(mesh, D, parts)
 
 
 def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
-    """Return whether fluxes are those of gradients: of a tensor; of fields of any sign by cubics, or if need be."""
+    """Return whether to use fluxes by gradients: of a tensor, of cubics, or where two-point fluxes are inconsistent."""
     if len(shape_of(D)) > 1 or monotone:
         return len(shape_of(D)) > 1
     return (not shape_of(D) and has_cubics(host)) or not has_linear_precision(host)
 
 
 def _at_centers(mesh: Mesh, D: Any) -> Any:
-    """D, evaluated where it is a function of place."""
+    """Return D, evaluated at the cell centers if D is a function."""
     if not callable(D):
         return D
     check_call("diffusion coefficient", D, "x")
@@ -382,25 +383,25 @@ def _check_coefficient(mesh: Mesh, D: Any) -> None:
         raise ValueError("diffusion coefficient: expected numbers >= 0, symmetric tensors without negative eigenvalues")
 
 
-_PART = 0.5  # of the mass that diffusion may move in a step: with cfl ½ a spot's age grows by a third to a half in one
+_PART = 0.5  # fraction of the mass that a step may move: with cfl ½ the age of a spot grows by a third to a half a step
 
 
 def time_to_move(mass: Step, rate: Step) -> Step:
-    """Time in which diffusion moves the part of the ``mass`` that it may in a step, at a ``rate`` of mass; or ∞."""
+    """Return the time in which diffusion at a ``rate`` of mass moves the fraction ``_PART`` of ``mass``; or ∞."""
     with np.errstate(divide="ignore", invalid="ignore"):
         step: Step = backend_for(rate).xp.where(rate > 0, _PART * mass / rate, np.inf)
         return step
 
 
 def amplitude(mesh: Mesh, values: Floats) -> Step:
-    """∫|u − ū|, and a thousandth of ∫|u|: departures below that limit no step, nor does their rounding."""
+    """Return ∫|u − ū| + 10⁻³ ∫|u|; the second summand keeps smaller deviations and rounding from limiting the step."""
     dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
     size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
     return size
 
 
 def clip_to_zero(mesh: Mesh, values: Floats) -> None:
-    """Negative values become zero, in place, and the others are scaled to keep the mass; zero if that is negative."""
+    """Set negative values to zero in place and scale the others to keep the mass; all zero if the mass is negative."""
     if values.min() < 0:
         dot, mass = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values)
         np.maximum(values, 0.0, out=values)

@@ -1,4 +1,4 @@
-"""Fluxes of gases and of shallow water, with their Riemann solvers and walls, for ConservationLaw."""
+"""Euler and shallow-water equations for ConservationLaw: fluxes, Riemann solvers and wall states."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from ..mesh.mesh import Floats
 class Euler:
     """Gas dynamics: ∂ₜ(ρ, ρv, E) + div(ρv, ρv⊗v + p, (E + p)v) = 0, p = (γ − 1)(E − ½ρ|v|²).
 
-    u is (d + 2, cells): ρ, the d components of ρv, E. gamma: 1.4 for air. In d dimensions of the mesh's space.
+    u is (d + 2, cells): ρ, the d components of ρv, E; d is the dimension of the space that holds the mesh.
+    gamma is 1.4 for air.
     """
 
     gamma: float = 1.4
 
     def conserved(self, density: Floats, velocity: Floats, pressure: Floats) -> Floats:
-        """u (d + 2, n) of ρ (n,), v (d, n) and p (n,)."""
+        """Return u (d + 2, n) for ρ (n,), v (d, n) and p (n,)."""
         energy = pressure / (self.gamma - 1) + 0.5 * density * (velocity**2).sum(axis=0)
         u: Floats = backend_for(density).xp.concatenate([density[None], density * velocity, energy[None]])
         return u
 
     def primitive(self, u: Floats) -> tuple[Floats, Floats, Floats]:
-        """ρ (n,), v (d, n), p (n,)."""
+        """Return ρ (n,), v (d, n), p (n,) for u (d + 2, n)."""
         velocity = u[1:-1] / u[0]
         return u[0], velocity, (self.gamma - 1) * (u[-1] - 0.5 * u[0] * (velocity**2).sum(axis=0))
 
     def flux(self, u: Floats, x: Floats) -> Floats:
-        """(d + 2, n, d)."""
+        """Return the flux (d + 2, n, d)."""
         _, velocity, pressure = self.primitive(u)
         flux = u[:, :, None] * velocity.T
         for k in range(len(velocity)):
@@ -40,21 +41,21 @@ class Euler:
         return flux
 
     def speed(self, u: Floats, x: Floats) -> Floats:
-        """|v| + c."""
+        """Return the largest wave speed |v| + c."""
         density, velocity, pressure = self.primitive(u)
         speed: Floats = np.sqrt((velocity**2).sum(axis=0)) + self._sound(density, pressure)
         return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
-        """The state across a wall: ρv − 2(ρv·n)n."""
+        """Return the state across a wall: ρv − 2(ρv·n)n."""
         return _mirrored(u, n, slice(1, -1))
 
     def hll(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Flux of Harten, Lax and van Leer (1983), with the speeds of Davis."""
+        """Return the flux of Harten, Lax and van Leer (1983) with the wave speeds of Davis, and the largest speed."""
         return _hll(self._normal_flux(left, n), self._normal_flux(right, n), left, right, *self._waves(left, right, n))
 
     def hllc(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Flux with the contact wave restored (Toro, Spruce and Speares 1994): contacts at rest stay sharp."""
+        """Return the HLLC flux (Toro, Spruce and Speares 1994) and the largest speed: contacts at rest stay sharp."""
         slow, fast = self._waves(left, right, n)
         (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
         mass_l, mass_r = density_l * (slow - along_l), density_r * (fast - along_r)
@@ -67,7 +68,7 @@ class Euler:
         return through, np.maximum(np.abs(slow), np.abs(fast))
 
     def _star(self, u: Floats, n: Floats, wave: Floats, contact: Floats, moved: Floats) -> Floats:
-        """F + S (u* − u) between a wave and the contact; F where the wave does not come here: ``moved`` is 0."""
+        """Return F + S (u* − u) between a wave and the contact, with S = ``moved``; F where S is 0."""
         density, along, pressure = self._normal(u, n)
         factor = (wave - along) / (wave - contact)
         star = u * factor
@@ -88,7 +89,7 @@ class Euler:
         return flux
 
     def _waves(self, left: Floats, right: Floats, n: Floats) -> tuple[Floats, Floats]:
-        """Least and largest speed of the waves between two states (Davis 1988)."""
+        """Return the least and largest wave speed between two states (Davis 1988)."""
         (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
         c_l, c_r = self._sound(density_l, pressure_l), self._sound(density_r, pressure_r)
         return np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)
@@ -102,29 +103,29 @@ class Euler:
 class ShallowWater:
     """Shallow water: ∂ₜ(h, hv) + div(hv, hv⊗v + ½gh²) = 0; u is (d + 1, cells): h, the d components of hv.
 
-    On the sphere in R³ with ``tangent=(1, 4)``: momentum is kept tangent, which is what curvature does.
+    On the sphere in R³ use ``tangent=(1, 4)``: the projection of the momentum replaces the curvature terms.
     """
 
     gravity: float = 9.80616
 
     def flux(self, u: Floats, x: Floats) -> Floats:
-        """(d + 1, n, d)."""
+        """Return the flux (d + 1, n, d)."""
         flux: Floats = u[:, :, None] * (u[1:] / u[0]).T
         for k in range(len(u) - 1):
             flux[1 + k, :, k] += 0.5 * self.gravity * u[0] ** 2
         return flux
 
     def speed(self, u: Floats, x: Floats) -> Floats:
-        """|v| + √(gh)."""
+        """Return the largest wave speed |v| + √(gh)."""
         speed: Floats = np.sqrt((u[1:] ** 2).sum(axis=0)) / u[0] + np.sqrt(self.gravity * u[0])
         return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
-        """The state across a wall."""
+        """Return the state across a wall."""
         return _mirrored(u, n, slice(1, None))
 
     def hll(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
-        """Flux of Harten, Lax and van Leer (1983), with the speeds of Davis."""
+        """Return the flux of Harten, Lax and van Leer (1983) with the wave speeds of Davis, and the largest speed."""
         along_l, along_r = ((u[1:] * n.T).sum(axis=0) / u[0] for u in (left, right))
         c_l, c_r = (np.sqrt(self.gravity * u[0]) for u in (left, right))
         slow, fast = np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)

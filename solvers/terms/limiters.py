@@ -1,4 +1,4 @@
-"""Linear reconstruction in the cells of any mesh, limited or not, and the geometry that it needs."""
+"""Linear reconstruction in the cells of any mesh, limited or not, and the geometry for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Integers, Mesh
 
-LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # numbers that the kernel values_at_faces knows
-MAX_NORMAL = 0.2  # of the speed: a tangent vector of a smooth surface is one of its cells but for O(h)
-MAX_DIMENSION = 8  # of the space that a mesh is embedded in: kernels hold a gradient in as much
+LIMITERS = {"none": 0, "mc": 1, "vanleer": 2, "koren": 3}  # codes in the kernel values_at_faces
+MAX_NORMAL = 0.2  # normal component over speed: tangents of a smooth surface and of its cells differ by O(h)
+MAX_DIMENSION = 8  # of the space that holds the mesh: length of a gradient in the kernels
 
 
 class Reconstruction:
@@ -37,14 +37,14 @@ class Reconstruction:
         return self.mesh.cell_start, self.mesh.cell_sides, self.mesh.side_cells
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
-        """u_f (2 faces,) at each side into ``at_side``."""
+        """Write u_f (2 faces,) at each side to ``at_side``."""
         self.mesh.backend.launch(
             self.mesh.backend.values_at_faces, self.mesh.cells, *self._sides, self._slopes, self._reach,
             self._distances, self._limiter, values, at_side,
         )  # fmt: skip
 
     def flux_at_faces(self, velocity: Floats, flux: Floats) -> None:
-        """A X·n (2 faces,) outward through each side, of a velocity (cells, d), unlimited, into ``flux``."""
+        """Write A X·n (2 faces,), outward through each side, for an unlimited velocity (cells, d) to ``flux``."""
         mesh = self.mesh
         mesh.backend.launch(
             mesh.backend.flux_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, mesh.face_normals,
@@ -61,12 +61,12 @@ class Constant:
         self._own, self._sides = mesh.backend.to_device(cells), mesh.cell_sides
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
-        """u_f (2 faces,) at each side into ``at_side``."""
+        """Write u_f (2 faces,) at each side to ``at_side``."""
         at_side[self._sides] = values[self._own]
 
 
 def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Return arrays for the kernels of fluxes through faces: slopes, reach, distances, tangents, bends."""
+    """Return slopes, reach, distances, tangents and bends: the arrays of the kernels for fluxes through faces."""
     dimension, ambient = mesh.dimension, mesh.centers.shape[1]
     if not dimension <= ambient <= MAX_DIMENSION:
         raise ValueError(f"mesh in R^{ambient}: expected from R^{dimension} to R^{MAX_DIMENSION}")
@@ -93,7 +93,7 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 
 
 def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
-    """Owner i and neighbor j of each side of the cells, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
+    """Return owner i and neighbor j of each side, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
     cells, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
     neighbor = mesh.side_cells[sides ^ 1]
     offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[cells])
@@ -101,21 +101,21 @@ def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
 
 
 def _slopes(cells_of_sides: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
-    """(sides, d) weights of the least-squares gradient in the cells' tangent planes."""
+    """Return (sides, d) weights of the least-squares gradient in the tangent planes of the cells."""
     flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
     inverse = np.linalg.pinv(_sums(cells_of_sides, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
     return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[cells_of_sides], inverse[cells_of_sides], flat))
 
 
 def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
-    """(cells, m, n) Σ over the sides of each cell of left (sides, m) × right (sides, n)."""
+    """Return (cells, m, n), Σ over the sides of each cell of left (sides, m) × right (sides, n)."""
     product = (left[:, :, None] * right[:, None, :]).reshape(len(own), -1)
     columns = [np.asarray(np.bincount(own, column, cells), dtype=np.float64) for column in product.T]
     return np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
 
 
 def tangent_planes(mesh: Mesh) -> Floats:
-    """(cells, d, dimension) orthonormal directions in which the normals of a cell's faces point."""
+    """Return (cells, d, dimension) orthonormal bases of the span of each cell's face normals."""
     cells = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     normals = mesh.face_normals[mesh.cell_sides >> 1]
     spread = _sums(cells, normals, normals, mesh.cells)
@@ -123,7 +123,7 @@ def tangent_planes(mesh: Mesh) -> Floats:
 
 
 def check_tangent(mesh: Mesh, velocity: Floats) -> None:
-    """Raises ValueError for a velocity (…, cells, d) that points out of a curve or surface, where it moves nothing."""
+    """Raise ValueError for a velocity (…, cells, d) with a normal component off a curve or surface."""
     if mesh.dimension == mesh.centers.shape[1]:
         return
     plane = tangent_planes(mesh.on_host)
@@ -143,6 +143,6 @@ def _check_enclosed(mesh: Mesh, cells: np.ndarray, parts: Floats) -> None:
     if len(wrong):
         i = wrong[0]
         raise ValueError(
-            f"mesh: the faces of cell {i} enclose {found[i] / mesh.dimension:.3g}: expected its volume"
+            f"mesh: the faces of cell {i} enclose a volume of {found[i] / mesh.dimension:.3g}: expected"
             f" {mesh.volumes[i]:.3g}; a periodic mesh has to be embedded, as a circle is in the plane"
         )

@@ -1,4 +1,4 @@
-"""Solutions of (1 − dt M) x = b, M the matrix of a linear term: by factors along the axes of a box, or sparse ones."""
+"""Solutions of (1 − dt M) x = b for the matrix M of a linear term, by fast diagonalization or sparse factors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from ..mesh.mesh import Floats, Mesh
 
-MAX_AXIS = 600  # cells along an axis whose modes are found: n³ operations once, n for each cell in a solution
-MAX_SPARSE_3D = 4000  # cells of a mesh of three dimensions that is factorized, which fills in as cells^(4/3)
-STEP_RTOL = 1e-12  # of a step, up to which factors are used again
+MAX_AXIS = 600  # cells along a diagonalized axis: n³ operations once, n for each cell in a solution
+MAX_SPARSE_3D = 4000  # cells of a factorized mesh of three dimensions: the fill-in grows as cells^(4/3)
+STEP_RTOL = 1e-12  # relative difference of steps that share factors
 
 
 class ShiftedSolver:
-    """x with (1 − dt M) x = b, for one matrix M (cells, cells) and any number of steps dt; factors are kept.
+    """Solver of (1 − dt M) x = b for one matrix M (cells, cells) and any number of steps dt; factors are cached.
 
-    ``is_exact`` where the solution is that to rounding; else it is b over the diagonal, which preconditions.
+    ``is_exact`` is true where x is exact to rounding; else x is b over the diagonal, a preconditioner.
     """
 
     def __init__(self, mesh: Mesh, matrix: Any) -> None:
@@ -27,16 +27,16 @@ class ShiftedSolver:
         self.is_exact = self._axes is not None or mesh.dimension < 3 or mesh.cells <= MAX_SPARSE_3D
         full = csc_matrix(matrix + 0.0 * identity(mesh.cells))
         full.sort_indices()
-        self._matrix, self._kept = full, lru_cache(maxsize=3)(self._factorized)
+        self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorized)
         self._steps: list[float] = []
 
     def solve(self, right: Floats, step: float) -> Floats:
-        """x (cells,) of b = ``right``."""
+        """Return x (cells,) for b = ``right``."""
         if self._axes is not None:
             return self._axes.solve(right, step)
         nearest = next((known for known in self._steps if abs(known - step) <= STEP_RTOL * step), step)
         self._steps = [nearest, *(known for known in self._steps if known != nearest)][:3]
-        found: Floats = self._kept(nearest)(right)
+        found: Floats = self._cached(nearest)(right)
         return found
 
     def _factorized(self, step: float) -> Any:
@@ -70,14 +70,14 @@ class _Axes:
 
 
 def _along_axes(matrices: list[Floats], values: Floats) -> Floats:
-    """Each matrix applied along its axis."""
-    for matrix in matrices:  # the first axis becomes the last, so that all come round
+    """Return values with each matrix applied along the corresponding axis."""
+    for matrix in matrices:  # the contracted first axis becomes the last
         values = np.tensordot(values, matrix, axes=(0, 1))
     return values
 
 
 def _axes(mesh: Mesh, matrix: Any) -> _Axes | None:
-    """The factors of a matrix along the axes of the mesh, where it is the sum of such and they are symmetric."""
+    """Return the symmetric factors of a matrix along the axes of the mesh; None if the matrix is no such sum."""
     from scipy.sparse import csr_matrix, identity, kron
 
     shape, rows = mesh.shape, csr_matrix(matrix)

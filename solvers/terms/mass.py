@@ -1,4 +1,4 @@
-"""Σ V u of values that an equation prepares, added up once for all of its terms."""
+"""Mass Σ V u of the values that an equation prepares, computed once for all terms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..mesh.mesh import Floats, Mesh
 
 
 class _Prepared(threading.local):
-    """What this thread prepares, and its mass once a term has asked for it."""
+    """Values that this thread prepares, and the cached mass."""
 
     values: Floats | None = None
     mesh: Mesh | None = None
@@ -20,7 +20,7 @@ _prepared = _Prepared()
 
 
 class Unchanged:
-    """Within it :func:`mass_of` adds up these values once: nothing may change them meanwhile."""
+    """Context in which :func:`mass_of` computes the mass of these values once: the values must not change."""
 
     def __init__(self, values: Floats) -> None:
         self._values = values
@@ -35,7 +35,7 @@ class Unchanged:
 
 
 def mass_of(mesh: Mesh, values: Floats) -> Array:
-    """Σ V u of values (cells,), (), on their device."""
+    """Return Σ V u of values (cells,) as an array () on the device of the values."""
     if values is not _prepared.values:
         return mesh.backend.dot(mesh.volumes, values)
     if _prepared.mesh is not mesh:

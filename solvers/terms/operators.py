@@ -19,22 +19,22 @@ from .ring_geometry import is_of_rings
 
 
 class Operator(Protocol):
-    """L u = coefficient · apply(u), and the largest dt of an explicit Euler step that makes no new extremum."""
+    """Linear operator L u = coefficient · apply(u), with the largest explicit Euler dt without a new extremum."""
 
     coefficient: float
     explicit_dt: float
 
     def apply(self, values: Floats, out: Floats) -> None:
-        """L values / coefficient (cells) into ``out``."""
+        """Write L values / coefficient (cells) to ``out``."""
         ...
 
     def matrix(self) -> Any:
-        """L / coefficient (cells, cells), sparse, on the host."""
+        """Return L / coefficient (cells, cells), sparse, on the host."""
         ...
 
 
 class FaceOperator:
-    """Two-point fluxes with a number D, or D ≥ 0 in each cell, whose harmonic mean is a face's.
+    """Two-point fluxes with a number D, or D ≥ 0 in each cell with harmonic means at the faces.
 
     On a curve or in a box of equal cells, with one D and walls only, fluxes are of fourth order.
     """
@@ -69,7 +69,7 @@ class FaceOperator:
             out -= self._decay * values
 
     def matrix(self) -> Any:
-        """L / coefficient (cells, cells), sparse."""
+        """Return L / coefficient (cells, cells), sparse."""
         conductances = self.mesh.backend.to_host(self.conductances)
         if self._opposite is None:
             matrix = links_matrix(self.mesh.on_host, conductances)
@@ -78,9 +78,9 @@ class FaceOperator:
         return _without(matrix, self.mesh, self._decay)
 
     def sent(self, values: Floats) -> Floats:
-        """(2 faces,) outward part of the flux through each side."""
+        """Return (2 faces,) the outward part of the flux through each side."""
         mesh, backend = self.mesh, self.mesh.backend
-        sent: Floats = backend.zeros(2 * mesh.faces, values.dtype)  # the outer sides of walls send nothing
+        sent: Floats = backend.zeros(2 * mesh.faces, values.dtype)  # the flux of the outer sides of walls is 0
         kernel = getattr(backend, self._send)
         backend.launch(kernel, mesh.cells, self.conductances, *self._neighborhood, values, sent)
         return sent
@@ -95,9 +95,9 @@ _KERNELS = {
 class TensorOperator:
     """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or numbers, as a sparse matrix.
 
-    The flux is that of D n along the line between two centers, and of what is left with the mean of both cells'
-    least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. Of a number on
-    rings of latitude it is that of fitted cubics (:mod:`solvers.mesh.ring_gradients`).
+    The part of D n along the line between two centers is multiplied by the difference quotient, the rest by the mean of
+    both cells' least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. For a
+    number D on rings of latitude, fluxes are those of fitted cubics (:mod:`solvers.mesh.ring_gradients`).
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -120,13 +120,13 @@ class TensorOperator:
         self.explicit_dt = 1.0 / fastest if fastest > 0 else np.inf
 
     def apply(self, values: Floats, out: Floats) -> None:
-        rises = values[self.columns] - values[self.rows]  # rows sum up to 0: of what is uniform, exactly
+        rises = values[self.columns] - values[self.rows]  # differences: the rate of a uniform field is exactly 0
         out[...] = self.mesh.backend.sums_at(self.rows, self.weights * rises, self.mesh.cells)
         if self._decay is not None:
             out -= self._decay * values
 
     def matrix(self) -> Any:
-        """L (cells, cells), sparse."""
+        """Return L (cells, cells), sparse."""
         from scipy.sparse import coo_matrix
 
         to_host, cells = self.mesh.backend.to_host, self.mesh.cells
@@ -135,7 +135,7 @@ class TensorOperator:
 
 
 def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
-    """(cells, cells) Σ_faces (back u_j − ahead u_i)/V_i, sparse, of face (i, j); j's rate is the opposite.
+    """Return (cells, cells) Σ_faces (back u_j − ahead u_i)/V_i, sparse, for faces (i, j); j has the opposite rate.
 
     ahead, back   (faces,) rates of mass through the faces from the first cell, and back: equal for diffusion
     """
@@ -150,7 +150,7 @@ def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
 
 
 def _lines_matrix(mesh: Mesh, conductances: Floats, opposite: Integers) -> Any:
-    """(cells, cells) of the fluxes of fourth order on lines of equal cells, as the kernels have them."""
+    """Return the sparse matrix (cells, cells) of the kernels' fourth-order fluxes on lines of equal cells."""
     from scipy.sparse import csr_matrix, diags
 
     every, shape = np.arange(mesh.cells), (mesh.cells, mesh.cells)
@@ -172,7 +172,7 @@ def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
 def diffusion_source(
     mesh: Mesh, D: float | Floats, parts: tuple[Part, ...], time: float, fields: int = 0
 ) -> Floats | None:
-    """(cells,), or (fields, cells) for fields > 0, rate of what comes in by the data g; None without any."""
+    """Return (cells,) or, for fields > 0, (fields, cells) inflow rates of the data g; None without data."""
     rates: Any = None
     for part in parts:
         if isinstance(part.condition, Outflow):
@@ -186,7 +186,7 @@ def diffusion_source(
 
 
 def face_means(mesh: Mesh, D: Floats) -> Floats:
-    """(faces,) harmonic mean of D (cells,) by the distances to the face: the flux is that of layers in series."""
+    """Return (faces,) harmonic means of D (cells,) weighted by the distances to the face: layers in series."""
     host = mesh.on_host
     first, second = host.face_cells.T
     first_distance, far = (
@@ -199,7 +199,7 @@ def face_means(mesh: Mesh, D: Floats) -> Floats:
 
 
 def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
-    """(cells,) Σ conductance/V over the faces of each cell."""
+    """Return (cells,) Σ conductance/V over the faces of each cell."""
     host = mesh.on_host
     first, second = host.face_cells.T
     is_wall = first == second
@@ -210,7 +210,7 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
 
 
 def _at_faces(D: Any, part: Part) -> Any:
-    """D, or n·D n of a tensor, (n,) at the faces of a part, D being that of their cells."""
+    """Return D, or n·D n of a tensor, (n,) at the faces of a boundary part, with D of the adjacent cells."""
     if not shape_of(D):
         return D
     if len(shape_of(D)) == 1:
@@ -221,7 +221,7 @@ def _at_faces(D: Any, part: Part) -> Any:
 
 
 def _robin(part: Part) -> tuple[float, float] | None:
-    """a, b of a u + b ∂ₙu = g; None where the flux is given."""
+    """Return a, b of a u + b ∂ₙu = g; None where the flux is given."""
     condition = part.condition
     if isinstance(condition, Robin):
         return condition.a, condition.b
@@ -229,13 +229,13 @@ def _robin(part: Part) -> tuple[float, float] | None:
 
 
 def _share_of_data(part: Part, D: Any) -> Any:
-    """Flux that comes in per g: D/(a h + b)."""
+    """Return the inward flux per g: D/(a h + b), or 1 where the flux is given."""
     robin = _robin(part)
     return 1.0 if robin is None else D / (robin[0] * part.distances + robin[1])
 
 
 def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | None:
-    """(cells,) rate at which u leaves through the boundary, a D A/(V (a h + b)); None for no such condition."""
+    """Return (cells,) the decay rate a D A/(V (a h + b)) through the boundary; None without such a condition."""
     total: Any = None
     for part in parts:
         robin = _robin(part)
@@ -247,7 +247,7 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
 
 
 def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
-    """sums (cells,) or (fields, cells), or None for 0, and amounts at cells, which may occur twice."""
+    """Return sums (cells,), (fields, cells) or None for 0, plus amounts at cells, which may occur twice."""
     rows = amounts.reshape(-1, amounts.shape[-1])
     sums_of_rows = [mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]
     added = mesh.backend.xp.stack(sums_of_rows).astype(mesh.volumes.dtype)
@@ -257,19 +257,19 @@ def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
 
 
 def _gradient_fluxes_of(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
-    """Numbers of faces, columns and weights of the flux A n·D∇u into the first cell of each."""
+    """Return face numbers, columns and weights of the fluxes A n·D∇u into the first cell of each face."""
     inner = np.flatnonzero(mesh.face_cells[:, 0] != mesh.face_cells[:, 1])
     face, column, weight = gradient_fluxes(mesh, inner, D)
     return inner[face].astype(np.int32), column, weight
 
 
 def has_cubics(mesh: Mesh) -> bool:
-    """Return whether fluxes of fitted cubics exist on a mesh: on enough rings of latitude."""
+    """Return whether fluxes of fitted cubics exist on a mesh: a sphere with enough rings of latitude."""
     return is_of_rings(mesh) and len(mesh.ring_cells) >= MIN_RINGS
 
 
 def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
-    """Faces, columns and weights of A n·∇u into the first cell of each; None but on rings of latitude."""
+    """Return faces, columns and weights of A n·∇u into the first cell of each; None off rings of latitude."""
     if not has_cubics(mesh):
         return None
     faces, cells, gradients = ring_gradients(Rings(mesh.ring_cells.astype(np.int64), mesh.ring_edges))
@@ -277,7 +277,7 @@ def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
 
 
 def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Integers, Integers, Floats]:
-    """Rows, columns and weights of the divergence (cells) of fluxes through faces."""
+    """Return rows, columns and weights of the divergence (cells) of fluxes through faces."""
     face, column, weight = fluxes
     first, second = mesh.face_cells.T
     rows, columns, amounts = np.append(first[face], second[face]), np.append(column, column), np.append(weight, -weight)
@@ -285,7 +285,7 @@ def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Int
 
 
 def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[Integers, Integers, Floats]:
-    """Numbers of faces within ``inner``, columns and weights of the flux A n·D∇u into the first cell of each."""
+    """Return face numbers within ``inner``, columns and weights of the fluxes A n·D∇u into the first cells."""
     first, second = mesh.face_cells[inner].T
     offset = mesh.shortest(mesh.centers[second] - mesh.centers[first])
     distance = np.linalg.norm(offset, axis=1)
@@ -309,7 +309,7 @@ def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[
 
 
 def _summed(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:
-    """Entries of a matrix, each once, row by row."""
+    """Return the entries of a matrix row by row, with duplicates summed."""
     key, place = np.unique(rows.astype(np.int64) * cells + columns, return_inverse=True)
     sums = np.bincount(place, weights)
     return (key // cells).astype(np.int32), (key % cells).astype(np.int32), np.asarray(sums, dtype=np.float64)

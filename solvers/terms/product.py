@@ -1,4 +1,4 @@
-"""Transport on the product of two meshes, along both at once."""
+"""Advection on the product of two meshes, along both in one stage."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Velocities = Callable[[float, Floats], tuple[Floats, Floats]]
 class ProductAdvection:
     """−div_c(ρ X_c) − div_r(ρ X_r) for a density ρ (rows, columns) on the product of a mesh of rows and one of columns.
 
-    Both are `solvers.terms.advection.Advection`, one on all rows side by side and one on all columns, in the same
-    Runge–Kutta stage: unsplit, so that an unresolved cell moves diagonally at its own velocity. Each may take at most
-    half of what a cell holds.
+    Both parts are `solvers.terms.advection.Advection`, one on a stack of all rows and one on a stack of all columns, in
+    the same Runge–Kutta stage: unsplit, so that an unresolved cell moves diagonally at its own velocity. Each part may
+    remove at most half of the mass of a cell.
 
     in_rows      stack(mesh of columns, rows)
     in_columns   stack(mesh of rows, columns)
     velocities   (time, ρ (rows, columns)) → X_c (rows, columns, d) and X_r (rows, columns, d'), tangent to their meshes
 
-    States may be flat. Raises ValueError where the two stacks have not the same number of cells.
+    States may be flat. Raises ValueError if the two stacks have different numbers of cells.
     """
 
     def __init__(self, in_rows: Mesh, in_columns: Mesh, shape: tuple[int, int], velocities: Velocities) -> None:
@@ -36,7 +36,7 @@ class ProductAdvection:
             raise ValueError(f"stacks of {in_rows.cells} and {in_columns.cells} cells: expected {shape} of both")
         check_call("velocities", velocities)
         self.shape, self.velocities = shape, velocities
-        given: Any = velocities  # both parts are prepared with velocities that are found here
+        given: Any = velocities  # prepare() evaluates the velocities and passes them to both parts
         self._in_rows = Advection(in_rows, given, nonnegative=True)
         self._in_columns = Advection(in_columns, given, nonnegative=True)
 
@@ -50,7 +50,7 @@ class ProductAdvection:
         of_rows, of_columns = (each.mesh.centers.shape for each in (self._in_rows, self._in_columns))
         check_array("velocity in rows", in_rows, (*self.shape, of_rows[1]))
         check_array("velocity in columns", in_columns, (*self.shape, of_columns[1]))
-        row_velocity = in_rows.ravel().reshape(of_rows)  # contiguous, as kernels want it
+        row_velocity = in_rows.ravel().reshape(of_rows)  # contiguous, as kernels require
         column_velocity = in_columns.swapaxes(0, 1).reshape(of_columns)
         row_dt = self._in_rows.prepare_with(row_velocity, values.reshape(-1))
         column_dt = self._in_columns.prepare_with(column_velocity, density.T.reshape(-1))
@@ -60,7 +60,7 @@ class ProductAdvection:
 
     def rate(self, dt: float, rate: Floats) -> None:
         rows, columns = self.shape
-        turned = backend_for(rate).zeros((columns, rows))
-        self._in_rows.rate(2 * dt, rate.reshape(-1))  # as if the step were twice as long: half of a cell at most
-        self._in_columns.rate(2 * dt, turned.reshape(-1))
-        rate.reshape(self.shape)[...] += turned.T
+        transposed = backend_for(rate).zeros((columns, rows))
+        self._in_rows.rate(2 * dt, rate.reshape(-1))  # doubling dt limits the outflow to half of a cell's mass
+        self._in_columns.rate(2 * dt, transposed.reshape(-1))
+        rate.reshape(self.shape)[...] += transposed.T

@@ -1,4 +1,4 @@
-"""Geometry of the cells of each ring of a sphere, of one or two kinds: tables read off the mesh at a cell of each.
+"""Geometry of the cells on each ring of a sphere: tables of one or two kinds of cells for each ring.
 
 The tables are in the plane (east, north) at the cell's center, as the kernels ``reconstruct_on_rings`` and
 ``outgoing_flux_on_rings`` take them. Their formulas are those of the kernels for any surface.
@@ -14,13 +14,13 @@ from ..backends.sizes import MAX_RING_SIDES as SIDES
 from ..mesh.mesh import Floats, Mesh
 from ..mesh.rings import face_starts, faces_between
 
-RING_RTOL = 1e-12  # relative difference of cells of a ring that is rounding
-MIN_WEIGHT = 1e-9  # weight of a neighbor behind that is the rounding of 0
+RING_RTOL = 1e-12  # relative difference between cells of a ring by rounding
+MIN_WEIGHT = 1e-9  # weights of a neighbor behind that are smaller count as 0
 
 
 @dataclass(frozen=True, eq=False)
 class RingGeometry:
-    """Tables as the kernels take them; sine, cosine and volumes (rings,)."""
+    """Tables for the kernels on rings; sine, cosine and volumes (rings,)."""
 
     rows: np.ndarray
     sine: Floats
@@ -36,7 +36,7 @@ class RingGeometry:
 
 
 def is_of_rings(mesh: Mesh) -> bool:
-    """Whether a mesh is a sphere of rings of like cells, five sides at most, numbered as `solvers.mesh.rings` does."""
+    """Return whether a mesh is a sphere of rings of equal cells, numbered as in `solvers.mesh.rings`."""
     if mesh.is_by_formula and mesh.manifold == "sphere":
         return True
     counts = mesh.ring_cells.astype(np.int64)
@@ -51,17 +51,17 @@ def is_of_rings(mesh: Mesh) -> bool:
     start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
     return (
         _numbered(mesh.face_cells, counts, start, groups)
-        and _alike(mesh.volumes, start)
-        and _alike(mesh.face_areas, groups)
-        and _alike(mesh.face_curvatures, groups)
-        and _turned(mesh.centers, start)
-        and _turned(mesh.face_centers, groups)
-        and _turned(mesh.face_normals, groups)
+        and _has_equal_groups(mesh.volumes, start)
+        and _has_equal_groups(mesh.face_areas, groups)
+        and _has_equal_groups(mesh.face_curvatures, groups)
+        and _has_rotated_groups(mesh.centers, start)
+        and _has_rotated_groups(mesh.face_centers, groups)
+        and _has_rotated_groups(mesh.face_normals, groups)
     )
 
 
 def _numbered(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, groups: np.ndarray) -> bool:
-    """Whether faces lie between the cells that the numbering gives them; ring by ring, which takes little memory."""
+    """Return whether faces join the cells of the standard numbering; checked ring by ring to save memory."""
     rings, between = len(counts), faces_between(counts)
     for i, n in enumerate(counts):
         k = np.arange(n)
@@ -75,14 +75,14 @@ def _numbered(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, gro
     return True
 
 
-def _alike(values: Floats, start: np.ndarray) -> bool:
-    """Whether the numbers of each group are equal, but for rounding."""
+def _has_equal_groups(values: Floats, start: np.ndarray) -> bool:
+    """Return whether the numbers of each group are equal to rounding."""
     spread = np.maximum.reduceat(values, start) - np.minimum.reduceat(values, start)
     return bool((spread <= _rounding(values) * max(values.max(), -values.min())).all())
 
 
-def _turned(vectors: Floats, start: np.ndarray) -> bool:
-    """Whether the vectors of each group are the first one, turned about the axis by equal angles."""
+def _has_rotated_groups(vectors: Floats, start: np.ndarray) -> bool:
+    """Return whether the vectors of each group are rotations of the first one by equal angles about the axis."""
     first, last = start, np.append(start[1:], len(vectors))
     for begin, end in zip(first, last, strict=True):
         flat, angle = vectors[begin:end, 0] + 1j * vectors[begin:end, 1], 2 * np.pi / (end - begin)
@@ -98,7 +98,7 @@ def _rounding(values: Floats) -> float:
 
 
 def ring_geometry(mesh: Mesh) -> RingGeometry:
-    """The tables of a mesh for which :func:`is_of_rings`, on the host."""
+    """Return the tables of a mesh for which :func:`is_of_rings` holds, on the host."""
     rows = _rows(mesh)
     kinds = np.repeat(rows[:, 0] - rows[:, 2], rows[:, 3]) + np.arange(rows[:, 3].sum())  # a cell of each
     sides = mesh.rows("cell_start", kinds + 1) - mesh.rows("cell_start", kinds)
@@ -118,7 +118,7 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """(rings, 16) integers: START to FLUX_SOUTH of `rings.sides`, with places for the fluxes of all faces."""
+    """Return (rings, 16) integers: START to FLUX_SOUTH of `rings.sides`, with offsets for the fluxes of all faces."""
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
     between, faces = faces_between(counts), face_starts(counts)[len(counts) :]
@@ -137,9 +137,10 @@ def _rows(mesh: Mesh) -> np.ndarray:
 
 
 def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
-    """offsets, reach, slopes, tangents (n, 2, 5), stencils (n, 2, 5, 12), spans (n, 5), opposite (n, 5, 5).
+    """Return offsets, reach, slopes, tangents, stencils, spans and opposite weights of cells.
 
-    cells (n,) have ``count`` sides each. Vectors (n, sides, 3) are in R³, those in the plane (n, 2, sides).
+    The shapes are (n, 2, 5) four times, (n, 2, 5, 12), (n, 5) and (n, 5, 5). The cells (n,) have ``count`` sides each.
+    (n, sides, 3) are in R³, vectors (n, 2, sides) in the plane.
     """
     sides = mesh.rows("cell_sides", mesh.rows("cell_start", cells)[:, None] + np.arange(count))
     faces, is_second = sides >> 1, (sides & 1).astype(bool)
@@ -156,7 +157,7 @@ def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
     bends = mesh.rows("face_curvatures", faces)[:, :, None]
     along = np.cross(face_centers, normals)
     t = basis @ along.swapaxes(1, 2)
-    # Of the neighbors' X, less the cell's own, in X·n at each face, ∂_t X and the mean of X·n: (n, sides, neighbors).
+    # Weights of X_neighbor − X_cell in X·n at each face, in ∂_t X and in the mean of X·n: (n, sides, neighbors).
     at_face, along_face = ((at - 0.25 * d).swapaxes(1, 2) @ slopes), t.swapaxes(1, 2) @ slopes
     twelfth = areas[:, :, None] ** 2 / 12
     flux = at_face[..., None] * normals[:, :, None] + ((twelfth * bends) * along_face)[..., None] * along[:, :, None]
@@ -177,7 +178,7 @@ def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
 
 
 def _east_north(points: Floats) -> tuple[Floats, Floats]:
-    """Unit vectors towards east and north at points (..., 3) of the unit sphere."""
+    """Return the unit vectors east and north at points (..., 3) of the unit sphere."""
     x, y, z = np.moveaxis(points, -1, 0)
     sine = np.hypot(x, y)
     return (
@@ -187,20 +188,20 @@ def _east_north(points: Floats) -> tuple[Floats, Floats]:
 
 
 def _in_plane(centers: Floats, points: Floats, basis: Floats) -> Floats:
-    """(n, 2, sides) coordinates of points in the tangent planes of cells: geodesic offsets, to fourth order."""
+    """Return (n, 2, sides) geodesic offsets of points in the tangent planes of cells, to fourth order."""
     offset = points - centers[:, None]
     arc = 1.0 + (offset**2).sum(axis=2, keepdims=True) / 6.0
     return np.asarray(basis @ (offset * arc).swapaxes(1, 2))
 
 
 def _spans(d: Floats) -> Floats:
-    """(n, sides) 1/(d_k × d_n), n the side after k."""
+    """Return (n, sides) 1/(d_k × d_n), where side n follows side k."""
     after = np.roll(d, -1, axis=2)
     return np.asarray(1.0 / (d[:, 0] * after[:, 1] - d[:, 1] * after[:, 0]))
 
 
 def _opposite(d: Floats, spans: Floats) -> Floats:
-    """(5, 5) weights of each side's opposite: −d_k = Σ_m w_km d_m, of two consecutive neighbors."""
+    """Return (5, 5) weights of two consecutive neighbors opposite to each side: −d_k = Σ_m w_km d_m."""
     weights, count = np.zeros((SIDES, SIDES)), d.shape[1]
     cross = np.outer(d[0], d[1]) - np.outer(d[1], d[0])  # d_k × d_m = d_m × −d_k
     first, second = -np.roll(cross, -1, axis=1) * spans, cross * spans

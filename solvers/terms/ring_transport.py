@@ -1,4 +1,4 @@
-"""Transport of a density on a sphere of rings, by kernels that know each ring's geometry instead of each cell's."""
+"""Transport of a density on a sphere of rings, by kernels with one geometry for each ring instead of each cell."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from .ring_geometry import ring_geometry
 
 
 class RingWork:
-    """Scratch arrays of one solve: fluxes, and local components of a velocity that is given as vectors in R³."""
+    """Scratch arrays of one solve: fluxes, and local components of a velocity in R³."""
 
     def __init__(self, mesh: Mesh, fluxes: int) -> None:
         self._mesh, self.flux = mesh, mesh.backend.work_array(fluxes, mesh.volumes.dtype)
 
     @cached_property
     def components(self) -> tuple[Callable[[], Floats], Callable[[], Floats]]:
-        """Return the functions that give the arrays (cells,) of east and north components, made on first use."""
+        """Return two functions that return the arrays (cells,) of east and north components, made on first use."""
         work_array, cells, number = self._mesh.backend.work_array, self._mesh.cells, self._mesh.volumes.dtype
         return work_array(cells, number), work_array(cells, number)
 
 
 class RingTransport:
-    """Outgoing fluxes and their divergence by the kernels for rings, for a mesh that is of rings.
+    """Outgoing fluxes and divergence by the kernels for a sphere of rings.
 
-    in_bands   whether band after band of rings, by default on the host; else kernel after kernel
+    in_bands   whether one kernel handles each band of rings, by default on the host; else one kernel after another
 
-    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. They equal, to
-    rounding, those of the kernels for any surface.
+    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. The fluxes equal
+    those of the kernels for any surface to rounding.
     """
 
     def __init__(self, mesh: Mesh, in_bands: bool | None = None) -> None:
@@ -41,28 +41,28 @@ class RingTransport:
         on_device = {field.name: backend.to_device(getattr(tables, field.name)) for field in fields(tables)}
         self.mesh, self._tables = mesh, replace(tables, **on_device)
         self._is_in_bands = backend is host_backend() if in_bands is None else in_bands
-        places: tuple[int, ...] = (2, mesh.faces)
+        shape: tuple[int, ...] = (2, mesh.faces)
         if self._is_in_bands:
             self._bands, self._parts, self._rows, count = host_backend().plan_bands(mesh.ring_cells, tables.rows)
-            places = len(self._parts) - 1, 2, count
-        self._places = places
+            shape = len(self._parts) - 1, 2, count
+        self._flux_shape = shape
 
     def work_arrays(self) -> RingWork:
         """Return scratch arrays for :meth:`outgoing_flux`."""
-        return RingWork(self.mesh, math.prod(self._places))
+        return RingWork(self.mesh, math.prod(self._flux_shape))
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, sent: Floats,
         outflow: Floats, work: RingWork | None = None,
     ) -> list[Any]:  # fmt: skip
-        """Outgoing fluxes of each cell into ``sent``, and the part of its mass that it loses per time, (cells,).
+        """Write outgoing fluxes to ``sent`` and the fraction of mass that each cell loses per time to ``outflow``.
 
         ``velocity`` is (cells, 3), or (2, cells) along east and north. Returns the largest outflow of the occupied
-        cells, of each worker. ``work`` is memory of the caller's own, None for new one.
+        cells for each worker. ``work`` holds scratch arrays; None allocates new ones.
         """
         work = self.work_arrays() if work is None else work
         east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity, work)
-        (low, high), flux = low_high, work.flux().reshape(self._places)
+        (low, high), flux = low_high, work.flux().reshape(self._flux_shape)
         t, cells, backend, host = self._tables, self.mesh.cells, self.mesh.backend, host_backend()
         if self._is_in_bands:
             shares = host.launch(
@@ -101,7 +101,7 @@ class RingTransport:
         return east, north
 
     def add_divergence(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:
-        """Add to ``rate`` (cells,) what each cell receives less what it loses within dt, per area."""
+        """Add to ``rate`` (cells,) the inflow less the outflow of each cell within dt, per area."""
         mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
         backend.launch(
             backend.divergence_on_rings, mesh.cells, tables.rows, tables.volumes, sent, outflow, dt, rate

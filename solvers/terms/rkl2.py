@@ -11,12 +11,12 @@ FIRST = 1 / 3  # b₀ = b₁ = b₂
 
 
 def width(stages: int) -> float:
-    """w of s stages."""
+    """Return w for s stages."""
     return 4.0 / (stages * stages + stages - 2)
 
 
 def stage_weights(j: int) -> tuple[float, float, float]:
-    """μ_j, ν_j and 1 − b_{j−1} of stage j = 2, 3, …"""
+    """Return μ_j, ν_j and 1 − b_{j−1} of stage j = 2, 3, …"""
     mu, nu = (2 * j - 1) / j * _b(j) / _b(j - 1), -(j - 1) / j * _b(j) / _b(j - 2)
     return mu, nu, 1 - _b(j - 1)
 

@@ -1,4 +1,4 @@
-"""Sources: rates of change that are functions of the state, with the step that they allow."""
+"""Sources: rates of change that are functions of the state, with the stable time step."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ..mesh.checks import check_array, check_call, check_finite, check_unchanged
 from ..mesh.mesh import Floats
 from .term import Step
 
-ITERATIONS = 3  # of the power method, from the same vector each time, so that a run continues exactly from any state
-DIFFERENCE = 1e-7  # of the state, for a directional derivative
-MARGIN = 1.3  # over the rate found, which iterations approach from below
+ITERATIONS = 3  # of the power method; the same first vector each time makes a resumed run identical
+DIFFERENCE = 1e-7  # relative to the state, for a directional derivative
+MARGIN = 1.3  # factor of the estimated rate, which iterations approach from below
 
 
 class Source:
-    """f(t, u), the rate of change of u (cells,) or (fields, cells): reactions, births, a force.
+    """Source f(t, u), the rate of change of u (cells,) or (fields, cells): reactions, births, a force.
 
     f          an array like u, or one number for all
-    fastest    bound of |∂f/∂u| where known; else the largest |eigenvalue| is found by power iterations on differences
-               of f, three in each step, so that f is called four times
+    fastest    bound of |∂f/∂u| where known; else the largest |eigenvalue| is estimated by three power iterations on
+               differences of f in each step, so that f is called four times
 
-    The longest step is 1/fastest: u ≥ 0 stays so where u decays. Raises TypeError and ValueError for another shape.
+    The longest step is 1/fastest, which keeps u ≥ 0 under decay. Raises TypeError and ValueError for another shape.
     """
 
     def __init__(self, f: Callable[[float, Floats], Floats], fastest: float | None = None) -> None:
@@ -53,7 +53,7 @@ class Source:
         return getattr(self.f, "__name__", "f")
 
     def _evaluated(self, time: float, values: Floats) -> Floats:
-        """f(t, u), of the shape of u."""
+        """Return f(t, u) in the shape of u."""
         rate: Any = self.f(time, values)
         shape = shape_of(rate)
         if shape not in (values.shape, ()):
@@ -67,7 +67,7 @@ class Source:
         return np.asarray(rate) if isinstance(values, np.ndarray) else rate
 
     def _fastest(self, time: float, values: Floats) -> float:
-        """The largest |eigenvalue| of ∂f/∂u, by growth in power iterations, with a margin."""
+        """Estimate the largest |eigenvalue| of ∂f/∂u from above: the growth in power iterations times MARGIN."""
         vector: Any = _signs(values.shape)
         size = DIFFERENCE * (float(np.abs(values).max()) + DIFFERENCE)
         fastest = 0.0
@@ -82,5 +82,5 @@ class Source:
 
 @lru_cache(maxsize=8)
 def _signs(shape: tuple[int, ...]) -> Floats:
-    """±1 at random, the same each time."""
+    """Return ±1 at random, equal for equal shapes."""
     return np.random.default_rng(0).choice([-1.0, 1.0], shape)

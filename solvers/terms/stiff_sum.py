@@ -1,4 +1,4 @@
-"""Several stiff terms as one."""
+"""Sum of several stiff terms."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .term import Step, Stepping
 
 
 def has_rate(term: Any) -> bool:
-    """Whether a stiff term has a rate of change, beside steps of its own."""
+    """Return whether a stiff term has a rate of change in addition to ``step``."""
     return hasattr(term, "laplacian") or hasattr(term, "rate")
 
 
 def add_rate(term: Any, time: float, values: Floats, rate: Floats) -> None:
-    """rate += I(t, u) of a stiff term that has a rate."""
+    """Add I(t, u) of a stiff term that has a rate to ``rate``."""
     if hasattr(term, "rate"):
         term.prepare(time, values)
         term.rate(0.0, rate)
@@ -31,9 +31,9 @@ def add_rate(term: Any, time: float, values: Floats, rate: Floats) -> None:
 
 
 class StiffSum:
-    """I₁ + I₂ + …: implicit together; a step by itself takes half steps forth and back (Strang 1968), of order 2.
+    """Sum I₁ + I₂ + … of stiff terms. ``step`` is a symmetric splitting into half steps (Strang 1968), of order 2.
 
-    The sum has rates, which methods without splitting take, where each term has them.
+    The sum has rates, for methods without splitting, if each term has a rate.
     """
 
     def __init__(self, terms: Sequence[Any]) -> None:
@@ -44,19 +44,25 @@ class StiffSum:
         self._stepping = [Stepping(term) for term in terms]
 
     def __getstate__(self) -> dict[str, Any]:
-        terms = tuple(map(copy, self.terms))  # a copy has terms of its own
+        terms = tuple(map(copy, self.terms))  # a copy must not share work arrays with the original
         return vars(self) | {"terms": terms, "_stepping": [Stepping(term) for term in terms]}
 
     @property
     def rate(self) -> Callable[[float, Floats], None]:
-        """(dt, rate) → None, which adds the rates of all terms. Raises AttributeError where a term has none."""
+        """Return the function (dt, rate) → None that adds the rates of all terms.
+
+        Raises AttributeError if a term has no rate.
+        """
         if not all(map(has_rate, self.terms)):
             raise AttributeError("rate")
         return self._rate
 
     @property
     def jacobian(self) -> Callable[[int], list[Any]]:
-        """Number of fields → the matrix of each. Raises AttributeError where a term has none."""
+        """Return the function that maps the number of fields to the matrix of each field.
+
+        Raises AttributeError if a term has no matrix.
+        """
         if not all(hasattr(term, "jacobian") for term in self.terms):
             raise AttributeError("jacobian")
         return self._jacobian
@@ -78,7 +84,7 @@ class StiffSum:
         return longest
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance in place by dt; returns the least value before undershoots were limited."""
+        """Advance in place by dt; return the least value before undershoots are limited."""
         half = dt / 2
         each = [(term, time) for term in self._stepping] + [(term, time + half) for term in self._stepping[::-1]]
         lowest: Step = reduce(np.minimum, [term.step(begin, half, values, limited) for term, begin in each])

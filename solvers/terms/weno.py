@@ -9,14 +9,15 @@ import numpy as np
 from ..mesh.mesh import Floats, Integers, Mesh
 
 LINEAR = np.array([0.1, 0.6, 0.3])  # weights of the three parabolas where u is smooth
-EPSILON = 1e-40  # relative to nothing: of squares of u, to avoid 0/0
+EPSILON = 1e-40  # absolute, in units of u², against 0/0
 SUBSTENCILS = np.array([[2, -7, 11, 0, 0], [0, -1, 5, 2, 0], [0, 0, 2, 5, -1]]) / 6  # values at the face ahead
 
 
 class Weno:
-    """u at a face from five cells in a line, WENO-Z (Jiang and Shu 1996; Borges, Carmona, Costa and Don 2008).
+    """WENO-Z reconstruction of u at a face from five cells in a line
+    (Jiang and Shu 1996; Borges, Carmona, Costa and Don 2008).
 
-    On equal cells of an interval, a circle, a box or a torus. At a boundary, cells beyond count as the last one.
+    Meshes have equal cells: an interval, a circle, a box or a torus. Cells beyond a boundary equal the last inner one.
     Raises ValueError for another mesh.
     """
 
@@ -26,13 +27,13 @@ class Weno:
         self._sides, self._stencil = mesh.backend.to_device(sides), mesh.backend.to_device(stencil)
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
-        """u_f (2 faces,) at each side into ``at_side``."""
+        """Write u_f (2 faces,) at each side to ``at_side``."""
         v = values[self._stencil]
         at_side[self._sides] = _weno(v)
 
 
 def _weno(v: Any) -> Floats:
-    """(n,) value at the face ahead of the middle one of five cells, v (5, n)."""
+    """Return (n,) the value at the face ahead of the middle one of five cells, v (5, n)."""
     smooth = [
         13 / 12 * (v[0] - 2 * v[1] + v[2]) ** 2 + 0.25 * (v[0] - 4 * v[1] + 3 * v[2]) ** 2,
         13 / 12 * (v[1] - 2 * v[2] + v[3]) ** 2 + 0.25 * (v[1] - v[3]) ** 2,
@@ -52,7 +53,7 @@ def _weno(v: Any) -> Floats:
 
 
 def _stencils(mesh: Mesh) -> tuple[Integers, Integers]:
-    """Sides (n,), and the five cells (5, n) in a line through each: two behind its cell, itself, two ahead."""
+    """Return sides (n,) and five cells (5, n) in line through each: two behind the side's cell, itself, two ahead."""
     counts = np.diff(mesh.cell_start)
     equal = np.ptp(mesh.volumes) < 1e-9 * mesh.volumes.max()
     if not (equal and (counts == 2 * mesh.dimension).all() and (mesh.dimension == 1 or mesh.shape)):
@@ -66,7 +67,7 @@ def _stencils(mesh: Mesh) -> tuple[Integers, Integers]:
     flat, neighbor = sides.reshape(-1), mesh.side_cells
 
     def onward(side: Any) -> tuple[Any, Any]:
-        """The cell through a side, and the side across in it; at a boundary the same ones."""
+        """Return the cell across a side and the opposite side of that cell; at a boundary the arguments' own."""
         beyond = neighbor[side ^ 1]
         inner = beyond != neighbor[side]
         return beyond, np.where(inner, opposite[np.where(inner, side ^ 1, side)], side)

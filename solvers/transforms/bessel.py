@@ -1,9 +1,9 @@
-"""Modified Bessel functions of any order and argument by logarithms and ratios: nothing overflows or underflows.
+"""Modified Bessel functions of any order and argument by logarithms and ratios, without overflow or underflow.
 
     g_ν(b) = Γ(ν + 1) (2/b)^ν I_ν(b) = 1 + b²/(4(ν + 1)) + …          r_ν(b) = I_{ν+1}(b)/I_ν(b),   0 ≤ r_ν < 1
 
-On S^{d−1}, with ν = d/2 − 1, g_ν(b) is the mean of e^{b⟨x,e⟩} over all x, and r_ν = (log g_ν)′ that of ⟨x, e⟩ under
-e^{b⟨x,e⟩}: SciPy's I_ν(b) underflows where ν is beyond b, in high dimensions nearly everywhere.
+On S^{d−1}, with ν = d/2 − 1, g_ν(b) is the mean of e^{b⟨x,e⟩} over all x, and r_ν = (log g_ν)′ the mean of ⟨x, e⟩
+under e^{b⟨x,e⟩}. SciPy's I_ν(b) underflows for ν > b, in high dimensions nearly everywhere.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from numpy.polynomial import Polynomial
 from ..mesh.mesh import Floats
 
 _LARGE = 32.0  # order from which the uniform expansion is used
-_TERMS = 13  # the first term left out is at most 13!/(π 2^13) / 32^13 of the whole: 9e-15
+_TERMS = 13  # the first omitted term is at most 13!/(π 2^13) / 32^13 of the sum: 9e-15
 
 
 def log_bessel(order: float, argument: Floats) -> tuple[Floats, Floats]:
-    """log g_ν(b) and r_ν(b) for ν = ``order`` ≥ −½ and b = ``argument`` ≥ 0, of its shape; within 1e-13 max(1, log g).
+    """Return log g_ν(b) and r_ν(b), ν = ``order`` ≥ −½, b = ``argument`` ≥ 0, to 1e-13 max(1, log g).
 
-    Debye's expansion for large ν; from there down by r_ν = (b/2(ν + 1)) / (1 + b r_{ν+1}/(2(ν + 1))), of which both
-    the ratio and the growth of g are sums of positive terms, so the recurrence is stable.
+    The results have the shape of ``argument``. Debye's expansion gives large ν. The downward recurrence
+    r_ν = (b/2(ν + 1)) / (1 + b r_{ν+1}/(2(ν + 1))) is stable, since the ratio and the growth of g are sums of
+    positive terms.
     """
     return list(_downwards(order, np.asarray(argument, dtype=float), 1))[-1]
 
 
 def bessel_ratios(order: float, argument: float, count: int) -> tuple[float, Floats]:
-    """log g_ν(b) and (count) r_ν(b), r_{ν+1}(b), …: as :func:`log_bessel`, in one recurrence."""
+    """Return log g_ν(b) and (count) r_ν(b), r_{ν+1}(b), … from one recurrence, as :func:`log_bessel` does."""
     pairs = list(_downwards(order, np.float64(argument), count))
     return float(pairs[-1][0]), np.array([ratio for _, ratio in pairs[-count:][::-1]])
 
 
 def _downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
-    """log g and r of orders from max(32, ν + count − 1), at least, down to ν."""
+    """Yield log g and r of orders from at least max(32, ν + count − 1) down to ν."""
     steps = max(count - 1, int(np.ceil(_LARGE - order)))
     top = order + steps
     log_g, following = _log_uniform(top, b), _log_uniform(top + 1, b)
@@ -51,9 +52,9 @@ def _downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _log_uniform(order: float, b: Floats) -> Floats:
-    """log g_ν(b) by I_ν(νz) ≈ e^{νη}/√(2πν) (1 + z²)^{−1/4} Σ_k u_k(p)/ν^k, p = 1/√(1 + z²) (DLMF 10.41.3).
+    """Return log g_ν(b) by I_ν(νz) ≈ e^{νη}/√(2πν) (1 + z²)^{−1/4} Σ_k u_k(p)/ν^k (DLMF 10.41.3).
 
-    Γ(ν + 1)(2/b)^ν is put into it by Stirling's series, so that no large terms cancel.
+    Here p = 1/√(1 + z²). Stirling's series replaces Γ(ν + 1)(2/b)^ν, so that no large terms cancel.
     """
     z = b / order
     w = np.sqrt(1 + z * z)
@@ -66,7 +67,10 @@ def _log_uniform(order: float, b: Floats) -> Floats:
 
 @cache
 def _debye(order: float) -> Polynomial:
-    """Σ_k u_k(p)/ν^k, u_0 = 1, u_{k+1}(p) = ½ p²(1 − p²) u_k′(p) + ⅛ ∫₀^p (1 − 5t²) u_k(t) dt (DLMF 10.41.9)."""
+    """Return Σ_k u_k(p)/ν^k (DLMF 10.41.9).
+
+    u_0 = 1, u_{k+1}(p) = ½ p²(1 − p²) u_k′(p) + ⅛ ∫₀^p (1 − 5t²) u_k(t) dt.
+    """
     term = total = Polynomial([1.0])
     for _ in range(_TERMS - 1):
         term = (Polynomial([0, 0, 0.5, 0, -0.5]) * term.deriv() + (Polynomial([1, 0, -5]) * term).integ() / 8) / order

@@ -1,4 +1,4 @@
-"""Sums of a zonal kernel over pairs of cells, in the place of sums that a transform has lost to rounding."""
+"""Direct sums of a zonal kernel over pairs of cells, for sums that a transform has lost to rounding."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from ..mesh.mesh import Floats, Mesh
 from .lost_sums import lost_sums
 
-TILE_PAIRS = 1 << 20  # at once, of a kernel that has no tiles of its own
+TILE_PAIRS = 1 << 20  # pairs in a tile on the host
 
 
 class SumsOverPairs(Protocol):
     """Sums of a kernel over pairs of cells."""
 
     def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
-        """Put log_scale (cells,), Z (cells,) and N (cells, d) of the cells that are ``lost`` (cells,) into ``sums``."""
+        """Replace log_scale (cells,), Z (cells,) and N (cells, d) in ``sums`` for the cells in ``lost`` (cells,)."""
         ...
 
 
 class ExponentialPairs:
-    """k = e^{t⟨x,y⟩ − log_factor}."""
+    """Direct sums for k = e^{t⟨x,y⟩ − log_factor}."""
 
     def __init__(self, mesh: Mesh, steepness: float, log_factor: float = 0.0) -> None:
         self._mesh, self._steepness, self._log_factor = mesh, steepness, log_factor
@@ -42,7 +42,7 @@ class ExponentialPairs:
 
 
 class ZonalPairs:
-    """k(⟨x,y⟩) e^{log_factor} by log k, a function of cosines (...), in tiles on the host."""
+    """Direct sums for k(⟨x,y⟩) e^{log_factor} from log k, a function of cosines (...), in tiles on the host."""
 
     def __init__(self, mesh: Mesh, log_kernel: Callable[[Floats], Floats], log_factor: float = 0.0) -> None:
         self._mesh, self._log_kernel, self._log_factor = mesh, log_kernel, log_factor

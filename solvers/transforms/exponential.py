@@ -1,4 +1,4 @@
-"""The kernel e^{β⟨x,y⟩} on the unit sphere of R^d: its multipliers, the numbers by which it acts on each degree.
+"""Multipliers of the kernel e^{β⟨x,y⟩} on the unit sphere of R^d: its eigenvalue for each degree.
 
 Funk–Hecke (e.g. Dai and Xu, Approximation Theory and Harmonic Analysis on Spheres, theorem 1.2.9), ν = d/2 − 1:
 
@@ -19,41 +19,41 @@ from .bessel import bessel_ratios
 
 
 def exponential_spectrum(dimension: int, beta: float, degrees: int) -> tuple[float, Floats]:
-    """log(c_0/|S^{d−1}|) and (degrees) c_l/c_0, for any d ≥ 2 and β, without overflow."""
+    """Return log(c_0/|S^{d−1}|) and (degrees) c_l/c_0, for any d ≥ 2 and β, without overflow."""
     log_first, ratios = bessel_ratios(dimension / 2 - 1, abs(beta), max(degrees - 1, 1))
     return log_first, np.cumprod([1.0, *np.sign(beta) * ratios])[:degrees]
 
 
 def exponential_gradient_spectrum(dimension: int, beta: float, degrees: int) -> tuple[float, Floats]:
-    """log(c_0/|S^{d−1}|) and (degrees) c_l/(β c_0): 0 for l = 0, a constant; for β = 0 only 1/d, l = 1."""
+    """Return log(c_0/|S^{d−1}|) and (degrees) c_l/(β c_0): 0 for l = 0; for β = 0 only 1/d, l = 1."""
     log_first, relative = exponential_spectrum(dimension, beta, degrees)
     l = np.arange(degrees)
     return log_first, np.where(l == 1, 1 / dimension, 0.0) if beta == 0 else np.where(l == 0, 0.0, relative / beta)
 
 
 def exponential_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
-    """(degrees) c_l e^{−|β|}, l = 0, 1, …: the factor keeps them in range for any β."""
+    """Return (degrees) c_l e^{−|β|}, l = 0, 1, …, in range for any β by the factor e^{−|β|}."""
     return _absolute(dimension, beta, exponential_spectrum(dimension, beta, degrees))
 
 
 def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) -> Floats:
-    """(degrees) c_l e^{−|β|}/β, with its limit at β = 0: only c_1/β → |S^{d−1}|/d."""
+    """Return (degrees) c_l e^{−|β|}/β; at β = 0 the limit c_1/β → |S^{d−1}|/d, 0 for other l."""
     return _absolute(dimension, beta, exponential_gradient_spectrum(dimension, beta, degrees))
 
 
 def _absolute(dimension: int, beta: float, spectrum: tuple[float, Floats]) -> Floats:
-    """Times c_0 e^{−|β|}, found apart: log c_0 is of size |β|, and so are its roundings."""
+    """Return a relative spectrum times c_0 e^{−|β|}, without log c_0, whose rounding error grows as |β|."""
     nu = dimension / 2 - 1
     surface = 2 * np.pi ** (nu + 1) / math.gamma(nu + 1)
     return np.asarray(surface * _scaled_mean(dimension, abs(beta)) * spectrum[1])
 
 
 def _scaled_mean(dimension: int, beta: float) -> float:
-    """g_ν(β) e^{−β}, the mean of e^{β(z − 1)} over the unit sphere, β ≥ 0; for d = 2 and 3 without importing SciPy."""
+    """Return g_ν(β) e^{−β}, the mean of e^{β(z − 1)} over the unit sphere, β ≥ 0; without SciPy for d = 2 and 3."""
     if beta == 0:
         return 1.0
-    if dimension == 2:  # periodic in the angle, and so by few equal angles to rounding
-        half = _max_degree(beta)  # of the angles, which are symmetric
+    if dimension == 2:  # few equal angles suffice for a periodic function
+        half = _max_degree(beta)  # the other half of the angles is symmetric
         values = np.exp(-2 * beta * np.sin(np.pi / (2 * half) * np.arange(half + 1)) ** 2)
         return float((values.sum() - 0.5 * (values[0] + values[-1])) / half)
     if dimension == 3:
@@ -65,15 +65,15 @@ def _scaled_mean(dimension: int, beta: float) -> float:
 
 
 def _max_degree(beta: float) -> int:
-    """A degree beyond which multipliers are below 1e-20 of the first."""
+    """Return a degree beyond which multipliers are below 1e-20 of the first."""
     return int(np.sqrt(2 * abs(beta) * 50) + 60)
 
 
 @lru_cache(maxsize=256)
 def exponential_degree(dimension: int, beta: float) -> int:
-    """Degree L beyond which the multipliers of e^{β⟨x,y⟩} and of its gradient add nothing in float64.
+    """Return the degree L beyond which multipliers of e^{β⟨x,y⟩} and its gradient are negligible in float64.
 
-    About √(2β ln(1/ε)) for large β. The multipliers are positive, so their tail bounds the error of the kernel.
+    L is about √(2β ln(1/ε)) for large β. The multipliers are positive, so the tail bounds the error of the kernel.
     """
     max_degree = _max_degree(beta)
     l = np.maximum(np.arange(max_degree), 1)

@@ -1,4 +1,4 @@
-"""A small latitude–longitude grid on the sphere that integrates harmonics exactly."""
+"""Small latitude–longitude grid on the sphere that integrates harmonics exactly."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..mesh.mesh import Floats, Integers
 class GaussGrid:
     """Gauss–Legendre rings with equispaced nodes: ∫ f = Σ volumes·f for every f of degree up to 2·degree.
 
-    (degree + 1) rings of (2 degree + 2) nodes, numbered like the cells of a sphere's mesh, so that
-    `harmonics.SphereHarmonics` takes one for the other; ``centers`` (nodes, 3), ``volumes`` (nodes,), ``ring_axis``.
+    The (degree + 1) rings of (2 degree + 2) nodes are numbered like the cells of a sphere's mesh, so that
+    `harmonics.SphereHarmonics` accepts both. Attributes: ``centers`` (nodes, 3), ``volumes`` (nodes,), ``ring_axis``.
     """
 
     manifold = "sphere"
@@ -34,7 +34,7 @@ class GaussGrid:
         self.ring_cells: Integers = np.full(rings, count, dtype=np.int32)
 
     def on(self, backend: Backend) -> GaussGrid:
-        """The same grid with its arrays on the device of a backend, as :meth:`solvers.mesh.mesh.Mesh.on`."""
+        """Return a copy with its arrays on the device of a backend, like :meth:`solvers.mesh.mesh.Mesh.on`."""
         device_grid = copy(self)
         device_grid.centers, device_grid.volumes = backend.to_device(self.centers), backend.to_device(self.volumes)
         return device_grid

@@ -14,7 +14,7 @@ from ..mesh.mesh import Floats
 
 
 def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
-    """(degree + 1, …) φ_0 … φ_degree at polar angles θ; |φ_l| ≤ φ_l(0), in range up to degree 350 for d = 4096."""
+    """Return (degree + 1, …) φ_0 … φ_degree at polar angles θ; |φ_l| ≤ φ_l(0)."""
     z = np.cos(theta)
     values = np.ones((degree + 1, *z.shape))
     a = _recurrence(dimension, degree)
@@ -26,7 +26,7 @@ def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
 
 
 def _recurrence(dimension: int, degree: int) -> Floats:
-    """a_0 … a_degree; a_1² = 1/d, which for d = 2 is a limit."""
+    """Return a_0 … a_degree; a_1² = 1/d, which is a limit for d = 2."""
     l = np.arange(2, degree + 1)
     tail = np.sqrt(l * (l + dimension - 3.0) / ((2 * l + dimension - 2.0) * (2 * l + dimension - 4.0)))
     return np.concatenate([[0.0, dimension**-0.5], tail])[: degree + 1]

@@ -1,7 +1,7 @@
 """Harmonic transforms of point masses at cell centers, exact sums over the cells.
 
-Circle: the discrete Fourier transform. Sphere: sums along each ring, then Legendre sums across rings, both exact
-for every order however few cells a ring has, so that coefficients equal the brute-force sum Σ_j Y_lm(x_j) w_j.
+The circle has the discrete Fourier transform. The sphere has sums along each ring, then Legendre sums across rings.
+Both are exact for every order on rings of any size: coefficients equal the direct sum Σ_j conj(Y_lm(x_j)) w_j.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class Harmonics(Protocol):
     degree: int
 
     def analysis(self, masses: Floats) -> Complexes:
-        """Coefficients Σ_j conj(Y(x_j)) w_j of masses (cells)."""
+        """Return the coefficients Σ_j conj(Y(x_j)) w_j of masses (cells)."""
         ...
 
     def of_density(self, density: Floats) -> Complexes:
-        """Coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density (cells)."""
+        """Return the coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density (cells)."""
         ...
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """The function with these coefficients at the cell centers, (cells)."""
+        """Return the function with these coefficients at the cell centers, (cells)."""
         ...
 
     def power(self, masses: Floats) -> Floats:
-        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄, ρ the density of the masses (..., cells).
+        """Return (..., degree + 1) the mean square of the degree-l part of ρ/ρ̄, ρ of masses (..., cells).
 
-        A row does not depend on the others.
+        The results of a row are independent of the other rows.
         """
         ...
 
@@ -62,26 +62,26 @@ class CircleHarmonics:
         self._shift = mesh.backend.to_device(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
 
     def analysis(self, masses: Floats) -> Complexes:
-        """[..., l] = Σ_j conj(Y_l(x_j)) w_j for masses (..., cells)."""
+        """Return [..., l] = Σ_j conj(Y_l(x_j)) w_j for masses (..., cells)."""
         spectrum: Complexes = self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
         return spectrum
 
     def of_density(self, density: Floats) -> Complexes:
-        """As :meth:`analysis` of a density (..., cells)."""
+        """Return the coefficients of a density (..., cells), as :meth:`analysis` of its masses."""
         return self.analysis(density * self.mesh.volumes)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """(cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
+        """Return (cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
         backend = self.mesh.backend
         spectrum = backend.zeros(self.mesh.cells // 2 + 1, complex)
         spectrum[: self.degree + 1] = coefficients * self._shift
         if 2 * self.degree == self.mesh.cells:
-            spectrum[-1] = 2.0 * spectrum[-1].real  # l and −l are the same wave on the cells
+            spectrum[-1] = 2.0 * spectrum[-1].real  # l and −l are equal at the cell centers
         values: Floats = backend.irfft(spectrum, self.mesh.cells, "forward")
         return values
 
     def power(self, masses: Floats) -> Floats:
-        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice that for l > 0."""
+        """Return (..., degree + 1) the mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice for l > 0."""
         square = np.abs(self.analysis(masses)) ** 2
         square[..., 1:] *= 2.0
         return 2 * np.pi * square
@@ -91,8 +91,8 @@ class SphereHarmonics:
     """Real-to-complex spherical harmonics on rings of latitude, orthonormal: ∫|Y_lm|² = 1.
 
     Coefficients are (degree + 1, degree + 1) complex, [l, m] for m ≥ 0, zero for m > l; those of m < 0 follow from
-    reality. Y_lm = P̄_lm(cos θ) e^{imφ} without the Condon–Shortley sign. Raises ValueError for another mesh.
-    The nodes of a Gauss grid serve as cells do.
+    reality. Y_lm = P̄_lm(cos θ) e^{imφ} without the Condon–Shortley phase. Raises ValueError for another mesh.
+    A Gauss grid is accepted in place of a mesh.
     """
 
     def __init__(self, mesh: Mesh | GaussGrid, degree: int) -> None:
@@ -103,19 +103,19 @@ class SphereHarmonics:
         to_device = mesh.backend.to_device
         sine, cosine = (of_rings[:half].copy() for of_rings in mesh.ring_axis)
         if rings % 2:
-            cosine[-1] = 0.0  # the equator's own ring, to the last bit
+            cosine[-1] = 0.0  # the ring on the equator, exactly
         self._north = to_device(cosine), to_device(sine)
         self._mirror = to_device(np.arange(rings)[::-1][:half].copy())
         self._along_rings = ring_transform(mesh, degree)
-        # l ≥ m, half of the rings, and all but the masses is in registers
+        # l ≥ m and half of the rings; only the masses are read from memory
         self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
 
     def analysis(self, masses: Floats) -> Complexes:
-        """[..., l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (..., cells), of at most two dimensions."""
+        """Return [..., l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (..., cells), of at most two dimensions."""
         return self._of_modes(self._along_rings.analysis(masses))
 
     def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
-        """As :meth:`analysis` of densities (..., cells), or of what they are above levels (...)."""
+        """Return the coefficients of densities (..., cells), or of densities less levels (...)."""
         return self._of_modes(self._along_rings.of_density(density, level))
 
     def _of_modes(self, modes: Floats) -> Complexes:
@@ -128,17 +128,17 @@ class SphereHarmonics:
         return coefficients.reshape(*shape, size, size)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """(cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
+        """Return (cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
         return self._along_rings.synthesis(*self._modes(coefficients[None]))
 
     def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """A function (cells) and the components (cells, 3) of vectors, of coefficients (4, degree + 1, degree + 1)."""
+        """Return a function (cells) and vectors (cells, 3) for coefficients (4, degree + 1, degree + 1)."""
         return self._along_rings.vectors(*self._modes(sets))
 
     def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """f (cells) and ∇p + x r (cells, 3), of coefficients times multipliers (2 or 3, degree + 1) of f, p and r.
+        """Return f (cells) and ∇p + x r (cells, 3), for coefficients times multipliers of f, p and r.
 
-        The highest degree of p has to vanish.
+        ``multipliers`` are (2 or 3, degree + 1). The highest degree of p must vanish.
         """
         values, (east, north), along = self._gradient(coefficients, multipliers)
         centers, backend = self.mesh.centers, self.mesh.backend
@@ -147,9 +147,10 @@ class SphereHarmonics:
         return values, vectors
 
     def gradient_along_rings(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """f (..., cells) and the components of ∇p along east and north (2, ..., cells), as :meth:`gradient`.
+        """Return f (..., cells) and the components of ∇p along east and north (2, ..., cells).
 
-        Of coefficients (..., degree + 1, degree + 1), of at most three dimensions.
+        ``coefficients`` (..., degree + 1, degree + 1) have at most three dimensions; for multipliers see
+        :meth:`gradient`.
         """
         return self._gradient(coefficients, multipliers)[:2]
 
@@ -157,7 +158,7 @@ class SphereHarmonics:
         return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers)))
 
     def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """Azimuthal modes of each ring, re and im (..., degree + 1, rings), of sets (..., degree + 1, degree + 1)."""
+        """Return azimuthal modes of each ring, re and im (..., degree + 1, rings), of coefficients ``sets``."""
         backend, size = self.mesh.backend, self.degree + 1
         shape = (*sets.shape[:-2], size, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
@@ -168,7 +169,7 @@ class SphereHarmonics:
         return re, im
 
     def power(self, masses: Floats) -> Floats:
-        """(..., degree + 1) mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        """Return (..., degree + 1) the mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
         backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
         squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
         work, none = len(modes) * self._analysis_work, backend.empty((0, 0, 0), complex)
@@ -178,9 +179,9 @@ class SphereHarmonics:
 
 
 def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
-    """(..., 3 or 4, l, m) coefficients of f, of sin θ ∂p/∂θ and p, and of r: those (..., l, m) times multipliers.
+    """Return (..., 3 or 4, l, m): coefficients (..., l, m) times multipliers for f, sin θ ∂p/∂θ, p and r.
 
-    multipliers   (2 or 3, degrees) of f, p and r; the highest degree of p has to vanish
+    multipliers   (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
     """
     backend, size, shape = backend_for(coefficients), coefficients.shape[-1], coefficients.shape[:-2]
     rows = coefficients.reshape(-1, size, size)
@@ -192,9 +193,10 @@ def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
 
 @lru_cache(maxsize=8)
 def sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Floats]:
-    """(l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1, (size − 1, size).
+    """Return (l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1, (size − 1, size).
 
     sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
+
     """
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))
@@ -202,7 +204,7 @@ def sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Floats
 
 
 def has_harmonics(mesh: Mesh) -> bool:
-    """Whether there is a harmonic transform of the mesh: a circle, or a sphere of rings."""
+    """Return whether the mesh has a harmonic transform: a circle, or a sphere of rings."""
     return mesh.manifold in _TRANSFORMS
 
 
@@ -213,7 +215,10 @@ def require_harmonics(mesh: Mesh) -> None:
 
 
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
-    """The harmonic transform of a mesh up to a degree. Raises ValueError unless it is a circle or a sphere of rings."""
+    """Return the harmonic transform of a mesh up to a degree.
+
+    Raises ValueError unless the mesh is a circle or a sphere of rings.
+    """
     require_harmonics(mesh)
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 

@@ -1,10 +1,10 @@
-"""Harmonic transforms of point masses at any places of the circle or the sphere, n + degree³ operations.
+"""Harmonic transforms of point masses anywhere on the circle or the sphere, in n + degree³ operations.
 
-`nonuniform` carries masses to a grid of equal angles, and functions from there, both without error for
-harmonics up to the degree; on the grid the transforms of :mod:`solvers.transforms.harmonics` and the operators of
-`zonal` do the rest. On the sphere the grid is continued beyond the poles, f(−θ, φ) = f(θ, φ + π), to a torus, where a
-function of degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Merilees 1973; Townsend, Wilber and Wright
-2016); (L + 1) rings of 2L + 2 cells represent it without error.
+`nonuniform` spreads masses to a grid of equal angles and interpolates functions from the grid, to rounding for
+harmonics up to the degree. The transforms of :mod:`solvers.transforms.harmonics` and the operators of `zonal` apply on
+the grid. On the sphere the grid is continued beyond the poles, f(−θ, φ) = f(θ, φ + π), to a torus, where a function of
+degree L is a sum of waves e^{i(kθ + mφ)} with |k|, |m| ≤ L (Merilees 1973; Townsend, Wilber and Wright
+2016); (L + 1) rings of 2L + 2 cells represent such a function without error.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from ..mesh.mesh import Floats, Mesh, circle
 from .harmonics import Complexes, Harmonics, harmonic_transform
 from .nonuniform import NonuniformTransform
 
-_TOLERANCE = 1e-14  # of the sums' size: Z is used where it is at least 1e-5 of them
+_TOLERANCE = 1e-14  # relative to the sum of masses, of which a used Z is at least 1e-5
 
 MANIFOLDS = {2: "circle", 3: "sphere"}  # by d
 
 
 class PointHarmonics:
-    """Transform between n points and the harmonics of degree 0 … ``degree``, as `harmonics` has them.
+    """Transform between n points and the harmonics of degree 0 … ``degree``, with the conventions of `harmonics`.
 
-    points   (n, d) vectors of any length but 0, whose directions count; d = 2 or 3
-    grid     cells of equal angles, which carry what the points do
+    points   (n, d) nonzero vectors, used by their directions; d = 2 or 3
+    grid     cells of equal angles, with masses equivalent to those of the points
 
-    Errors are about 1e-14 of Σ |w| for an analysis and of the largest value for a synthesis. The same bits for any
-    number of cores. Raises ValueError for another d, for a point that is not finite, and for a degree below 1.
+    Errors are about 1e-14 of Σ |w| for an analysis and of the largest value for a synthesis. Results
+    are bitwise equal for any number of cores. Raises ValueError for another d, for a point that is not finite, and for
+    a degree below 1.
     """
 
     def __init__(self, points: Floats, degree: int) -> None:
@@ -52,26 +53,26 @@ class PointHarmonics:
         self._nonuniform = NonuniformTransform(host_backend().polar_angles(points, -0.5 * spacing), degree, _TOLERANCE)
 
     def analysis(self, weights: Floats) -> Complexes:
-        """Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
+        """Return Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
         masses = self.equivalent_weights(weights)
         coefficients = np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])
         return _like(coefficients, weights, 1)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """(n,) the function with these coefficients at the points, or (sets, n) of several, the sets first."""
+        """Return (n,) the function with these coefficients at the points, or (sets, n) for several sets."""
         sets = coefficients.reshape(-1, *coefficients.shape[-self._ndim :])
         values = np.stack([self._harmonics.synthesis(row) for row in sets])
         return _like(self.interpolate(values), coefficients, self._ndim)
 
     def equivalent_weights(self, weights: Floats) -> Floats:
-        """Masses on the grid, (cells,) or (sets, cells), of the same harmonics as weights (n,) or (sets, n)."""
+        """Return masses on the grid, (cells,) or (sets, cells), with the harmonics of weights (n,) or (sets, n)."""
         check_unmasked("weights", weights)
         grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
         masses = grids if grids.ndim == 2 else folded(grids)
         return _like(masses.reshape(len(masses), -1), weights, 1)
 
     def interpolate(self, values: Floats) -> Floats:
-        """(n,) or (sets, n) at the points, of a function of at most the degree that has these values on the grid."""
+        """Return (n,) or (sets, n) values at the points, for values on the grid of a function up to the degree."""
         grids = np.atleast_2d(values)
         if self._ndim == 2:
             grids = unfolded(grids.reshape(len(grids), self.degree + 1, -1))
@@ -79,7 +80,7 @@ class PointHarmonics:
 
 
 def _to_grid(modes: Complexes, degree: int) -> Floats:
-    """Values on the grid of 2 degree + 2 angles along each axis; its one wave that is neither k nor −k is not there."""
+    """Return values on the grid of 2 degree + 2 angles along each axis. The Nyquist mode is omitted."""
     count, workers = 2 * degree + 2, host_backend().WORKERS
     if modes.ndim == 2:
         on_circle: Floats = scipy.fft.irfft(modes, count, workers=workers)
@@ -92,7 +93,7 @@ def _to_grid(modes: Complexes, degree: int) -> Floats:
 
 
 def _to_modes(values: Floats, degree: int) -> Complexes:
-    """The modes up to the degree of values on the grid."""
+    """Return the modes up to the degree of values on the grid."""
     workers = host_backend().WORKERS
     rows: Complexes = scipy.fft.rfft(values, norm="forward", workers=workers)[..., : degree + 1]
     if values.ndim == 2:
@@ -102,13 +103,13 @@ def _to_modes(values: Floats, degree: int) -> Complexes:
 
 
 def _like(results: Array, array: Array, ndim: int) -> Array:
-    """Results (sets, ...) without the axis of sets where the caller's array has none."""
+    """Return results (sets, ...) without the axis of sets if ``array`` has no such axis."""
     found: Array = results[0] if array.ndim == ndim else results
     return found
 
 
 def grid_equiangular(degree: int) -> Mesh:
-    """(degree + 1) rings of (2 degree + 2) cells between equal angles on the sphere: a mesh without faces."""
+    """Return a mesh without faces: (degree + 1) rings of (2 degree + 2) cells of equal angles on the sphere."""
     rings, count = degree + 1, 2 * degree + 2
     theta, phi = np.pi / rings * (np.arange(rings) + 0.5)[:, None], np.pi / rings * (np.arange(count) + 0.5)
     parts = np.broadcast_arrays(np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta))
@@ -132,12 +133,12 @@ def grid_equiangular(degree: int) -> Mesh:
 
 
 def unfolded(values: Floats) -> Floats:
-    """(sets, 2 rings, count) a function on the torus from that on the sphere's grid (sets, rings, count)."""
+    """Return (sets, 2 rings, count) the continuation to the torus of functions (sets, rings, count) on the sphere."""
     beyond = np.roll(values[:, ::-1], values.shape[2] // 2, axis=2)
     return np.concatenate([values, beyond], axis=1)
 
 
 def folded(torus: Floats) -> Floats:
-    """The transpose: masses on the sphere's grid from those on the torus."""
+    """Return masses on the sphere's grid for masses on the torus: the transpose of :func:`unfolded`."""
     rings = torus.shape[1] // 2
     return torus[:, :rings] + np.roll(torus[:, rings:][:, ::-1], torus.shape[2] // 2, axis=2)

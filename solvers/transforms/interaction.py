@@ -13,22 +13,21 @@ from .uniform import uniform_share
 from .zonal import kernel_multipliers, zonal_operator
 
 Kernel = Callable[[Floats], Floats]
-TILE_BYTES = 1 << 26  # of a tile of a dense kernel
-NODES = 4  # of Gauss's rule along each axis of a cell, over which kernels are averaged; an even number has none at 0
+TILE_BYTES = 1 << 26  # size of a tile of a dense kernel
+NODES = 4  # of Gauss's rule along each axis of a cell, for averages of kernels; an even rule has no node at 0
 
 
 class Zonal:
-    """∫K(⟨x, y⟩) u(y) dy on the circle or the sphere, by transforms (Funk–Hecke): ``potential`` and its gradient.
+    """Sums ∫K(⟨x, y⟩) u(y) dy on the circle or the sphere by transforms (Funk–Hecke): ``potential`` and its gradient.
 
-    kernel   K(z), z from −1 to 1, as ``lambda z: 2.0 * z``, or its multipliers (degrees,): the factor of each degree
-    tol      degrees are kept until the others add at most ``tol`` of all to K; ``truncation`` is what they add
-    On the sphere a uniform field's sums are exact, and so they nearly are where u is nearly that (see `.uniform`).
-    As a velocity ``drift(u)`` is attraction where K increases: Kuramoto's oscillators have K = coupling · z.
-    Sums are right to about 1e-13 of the largest of all cells, max ∫|K||u|, in every cell. Where they are many digits
-    smaller, as far from all mass with a steep K, a quotient or logarithm of them is not: `exponential_sums` and
-    DenseKernel keep all digits in every cell.
-    Raises ValueError for another mesh, and where the kernel needs more degrees than the mesh has rings or cells:
-    the message says how much would be lost.
+    kernel   K(z), z from −1 to 1, as ``lambda z: 2.0 * z``, or multipliers (degrees,): the eigenvalue of each degree
+    tol      largest fraction of K in the omitted degrees; ``truncation`` is the actual fraction
+    On the sphere the sums of a uniform field are exact, those of a nearly uniform field nearly so (see `.uniform`).
+    The velocity ``drift(u)`` is an attraction where K increases: Kuramoto's oscillators have K = coupling · z.
+    The error in every cell is about 1e-13 of the largest sum, max ∫|K||u|. A quotient or logarithm of much smaller
+    sums, as far from all mass with a steep K, is inaccurate: `exponential_sums` and DenseKernel keep the relative
+    accuracy. Raises ValueError for another mesh, and where the kernel needs more degrees than the mesh has rings or
+    cells: the message reports the lost fraction.
     """
 
     def __init__(self, mesh: Mesh, kernel: Kernel | Floats, tol: float = 1e-12) -> None:
@@ -53,23 +52,23 @@ class Zonal:
         self.truncation = float(beyond[degrees])
         if self.truncation > max(tol, 1e-3):
             raise ValueError(
-                f"kernel: {degrees} degrees leave {self.truncation:.1e} of it; expected a finer mesh, or tol above that"
+                f"kernel: {degrees} degrees omit {self.truncation:.1e} of it; expected a finer mesh or a larger tol"
             )
         self.multipliers = np.append(found[:degrees], 0.0)[: max(degrees, 2)]
         self._operator = zonal_operator(mesh, self.multipliers, self.multipliers)
 
     def potential(self, u: Floats) -> Floats:
-        """∫K(⟨x, y⟩) u(y) dy (cells) of u (cells)."""
+        """Return ∫K(⟨x, y⟩) u(y) dy (cells) for u (cells)."""
         return self._applied(u)[0]
 
     def drift(self, u: Floats) -> Floats:
-        """∇ of :meth:`potential`, (cells, d), tangent."""
+        """Return ∇ of :meth:`potential`, (cells, d), tangent."""
         return self._applied(u)[1]
 
     def _applied(self, u: Floats) -> tuple[Floats, Floats]:
         check_array("u", u, (self.mesh.cells,))
         masses = u * self.mesh.volumes
-        if self.mesh.dimension == 1:  # where sums of what is uniform are exact
+        if self.mesh.dimension == 1:  # sums of uniform densities are exact on the circle
             return self._operator.apply(masses)
         mean = masses.sum() / self.mesh.volume
         share = uniform_share(masses - mean * self.mesh.volumes, np.abs(masses).sum())
@@ -83,12 +82,12 @@ _MAX_DEGREES: dict[str, Callable[[Mesh], int]] = {
 
 
 class Convolution:
-    """∫K(x − y) u(y) dy on a box of equal cells, by FFT: ``potential`` and its gradient ``drift``.
+    """Convolution ∫K(x − y) u(y) dy on a box of equal cells by FFT: ``potential`` and its gradient ``drift``.
 
-    kernel     K(r), r (n, d) → (n,): averaged over cells, so that it may be singular at 0, as −log|r|/2π is
-    gradient   ∇K(r), (n, d) → (n, d), likewise; else by differences of K over two cells
-    Along periodic axes r is the shortest of all images; along the others u is 0 outside the box.
-    Raises ValueError for a mesh that is no such box.
+    kernel     K(r), r (n, d) → (n,): averaged over cells, so that K may be singular at 0, such as −log|r|/2π
+    gradient   ∇K(r), (n, d) → (n, d), also averaged; by default differences of K over two cells
+    Along periodic axes r is the shortest of all images; along other axes u is 0 outside the box.
+    Raises ValueError for other meshes.
     """
 
     def __init__(self, mesh: Mesh, kernel: Kernel, gradient: Kernel | None = None) -> None:
@@ -110,16 +109,16 @@ class Convolution:
         self._potential = self._spectrum(_averaged(kernel, offsets, widths))
         slopes = _slopes(kernel, offsets, widths) if gradient is None else _averaged(gradient, offsets, widths).T
         for c, (slope, around, n) in enumerate(zip(slopes, periodic, shape, strict=True)):
-            if around and n % 2 == 0:  # half a period away, both images pull alike
+            if around and n % 2 == 0:  # the slopes of both images cancel at half a period
                 slope.reshape(self._padded)[(slice(None),) * c + (n // 2,)] = 0.0
         self._slopes = [self._spectrum(slope) for slope in slopes]
 
     def potential(self, u: Floats) -> Floats:
-        """∫K(x − y) u(y) dy (cells) of u (cells)."""
+        """Return ∫K(x − y) u(y) dy (cells) for u (cells)."""
         return self._inverse(self._forward(u) * self._potential)
 
     def drift(self, u: Floats) -> Floats:
-        """∇ of :meth:`potential`, (cells, d)."""
+        """Return ∇ of :meth:`potential`, (cells, d)."""
         spectrum = self._forward(u)
         return np.stack([self._inverse(spectrum * slope) for slope in self._slopes], axis=1)
 
@@ -138,7 +137,7 @@ class Convolution:
 
 
 class DenseKernel:
-    """∫K(x, y) u(y) dy on any mesh, cell by cell in tiles: cells² evaluations of K each time.
+    """Sums ∫K(x, y) u(y) dy on any mesh, in tiles of cells: cells² evaluations of K at each call.
 
     kernel   K(x (m, 1, d), y (1, n, d)) → (m, n), or (m, n, d) for a velocity
     """
@@ -149,7 +148,7 @@ class DenseKernel:
         self.mesh, self.kernel = mesh, kernel
 
     def __call__(self, u: Floats) -> Floats:
-        """(cells,) or (cells, d) of u (cells)."""
+        """Return (cells,) or (cells, d) sums for u (cells)."""
         check_array("u", u, (self.mesh.cells,))
         x, masses = self.mesh.centers, u * self.mesh.volumes
         rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
@@ -161,7 +160,7 @@ class DenseKernel:
 
 
 def _checked(kernel: Kernel) -> Kernel:
-    """K(z) with as many values as z. Raises TypeError and ValueError for what is no function of one real number."""
+    """Return K(z) with as many values as z, which raises TypeError and ValueError for other functions."""
     check_call("kernel", kernel, "z")
 
     def values(z: Floats) -> Floats:
@@ -178,7 +177,7 @@ def _checked(kernel: Kernel) -> Kernel:
 
 
 def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
-    """K averaged over the cell around each offset, (n,) or (n, d), by a rule that has no node at its center."""
+    """Return K averaged over the cell around each offset, (n,) or (n, d), by a rule without a node at the center."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     grids = np.stack(np.meshgrid(*[nodes] * len(widths), indexing="ij"), axis=-1).reshape(-1, len(widths))
     shares = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(widths), indexing="ij"), axis=-1), axis=-1).reshape(-1)
@@ -191,7 +190,7 @@ def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
 
 
 def _slopes(kernel: Kernel, offsets: Floats, widths: Floats) -> list[Floats]:
-    """∂K along each axis, by differences over two cells."""
+    """Return ∂K along each axis, by differences over two cells."""
     found = []
     for c, width in enumerate(widths):
         step = width * np.eye(len(widths))[c]

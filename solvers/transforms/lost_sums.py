@@ -1,9 +1,9 @@
-"""Sums Σ m e^{⟨b,y⟩} right to rounding at every target, however small they are beside the largest.
+"""Sums Σ m e^{⟨b,y⟩} accurate to rounding at every target, also where the sums are tiny.
 
-Transforms err by rounding of the largest sum. Sums that are many digits smaller are found here over pairs of a target
-and a source. Where pairs are many, targets and sources are put into groups. For each group of targets the groups of
-sources are left out that together add less than e^{−NEGLIGIBLE} of any sum, and a group of more sources than an
-interpolation has nodes is replaced by masses at the nodes, as in `patches`.
+The error of transforms is rounding relative to the largest sum. Much smaller sums are computed here over pairs of a
+target and a source. Many pairs are grouped by targets and by sources. Each group of targets omits the groups of sources
+that together contribute less than e^{−NEGLIGIBLE} of any sum. Masses at interpolation nodes replace a group with more
+sources than nodes, as in `patches`.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from .pairwise import exponential_sums
 from .patches import NODES, fine_patches, masses_at_nodes, nodes_of, on_cube, sorted_by_patch
 
 NEGLIGIBLE = 37.0  # e^{−37} = 1e-16
-FEW_PAIRS = 1 << 24  # all of so many pairs are summed: to group them takes as long
-_TARGETS, _SOURCES = 256, 64  # of a group, on average
+FEW_PAIRS = 1 << 24  # up to this number all pairs are summed: grouping takes as long
+_TARGETS, _SOURCES = 256, 64  # average size of a group
 
 Indices = NDArray[np.int64]
 Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
 Empty = Literal["exact", "nan", "bounded"]
-"""Sums in cells without mass that a transform has lost.
+"""Treatment of lost sums in cells without mass.
 
-exact    redone, as in all other cells
+exact    recomputed, as in all other cells
 nan      NaN
-bounded  what the transform leaves: not right, but |N| and Z are no larger than rounding of the largest
+bounded  the inaccurate result of the transform: |N| and Z are at most the rounding error of the largest sum
 """
 
 
 def spoil(sums: tuple[Floats, Floats, Floats], places: NDArray[np.bool_]) -> None:
-    """Put NaN in the place of Z and N where ``places`` (n,) are true."""
+    """Set Z and N to NaN where ``places`` (n,) are true."""
     sums[1][places], sums[2][places] = np.nan, np.nan
 
 
 def lost_sums(targets: Floats, sources: Floats, masses: Floats) -> Sums:
-    """s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) of Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩}, in float64.
+    """Return s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) of Z = Σ_j m_j e^{⟨b,y_j⟩}, N = Σ_j m_j y_j e^{⟨b,y_j⟩}.
 
-    Z and N are right to 1e-11 of Z, whatever the size of Z and of the masses. s is about log Z.
+    Z and N have errors below 1e-11 of Z for Z and masses of any size. s is about log Z. The results are float64.
 
     targets  (n, d) b, d = 2 or 3
     sources  (m, d) y, unit vectors
-    masses   (m,) ≥ 0; sources without mass take no part
+    masses   (m,) ≥ 0; sources without mass are ignored
     """
     held = np.flatnonzero(masses)
     targets, sources, masses = (np.asarray(each, dtype=np.float64) for each in (targets, sources[held], masses[held]))
@@ -63,7 +63,7 @@ def lost_sums(targets: Floats, sources: Floats, masses: Floats) -> Sums:
 
 
 def _groups(targets: Floats, steepness: float) -> Iterator[Indices]:
-    """Places of the targets (n, d) of each cube."""
+    """Yield the indices of the targets (n, d) in each cube."""
     n, d = targets.shape
     side = 2 * np.pi * _TARGETS / n if d == 2 else np.sqrt(4 * np.pi * _TARGETS / n)
     cubes = np.floor(targets / max(steepness * side, 1.0)).astype(np.int64)
@@ -73,7 +73,7 @@ def _groups(targets: Floats, steepness: float) -> Iterator[Indices]:
 
 
 class _Sources:
-    """Sources y (m, d) with masses (m,), in patches of the cube around the sphere, for |b| up to ``steepness``."""
+    """Sources y (m, d) with masses (m,), grouped in patches of the cube around the sphere, for |b| ≤ ``steepness``."""
 
     def __init__(self, points: Floats, masses: Floats, steepness: float) -> None:
         m, d = points.shape
@@ -100,10 +100,12 @@ class _Sources:
         self._points, self._weights, self._logs = (np.concatenate(part) for part in zip(*parts, strict=True))
 
     def sums_at(self, targets: Floats) -> Sums:
-        """Sums at targets (n, d) that lie close to each other, over the patches that matter there."""
+        """Return sums at neighboring targets (n, d) over the patches with relevant contributions."""
         middle = targets.mean(axis=0)
         reach = float(np.sqrt(((targets - middle) ** 2).sum(axis=1).max()))  # ⟨b − middle, y − y'⟩ ≤ 2 reach
         exponents, slack = self._log_masses + self._middles @ middle, float(np.linalg.norm(middle)) * self._radii
         least = (exponents - slack).max() - 2 * reach - NEGLIGIBLE - np.log(len(exponents))
-        seen = np.repeat(exponents + slack >= least, self._sizes)
-        return exponential_sums(targets, self._points[seen], self._weights[seen], log_weights=self._logs[seen])
+        relevant = np.repeat(exponents + slack >= least, self._sizes)
+        return exponential_sums(
+            targets, self._points[relevant], self._weights[relevant], log_weights=self._logs[relevant]
+        )

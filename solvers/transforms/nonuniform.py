@@ -1,16 +1,17 @@
-"""Fourier transforms between points at any angles and the modes of a real function, of one or two periodic variables.
+"""Fourier transforms between points at any angles and modes of real functions of one or two periodic variables.
 
     type 1    f_k = Σ_j w_j e^{−i⟨k,α_j⟩} ,    |k| ≤ K along each axis
     type 2    f(α_j) = Σ_k c_k e^{i⟨k,α_j⟩}
 
-Convolution with a window φ carries the points to a grid of N ≥ 2(2K + 1) nodes along each axis, a Fourier transform of
-which is divided by φ's own (Dutt and Rokhlin 1993; Potts, Steidl and Tasche 2001). φ is the Kaiser–Bessel window
+Convolution with a window φ spreads the points to a grid of N ≥ 2(2K + 1) nodes along each axis. The Fourier transform
+of the grid is divided by that of φ (Dutt and Rokhlin 1993; Potts, Steidl and Tasche 2001). φ is the Kaiser–Bessel
+window
 
     φ(z) = I₀(b √(1 − (2z/w)²)) , |z| ≤ w/2 nodes;    φ̂(k) = w sinh(s)/s ,  s = √(b² − (πwk/N)²)
 
-for 2|k| ≤ N/2. On the grid a mode k also receives N − k, …, where s = iy and φ̂ = w sin(y)/y. The first zero, y = π, is
-put at the lowest of these, 3N/4: b = π √((3w/4)² − 1). Beyond it |sin(y)/y| < 0.22, and s ≥ π √(w²/2 − 1) below N/4, so
-that the error of a mode is below 0.22 s/sinh(s) < ½ s e^{−s} of Σ |w| (Beatty, Nishimura and Pauly 2005).
+for 2|k| ≤ N/2. On the grid the modes N − k, … alias to k, where s = iy and φ̂ = w sin(y)/y. The first zero, y = π, is
+placed at the lowest alias, 3N/4: b = π √((3w/4)² − 1). Beyond this mode |sin(y)/y| < 0.22, and s ≥ π √(w²/2 − 1) below
+N/4, so that the error of a mode is below 0.22 s/sinh(s) < ½ s e^{−s} of Σ |w| (Beatty, Nishimura and Pauly 2005).
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from ..mesh.mesh import Floats
 Complexes = NDArray[np.complex128]
 Integers = NDArray[np.int64]
 
-_PART = 1 << 13  # points that are spread by one worker, a multiple of a batch
+_PART = 1 << 13  # points spread by one worker, a multiple of a batch
 _OVERSAMPLING = 2.0
-_CHEBYSHEV = 32  # points at which a window is interpolated
-_ROUNDING = 1e-16  # of a window's largest value: coefficients below are rounding
+_CHEBYSHEV = 32  # interpolation points of a window
+_ROUNDING = 1e-16  # relative to the window's largest value: smaller coefficients are rounding
 MIN_TOLERANCE = 1e-14
 
 
@@ -41,11 +42,12 @@ class NonuniformTransform:
 
     angles      (1, n) or (2, n), radians, any period
     degree      K ≥ 1, the highest mode along each axis
-    tolerance   error of a mode by Σ|w|, and of a value by Σ|c|: 1e-14 … 0.1
+    tolerance   error of a mode over Σ|w|, and of a value over Σ|c|: 1e-14 … 0.1
 
-    Modes are (sets, K + 1) k = 0 … K, or (sets, 2K + 1, K + 1) k = 0 … K, −K … −1 and 0 … K: the others are conjugate.
-    Of those with k = 0 along the last axis type 2 takes the part that a real function has. The same bits for any number
-    of cores. Raises ValueError for other shapes, angles that are not finite, and a degree or tolerance out of range.
+    Modes are (sets, K + 1) k = 0 … K, or (sets, 2K + 1, K + 1) k = 0 … K, −K … −1 and 0 … K; other modes are complex
+    conjugates. Type 2 projects modes with k = 0 along the last axis on real functions. Results are bitwise equal for
+    any number of cores. Raises ValueError for other shapes, angles that are not finite, and a degree or tolerance out
+    of range.
     """
 
     def __init__(self, angles: Floats, degree: int, tolerance: float = 1e-13) -> None:
@@ -63,7 +65,7 @@ class NonuniformTransform:
         self._sort(np.ascontiguousarray(angles, dtype=float))
 
     def _sort(self, angles: Floats) -> None:
-        """Points by cells, in parts that are spread apart from each other."""
+        """Sort the points by cells, in parts that workers spread independently."""
         host = host_backend()
         few = max(self.count, self._shape[0] * self._shape[1]) < 2**31
         cells = np.empty(self.count, np.int32 if few else np.int64)
@@ -80,7 +82,7 @@ class NonuniformTransform:
         self._bands = self._extents()
 
     def _extents(self) -> Integers:
-        """Return of each part (parts, 5) first row and column, rows, columns, and its place in a buffer."""
+        """Return (parts, 5): first row and column, number of rows and columns, and offset in a buffer of each part."""
         first = self._cells[::_PART]
         last = self._cells[np.minimum(np.arange(1, len(first) + 1) * _PART, self.count) - 1]
         (rows, columns), (last_rows, last_columns) = (np.divmod(cells, self._shape[1]) for cells in (first, last))
@@ -91,7 +93,7 @@ class NonuniformTransform:
         return np.column_stack([rows, columns, heights, widths, starts])
 
     def analysis(self, weights: Floats) -> Complexes:
-        """Type 1: modes of weights (sets, n)."""
+        """Return the modes of weights (sets, n): a transform of type 1."""
         host = host_backend()
         grids, buffer = np.empty((len(weights), *self._shape)), np.empty(int((self._bands[:, 2:4].prod(axis=1)).sum()))
         for row, grid in zip(np.ascontiguousarray(weights, dtype=float), grids, strict=True):
@@ -110,7 +112,7 @@ class NonuniformTransform:
         return modes
 
     def synthesis(self, modes: Complexes) -> Floats:
-        """Type 2: values (sets, n) of the functions with these modes at the points."""
+        """Return values (sets, n) of the functions with these modes at the points: a transform of type 2."""
         host = host_backend()
         workers = host.WORKERS
         spectrum = np.zeros((len(modes), self._shape[0], self._shape[1] // 2 + 1), dtype=complex)
@@ -133,7 +135,7 @@ class NonuniformTransform:
 
 
 def window_width(tolerance: float) -> int:
-    """Nodes w that a window takes in: the least even number with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
+    """Return the least even number w of nodes with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
     for width in range(2, WINDOW_NODES, 2):
         s = np.pi * np.sqrt(width**2 / 2 - 1)
         if s * np.exp(-s) / 2 < tolerance:
@@ -142,24 +144,24 @@ def window_width(tolerance: float) -> int:
 
 
 def _shape_of(width: int) -> float:
-    """b of a window."""
+    """Return the shape parameter b of a window."""
     return float(np.pi * np.sqrt((0.75 * width) ** 2 - 1))
 
 
 @cache
 def window_polynomials(width: int) -> Floats:
-    """(degrees, W) E_j and O_j, j = 0 … W/2 − 1, polynomials in t²: e^{−b} φ = E_j + t O_j at node j.
+    """Return (degrees, W) E_j and O_j, j = 0 … W/2 − 1, polynomials in t²: e^{−b} φ = E_j + t O_j at node j.
 
-    There W = WINDOW_NODES and z = j + (t + 1 − W)/2. φ is an entire function of z between its ends, and is interpolated
+    Here W = WINDOW_NODES and z = j + (t + 1 − W)/2. φ is an entire function of z inside the window, and is interpolated
     at Chebyshev points to rounding.
     """
     b, half = _shape_of(width), WINDOW_NODES // 2
-    nodes = np.arange(half - width // 2, half)  # those before are beyond the window
+    nodes = np.arange(half - width // 2, half)  # earlier nodes are outside the window
     t = np.cos(np.pi / _CHEBYSHEV * (np.arange(_CHEBYSHEV) + 0.5))
     u = (2 * nodes + t[:, None] + 1 - WINDOW_NODES) / width
     root = np.sqrt(1 - u**2)
-    fall = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
-    series = scipy.fft.dct(scipy.special.i0e(b * root) * np.exp(fall), axis=0) / _CHEBYSHEV
+    log_decay = -b * u**2 / (1 + root)  # b (root − 1), without the rounding of b
+    series = scipy.fft.dct(scipy.special.i0e(b * root) * np.exp(log_decay), axis=0) / _CHEBYSHEV
     series[0] /= 2
     degrees = int(np.flatnonzero(np.abs(series).max(axis=1) < _ROUNDING)[0])
     polynomials = np.zeros((degrees + degrees % 2, half))
@@ -171,7 +173,7 @@ def window_polynomials(width: int) -> Floats:
 
 @cache
 def _factors(width: int, degree: int, nodes: int) -> Floats:
-    """1/φ̂(k) (2 degree + 1,) for k = 0 … degree, −degree … −1, of windows times e^{−b}."""
+    """Return 1/φ̂(k) (2 degree + 1,) for k = 0 … degree, −degree … −1, with windows scaled by e^{−b}."""
     b, k = _shape_of(width), np.concatenate([np.arange(degree + 1), np.arange(-degree, 0)])
     wave = np.pi * width * k / nodes
     s = np.sqrt(b**2 - wave**2)

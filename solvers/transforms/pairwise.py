@@ -1,7 +1,7 @@
-"""Sums over all pairs of points with the kernel e^{⟨b,y⟩}: exact to rounding for any points in any dimension.
+"""Sums over all pairs of points with the kernel e^{⟨b,y⟩}, exact to rounding for any points in any dimension.
 
-Cost is targets · sources · (d + components); memory is targets + sources. Where targets and sources lie on a mesh,
-:mod:`solvers.transforms.zonal` does the same by a transform.
+The cost is targets · sources · (d + components), the memory targets + sources. On a mesh,
+:mod:`solvers.transforms.zonal` computes these sums by a transform.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..backends import backend_for
 from ..mesh.checks import check_unmasked
 
 Number = TypeVar("Number", np.float32, np.float64)
-_FEW = 64  # pairs: filled up to a tile they would cost many times as much
+_FEW = 64  # pairs below which padding to a tile would dominate the cost
 
 
 def exponential_sums(
@@ -28,19 +28,19 @@ def exponential_sums(
     log_scale: NDArray[Number] | None = None,
     causal: bool = False,
 ) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
-    """s_i, Z_i = Σ_j w_j e^{a_j + ⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j v_j e^{a_j + ⟨b_i, y_j⟩ − s_i}.
+    """Return s_i, Z_i = Σ_j w_j e^{a_j + ⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j v_j e^{a_j + ⟨b_i, y_j⟩ − s_i}.
 
     targets      (n, d) b
     sources      (m, d) y
-    weights      (m,) w, of any sign; sources of weight 0 take no part
-    log_weights  (m,) a, for weights w_j e^{a_j} beyond the range of numbers; 0 if absent
+    weights      (m,) w, of any sign; sources of weight 0 are ignored
+    log_weights  (m,) a, for weights w_j e^{a_j} beyond the floating-point range; 0 if absent
     vectors      (m, c) v; y if absent
-    log_scale    (n,) s; if absent, the largest exponent a_j + ⟨b_i, y_j⟩ that target i sees, so that nothing
-                 overflows, and −∞ where it sees none
-    causal       target i sees the sources j ≤ i only, and n = m
+    log_scale    (n,) s; if absent, the largest exponent a_j + ⟨b_i, y_j⟩ of target i, so that no sum
+                 overflows, and −∞ for a target without sources
+    causal       whether target i includes the sources j ≤ i only; requires n = m
 
-    Returns s (n,), Z (n,) and N (n, c), in the format of ``targets``, float32 or float64, in which all is computed. The
-    result is the same for any number of cores. Raises ValueError where shapes do not fit.
+    Returns s (n,), Z (n,) and N (n, c), computed in the dtype of ``targets``, float32 or float64. The result is bitwise
+    equal for any number of cores. Raises ValueError for inconsistent shapes.
     """
     _check(targets, sources, weights, log_weights, vectors, log_scale, causal)
     backend = backend_for(targets)
@@ -76,7 +76,7 @@ def _of_few(
     log_scale: NDArray[Number] | None,
     causal: bool,
 ) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
-    """The sums by the matrix of all exponents, in an order of summation that no number of cores changes."""
+    """Return the sums by the matrix of all exponents, with an order of summation independent of the number of cores."""
     xp = backend_for(targets).xp
     offsets = xp.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
     exponents = xp.einsum("id,jd->ij", targets, sources) + offsets
@@ -91,7 +91,7 @@ def _of_few(
 
 
 def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
-    """(tiles, d + 1, lanes): targets side by side, with a 1 for the sources' own exponents."""
+    """Return (tiles, d + 1, lanes): targets side by side, with a 1 that multiplies the log-weight of sources."""
     n, d = targets.shape
     padded = backend_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
     padded[:n, :d], padded[:, d] = targets, 1.0
@@ -106,7 +106,7 @@ def _with_exponents(
     group: int,
     number: np.dtype[Number],
 ) -> NDArray[Number]:
-    """(groups · group, d + 1): sources and their own exponents, −∞ for those that take no part."""
+    """Return (groups · group, d + 1): sources and log-weights, −∞ for sources of weight 0 and padding."""
     m, d = sources.shape
     backend = backend_for(sources)
     padded: NDArray[Number] = backend.zeros((-(-m // group) * group, d + 1), number)
@@ -118,7 +118,7 @@ def _with_exponents(
 def _in_groups(
     values: NDArray[Number], weights: NDArray[Number], group: int, number: np.dtype[Number]
 ) -> NDArray[Number]:
-    """(groups, rows, group): w and w v of the sources of each group, filled up with zeros."""
+    """Return (groups, rows, group): w and w v of the sources of each group, padded with zeros."""
     m, components = values.shape
     padded = backend_for(values).zeros((-(-m // group) * group, 1 + components), number)
     padded[:m, 0] = weights

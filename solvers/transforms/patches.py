@@ -1,8 +1,8 @@
-"""Masses in small patches of the circle or sphere, each patch represented by masses at a few nodes.
+"""Masses in small patches of the circle or sphere, represented by masses at a few nodes of each patch.
 
-For a kernel e^{⟨b,y⟩} that changes little within a patch, so that q nodes in each direction interpolate it. The error
-is 1e-12 of what the patch itself contributes, at any target: no digits are lost where all masses are far away, as they
-are with harmonics. Worth while where masses are in clusters, which take few patches.
+The kernel e^{⟨b,y⟩} changes little within a patch, so that q nodes in each direction interpolate the kernel. The error
+is 1e-12 of the contribution of the patch at any target. Unlike with harmonics, no relative accuracy is lost far from
+all masses. The method suits clustered masses, which occupy few patches.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .pairwise import exponential_sums
 
 Indices = NDArray[np.int64]
 
-NODES = 12  # q: for exponents that change by ±1 within a patch, 2 I_q(1) = 1e-12 is left out
-_MIN_PATCHES = 5  # along the side of the cube or square: y itself is interpolated as well
-_PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as a source to be gathered
+NODES = 12  # q: for exponents that change by ±1 within a patch, the error is 2 I_q(1) = 1e-12
+_MIN_PATCHES = 5  # along the side of the cube or square, since y is interpolated too
+_PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as gathering one source
 
 
 def gathered_sums(targets: Floats, sources: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """`pairwise.exponential_sums` of unit vectors y, gathered first where targets b are many."""
+    """Return `pairwise.exponential_sums` of unit vectors y, with sources gathered first if targets b are many."""
     if len(targets) > _PAIRS_OF_A_SOURCE and not backend_for(targets).PAIRS_ONLY:
         steepness = float(np.sqrt((targets**2).sum(axis=1).max()))
         sources, weights = gathered(sources, weights, steepness)
@@ -31,13 +31,13 @@ def gathered_sums(targets: Floats, sources: Floats, weights: Floats) -> tuple[Fl
 
 
 def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats, Floats]:
-    """(m, d) nodes and (m,) masses, of any sign, with the same Σ w f(y) for f(y) = e^{⟨b,y⟩} and y e^{⟨b,y⟩}.
+    """Return (m, d) nodes and (m,) masses of any sign with the same Σ w f(y), f(y) = e^{⟨b,y⟩} and y e^{⟨b,y⟩}.
 
     points     (n, d) unit vectors, d = 2 or 3
     weights    (n,)
     steepness  largest |b|
 
-    The points and weights themselves where they are no more than the nodes.
+    If there are fewer points than nodes, the points and weights are returned.
     """
     d, count = points.shape[1], fine_patches(steepness)
     patches, local, order, starts = sorted_by_patch(*on_cube(points), count)
@@ -48,12 +48,12 @@ def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats,
 
 
 def fine_patches(steepness: float) -> int:
-    """Patches along a side of the cube or square that NODES nodes in each direction are enough for."""
+    """Return the number of patches along a side of the cube or square for which NODES nodes suffice."""
     return max(int(np.ceil(np.pi / 4 * steepness)), _MIN_PATCHES)
 
 
 def on_cube(points: Floats) -> tuple[Indices, Floats]:
-    """(n,) faces of the cube around the sphere, 2·axis + (0 or 1), and the d − 1 angles on them, −π/4 … π/4."""
+    """Return (n,) faces of the cube around the sphere, 2·axis + (0 or 1), and d − 1 angles there, −π/4 … π/4."""
     n, d = points.shape
     axis = np.abs(points).argmax(axis=1)
     height = points[np.arange(n), axis]
@@ -63,10 +63,10 @@ def on_cube(points: Floats) -> tuple[Indices, Floats]:
 
 
 def sorted_by_patch(faces: Indices, angles: Floats, count: int) -> tuple[Indices, Floats, Indices, Indices]:
-    """Points in ``count`` patches along a side of the cube, by :func:`on_cube`.
+    """Sort points on the cube, see :func:`on_cube`, into ``count`` patches along a side.
 
-    Returns (patches, d) face and places of each patch with points, the position (n, d − 1) of each point in its patch,
-    −1 … 1, the points in the order of their patches, and where each patch begins in this order.
+    Returns (patches, d) the face and indices of each nonempty patch, (n, d − 1) the position of each point in its
+    patch, −1 … 1, the order (n,) of the points by patch, and the first point of each patch in this order.
     """
     steps = (angles + np.pi / 4) * (2 * count / np.pi)
     places = np.clip(steps.astype(np.int64), 0, count - 1)
@@ -78,7 +78,7 @@ def sorted_by_patch(faces: Indices, angles: Floats, count: int) -> tuple[Indices
 
 
 def _chebyshev() -> tuple[Floats, Floats]:
-    """(q,) Chebyshev points t_p, and (q, q) c_kp with ℓ_p(t) = Σ_k T_k(t) c_kp their Lagrange polynomials."""
+    """Return (q,) Chebyshev points t_p, and (q, q) c_kp of the Lagrange polynomials ℓ_p(t) = Σ_k T_k(t) c_kp."""
     angle = np.pi / NODES * (np.arange(NODES) + 0.5)
     waves = np.cos(np.arange(NODES)[:, None] * angle)
     waves[1:] *= 2
@@ -86,7 +86,7 @@ def _chebyshev() -> tuple[Floats, Floats]:
 
 
 def masses_at_nodes(local: Floats, weights: Floats) -> Floats:
-    """(q^{d−1},) masses Σ_j w_j ℓ_p(t_j) … at the nodes of one patch, of points at t (n, d − 1)."""
+    """Return (q^{d−1},) masses Σ_j w_j ℓ_p(t_j) … at the nodes of a patch, for points at t (n, d − 1)."""
     lagrange = _chebyshev()[1]
     waves = np.polynomial.chebyshev.chebvander(local, NODES - 1) @ lagrange
     if local.shape[1] == 1:
@@ -95,7 +95,7 @@ def masses_at_nodes(local: Floats, weights: Floats) -> Floats:
 
 
 def nodes_of(patches: Indices, count: int, dimension: int) -> Floats:
-    """(patches, q^{d−1}, d) the nodes of each patch."""
+    """Return (patches, q^{d−1}, d) the nodes of each patch."""
     t = _chebyshev()[0]
     grid = np.stack(np.meshgrid(*(t,) * (dimension - 1), indexing="ij"), axis=-1).reshape(-1, dimension - 1)
     angles = (patches[:, None, 1:] + (grid + 1) / 2) * (np.pi / 2 / count) - np.pi / 4

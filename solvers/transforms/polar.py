@@ -1,7 +1,7 @@
-"""Distributions of the polar angle θ on S^{d−1}: densities p(θ) per radian, Σ p_i Δθ_i = 1, of axisymmetric densities.
+"""Distributions of the polar angle θ on S^{d−1}: axisymmetric densities p(θ) per radian with Σ p_i Δθ_i = 1.
 
-The uniform density has p̄ ∝ sin^{d−2} θ, for d = 4096 as small as 10^{−9000} next to the poles: masses of cells are
-summed by their logarithms.
+The uniform density has p̄ ∝ sin^{d−2} θ, for d = 4096 as small as 10^{−9000} next to the poles. Logarithms of the cell
+masses avoid underflow.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numpy.polynomial.legendre import leggauss
 
 from ..mesh.mesh import Floats, Mesh
 
-_NODES = 32  # of Gauss and Legendre in each cell
+_NODES = 32  # of the Gauss–Legendre rule in each cell
 
 
 def log_masses(
     mesh: Mesh, dimension: int, log_relative: Callable[[Floats], Floats | float] = lambda theta: 0.0
 ) -> Floats:
-    """(cells) log of the masses of p ∝ p̄ e^{log_relative(θ)}, scaled to 1 in all; −∞ where there is nothing.
+    """Return (cells) the log of the masses of p ∝ p̄ e^{log_relative(θ)}, of sum 1; −∞ for cells without mass.
 
     mesh           polar angles, from 0 to π
     log_relative   a function of θ of any shape, log of the density with respect to the uniform one
@@ -33,17 +33,17 @@ def log_masses(
 
 
 def log_area(dimension: int) -> float:
-    """log|S^{d−1}| = log(2π^{d/2}/Γ(d/2)), d = ``dimension``: areas themselves are out of range for large d."""
+    """Return log|S^{d−1}| = log(2π^{d/2}/Γ(d/2)), d = ``dimension``: the area underflows for large d."""
     return math.log(2.0) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
 
 
 def uniform_distribution(mesh: Mesh, dimension: int) -> Floats:
-    """(cells) p̄, cell averages per radian; 0 where they underflow."""
+    """Return (cells) p̄, cell averages per radian; 0 for averages that underflow."""
     return np.asarray(np.exp(log_masses(mesh, dimension) - np.log(mesh.volumes)))
 
 
 def _log_sum(logs: Floats) -> Floats:
-    """log Σ e^{logs} over the last axis."""
+    """Return log Σ e^{logs} over the last axis."""
     top = np.maximum(logs.max(axis=-1), np.finfo(float).min)  # not −∞, where every term vanishes
     with np.errstate(divide="ignore"):
         return np.asarray(top + np.log(np.exp(logs - top[..., None]).sum(axis=-1)))

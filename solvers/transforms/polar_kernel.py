@@ -1,15 +1,15 @@
 """Sums over an axisymmetric density on S^{d−1} with the kernel e^{β⟨x,y⟩}, for any d ≥ 2.
 
-A cell stands for mass spread evenly over its circle of latitude θ′. Its mean seen from latitude θ is
+A cell represents mass spread evenly over the circle of latitude θ′. The mean kernel at latitude θ is
 
     K = e^{β cosθ cosθ′} g(|β| sinθ sinθ′),   g = g_ν,  ν = (d − 3)/2,   S¹: cosh, S²: I₀
     ∂_θK/β = K·(−sinθ cosθ′ + cosθ sinθ′ r),   mean of K⟨x,y⟩ = K·(cosθ cosθ′ + sinθ sinθ′ r),   r = ± r_ν
 
 with g_ν, r_ν of solvers/transforms/bessel.py at |β| sinθ sinθ′ and the sign of β. K is positive, so that a sum over
-masses is right to rounding at every latitude, whatever is elsewhere. The expansion Σ_l c_l φ_l(θ)φ_l(θ′) in Gegenbauer
-functions is so for the largest Z only: on S^{63} at β = 100 half the mass at a pole leaves the bulk an error of 2e-8,
-all but 1e-6 of it one of 2 %. Cost on one core: 8·cells² bytes for K and for each K·(…); both sums take 0.14 ms at 512
-cells and 1.5 ms at 2048 (by 260 degrees 0.05 and 0.19 ms); setting up takes 0.1 s and 4 s.
+masses is accurate to rounding at every latitude. The expansion Σ_l c_l φ_l(θ)φ_l(θ′) in Gegenbauer functions is
+accurate only for the largest Z: on S^{63} at β = 100 half the mass at a pole leaves the bulk an error of 2e-8, all but
+1e-6 of it one of 2 %. Cost on one core: 8·cells² bytes for K and for each K·(…); both sums take 0.14 ms at 512 cells
+and 1.5 ms at 2048 (by 260 degrees 0.05 and 0.19 ms); setting up takes 0.1 s and 4 s.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ MAX_CELLS = 4096
 
 
 class PolarKernel:
-    """∫K dμ, ∫K⟨x,y⟩ dμ and the slope at the centers of a mesh of polar angles, for masses (cells) of θ.
+    """Sums ∫K dμ, ∫K⟨x,y⟩ dμ and the slope at the centers of a mesh of polar angles, for masses (cells) of θ.
 
     mesh        polar angles, at most 4096 cells
     dimension   d ≥ 2
     beta        any real number
 
     All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
-    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; its slope vanishes,
-    and ``uniform_mean`` is the ratio of both.
-    Special functions are the host's; what is made of them is placed with the mesh.
+    ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; the slope of ∫K
+    vanishes, and ``uniform_mean`` is the ratio of both.
+    Special functions are evaluated on the host, the tables are stored on the device of the mesh.
     Raises ValueError for too many cells.
     """
 
     def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
         if mesh.cells > MAX_CELLS:
-            raise ValueError(f"{mesh.cells} polar angles: expected at most {MAX_CELLS}, all pairs are kept")
+            raise ValueError(f"{mesh.cells} polar angles: expected at most {MAX_CELLS}, since all pairs are stored")
         self.mesh, to_device = mesh, mesh.backend.to_device
         theta = mesh.on_host.centers[:, 0]
         self._order, self._beta = (dimension - 3) / 2, beta
@@ -59,29 +59,29 @@ class PolarKernel:
         self._ratio = to_device(ratio if beta >= 0 else -ratio)
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Z = ∫K dμ, (cells), and ∂_θZ/β, (cells), its limit for β = 0, both times e^{−log_scale}."""
+        """Return Z = ∫K dμ (cells,) and ∂_θZ/β (cells,), or its limit at β = 0, both times e^{−log_scale}."""
         return self._kernel @ masses, self._slope @ masses
 
     def radial(self, masses: Floats) -> Floats:
-        """∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ, (cells), times e^{−log_scale}."""
+        """Return ∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ (cells,), times e^{−log_scale}."""
         radial: Floats = self._along @ masses
         return radial
 
     def means(self, masses: Floats, cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """The mean of ⟨x,y⟩ and ∂_θZ/βZ (n,) at some cells (n,), on the host, also where Z e^{−log_scale} underflows.
+        """Return the mean of ⟨x,y⟩ and ∂_θZ/βZ (n,) at cells (n,), on the host, also if Z e^{−log_scale} underflows.
 
         ``masses`` (cells,) are on the host.
         """
         theta, held = self.mesh.on_host.centers[:, 0], np.flatnonzero(masses > 0)
         cosine, sine = np.cos(theta[cells])[:, None], np.sin(theta[cells])[:, None]
-        there_cosine, there_sine = np.cos(theta[held]), np.sin(theta[held])
-        logs, ratio = log_bessel(self._order, abs(self._beta) * sine * there_sine)
-        logs = logs + self._beta * cosine * there_cosine + np.log(masses[held])
+        source_cosine, source_sine = np.cos(theta[held]), np.sin(theta[held])
+        logs, ratio = log_bessel(self._order, abs(self._beta) * sine * source_sine)
+        logs = logs + self._beta * cosine * source_cosine + np.log(masses[held])
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         ratio = np.copysign(ratio, self._beta)
-        radial = (weights * (sine * there_sine * ratio + cosine * there_cosine)).sum(axis=1)
-        return radial, (weights * (cosine * there_sine * ratio - sine * there_cosine)).sum(axis=1)
+        radial = (weights * (sine * source_sine * ratio + cosine * source_cosine)).sum(axis=1)
+        return radial, (weights * (cosine * source_sine * ratio - sine * source_cosine)).sum(axis=1)
 
     @cached_property
     def _slope(self) -> Floats:

@@ -1,7 +1,7 @@
 """Transforms along the rings of a sphere: from cells to azimuthal modes, and from modes to values and vectors.
 
-By sums with tables of waves where the degrees are few, on the CPU; by FFTs elsewhere. Both are exact for every order,
-also beyond half of a ring's cells.
+Low degrees on the CPU use sums with tables of waves, other transforms FFTs. Both are exact for every order, also beyond
+half of a ring's cells.
 """
 
 from __future__ import annotations
@@ -18,44 +18,45 @@ from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 
 Rings = Mesh | GaussGrid
-Outputs = list[tuple[bool, Floats]]  # of each set of modes: whether to take ∂/∂φ, and a factor (rings,)
-MAX_PRODUCTS = 100  # of a sum for a cell: where there are more, FFTs take less time, on small meshes from some 200 on
-PRODUCTS = 16  # that take about as long as an item of other kernels, of which there have to be many for threads
+Outputs = list[tuple[bool, Floats]]  # for each set of modes: whether to take ∂/∂φ, and a factor (rings,)
+MAX_PRODUCTS = 100  # products for a cell above which FFTs take less time; on small meshes the limit would be about 200
+PRODUCTS = 16  # products that take as long as one item of other kernels, the unit for the number of threads
 
 
 class RingTransform(Protocol):
-    """Modes m = 0 … degree of the cells of each ring; ``half`` are the northern rings and the equator's."""
+    """Transform to modes m = 0 … degree on each ring; ``half`` counts the northern rings and that on the equator."""
 
     def analysis(self, masses: Floats) -> Floats:
-        """(..., 4, degree + 1, half) Σ_j w_j e^{−imφ_j} of masses (..., cells), with at most one dimension before them.
+        """Return (..., 4, degree + 1, half) Σ_j w_j e^{−imφ_j} of masses (..., cells).
 
-        Of the sum of mirrored rings re and im, then of their difference.
+        The axis of 4 holds re and im for the sum of mirrored rings, then for the difference. ``masses`` have at most
+        two dimensions.
         """
         ...
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
-        """As :meth:`analysis` of (ρ_j − level) V_j, for ρ (..., cells) and level (...), or of ρ_j V_j."""
+        """Return the modes of (ρ_j − level) V_j, for ρ (..., cells) and level (...), or of ρ_j V_j."""
         ...
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
-        """(cells) a real function of modes (1, degree + 1, rings)."""
+        """Return (cells) a real function for modes (1, degree + 1, rings)."""
         ...
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        """(cells) a function and (cells, 3) vectors of modes (4, degree + 1, rings)."""
+        """Return (cells) a function and (cells, 3) vectors for modes (4, degree + 1, rings)."""
         ...
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
-        """(..., cells) a function, (2, ..., cells) east and north of a gradient, another function, of modes.
+        """Return (..., cells) a function, (2, ..., cells) a gradient east and north, and another function.
 
-        These are (..., 3 or 4, degree + 1, rings): of the function; of sin θ ∂f/∂θ and f for the gradient; of the other
-        one, which is empty without them.
+        The modes (..., 3 or 4, degree + 1, rings) belong to the first function, to sin θ ∂f/∂θ and f of the gradient,
+        and to the last function, which is empty for 3 modes.
         """
         ...
 
 
 class RingSums:
-    """Sums with tables of waves, on the host, for few degrees."""
+    """Ring transform by sums with tables of waves, on the host, for low degrees."""
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
@@ -81,13 +82,13 @@ class RingSums:
 
     @cached_property
     def _volumes(self) -> Floats:
-        """(rings,) of a cell of each ring."""
+        """Return (rings,) the volume of a cell of each ring."""
         assert isinstance(self.mesh, Mesh)
         return self.mesh.volumes[self.mesh.ring_start[:-1]].astype(np.float64)
 
     def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
         if not (values.flags.c_contiguous and values.flags.writeable):
-            values = values.copy()  # what it is would be compiled for
+            values = values.copy()  # other layouts would compile the kernel anew
         rows = values.reshape(-1, self.mesh.cells)
         level = np.zeros(len(rows)) if level is None else np.reshape(level, -1)
         host = host_backend()
@@ -115,11 +116,11 @@ class RingSums:
     def _functions(
         self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats
     ) -> tuple[Floats, Floats]:
-        """(..., cells) and (sets − 1, ..., cells) functions of modes (..., sets, degree + 1, rings), k at places[k]."""
+        """Return (..., cells) and (sets − 1, ..., cells) functions for modes (..., sets, degree + 1, rings)."""
         cells, number, shape, sets = self.mesh.cells, self.mesh.volumes.dtype, re.shape[:-3], re.shape[-3]
         modes = (each.reshape(-1, *each.shape[-3:]) for each in (re, im))
         host = host_backend()
-        values = host.empty((*shape, cells), number)  # apart, so that they can be given back before the others
+        values = host.empty((*shape, cells), number)  # separate, so that the memory can be freed before the fields
         fields = host.empty((sets - 1, *shape, cells), number)
         host.launch(
             host.ring_functions, values.size // cells * sets * self._work, *modes, by_order, scales,
@@ -129,29 +130,29 @@ class RingSums:
 
 
 def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
-    """Whether to take ∂/∂φ of each set (sets,), its factors (sets, rings), and its row."""
+    """Return whether to take ∂/∂φ of each set (sets,), the factors (sets, rings), and the output rows."""
     by_order, scales = zip(*outputs, strict=True)
     return np.array(by_order), np.stack(scales), np.array(places)
 
 
 def _of_gradient(one: Floats, over_sine: Floats) -> Outputs:
-    """A function, the components north and east of a gradient, and another function: see :class:`RingTransform`."""
+    """Return outputs for a function, the north and east components of a gradient, and another function."""
     return [(False, one), (False, -over_sine), (True, over_sine), (False, one)]
 
 
 def _points(counts: np.ndarray) -> np.ndarray:
-    """Points of a ring's tables: a quarter of its cells, or all."""
+    """Return the number of points in the table of a ring: a quarter of the cells, or all."""
     return np.where(counts % 4 == 0, counts // 4, counts)
 
 
 def _products(counts: np.ndarray, degree: int | np.ndarray) -> np.ndarray:
-    """Products for a cell of rings of so many cells, up to a degree."""
+    """Return the number of products for a cell, on rings of ``counts`` cells up to a degree."""
     return np.where(counts % 4 == 0, 0.5, 2.0) * (degree + 1)
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Consecutive rings with the same number of cells: one batched FFT, as large as is good for the kernels."""
+    """Consecutive rings with equal numbers of cells for one batched FFT, at most TRANSFORM_CELLS cells."""
 
     cells: int
     first_ring: int
@@ -161,7 +162,7 @@ class _Block:
 
 
 class RingFFTs:
-    """A batched FFT for consecutive rings of as many cells; modes beyond half of them are added to those within."""
+    """Ring transform by batched FFTs of consecutive equal rings; modes beyond half of the cells are aliased."""
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, rings = mesh, len(mesh.ring_cells)
@@ -215,7 +216,7 @@ class RingFFTs:
             values[here] = value
             for axis, component in enumerate(components):
                 vectors[here, axis] = component
-            del value, components, component  # the next block is made in their place
+            del value, components, component  # free the memory for the next block
         return values, vectors
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
@@ -231,11 +232,11 @@ class RingFFTs:
             values[here], components[0, here], components[1, here] = value, east, north
             if along:
                 radial[here] = along[0]
-            del value, north, east, along  # the next block is made in their place
+            del value, north, east, along  # free the memory for the next block
         return values, components, radial
 
     def _synthesized(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
-        """The slice of cells of each block and the values there of each set."""
+        """Yield the slice of cells of each block and the values of each set in the block."""
         backend, number = self.mesh.backend, np.result_type(self.mesh.volumes.dtype, np.complex64)
         for block in self._blocks:
             values = []
@@ -260,7 +261,7 @@ def _blocks(mesh: Rings) -> Iterator[_Block]:
 
 
 def ring_transform(mesh: Rings, degree: int) -> RingTransform:
-    """The transform along the rings of a sphere that takes the least time for modes up to ``degree``."""
+    """Return the faster transform along the rings of a sphere for modes up to ``degree``."""
     counts = np.asarray(mesh.ring_cells, dtype=np.int64)
     few = float(_products(counts, degree) @ counts) <= MAX_PRODUCTS * mesh.cells
     return RingSums(mesh, degree) if few and mesh.backend is host_backend() else RingFFTs(mesh, degree)

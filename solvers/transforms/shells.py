@@ -1,8 +1,9 @@
 """Sums over shells of points rω with the kernel e^{b⟨ω,ω'⟩}, b = b(r, r'), by transforms of the directions.
 
-On each pair of shells the kernel is zonal, and acts on a mode of degree l as a number (Funk–Hecke): between shells it
-is a dense matrix for each degree. Sphere: c_l(b) = 2π ∫ e^{bz} P_l(z) dz. Circle: the discrete Fourier transform of the
-kernel at the angles between cells, so that sums over cells are exact for any b, resolved by the cells or not.
+On each pair of shells the kernel is zonal and multiplies a mode of degree l by a number (Funk–Hecke). These numbers
+form a dense matrix between shells for each degree. On the sphere they are c_l(b) = 2π ∫ e^{bz} P_l(z) dz. On the circle
+they are the discrete Fourier transform of the kernel at the angles between cells, so that sums over cells are exact for
+any b.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .uniform import uniform_share
 
 
 class CircleShells:
-    """Shells over a circle of equal cells; ``multipliers`` of e^{b⟨ω,ω'⟩} for any b."""
+    """Sums over shells on a circle of equal cells; ``multipliers`` of e^{b⟨ω,ω'⟩} for any b."""
 
     largest_exponent = np.inf
 
@@ -26,12 +27,12 @@ class CircleShells:
         self.mesh = mesh
         half = mesh.cells // 2
         angle, degree = float(mesh.volumes[0]) * np.arange(half + 1), np.arange(half + 1)
-        twice = np.where((degree == 0) | (2 * degree == mesh.cells), 1.0, 2.0)  # the other angles mirror these
+        twice = np.where((degree == 0) | (2 * degree == mesh.cells), 1.0, 2.0)  # the other angles are symmetric
         cosines = twice[:, None] * np.cos(angle[:, None] * degree)
         self.multipliers = Multipliers(*map(mesh.backend.to_device, (np.cos(angle), cosines)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
-        """See :meth:`SphereShells.sums`."""
+        """Return the sums of :meth:`SphereShells.sums`."""
         axes, xp = self.mesh.centers.T, self.mesh.backend.xp
         fields = xp.concatenate([xp.ones_like(axes[:1]), axes])[None] * masses[:, None]
         fields[:, 1:] *= levers[:, None, None]
@@ -41,11 +42,11 @@ class CircleShells:
 
 
 class SphereShells:
-    """Shells over a sphere in rings; ``multipliers`` of e^{b⟨ω,ω'⟩} for |b| up to ``largest_exponent``.
+    """Sums over shells on a sphere of rings; ``multipliers`` of e^{b⟨ω,ω'⟩} for |b| up to ``largest_exponent``.
 
-    The uniform part of a shell is summed in closed form where it is near uniform, so that a uniform shell turns
-    nothing; clusters see the cells' sum, beside which the difference, O(h²), may be large. Between, the share is
-    that of :func:`uniform_share`, shell by shell.
+    The uniform part of a nearly uniform shell is summed in closed form, so that a uniform shell exerts no tangential
+    force. For clusters the sums over cells are used, since the difference, O(h²), may be comparatively large.
+    :func:`uniform_share` interpolates between both, shell by shell.
     """
 
     largest_exponent = 100.0
@@ -54,18 +55,18 @@ class SphereShells:
         self.mesh = mesh
         degree = exponential_degree(3, self.largest_exponent)
         self._harmonics = SphereHarmonics(mesh, degree)
-        nodes, weights = leggauss(degree + 1)  # e^{bz} P_l is of degree 2·degree, but for rounding
+        nodes, weights = leggauss(degree + 1)  # e^{bz} P_l is of degree 2·degree to rounding
         polynomials = 2 * np.pi * weights[:, None] * legvander(nodes, degree)
         self.multipliers = Multipliers(*map(mesh.backend.to_device, (nodes, polynomials)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
-        """Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω'), and N_i likewise with m_j(ω') λ_j ω' for m_j(ω').
+        """Return Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') and N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'.
 
         kernel   (degrees, n, m) multipliers of K between n target shells and m source shells
         masses   (m, directions)
         levers   (m,) λ: the radii, for vectors λω'
 
-        Returns Z (n, directions) and N (n, directions, d). Errors are some rounding of the largest value on a shell.
+        Returns Z (n, directions) and N (n, directions, d). Errors are a few roundings of the largest value on a shell.
         """
         mean, flat = masses.sum(axis=1), self.mesh.volumes / self.mesh.volume
         mean = mean * uniform_share(masses - mean[:, None] * flat, mean)
@@ -77,7 +78,7 @@ class SphereShells:
         return normalizer, values[:, 1:].swapaxes(1, 2) + uniform[1, :, 1, None, None] * self.mesh.centers
 
     def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
-        """(n, 1 + d, directions): Z and the components of N."""
+        """Return (n, 1 + d, directions): Z and the components of N."""
         harmonics, empty = self._harmonics, self.mesh.backend.empty
         modes = empty((len(kernel), len(masses), 4, len(kernel)), complex)
         for j, (mass, lever) in enumerate(zip(masses, levers, strict=True)):
@@ -92,17 +93,17 @@ class SphereShells:
 
 
 class Multipliers:
-    """The numbers by which e^{b⟨ω,ω'⟩ − |b|} acts on each degree, from its values at nodes z = ⟨ω,ω'⟩.
+    """Multipliers of e^{b⟨ω,ω'⟩ − |b|} for each degree, from values at nodes z = ⟨ω,ω'⟩.
 
-    Kept until other exponents come: while radii stay what they are, they cost nothing.
+    The last result is cached: constant radii need no new evaluation.
     """
 
     def __init__(self, nodes: Floats, transform: Floats) -> None:
         self._nodes, self._transform = nodes, transform
-        self._last = np.empty((0, 0)), np.empty((0, 0, 0))  # exponents and what was found: both at once, for threads
+        self._last = np.empty((0, 0)), np.empty((0, 0, 0))  # exponents and result, assigned together for thread safety
 
     def of(self, exponents: Floats) -> Floats:
-        """(degrees, n, m) for exponents b (n, m), which are on the host."""
+        """Return (degrees, n, m) multipliers for exponents b (n, m), which are on the host."""
         known, found = self._last
         if not np.array_equal(exponents, known):
             placed = backend_for(self._nodes).to_device(exponents)
@@ -113,14 +114,14 @@ class Multipliers:
 
 
 def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:
-    """(degrees, n, …) from (degrees, m, …): for each degree a matrix from source shells to target shells."""
+    """Return (degrees, n, …) for (degrees, m, …): the product with the matrix between shells of each degree."""
     flat = modes.ravel().reshape(*modes.shape[:2], -1).view(np.float64)  # contiguous
     spread = kernel @ flat
     return spread.view(np.complex128).reshape(*spread.shape[:2], *modes.shape[2:])
 
 
 def shells(mesh: Mesh) -> CircleShells | SphereShells:
-    """Sums over shells whose directions are the cells of ``mesh``, a circle or a sphere."""
+    """Return sums over shells whose directions are the cells of ``mesh``, a circle or a sphere."""
     return _SHELLS[mesh.manifold](mesh)
 
 

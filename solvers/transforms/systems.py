@@ -1,4 +1,4 @@
-"""Sums over the pairs within each of many small systems of points: those of :mod:`solvers.transforms.pairwise`."""
+"""Sums over the pairs within each of many small systems of points, see :mod:`solvers.transforms.pairwise`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MAX_DIMENSION = 8  # above, products of matrices cost less than loops over pair
 def sums_of_systems(
     towards: Floats, points: Floats, weights: Floats, *, causal: bool = False
 ) -> tuple[Floats, Floats, Floats]:
-    """s_i = max_j ⟨b_i, y_j⟩, Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}, by system.
+    """Return s_i = max_j ⟨b_i, y_j⟩, Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}.
 
     towards   (systems, n, d) b
     points    (systems, n, d) y
-    weights   (systems, n) w ≥ 0; points of weight 0 take no part
-    causal    point i sees the points j ≤ i only
-    Returns s (systems, n), Z (systems, n) and N (systems, n, d). What a system has does not depend on the others.
+    weights   (systems, n) w ≥ 0; points of weight 0 are ignored
+    causal    whether point i includes the points j ≤ i only
+    Returns s (systems, n), Z (systems, n) and N (systems, n, d). Results of a system are independent of other systems.
     """
     systems, n, d = points.shape
     if d > _MAX_DIMENSION:

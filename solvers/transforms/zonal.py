@@ -1,6 +1,7 @@
-"""Zonal operators: sums Σ_j K(⟨x_i, x_j⟩) w_j over all cells by a transform (Funk–Hecke), not cells².
+"""Zonal operators: sums Σ_j K(⟨x_i, x_j⟩) w_j over all cells by transforms (Funk–Hecke) instead of cells² terms.
 
-A zonal kernel acts on harmonics of degree l as a number, its multiplier c_l; those of e^{βz} are in exponential.py.
+A zonal kernel multiplies harmonics of degree l by a number c_l, the multiplier. Multipliers of e^{βz} are in
+exponential.py.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import Complexes, SphereHarmonics, require_harmonics
 
-ROOT_OF_AREA = float(np.sqrt(4 * np.pi))  # of the sphere: the coefficient of degree 0 of a density of 1
+ROOT_OF_AREA = float(np.sqrt(4 * np.pi))  # coefficient of degree 0 of the density 1 on the sphere
 
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
-    """Multipliers of a smooth kernel K(z), z from −1 to 1, on S¹ or S² by quadrature, up to where they are rounding.
+    """Return multipliers of a smooth kernel K(z), z from −1 to 1, on S¹ or S² by quadrature.
 
         c_l = |S^{d−2}| ∫ K(z) P_l(z) (1 − z²)^{(d−3)/2} dz
 
-    ``degrees`` bounds how many are returned. Raises ValueError for another dimension, or K of another shape than z.
+    At most ``degrees`` multipliers are returned, without a tail that is rounding. Raises ValueError for another
+    dimension, or K of another shape than z.
     """
     if dimension == 2:
         nodes = 4 * degrees
@@ -39,7 +41,7 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
 
 
 def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
-    """K at z = ``cosine`` (n,), of which it may be independent."""
+    """Return K at z = ``cosine`` (n,); a constant K is broadcast."""
     values = kernel(cosine)
     check_unmasked("kernel", values)
     values = np.asarray(values, dtype=np.float64)
@@ -49,7 +51,7 @@ def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
 
 
 def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
-    """(degrees) 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ by Gauss's rule in short pieces: right to rounding."""
+    """Return (degrees) 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ by Gauss's rule in short pieces, accurate to rounding."""
     nodes, weights = np.polynomial.legendre.leggauss(20)
     pieces = degrees // 4 + 8
     angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
@@ -63,7 +65,7 @@ def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> F
 
 
 def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:
-    """Multipliers of G with G' = K, so that ∇ₓ G(⟨x,y⟩) = K(⟨x,y⟩) Pₓ y, from those of K (degrees)."""
+    """Return multipliers of G with G' = K, so that ∇ₓ G(⟨x,y⟩) = K(⟨x,y⟩) Pₓ y, for those of K (degrees)."""
     l = np.arange(len(multipliers))
     above = np.append(multipliers[1:], 0.0)
     below = np.append(0.0, multipliers[:-1])
@@ -73,7 +75,7 @@ def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:
 
 
 def radial_multipliers(dimension: int, multipliers: Floats) -> Floats:
-    """Multipliers of z K(z), so that Σ_j ⟨x,y_j⟩ K(⟨x,y_j⟩) w_j is the part of Σ_j y_j K w_j along x."""
+    """Return multipliers of z K(z): Σ_j ⟨x,y_j⟩ K(⟨x,y_j⟩) w_j is the part of Σ_j y_j K w_j along x."""
     l = np.arange(len(multipliers))
     above = np.append(multipliers[1:], 0.0)
     below = np.append(0.0, multipliers[:-1])
@@ -83,28 +85,28 @@ def radial_multipliers(dimension: int, multipliers: Floats) -> Floats:
 
 
 class ZonalOperator(Protocol):
-    """Sums over point masses w_j at cell centers."""
+    """Operator of zonal sums over point masses w_j at cell centers."""
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Σ_j K(x_i·x_j) w_j, (cells), and ∇Σ_j G(x_i·x_j) w_j + x_i Σ_j R(x_i·x_j) w_j, (cells, d), of masses (cells).
+        """Return Σ_j K(x_i·x_j) w_j (cells,) and ∇Σ_j G(x_i·x_j) w_j + x_i Σ_j R(x_i·x_j) w_j (cells, d).
 
-        Without R the vectors are tangent at x_i. On the circle masses may be (..., cells), and each row's sums do not
-        depend on the others.
+        Without R the vectors are tangent at x_i. ``masses`` are (cells,), on the circle also (..., cells) with
+        independent rows.
         """
         ...
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """As ``apply`` for a density (cells), of which a uniform one, (), is summed exactly.
+        """Return the sums of ``apply`` for a density (cells), with a uniform part, (), summed exactly.
 
-        On the circle densities may be (..., cells), with uniform ones (...,).
+        On the circle densities may be (..., cells), with uniform parts (...,).
         """
         ...
 
 
 class CircleZonal:
-    """K, G and R given by multipliers (degrees), applied as circular convolutions with the sampled kernels.
+    """Operators K, G and R with multipliers (degrees), applied as circular convolutions with the sampled kernels.
 
-    The sums over cells are exact to rounding for any kernel, resolved by the cells or not.
+    The sums over cells are exact to rounding for any kernel, also for a kernel narrower than a cell.
     """
 
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
@@ -119,7 +121,7 @@ class CircleZonal:
 
     @classmethod
     def of_rows(cls, operators: Sequence[CircleZonal]) -> CircleZonal:
-        """The operators of as many rows of masses (rows, cells), on one circle: each row has its own kernels."""
+        """Return one operator for rows of masses (rows, cells) on one circle, each row with its own kernels."""
         rows = copy(operators[0])
         rows._kernels = rows.mesh.backend.xp.stack([operator._kernels for operator in operators])
         rows._integrals = rows.mesh.backend.xp.stack([operator._integrals for operator in operators])
@@ -151,7 +153,7 @@ class CircleZonal:
 
 
 class SphereZonal:
-    """K, G and R given by multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) turned into vectors."""
+    """Operators K, G and R with multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) as vectors."""
 
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
@@ -166,9 +168,9 @@ class SphereZonal:
         return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """As ``of_density`` without R, and the vectors by their components along east and north, (2, cells).
+        """Return the sums of ``of_density`` without R, with vectors as components east and north (2, cells).
 
-        Densities may be (rows, cells), with uniform ones (rows,): then Σ (rows, cells) and components (2, rows, cells).
+        For densities (rows, cells) with uniform parts (rows,), sums are (rows, cells) and components (2, rows, cells).
         """
         return self._harmonics.gradient_along_rings(self._coefficients(density, uniform), self._multipliers[:2])
 
@@ -179,9 +181,9 @@ class SphereZonal:
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:
-    """Operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial`` (see apply).
+    """Return the operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial``.
 
-    Raises ValueError unless the mesh is a circle or a sphere of rings.
+    See :meth:`ZonalOperator.apply`. Raises ValueError unless the mesh is a circle or a sphere of rings.
     """
     require_harmonics(mesh)
     return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)

@@ -149,8 +149,8 @@ def test_wrong_boundaries_are_refused():
     mesh = interval(0.0, 1.0, 8)
     with pytest.raises(TypeError, match="expected one of Wall, Periodic, Outflow, Value"):
         Advection(mesh, print, boundaries={"left": Flux(1.0)})
-    with pytest.raises(ValueError, match='"lump" with boundaries other than walls'):
-        Advection(mesh, print, limiter="lump", nonnegative=True, boundaries={"left": Outflow()})
+    with pytest.raises(ValueError, match='"donor_cell_blend" with boundaries other than walls'):
+        Advection(mesh, print, limiter="donor_cell_blend", nonnegative=True, boundaries={"left": Outflow()})
     assert pytest.approx(1.0) == AXIS @ AXIS
 
 
@@ -197,5 +197,15 @@ def test_cells_of_many_sides_and_hemispheres_are_not_for_kernels_of_unresolved_c
     values = advanced(term, 1.0 + mesh.centers[:, 0], 0.2)
     assert values.min() >= 0.0
     assert values @ mesh.volumes == pytest.approx((1.0 + mesh.centers[:, 0]) @ mesh.volumes, rel=1e-13)
-    with pytest.raises(ValueError, match=r'limiter = "lump" on a triangles: expected .* the closed unit sphere'):
-        Advection(mesh, lambda t, u: turn, limiter="lump", nonnegative=True)
+    with pytest.raises(ValueError, match=r'"donor_cell_blend" on a triangles: expected .* the closed unit sphere'):
+        Advection(mesh, lambda t, u: turn, limiter="donor_cell_blend", nonnegative=True)
+
+
+def test_the_old_name_of_the_donor_cell_blend_is_deprecated():
+    mesh = circle(24)
+    along = np.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
+    with pytest.warns(DeprecationWarning, match='limiter = "lump" is called "donor_cell_blend" now'):
+        old = Advection(mesh, lambda t, u: along, limiter="lump", nonnegative=True)
+    new = Advection(mesh, lambda t, u: along, limiter="donor_cell_blend", nonnegative=True)
+    density = 1.0 + mesh.centers[:, 0]
+    assert np.array_equal(advanced(old, density, 0.2), advanced(new, density, 0.2))

@@ -200,8 +200,11 @@ def test_diffusion_between_uneven_cells_is_second_order():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Advection(donut(8), print, limiter="lump", nonnegative=True), 'limiter = "lump" on a torus'),
-        (lambda: Advection(circle(8), print, limiter="lump"), "expected nonnegative=True"),
+        (
+            lambda: Advection(donut(8), print, limiter="donor_cell_blend", nonnegative=True),
+            'limiter = "donor_cell_blend" on a torus',
+        ),
+        (lambda: Advection(circle(8), print, limiter="donor_cell_blend"), "expected nonnegative=True"),
         (lambda: Advection(circle(8), print, limiter="weno"), "limiter = 'weno': expected one of 'none', 'mc', 'vanl"),
         (lambda: Advection(circle(8), print, (np.inf, np.inf)), "expected 0 <= low <= high < inf"),
     ],

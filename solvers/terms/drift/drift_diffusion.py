@@ -11,13 +11,13 @@ from ..term import Step
 
 
 class IntervalDriftDiffusion:
-    """∂ₜp = κ ∂ₓ(∂ₓp − p ∂ₓ log p̄) between walls: a stiff term that keeps p̄ steady to the last bit and p ≥ 0.
+    """∂ₜp = κ ∂ₓ(∂ₓp − p ∂ₓ log p̄) between walls: a stiff term with p̄ bitwise steady and p ≥ 0.
 
-    Fluxes of Scharfetter and Gummel (1969): −κ (B(q) p_b − B(−q) p_a)/Δ, q = log(p̄_b/p̄_a), B(q) = q/(e^q − 1); they
-    vanish for p = p̄ whatever the cells, and their matrix gives p ≥ 0 by an implicit Euler step of any size. Two half
-    steps against a whole one, 2 E(½dt)² − E(dt), are of second order and damp what is stiff; where that undershoots
-    zero, the fluxes which it adds to E(½dt)² are limited to what each cell has (Zalesak 1979). Where p is flat and p̄
-    steep, diffusion is too strong by the factor 1 + q²/12.
+    Fluxes of Scharfetter and Gummel (1969) are −κ (B(q) p_b − B(−q) p_a)/Δ, q = log(p̄_b/p̄_a), B(q) = q/(e^q − 1).
+    These fluxes vanish for p = p̄ on any cells, and an implicit Euler step of any size keeps p ≥ 0. The extrapolation
+    2 E(½dt)² − E(dt) is of second order and damps stiff modes. Where the extrapolation undershoots zero, the fluxes
+    added to E(½dt)² are limited to the mass of each cell (Zalesak 1979). Where p is flat and p̄ steep, diffusion is
+    too strong by the factor 1 + q²/12.
 
     mesh          an interval
     coefficient   κ ≥ 0
@@ -42,12 +42,12 @@ class IntervalDriftDiffusion:
         self._within = to_device((steady[:-1] > _TINY) & (steady[1:] > _TINY))
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
+        """Return ½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` does."""
         amount = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(amount, np.abs(self._gain(values)).sum())
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """∂ₜp of values (cells), which ``rate`` adds."""
+        """Evaluate ∂ₜp of values (cells) for ``rate``; return ∞."""
         self._rate = self._gain(values) / self.mesh.volumes
         return np.inf
 
@@ -55,7 +55,7 @@ class IntervalDriftDiffusion:
         rate += self._rate
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance a density (cells) by dt in place; returns its least value before undershoots are limited, if so."""
+        """Advance a density (cells) by dt in place; return the least value before undershoots are limited."""
         check_array("values", values, (self.mesh.cells,))
         if not self._seen:
             check_finite("values", values)
@@ -67,12 +67,12 @@ class IntervalDriftDiffusion:
             return np.inf  # nothing is limited
         lowest: Step = values.min()
         if limited and lowest < 0:
-            np.maximum(halves, 0.0, out=values)  # below zero by rounding only
+            np.maximum(halves, 0.0, out=values)  # negative by rounding only
             self._add_limited(correction, values)
         return lowest
 
     def _gain(self, values: Floats) -> Floats:
-        """(cells) mass that each cell gains per time: by the ratio p/p̄, of which p̄ has none, to the last bit."""
+        """Return (cells) the mass that each cell gains per time, by differences of p/p̄, exactly 0 for p = p̄."""
         xp = self.mesh.backend.xp
         ratio = values / self._steady
         flux = xp.where(
@@ -84,7 +84,7 @@ class IntervalDriftDiffusion:
         return outflow
 
     def _euler(self, dt: float, values: Floats) -> Floats:
-        """(1 − dt L)⁻¹ values = values + (1 − dt L)⁻¹ dt L values."""
+        """Return (1 − dt L)⁻¹ values as values + (1 − dt L)⁻¹ dt L values."""
         diagonal = self.mesh.volumes + dt * self._leaving
         change: Floats = self.mesh.backend.solve_tridiagonal(
             -dt * self._from_left, diagonal, -dt * self._from_right, dt * self._gain(values)
@@ -92,7 +92,7 @@ class IntervalDriftDiffusion:
         return values + change
 
     def _add_limited(self, correction: Floats, values: Floats) -> None:
-        """values += correction as fluxes between neighbors, each kept to the share that its sender can afford."""
+        """Add the correction to values as fluxes between neighbors, each limited to the sender's mass."""
         xp = self.mesh.backend.xp
         flux = -_running_sums(correction * self.mesh.volumes)[:-1]  # to the right, through inner faces
         right, left = np.maximum(flux, 0.0), np.maximum(-flux, 0.0)
@@ -106,7 +106,7 @@ class IntervalDriftDiffusion:
 
 
 def _running_sums(values: Floats) -> Floats:
-    """Σ_{j ≤ i} values[j], (n,), by doubling: the same bits wherever and whenever."""
+    """Return Σ_{j ≤ i} values[j], (n,), by doubling: bitwise equal on all devices."""
     sums, step = values.copy(), 1
     while step < len(sums):
         sums[step:] = sums[step:] + sums[:-step]
@@ -114,11 +114,11 @@ def _running_sums(values: Floats) -> Floats:
     return sums
 
 
-_TINY = 1e-250  # below, ratios p/p̄ might overflow
+_TINY = 1e-250  # smaller p̄ might overflow the ratio p/p̄
 
 
 def bernoulli(q: Floats) -> Floats:
-    """q/(e^q − 1), 1 at q = 0, without overflow."""
+    """Return q/(e^q − 1), 1 at q = 0, without overflow."""
     size = np.abs(q)
     with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
         small = np.where(size > 0, size * np.exp(-size) / -np.expm1(-size), 1.0)

@@ -1,4 +1,4 @@
-"""Fluxes of drift and diffusion through faces that vanish for the Gibbs density, of second and of fourth order."""
+"""Fluxes of drift and diffusion of second and fourth order, which vanish for the Gibbs density."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..operators import gradient_fluxes
 from .drift_diffusion import bernoulli
 
 Indices = NDArray[np.integer]
-Q_FULL, Q_NONE = 0.5, 2.0  # of |V − V at the face|/D: up to which a wide is added in full, from which on not
+Q_FULL, Q_NONE = 0.5, 2.0  # |V − V at the face|/D: wide fluxes are used in full below the first, not above the second
 
 
 class WideFluxes:
-    """Fluxes Σ_j weight e^{(V_j − V_f)/D} u_j at faces f: differences of u e^{V/D}, of which a Gibbs density has none.
+    """Fluxes Σ_j weight e^{(V_j − V_f)/D} u_j at faces f: differences of u e^{V/D}, zero for a Gibbs density.
 
     faces, cells, weights   of each entry
     mean        (faces, cells) sparse: V_f = mean V
-    spread      (faces, faces) sparse: of fluxes at points those whose differences are means of a cell; None for 1
+    spread      (faces, faces) sparse: maps point fluxes to fluxes whose differences are cell averages; None for 1
     """
 
     def __init__(self, faces: Indices, cells: Indices, weights: Floats, mean: Any, spread: Any = None) -> None:
@@ -36,9 +36,9 @@ class WideFluxes:
         self._mean, self._spread, self._starts = mean, spread, starts[:-1]
 
     def at(self, V: Floats) -> tuple[Any, Floats]:
-        """Return the matrix (faces, cells) of these fluxes in a potential V/D (cells,), and their share (faces,).
+        """Return the matrix (faces, cells) of the fluxes in a potential V/D (cells,), and their weight (faces,).
 
-        The share in a face follows from the largest exponent near it.
+        The weight in a face follows from the largest exponent of its cells.
         """
         exponent = V[self._cells] - (self._mean @ V)[self._faces]
         largest = np.maximum.reduceat(np.abs(exponent), self._starts)
@@ -51,11 +51,11 @@ class WideFluxes:
 
 
 class GibbsFluxes:
-    """Fluxes of −(D∇u + u∇V) between cells, at walls none.
+    """Fluxes of −(D∇u + u∇V) between cells; 0 at walls.
 
     Two-point fluxes of Scharfetter and Gummel (1969), D c (B(q) u_i − B(−q) u_j), q = (V_j − V_i)/D, c area over
-    distance, are monotone, of second order. Unless ``monotone``, where |q| is small others stand for them: on lines of
-    equal cells −D e^{−V/D}∇(u e^{V/D}) by four cells, of fourth order; with gradients where two-point fluxes are
+    distance, are monotone, of second order. Unless ``monotone``, wide fluxes replace them where |q| is small: on lines
+    of equal cells −D e^{−V/D}∇(u e^{V/D}) by four cells, of fourth order; by gradients where two-point fluxes are
     inconsistent (:mod:`solvers.terms.consistency`).
     """
 
@@ -87,9 +87,9 @@ class FluxesInPotential:
     """Fluxes between cells in one potential.
 
     first, second   (faces,) cells of each inner face
-    into            (cells, faces) sparse: of fluxes what each cell gains
+    into            (cells, faces) sparse: maps fluxes to the gain of each cell
     ahead, back     (faces,) rates of two-point fluxes from the first cell and from the second
-    wide            matrix (faces, cells) of the other fluxes, and their share (faces,); None without any
+    wide            matrix (faces, cells) of the wide fluxes, and their weight (faces,); None without wide fluxes
     fastest         rate of an explicit step, 4/3 times that of two-point fluxes where they are of fourth order
     """
 
@@ -102,7 +102,7 @@ class FluxesInPotential:
     fastest: float
 
     def gain(self, values: Floats, monotone: bool = False) -> Floats:
-        """(cells,) mass that each cell gains per time; ``monotone``: by two-point fluxes."""
+        """Return (cells,) the mass that each cell gains per time; ``monotone``: by two-point fluxes."""
         flux = self.ahead * values[self.first] - self.back * values[self.second]
         if self.wide is not None and not monotone:
             matrix, share = self.wide
@@ -111,7 +111,7 @@ class FluxesInPotential:
         return found
 
     def matrix(self, monotone: bool = False) -> Any:
-        """(cells, cells) of :meth:`gain`, sparse."""
+        """Return the sparse matrix (cells, cells) of :meth:`gain`."""
         from scipy.sparse import csr_matrix, diags
 
         every, shape = np.arange(len(self.first)), self.into.shape[::-1]
@@ -131,7 +131,7 @@ def _wide(mesh: Mesh, inner: Indices, D: float, conductances: Floats) -> WideFlu
 
 
 def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: Floats) -> WideFluxes:
-    """−D e^{−V/D}∇(u e^{V/D}) at faces by the four cells around, and less a 24th of its second difference."""
+    """Return −D e^{−V/D}∇(u e^{V/D}) at faces by four cells, less 1/24 of the second difference."""
     from scipy.sparse import csr_matrix, identity
 
     table = mesh.cell_sides.reshape(mesh.cells, -1)
@@ -150,7 +150,7 @@ def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: F
         (ahead, mesh.face_cells[ahead >> 1, 0] == second),
         (behind, mesh.face_cells[behind >> 1, 1] == first),
     ):
-        neighbors = number[sides >> 1]  # none beyond a wall, through which no flux goes
+        neighbors = number[sides >> 1]  # −1 for a wall, whose flux is 0
         signs = np.where(same, 1.0, -1.0)[neighbors >= 0] / 24
         spread = spread - csr_matrix(
             (signs, (every[neighbors >= 0], neighbors[neighbors >= 0])), (len(inner), len(inner))
@@ -160,7 +160,7 @@ def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: F
 
 
 def _by_gradients(mesh: Mesh, inner: Indices, D: float) -> WideFluxes:
-    """−D e^{−V/D}∇(u e^{V/D}) by two cells and, across the line between them, both cells' gradients."""
+    """Return −D e^{−V/D}∇(u e^{V/D}) by two cells, and across the line between them by both cells' gradients."""
     from scipy.sparse import csr_matrix
 
     every, shape = np.arange(len(inner)), (len(inner), mesh.cells)

@@ -1,4 +1,4 @@
-"""Drift and diffusion in a potential, on every mesh, with its Gibbs density steady to rounding."""
+"""Drift and diffusion in a potential on every mesh, with the Gibbs density steady to rounding."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from ..diffusion import amplitude, time_to_move
 from ..term import Step
 from .gibbs_fluxes import FluxesInPotential, GibbsFluxes
 
-MAX_SOLVERS = 6  # that are kept, one for each length of a step
-NEGLIGIBLE = 1e-8  # mass below zero, of all, that is cut off; with more a step of a density is of first order
+MAX_SOLVERS = 6  # in the cache, one for each step length
+NEGLIGIBLE = 1e-8  # fraction of negative mass that is clipped; above, the step of a density is of first order
 
 Potential = Floats | Callable[[Floats], Floats] | Callable[[float, Floats], Floats]
 
 
 class DriftDiffusion:
-    """div(D∇u + u∇V), D > 0, with walls: explicit, or a stiff term.
+    """Drift and diffusion div(D∇u + u∇V), D > 0, with walls: an explicit or a stiff term.
 
-    Fluxes (:class:`~solvers.terms.gibbs_fluxes.GibbsFluxes`) are zero for u = e^{−V/D}, whatever the cells: of fourth
-    order in space on curves, tori and boxes of equal cells, else of second. ``step`` compares two implicit Euler half
-    steps with a whole one, 2 E(½dt)² − E(dt), which damps what is stiff; a density that would undershoot takes the half
-    steps themselves, by two-point fluxes, which keep u ≥ 0. Mass is kept to rounding.
+    Fluxes (:class:`~solvers.terms.gibbs_fluxes.GibbsFluxes`) are zero for u = e^{−V/D} on any cells. The
+    fluxes are of fourth order in space on curves, tori and boxes of equal cells, else of second. ``step`` extrapolates
+    implicit Euler steps, 2 E(½dt)² − E(dt), which damps stiff modes. Where a density would undershoot, ``step`` takes
+    E(½dt)² with two-point fluxes, which keep u ≥ 0. Mass is kept to rounding.
 
     D             a number > 0
     potential     V (cells,), or V(x) of centers x (cells, d); or (time, u) → V (cells,) of the state, as a
-                  convolution: an equation then takes it for an explicit term; ``step`` takes V of the state that it
-                  is given, in the middle of the step
-    nonnegative   whether u is a density ≥ 0, which steps keep; then of second order where V is a function of u
+                  convolution: an equation then treats the term as explicit, and ``step`` evaluates V at the given
+                  state and at the middle of the step
+    nonnegative   whether u is a density ≥ 0, which steps keep; then the order is two where V is a function of u
 
     u is (cells,) or (fields, cells). Raises ValueError and TypeError for input that does not fit.
-    Good values: steps of V up to D/2 between cells where the density is; from 2 D on fluxes are upwind, and stable.
+    Good values: differences of V between neighbors up to D/2 where the density is large. Above 2 D fluxes are upwind.
     """
 
     def __init__(self, mesh: Mesh, D: float, potential: Potential, *, nonnegative: bool = False) -> None:
@@ -63,21 +63,24 @@ class DriftDiffusion:
         self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
         self._rate = np.zeros(0)
         self.is_stiff = callable(potential)  # and nonlinear
-        self._solvers: dict[tuple[float, bool], Any] = {}  # by the length of a step, the last one used at the end
+        self._solvers: dict[tuple[float, bool], Any] = {}  # by step length, the most recently used last
         self._at: Any = None if callable(potential) else self._in_potential(potential)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_solvers": {}}  # of a copy's own: matrices that are factorized cannot be pickled
+        return vars(self) | {"_solvers": {}}  # factorized matrices cannot be pickled
 
     @property
     def longest_step(self) -> Callable[..., Step]:
-        """(values, time) → Step. Raises AttributeError for a potential of the state: the term is explicit then."""
+        """Return the function (values, time) → Step.
+
+        Raises AttributeError for a potential of the state, since the term is explicit then.
+        """
         if callable(self._potential):
             raise AttributeError("longest_step")
         return self._longest_step
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Rates of u = values; returns the longest explicit step that keeps u ≥ 0."""
+        """Compute the rates of u = values; return the longest explicit step that keeps u ≥ 0."""
         check_field("values", values, self.mesh)
         self._move_to(time, values)
         self._rate = self._rates(values)
@@ -89,13 +92,13 @@ class DriftDiffusion:
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """The sparse matrix of rates of each field, V as at the last ``prepare``."""
+        """Return the sparse matrix of rates of each field, with V of the last ``prepare``."""
         from scipy.sparse import diags
 
         return [diags(1 / self.mesh.volumes) @ self._at.matrix()] * fields
 
     def _longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` has it."""
+        """Return ½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` does."""
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, rates = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
         amounts = [dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row) for row in rows]
@@ -103,9 +106,9 @@ class DriftDiffusion:
         return min(float(step) for step in steps)
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance from ``time`` by dt in place; returns the least value before undershoots of a density were limited.
+        """Advance by dt in place; return the least value before undershoots are limited, ∞ for any sign.
 
-        Of a field of any sign it returns ∞.
+        The potential is evaluated at time + dt/2. Fields of any sign are not limited.
         """
         check_field("values", values, self.mesh)
         self._move_to(time + 0.5 * dt, values)
@@ -127,17 +130,17 @@ class DriftDiffusion:
         return lowest
 
     def _extrapolated(self, dt: float, row: Floats, monotone: bool = False) -> tuple[Floats, Floats]:
-        """Two implicit Euler steps of dt/2, and 2 E(½dt)² − E(dt)."""
+        """Return E(½dt)² and 2 E(½dt)² − E(dt) of implicit Euler steps E."""
         halves = self._euler(dt / 2, self._euler(dt / 2, row, monotone), monotone)
         return halves, 2 * halves - self._euler(dt, row, monotone)
 
     def _euler(self, dt: float, values: Floats, monotone: bool) -> Floats:
-        """(1 − dt L)⁻¹ u = u + (1 − dt L)⁻¹ dt L u: what is steady stays so to rounding."""
+        """Return (1 − dt L)⁻¹ u as u + (1 − dt L)⁻¹ dt L u, which keeps steady states to rounding."""
         change: Floats = values + self._solver(dt, monotone)(dt * self._at.gain(values, monotone))
         return change
 
     def _move_to(self, time: float, values: Floats) -> None:
-        """Find the fluxes at a time and a state, where the potential depends on them."""
+        """Update the fluxes for a time and a state, where the potential depends on them."""
         if callable(self._potential):
             self._at = self._in_potential(self._potential(time, values))
             self._solvers.clear()
@@ -155,7 +158,7 @@ class DriftDiffusion:
         return rates
 
     def _solver(self, dt: float, monotone: bool) -> Any:
-        """Solver of (V − dt A) x = b, one of those that are kept or a new one."""
+        """Return the solver of (V − dt A) x = b, from the cache or new."""
         key = dt, monotone
         self._solvers[key] = self._solvers.pop(key, None) or self._factorized(dt, monotone)
         if len(self._solvers) > MAX_SOLVERS:
@@ -163,7 +166,7 @@ class DriftDiffusion:
         return self._solvers[key]
 
     def _factorized(self, dt: float, monotone: bool) -> Any:
-        """Solver of (V − dt A) x = b, A the matrix of the fluxes."""
+        """Return the solver of (V − dt A) x = b, where A is the matrix of the fluxes."""
         from scipy.sparse import diags
         from scipy.sparse.linalg import splu
 

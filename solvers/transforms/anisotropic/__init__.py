@@ -1,1 +1,1 @@
-"""Sums with the kernel e^{⟨x,By⟩} of any matrix B, which depends on more than the angle of x and y."""
+"""Sums with the anisotropic kernel e^{⟨x,By⟩} of any matrix B."""

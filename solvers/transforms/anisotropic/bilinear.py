@@ -1,16 +1,17 @@
-"""Sums over cells with a kernel e^{⟨x,By⟩}, B any matrix, without cells² terms.
+"""Sums over cells with the kernel e^{⟨x,By⟩} for any matrix B, without cells² operations.
 
     Z(x) = ∫ e^{⟨x,By⟩} ρ(y) dy ,    N(x) = ∫ y e^{⟨x,By⟩} ρ(y) dy
 
-The kernel is not zonal, but smooth: with b(x) = Bᵀx only harmonics of ρ up to a degree L(‖B‖) matter, so as many masses
-on a small grid stand for all cells; and Z, N times e^{−s(x)}, s = √(|b|² + c²) ≈ |b| smooth, have a few degrees more,
-so that all cells have them from their harmonics up to T = 1.5 L. Between the harmonics of both stands a matrix in the
-principal axes of B (`principal_axes`), or, where that would be large, a dense sum between grids: N log N + L⁴ in all.
+The kernel is not zonal, but smooth. With b(x) = Bᵀx, only harmonics of ρ up to a degree L(‖B‖) matter, so that
+equivalent masses on a small grid replace the cells. Z and N times e^{−s(x)}, with the smooth s = √(|b|² + c²) ≈ |b|,
+are synthesized in all cells from harmonics up to degree T = 1.5 L. A matrix in the principal axes of B
+(`principal_axes`) maps the harmonics of ρ to those of Z and N. Where the matrix would be large, a dense sum between
+grids replaces it. The total cost is N log N + L⁴.
 
-Where that is inaccurate, sums over the cells that hold mass, or patches of them, replace it: in cells where b nearly
-vanishes, about which e^{−s} is not smooth enough, and in cells far from all that they attend to, whose Z is lost to
-rounding beside the largest; in cells without mass only where they are asked for. Points anywhere on the circle or
-sphere may take the place of cells.
+Direct sums over the cells with mass, or over patches of such cells, replace inaccurate values. These are the values
+near a zero of b, where e^{−s} is not smooth enough, and values far from all attended mass, where Z is below the
+rounding error of the largest Z. Cells without mass are corrected only on request. Arbitrary points on the circle or
+sphere may replace the cells.
 """
 
 from __future__ import annotations
@@ -33,28 +34,28 @@ from .principal_axes import PrincipalAxes
 
 _OVERSAMPLING = 1.5  # T/L
 _SMOOTHNESS = 34.0  # c·T/‖B‖: e^{−s} has its branch points at a distance c/‖B‖, so degree T leaves e^{−34} = 2e-15
-_MAX_BYTES = 1 << 26  # of a matrix between harmonics; ‖B‖ up to 50
-_MIN_DENSITY = 1e-12  # of the mean; what holds less is not worth an exact sum
+_MAX_BYTES = 1 << 26  # of a matrix between harmonics, enough for ‖B‖ up to 50
+_MIN_DENSITY = 1e-12  # times the mean density: cells below get no exact sum
 Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
 
 class Bilinear:
-    """Z and N of a density on a circle or sphere, or of points there, for the kernel e^{⟨x,By⟩}.
+    """Sums Z and N over a density on a circle or sphere, or over points there, with the kernel e^{⟨x,By⟩}.
 
-    mesh     a circle or sphere; or points (n, d), unit vectors, d = 2 or 3, that take the place of cells
+    mesh     a circle or sphere; or points (n, d), unit vectors, d = 2 or 3, which replace the cells
     matrix   B (d, d), for attention β QᵀK
 
-    Points matter whatever their mass, cells only where mass is active.
+    Sums are accurate at all points, but only at cells with active mass.
     """
 
     max_loss = 10.0  # largest s − |b| for values from the grid: 2e-15·e^10 = 4e-11
-    min_normalizer = (1e-4, 1e-5)  # of the largest Z, and of the mass: below, rounding exceeds about 1e-11 of Z
+    min_normalizer = (1e-4, 1e-5)  # relative to the largest Z and to the mass: below, rounding exceeds 1e-11 of Z
 
     def __init__(self, mesh: Mesh | Floats, matrix: Floats) -> None:
         self.matrix = np.asarray(matrix, dtype=float)
         self._centers = mesh.centers if isinstance(mesh, Mesh) else mesh
         self._mesh = mesh if isinstance(mesh, Mesh) else None
-        self._placed = backend_for(self._centers).to_device(self.matrix)
+        self._device_matrix = backend_for(self._centers).to_device(self.matrix)
         d = self._centers.shape[1]
         degree = exponential_degree(d, float(np.linalg.norm(self.matrix, 2))) + 1
         self._sources = _SOURCES[d](mesh, degree, len(self._centers))
@@ -64,10 +65,10 @@ class Bilinear:
             self._scale = backend_for(self._centers).cached(lambda: targets.scale(self._lengths()))
 
     def apply(self, masses: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
-        """log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
+        """Return log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
 
-        Of cells, Z and N are valid where there is mass, or where ``active`` (cells,) has some instead. In the others
-        they are as ``empty`` says, see :data:`solvers.transforms.lost_sums.Empty`.
+        On a mesh, Z and N are valid in cells where ``active`` (cells,), by default ``masses``, is positive. The option
+        ``empty`` determines Z and N in the other cells, see :data:`solvers.transforms.lost_sums.Empty`.
         """
         active = masses if active is None else active
         if self._targets is not None and self._targets.axes is not None:
@@ -101,7 +102,7 @@ class Bilinear:
     def _redo(
         self, sums: Sums, masses: Floats, active: Floats, empty: Empty, valid: bool | NDArray[np.bool_] = False
     ) -> None:
-        """Put right what is lost of the sums, where it is needed; nothing is where the sums are ``valid``."""
+        """Replace lost sums by direct sums where needed; skip all where the sums are ``valid``."""
         backend = backend_for(masses)
         lost = self._is_lost(sums[1], masses.sum()) & np.logical_not(valid)
         if not backend.may_have_true(lost):
@@ -117,25 +118,25 @@ class Bilinear:
             backend.redo_sums(needed, occupied, count, self._towards, self._centers, masses, sums, by)
 
     def _towards(self, cells: Any = slice(None)) -> Floats:
-        """b(x) of cells (k, d): made anew each time, as every head would keep its own."""
-        towards: Floats = self._centers[cells] @ self._placed
+        """Return b(x) of cells (k, d), computed at each call, since a copy for each head would take memory."""
+        towards: Floats = self._centers[cells] @ self._device_matrix
         return towards
 
     def _lengths(self) -> Floats:
-        """|b(x)| of each cell."""
+        """Return |b(x)| (cells,)."""
         squares = self._towards()
         squares *= squares
         lengths: Floats = squares.sum(axis=1)
         return np.sqrt(lengths, out=lengths)
 
     def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
-        """At cells (k,), of masses (m,) of any sign at points (m, d)."""
+        """Return the sums at cells (k,) for masses (m,) of any sign at points (m, d)."""
         towards = self._towards(cells)
         norm = backend_for(towards).xp.linalg.norm
         return exponential_sums(towards, points, weights, log_scale=norm(towards, axis=1))
 
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
-        """The same at all cells, by a grid of targets but for those near a zero of b."""
+        """Return the sums at all cells by a grid of targets, except dense sums near a zero of b."""
         sums = self._scale(), *targets.on_cells(targets.sets(points, weights))
         if len(targets.near):
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
@@ -143,7 +144,7 @@ class Bilinear:
         return sums
 
     def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats) -> Sums:
-        """Return the sums over pairs by harmonics of sources and targets."""
+        """Return the sums at all cells by the matrix between harmonics, except dense sums near a zero of b."""
         assert isinstance(self._sources, _SphereSources)
         sums = self._scale(), *targets.on_cells(axes.apply(self._sources.coefficients(masses)))
         if len(targets.near):
@@ -153,7 +154,7 @@ class Bilinear:
         return sums
 
     def _is_lost(self, normalizer: Floats, total: Floats) -> NDArray[np.bool_]:
-        """(cells,) where Z is too small to be accurate."""
+        """Return (cells,) whether Z is too small to be accurate."""
         of_largest, of_mass = self.min_normalizer
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         return lost
@@ -164,12 +165,12 @@ def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
 
 
 class _Targets:
-    """Z e^{−s} and N e^{−s} at the cells of a sphere, from their harmonics.
+    """Synthesis of Z e^{−s} and N e^{−s} at the cells of a sphere from harmonics.
 
     lengths   (cells) |b(x)|
     near      cells near a zero of b, for which max_loss is exceeded
-    axes      what has their harmonics from those of the masses; None where it would be large, and for points, which
-              move: to make it takes as long as three to ten sums between grids
+    axes      matrix from harmonics of the masses to those of Z and N; None if the matrix is large, and for points,
+              since the setup takes as long as three to ten sums between grids and points move
     """
 
     def __init__(self, mesh: Mesh | Floats, lengths: Floats, matrix: Floats, degree: int, max_loss: float) -> None:
@@ -189,17 +190,17 @@ class _Targets:
 
     @staticmethod
     def count(degree: int) -> int:
-        """Nodes of a grid for a degree of the sources."""
+        """Return the number of target nodes for a degree of the sources."""
         max_degree = int(np.ceil(_OVERSAMPLING * degree))
         return 2 * (max_degree + 1) ** 2
 
     def scale(self, lengths: Floats) -> Floats:
-        """s of |b(x)|, (...)."""
+        """Return s for |b(x)|, (...)."""
         scale: Floats = np.hypot(lengths, self._smoothing)
         return scale
 
     def sets(self, points: Floats, weights: Floats) -> Complexes:
-        """(4, T + 1, T + 1) harmonics of Z e^{−s} and N e^{−s} of masses (m,) at points (m, 3)."""
+        """Return (4, T + 1, T + 1) harmonics of Z e^{−s} and N e^{−s} of masses (m,) at points (m, 3)."""
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         xp = self.grid.backend.xp
         values = xp.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
@@ -207,7 +208,7 @@ class _Targets:
         return harmonics
 
     def on_cells(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """(cells,) and (cells, 3) of harmonics (4, T + 1, T + 1)."""
+        """Return values (cells,) and vectors (cells, 3) of harmonics (4, T + 1, T + 1)."""
         if not isinstance(self._on_cells, SphereHarmonics):
             result = self._on_cells.synthesis(sets)
             return result[0], result[1:].T.copy()
@@ -225,8 +226,8 @@ class _CircleSources:
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
     def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
-        """(nodes, 2) points and (nodes,) masses, of any sign, that attract as ``masses`` (cells) do."""
-        assert self._transform is not None  # with so few cells they are all summed
+        """Return (nodes, 2) points and (nodes,) masses of any sign with the same sums as ``masses`` (cells)."""
+        assert self._transform is not None  # few cells are summed directly
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
         return self.points, self._backend.irfft(self._backend.xp.append(spectrum, 0.0), self.nodes)
 
@@ -241,11 +242,11 @@ class _SphereSources:
         self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 
     def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
-        """As above, (nodes, 3) and (nodes,)."""
+        """Return (nodes, 3) points and (nodes,) masses of any sign with the same sums as ``masses`` (cells)."""
         return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self.coefficients(masses))
 
     def coefficients(self, masses: Floats) -> Complexes:
-        """(degree + 1, degree + 1) harmonics of masses (cells)."""
+        """Return (degree + 1, degree + 1) harmonics of masses (cells)."""
         return self._on_cells.analysis(masses)
 
 

@@ -1,4 +1,4 @@
-"""Matrices of blocks along the diagonal, of any sizes, applied by all cores of a device."""
+"""Block-diagonal matrices with blocks of any sizes, applied in parallel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ring_transforms import PRODUCTS
 
 
 class BlockMatrix:
-    """The matrix with these blocks (rows, columns), one below and beside the other."""
+    """Block-diagonal matrix with these blocks (rows, columns)."""
 
     def __init__(self, blocks: Sequence[Floats], backend: Backend) -> None:
         rows, columns = (np.array([block.shape[axis] for block in blocks]) for axis in (0, 1))
@@ -24,10 +24,10 @@ class BlockMatrix:
         self._place = backend.to_device(place.astype(np.int64))
 
     def apply(self, vectors: Floats) -> Floats:
-        """(n, rows) products with vectors (n, columns)."""
+        """Return (n, rows) products with vectors (n, columns)."""
         backend = backend_for(vectors)
         result: Floats = backend.empty((len(vectors), self._place.shape[1]))
-        vectors = vectors.copy()  # row by row, as an array of chosen columns is not
+        vectors = vectors.copy()  # contiguous rows, unlike the result of fancy indexing
         work = self._blocks.size * len(vectors) // PRODUCTS
         backend.launch(backend.apply_blocks, work, self._blocks, *self._place, vectors, result)
         return result

@@ -1,10 +1,10 @@
 """Matrix of the kernel e^{⟨x,By⟩ − s(x)} between harmonics on the sphere, in the principal axes of B.
 
 With B = U diag(σ) Vᵀ, x' = Uᵀx and y' = Vᵀy the kernel is e^{Σ σ_i x'_i y'_i − s}, s a function of the squares of x'_i.
-A change of sign of both x'_i and y'_i leaves it as it is, so that its matrix couples harmonics of the same three
-parities: eight blocks, together an eighth of all pairs. Each is found on an eighth of a sphere, by Gauss's rule along
-z' and equal steps of the azimuth, with cosh or sinh of σ_i x'_i y'_i for an even or odd axis. A product with the matrix
-takes L⁴/4 operations.
+The kernel is invariant under a change of sign of both x'_i and y'_i. The matrix couples only harmonics of equal
+parities along the three axes: eight blocks, together an eighth of all pairs. Each block is integrated over an octant,
+by Gauss's rule along z' and equal steps of the azimuth, with cosh or sinh of σ_i x'_i y'_i for an even or odd axis. A
+product with the matrix takes L⁴/4 operations.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _PARITIES: list[Parities] = [(x, y, z) for x in (0, 1) for y in (0, 1) for z in 
 
 
 class PrincipalAxes:
-    """Coefficients of Z e^{−s} and N e^{−s} up to degree T from those of ρ up to degree L.
+    """Matrix from coefficients of ρ up to degree L to coefficients of Z e^{−s} and N e^{−s} up to degree T.
 
         Z(x) = ∫ e^{⟨x,By⟩} ρ(y) dy ,    N(x) = ∫ y e^{⟨x,By⟩} ρ(y) dy
 
     matrix          B (3, 3)
-    scale           s of |Bᵀx| (...), (...)
-    source_degree   L; the kernel's is L − 1 at most
+    scale           function |Bᵀx| (...) → s (...)
+    source_degree   L; the degree of the kernel is at most L − 1
     target_degree   T
     """
 
@@ -52,7 +52,7 @@ class PrincipalAxes:
     ) -> None:
         left, sizes, right = np.linalg.svd(matrix)
         axes = [left, right.T]
-        for each in axes:  # rotations: a turned axis has the other sign of σ
+        for each in axes:  # make both rotations: reversing an axis reverses the sign of σ
             if np.linalg.det(each) < 0:
                 each[:, 2] *= -1.0
                 sizes[2] *= -1.0
@@ -67,14 +67,14 @@ class PrincipalAxes:
 
     @staticmethod
     def bytes(source_degree: int, target_degree: int) -> int:
-        """Of the blocks."""
+        """Return the memory of the blocks in bytes."""
         return (source_degree * (target_degree + 1)) ** 2
 
     def apply(self, coefficients: Complexes) -> Complexes:
-        """(4, T + 1, T + 1) of Z e^{−s} and N e^{−s}, from (L + 1, L + 1)."""
+        """Return (4, T + 1, T + 1) coefficients of Z e^{−s} and N e^{−s} for (L + 1, L + 1) of ρ."""
         source_degree, target_degree = self._degrees
-        turned = self._to_sources.apply(real_coefficients(coefficients)[None])
-        sources = real_coefficients(times_coordinates(complex_coefficients(turned[0], source_degree)))
+        rotated = self._to_sources.apply(real_coefficients(coefficients)[None])
+        sources = real_coefficients(times_coordinates(complex_coefficients(rotated[0], source_degree)))
         targets = self._kernel.apply(sources[:, self._columns])[:, self._rows]
         targets[1:] = self._axes @ targets[1:]
         return complex_coefficients(self._from_targets.apply(targets), target_degree)
@@ -82,9 +82,9 @@ class PrincipalAxes:
 
 @dataclass(frozen=True)
 class _Order:
-    """Harmonics of three parities and one m, with what integrates them: 8 Σ over the nodes of an octant.
+    """Harmonics of three parities and one m, with the weights of the integral: 8 Σ over the nodes of an octant.
 
-    rows       their rows in the block of the parities
+    rows       rows of these harmonics in the block of the parities
     wave       (azimuths,) cos mφ or sin mφ
     legendre   (rings, degrees) P̄_lm, √2 and the weights of the nodes included
     """
@@ -95,17 +95,17 @@ class _Order:
 
 
 class _Octant:
-    """Nodes of Gauss's rule in x, y, z > 0, exact for products of two harmonics up to a degree, and their harmonics.
+    """Gauss's rule in x, y, z > 0, exact for products of two harmonics up to a degree, and harmonics at the nodes.
 
     nodes    (3, rings, azimuths) x, y and z
-    places   of each three parities the places of its real coefficients
-    orders   of each three parities its harmonics by their m
+    places   indices of the real coefficients for each triple of parities
+    orders   harmonics for each triple of parities, by m
     """
 
     def __init__(self, degree: int) -> None:
         from scipy.special import assoc_legendre_p_all, roots_legendre
 
-        count = degree // 2 + 1  # of rings, and of azimuths: 4 count steps integrate e^{imφ} up to m = 2 degree
+        count = degree // 2 + 1  # rings, and azimuths: 4 count steps integrate e^{imφ} up to m = 2 degree
         cosine, weights = (values[count:] for values in roots_legendre(2 * count))
         sine, phi = np.sqrt(1 - cosine * cosine), (np.arange(count) + 0.5) * (0.5 * np.pi / count)
         weights = weights * (8 * 0.5 * np.pi / count)
@@ -123,14 +123,14 @@ class _Octant:
                 first, last = np.searchsorted(m[places], [order, order + 1])
                 factor = (-1.0) ** order * np.sqrt(
                     (2 if order else 1) / (2 * np.pi)
-                )  # without Condon and Shortley's sign
+                )  # without the Condon–Shortley phase
                 values = legendre[l[places[first:last]], order].T * (factor * weights[:, None])
                 wave = (np.sin if y else np.cos)(order * phi)
                 self.orders[x, y, z].append(_Order(slice(int(first), int(last)), wave, values))
 
 
 def _blocks(sources: _Octant, targets: _Octant, sizes: Floats, scale: Callable[[Floats], Floats]) -> list[Floats]:
-    """Of each three parities the matrix (targets, sources) between its harmonics."""
+    """Return the matrix (targets, sources) between harmonics for each triple of parities."""
     rings, azimuths = targets.nodes.shape[1:]
     halfway = [np.empty((rings, azimuths, len(sources.places[p]))) for p in _PARITIES]  # nodes to harmonics
     for ring in range(rings):

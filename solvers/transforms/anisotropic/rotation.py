@@ -1,9 +1,9 @@
-"""Harmonics on the sphere as real numbers, their rotation, and their products with the coordinates.
+"""Real coefficients of harmonics on the sphere, rotation, and products with the coordinates.
 
-Real coefficients are those of P̄_l0, √2 P̄_lm cos mφ and √2 P̄_lm sin mφ, which are orthonormal: for each l 2l + 1
-numbers from l² on, the cosines of m = 0 … l, then the sines of m = 1 … l. A rotation mixes those of one l by an
+Real coefficients belong to the orthonormal P̄_l0, √2 P̄_lm cos mφ and √2 P̄_lm sin mφ. Each l has 2l + 1 numbers from
+index l² on, the cosines of m = 0 … l, then the sines of m = 1 … l. A rotation mixes the coefficients of one l by an
 orthogonal matrix, D^l = e^{−iαJ_z} e^{−iβJ_y} e^{−iγJ_z} in Euler angles (Wigner 1931); J_y is the tridiagonal J_x
-turned by a quarter.
+rotated by π/2 about z.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Places = NDArray[np.intp]
 
 @lru_cache(maxsize=16)
 def places_of(degree: int) -> tuple[Places, Places, Places]:
-    """l, m and 0 for a cosine or 1 for a sine of each real coefficient, ((degree + 1)²,)."""
+    """Return l, m, and 0 for a cosine or 1 for a sine of each real coefficient, ((degree + 1)²,)."""
     of_degree = [(l, m, sine) for l in range(degree + 1) for sine in (0, 1) for m in range(sine, l + 1)]
     l, m, sine = np.array(of_degree, dtype=np.intp).T
     return l, m, sine
@@ -30,7 +30,7 @@ def places_of(degree: int) -> tuple[Places, Places, Places]:
 
 @lru_cache(maxsize=32)
 def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floats]:
-    """Places of cosines and sines among the real coefficients, of all among the complex ones; the factors of these."""
+    """Return indices of cosines and sines among real coefficients, of all among complex ones, and factors."""
     l, m, is_sine = places_of(degree)
     factors = np.where(m > 0, np.sqrt(2.0), 1.0)
     found = np.flatnonzero(is_sine == 0), np.flatnonzero(is_sine), l * (degree + 1) + m, factors
@@ -39,7 +39,7 @@ def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floa
 
 
 def real_coefficients(coefficients: Complexes) -> Floats:
-    """(..., (degree + 1)²) real coefficients of complex ones (..., degree + 1, degree + 1) of real functions."""
+    """Return (..., (degree + 1)²) real coefficients for complex ones (..., degree + 1, degree + 1)."""
     degree = coefficients.shape[-1] - 1
     _, sines, places, factors = _layout(degree, backend_for(coefficients))
     found = coefficients.reshape(*coefficients.shape[:-2], -1)[..., places]
@@ -49,7 +49,7 @@ def real_coefficients(coefficients: Complexes) -> Floats:
 
 
 def complex_coefficients(real: Floats, degree: int) -> Complexes:
-    """The inverse of :func:`real_coefficients`, (..., degree + 1, degree + 1)."""
+    """Return complex coefficients (..., degree + 1, degree + 1) for real ones (..., (degree + 1)²)."""
     backend = backend_for(real)
     cosines, sines, places, factors = _layout(degree, backend)
     scaled, shape = real / factors, (*real.shape[:-1], (degree + 1) ** 2)
@@ -61,16 +61,16 @@ def complex_coefficients(real: Floats, degree: int) -> Complexes:
 
 
 def rotation_blocks(rotation: Floats, degree: int) -> list[Floats]:
-    """Of each degree l the (2l + 1, 2l + 1) matrix from real coefficients of f to those of f(R⁻¹x), R (3, 3)."""
+    """Return the (2l + 1, 2l + 1) matrix from real coefficients of f to those of f(R⁻¹x) for each l, R (3, 3)."""
     angles = _euler_angles(rotation)
     return [_real_rotation(l, *angles) for l in range(degree + 1)]
 
 
 def _euler_angles(rotation: Floats) -> tuple[float, float, float]:
-    """α, β and γ of R = R_z(α) R_y(β) R_z(γ)."""
+    """Return α, β and γ of R = R_z(α) R_y(β) R_z(γ)."""
     sine = float(np.hypot(rotation[0, 2], rotation[1, 2]))
     beta = float(np.arctan2(sine, rotation[2, 2]))
-    if sine < 1e-8:  # about z alone, or turned over as well
+    if sine < 1e-8:  # a rotation about z, with or without a reversal of z
         sign = 1.0 if rotation[2, 2] > 0 else -1.0
         return float(np.arctan2(-rotation[0, 1], sign * rotation[0, 0])), beta, 0.0
     alpha, gamma = np.arctan2(rotation[1, 2], rotation[0, 2]), np.arctan2(rotation[2, 1], -rotation[2, 0])
@@ -79,7 +79,7 @@ def _euler_angles(rotation: Floats) -> tuple[float, float, float]:
 
 @lru_cache(maxsize=512)
 def _spin_vectors(l: int) -> Floats:
-    """Eigenvectors of J_x among m = −l … l, one in a column, of the eigenvalues −l … l."""
+    """Return the eigenvectors of J_x in the basis m = −l … l, as columns for the eigenvalues −l … l."""
     from scipy.linalg import eigh_tridiagonal
 
     m = np.arange(-l, l)
@@ -88,31 +88,31 @@ def _spin_vectors(l: int) -> Floats:
 
 
 def _real_rotation(l: int, alpha: float, beta: float, gamma: float) -> Floats:
-    """(2l + 1, 2l + 1) D^l between real coefficients."""
+    """Return D^l (2l + 1, 2l + 1) between real coefficients."""
     if l == 0:
         return np.ones((1, 1))
     m = np.arange(-l, l + 1)
     vectors = _spin_vectors(l)
-    turned = (vectors * np.exp(-1j * beta * m)) @ vectors.T
-    sign = np.where((m > 0) & (m % 2 == 1), -1.0, 1.0)  # of the harmonics here, without that of Condon and Shortley
+    rotated = (vectors * np.exp(-1j * beta * m)) @ vectors.T
+    sign = np.where((m > 0) & (m % 2 == 1), -1.0, 1.0)  # the harmonics here lack the Condon–Shortley phase
     rows = sign * np.exp(-1j * (alpha + np.pi / 2) * m)
     columns = sign * np.exp(-1j * (gamma - np.pi / 2) * m)
-    full = rows[:, None] * turned * columns
+    full = rows[:, None] * rotated * columns
     half = _real_rows(full, l)
     result: Floats = _real_rows(half.conj().T, l).conj().T.real
     return np.ascontiguousarray(result)
 
 
 def _real_rows(rows: Complexes, l: int) -> Complexes:
-    """Rows of real coefficients from those of m = −l … l: (c_m + c_−m)/√2 and i(c_m − c_−m)/√2."""
+    """Return rows of real coefficients for rows of m = −l … l: (c_m + c_−m)/√2 and i(c_m − c_−m)/√2."""
     above, below = rows[l + 1 :], rows[l - 1 :: -1] if l > 1 else rows[:1]
     return np.concatenate([rows[l : l + 1], (above + below) / np.sqrt(2), 1j * (above - below) / np.sqrt(2)])
 
 
 def times_coordinates(coefficients: Complexes) -> Complexes:
-    """(4, L, L) coefficients of f, xf, yf and zf up to degree L − 1, of those of f (L + 1, L + 1).
+    """Return (4, L, L) coefficients of f, xf, yf and zf up to degree L − 1 for f (L + 1, L + 1).
 
-    z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m} and e^{±iφ} sin θ Y_lm likewise, with m ± 1.
+    The recurrence is z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m}; e^{±iφ} sin θ Y_lm has a similar one with m ± 1.
     """
     backend, size = backend_for(coefficients), len(coefficients) - 1
     z, up, down = _coordinate_factors(size, backend)
@@ -129,7 +129,7 @@ def times_coordinates(coefficients: Complexes) -> Complexes:
 
 
 def _lower(coefficients: Complexes) -> Complexes:
-    """Those of m − 1 in the place of m; of −1 with the sign of Condon and Shortley, by which the factors hold there."""
+    """Return coefficients with m shifted from m − 1 to m; m = −1 has the Condon–Shortley sign of the factors."""
     xp = backend_for(coefficients).xp
     lower: Complexes = xp.concatenate([-coefficients[:, 1:2].conj(), coefficients[:, :-2]], axis=1)
     return lower
@@ -137,7 +137,7 @@ def _lower(coefficients: Complexes) -> Complexes:
 
 @lru_cache(maxsize=16)
 def _coordinate_factors(size: int, backend: Backend) -> tuple[Floats, Floats, Floats]:
-    """Factors of the neighbors l + 1 and l − 1 in z Y_lm, e^{iφ} sin θ Y_lm and (l − 1 first) e^{−iφ} sin θ Y_lm."""
+    """Return factors of l + 1 and l − 1 in z Y_lm and e^{iφ} sin θ Y_lm, of l − 1 and l + 1 in e^{−iφ} sin θ Y_lm."""
     l, m = np.arange(size, dtype=float)[:, None], np.arange(size, dtype=float)[None, :]
     inside = m <= l
     low, high = np.maximum((2 * l - 1) * (2 * l + 1), 1), (2 * l + 1) * (2 * l + 3)
