@@ -1,1 +1,1 @@
-"""Two networks of the same parts in PyTorch, the standard Transformer and the PDE network, their data and training."""
+"""Standard Transformer and PDE network in PyTorch, made of the same parts; their data and training."""

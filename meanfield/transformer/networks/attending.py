@@ -1,4 +1,4 @@
-"""Attention of queries to keys: to all, to those before under a causal mask, or to those of a sparse pattern."""
+"""Attention of queries to keys: to all, to earlier ones under a causal mask, or to those of a sparse pattern."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from meanfield.transformer.networks.section import Network
 def attend(
     query: Tensor, key: Tensor, value: Tensor, beta: float, causal: bool, pattern: TokenPattern | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Σ_j p_ij v_j, p_ij = softmax_j(β⟨q_i, k_j⟩), of tokens (..., n, d_h), and the weights p (..., n, n).
+    """Return Σ_j p_ij v_j, p_ij = softmax_j(β⟨q_i, k_j⟩), of tokens (..., n, d_h), and the weights p (..., n, n).
 
-    A pattern has the mask with it. Its sums go over the pairs that attend alone, so that cost and memory are linear in
-    n; then there are no weights (None).
+    A pattern includes the mask. Its sums contain the attending pairs only, so that cost and memory are linear in n; the
+    weights are then None.
     """
     if pattern is not None:
         return _sparse(query, key, value, beta, pattern), None
@@ -26,7 +26,7 @@ def attend(
 
 
 def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> Tensor:
-    """softmax_j(β⟨q_i, k_j⟩) of queries and keys (..., n, d_h), over j ≤ i under a causal mask: (..., n, n)."""
+    """Return softmax_j(β⟨q_i, k_j⟩) of queries and keys (..., n, d_h), over j ≤ i under a causal mask: (..., n, n)."""
     logits = beta * query @ key.mT
     if causal:
         later = torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device).triu(1)
@@ -35,7 +35,7 @@ def attention_weights(query: Tensor, key: Tensor, beta: float, causal: bool) -> 
 
 
 def pattern_of(network: Network, causal: bool, periodic: bool = False) -> TokenPattern | None:
-    """Whom tokens of a network attend to, None for all or for a causal mask alone."""
+    """Return the sparse pattern of a network's attention, None for full attention or a causal mask alone."""
     section = network.pattern
     if section is None:
         return None
@@ -49,7 +49,7 @@ def _sparse(query: Tensor, key: Tensor, value: Tensor, beta: float, pattern: Tok
     logits = beta * torch.einsum("...ie,...ike->...ik", query[..., first:, :], key[..., lists, :])
     weights = logits.masked_fill(lists < 0, -torch.inf).softmax(dim=-1)
     output = torch.einsum("...ik,...ike->...ie", weights, value[..., lists, :])
-    seen = first if pattern.causal else n  # by the first tokens, which see all
+    seen = first if pattern.causal else n  # keys of the first tokens, which attend to all
     whole = attention_weights(query[..., :first, :], key[..., :seen, :], beta, pattern.causal)
     return torch.cat([whole @ value[..., :seen, :], output], dim=-2)
 

@@ -19,11 +19,11 @@ from meanfield.transformer.networks.section import Data, TrainingCase
 from meanfield.transformer.sources import read_text, read_texts
 from solvers.mesh.mesh import Floats, Integers
 
-SIDE = 8  # pixels of an image
-STRIPES = 400  # synthetic images, an eighth of them each orientation of four and each phase of two
-MAX_CHARACTERS = 96  # of newsgroups, the rest are one
+SIDE = 8  # pixels on a side of an image
+STRIPES = 400  # synthetic images; each combination of four orientations and two phases has an eighth of them
+MAX_CHARACTERS = 96  # distinct characters of newsgroups; all further characters are one
 UNKNOWN = "�"
-STRIDE = 3  # characters from one passage to the next, where they may overlap
+STRIDE = 3  # characters from one passage to the next in data where passages may overlap
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Task:
-    """What is learned: the shape of input and output, examples to learn from and those held back."""
+    """Learning task: the shape of input and output, training examples and test examples."""
 
     shape: Shape
     train: Examples
@@ -47,7 +47,7 @@ class Task:
 
 
 def task_of(case: TrainingCase) -> Task:
-    """The task of a case. Raises CaseError where data are missing, or a text is shorter than its passages need."""
+    """Return the task of a case. Raises CaseError for missing data, or a text shorter than its passages."""
     task = TASKS[case.data.kind](case.data)
     precision = getattr(torch, case.training.precision)
     if not task.shape.features:
@@ -57,18 +57,18 @@ def task_of(case: TrainingCase) -> Task:
 
 
 def _digits(data: Data) -> Task:
-    """1797 handwritten digits of 8×8 pixels from 0 to 16 (Alpaydin and Kaynak, 1998)."""
+    """Return 1797 handwritten digits of 8×8 pixels from 0 to 16 (Alpaydin and Kaynak, 1998)."""
     found = _fetched("digits", "load_digits")
     return _of_images(data, found.images / 8 - 1, found.target, 10)
 
 
 def _mnist(data: Data) -> Task:
-    """70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges), from openml.org by scikit-learn."""
+    """Return 70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges), from openml.org by scikit-learn."""
     from pandas import CategoricalDtype
 
     label = {
         28**2: CategoricalDtype([str(digit) for digit in range(10)])
-    }  # pandas 3 else makes numbers, not read there
+    }  # otherwise pandas 3 converts labels to numbers, which scikit-learn cannot read
     options = {"version": 1, "as_frame": False, "parser": "pandas", "read_csv_kwargs": {"dtype": label}}
     found = _fetched("mnist", "fetch_openml", "mnist_784", **options)
     images = np.asarray(found.data, dtype=float).reshape(-1, 28, 28) / 127.5 - 1
@@ -76,7 +76,10 @@ def _mnist(data: Data) -> Task:
 
 
 def _newsgroups(data: Data) -> Task:
-    """Examples: which of 20 newsgroups a message is of, by its first characters; no headers, footers and quotations."""
+    """Return first characters of messages in 20 newsgroups, labeled by newsgroup.
+
+    Headers, footers and quotations are removed.
+    """
     found = _fetched("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
     texts = [" ".join(text.split()) for text in found.data]
     long_enough = [k for k, text in enumerate(texts) if len(text) >= data.length]
@@ -91,21 +94,21 @@ def _newsgroups(data: Data) -> Task:
 
 
 def _fetched(kind: str, name: str, *options: Any, **named: Any) -> Any:
-    """A data set by scikit-learn, which keeps it. Raises CaseError where it cannot be had."""
+    """Return a data set by scikit-learn, which caches it. Raises CaseError for an unavailable data set."""
     try:
         from sklearn import datasets
     except ImportError:
         raise CaseError(f"data.kind = {kind}: scikit-learn is not installed: {INSTALL}") from None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of each try to download
+            warnings.simplefilter("ignore", UserWarning)  # a warning of each attempt to download
             return getattr(datasets, name)(*options, **named)
-    except (OSError, ValueError) as error:  # no network, or an answer that is no data set
+    except (OSError, ValueError) as error:  # no network, or a response that is no data set
         raise CaseError(f"data.kind = {kind}: cannot be downloaded: {first_line(error)}") from None
 
 
 def _stripes(data: Data) -> Task:
-    """Stripes of four orientations with noise, the same for everyone."""
+    """Return stripes of four orientations with noise, from a fixed seed."""
     random = np.random.default_rng(0)
     label = np.arange(STRIPES, dtype=np.int32) % 4
     row, column = np.mgrid[:SIDE, :SIDE]
@@ -116,16 +119,16 @@ def _stripes(data: Data) -> Task:
 
 
 def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
-    """Examples of images (examples, side, side)."""
+    """Return examples of images (examples, side, side)."""
     tokens = images if data.tokens == "rows" else _patches(images, data.patch)
     train, test = _drawn(data, np.ascontiguousarray(tokens), labels)
     return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
 
 
 def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
-    """Those to learn from and those held back, at most ``data.most`` together, in random order."""
+    """Return the training and test examples, at most ``data.most`` together, in random order."""
     order = np.random.default_rng(data.seed).permutation(len(inputs))[: data.most]
-    held = min(max(round(data.test * len(order)), 1), len(order) - 1)  # neither is empty
+    held = min(max(round(data.test * len(order)), 1), len(order) - 1)  # neither part is empty
     test, train = (
         Examples(torch.from_numpy(inputs[chosen]), torch.from_numpy(labels[chosen].astype(np.int64)))
         for chosen in (order[:held], order[held:])
@@ -134,14 +137,14 @@ def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Exa
 
 
 def _patches(images: Floats, size: int) -> Floats:
-    """(examples, patches, size²) of images (examples, side, side), row by row of patches."""
+    """Return the patches (examples, patches, size²) of images (examples, side, side), in row order."""
     across = images.shape[1] // size
     cut = images.reshape(-1, across, size, across, size).transpose(0, 1, 3, 2, 4)
     return np.ascontiguousarray(cut.reshape(len(images), across**2, size**2))
 
 
 def _passages(data: Data) -> Task:
-    """Examples: which of ten short texts a passage is of; the end of each text is held back."""
+    """Return passages of ten short texts, labeled by text; the test examples are from the end of each text."""
     texts = [text for text, _ in read_texts(None)]
     words = sorted(set("".join(texts)))
     parts = [_split(text, data) for text in texts]
@@ -152,7 +155,7 @@ def _passages(data: Data) -> Task:
 
 
 def _characters(data: Data) -> Task:
-    """The next character of a text; its end is held back."""
+    """Return passages labeled by the next characters; the test examples are from the end of the text."""
     texts = [text for text, _ in [read_text(None), *read_texts(None)]]
     text = "\n".join(texts) if data.file is None else read_text(data.file)[0]
     words = sorted(set(text))
@@ -164,7 +167,7 @@ def _characters(data: Data) -> Task:
 
 
 def _split(text: str, data: Data) -> tuple[str, str]:
-    """A text but for its end, and its end. Raises CaseError where either is shorter than a passage."""
+    """Return a text without its end, and its end. Raises CaseError where either is shorter than a passage."""
     cut = round((1 - data.test) * len(text))
     parts = text[:cut], text[cut:]
     if min(map(len, parts)) <= data.length:
@@ -178,7 +181,7 @@ def _encoded(text: str, words: list[str]) -> Integers:
 
 
 def _windows(numbers: Integers, length: int, step: int) -> Integers:
-    """(passages, length), each beginning ``step`` later."""
+    """Return passages (passages, length), each beginning ``step`` characters after the previous one."""
     return np.lib.stride_tricks.sliding_window_view(numbers, length)[::step].copy()
 
 

@@ -1,14 +1,14 @@
-"""The PDE network: the representation field ∂ₜu = κLu + αA(u) + F(u) − γu in layers of a step τ.
+"""PDE network: the representation field ∂ₜu = κLu + αA(u) + F(u) − γu in layers of a step τ.
 
     u ← N((1 − γτ)u + τ(α Σ_h V_h Σ_j softmax_j(β⟨Q_h y_i, K_h y_j⟩) y_j + W σ(Uy + b))/s) ,     u ← e^{τκL} u
 
 L is the three-point Laplacian of tokens at unit distance, closed or periodic; V_h = O_h W_h. By layer norm, as in
 meanfield/model/layer_norm.py: post, y = u on the unit sphere, N y = y/|y|, and diffusion on the sphere; pre, y = u/|u|,
-N = 1; peri, the same and s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is left out. A domain
-``particles`` with a section [sequence] has these layers: tests/support/field_case.py.
+N = 1; peri, like pre with s = |A + F|; none, y = u, N = 1. Without the residual (1 − γτ)u is omitted. A domain
+``particles`` with a section [sequence] has the same layers: tests/support/field_case.py.
 
-The form is that of Zhang and Zhou (2408.09523), from its abstract. A third party's replication prints
-u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms, with periodic ends, but for an
+The form is that of Zhang and Zhou (2408.09523), from the abstract of the paper. A third party's replication prints
+u ← u + τ_k(D_k Lu + MLP(u) + MHA(u)) with learned τ_k and D_k: the same terms with periodic ends, except for an
 explicit step of diffusion and biases of attention.
 """
 
@@ -32,9 +32,10 @@ NOT_NEGATIVE = ("step", "diffusion", "gate")
 
 
 class Matrices(nn.Module):
-    """Q_h, K_h, W_h (heads, d_h, d), O_h (heads, d, d_h), U (width, d), b (width) and W (d, width).
+    """Matrices Q_h, K_h, W_h (heads, d_h, d), O_h (heads, d, d_h), U (width, d), b (width) and W (d, width).
 
-    Drawn for states of length 1 such that logits, |A| and |F| are of order 1; β = d/√d_h, as of states of length √d.
+    The random values make logits, |A| and |F| of order 1 for states of length 1; β = d/√d_h, as for states of length
+    √d.
     """
 
     def __init__(self, network: Network) -> None:
@@ -50,7 +51,7 @@ class Matrices(nn.Module):
 
 
 class FieldLayer(nn.Module):
-    """One layer: states (batch, n, d) → the new ones, and attention weights, None without attention."""
+    """Layer of states (batch, n, d) → new states and attention weights, None without attention."""
 
     def __init__(self, network: Network, pde: Pde, causal: bool, matrices: Matrices) -> None:
         super().__init__()
@@ -78,16 +79,16 @@ class FieldLayer(nn.Module):
 
     @property
     def on_sphere(self) -> bool:
-        """Whether layer norm keeps |u| = 1."""
+        """Return whether layer norm keeps |u| = 1."""
         return self.network.layer_norm == "post"
 
     def coefficient(self, name: str) -> Tensor:
-        """τ, α, κ or γ; learned ones but α are taken as 0 where they have become negative."""
+        """Return τ, α, κ or γ; learned coefficients except α are replaced by 0 where they have become negative."""
         value: Tensor = self.coefficients[name]
         return value.clamp(min=0.0) if name in NOT_NEGATIVE else value
 
     def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """αA + F (batch, n, d), and the weights (batch, heads, n, n), None of a sparse pattern."""
+        """Return αA + F (batch, n, d), and the weights (batch, heads, n, n), None for a sparse pattern."""
         matrices, weights = self.matrices, None
         y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
         output = torch.zeros_like(u)
@@ -103,10 +104,13 @@ class FieldLayer(nn.Module):
         return output, weights
 
     def _diffused(self, u: Tensor, diffusion: Tensor, step: Tensor) -> Tensor:
-        """e^{τκL}u; on the sphere in parts so short that each turns states by little, as SequenceDiffusion does."""
+        """Return e^{τκL}u.
+
+        On the sphere in substeps so short that each rotates states by little, as SequenceDiffusion does.
+        """
         if not self.on_sphere:
             return spread(u, diffusion * step, self.periodic)
-        left = 1.0  # of the step
+        left = 1.0  # remaining fraction of the step
         while left > 0:
             part = left / max(math.ceil(left * _rotation_rate(u, diffusion * step, self.periodic) / MAX_ROTATION), 1)
             u = _turned(u, part * diffusion * step, self.periodic)
@@ -115,7 +119,7 @@ class FieldLayer(nn.Module):
 
 
 def identity_layer(beta: float, step: float, **network: Any) -> FieldLayer:
-    """A layer of attention with Q = K = V = I in R², in float64."""
+    """Return a layer of attention with Q = K = V = I in R², in float64."""
     section = Network(kind="pde", dimension=2, heads=1, feed_forward=False, **network)
     layer = FieldLayer(section, Pde(step=step), False, Matrices(section)).double()
     with torch.no_grad():
@@ -139,18 +143,18 @@ class FieldNetwork(nn.Module):
         self.on_sphere, self.scale = network.layer_norm == "post", math.sqrt(network.dimension)
 
     def begin(self, embeddings: Tensor) -> Tensor:
-        """The field before the first layer: embeddings on the unit sphere, or over √d where lengths are free."""
+        """Return the field before the first layer: embeddings on the unit sphere, or divided by √d for free lengths."""
         return normalize(embeddings, dim=-1) if self.on_sphere else embeddings / self.scale
 
     def end(self, states: Tensor) -> Tensor:
-        """What the output head reads: √d u."""
+        """Return √d u, the input of the output head."""
         return self.scale * states
 
 
 def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
-    """e^{time L} u along n tokens (batch, n, d), by the eigenvectors of L, exactly.
+    """Return e^{time L} u along n tokens (batch, n, d), by the eigenvectors of L, exactly.
 
-    They are cos(πm(i + ½)/n) where the ends are closed, and e^{2πimk/n} where they are periodic.
+    The eigenvectors are cos(πm(i + ½)/n) for closed ends, and e^{2πimk/n} for periodic ends.
     """
     n = u.shape[1]
     if periodic:
@@ -166,14 +170,14 @@ def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
 
 
 def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
-    """N e^{time L} u on the sphere; its error, in proportion to the square of time, by Richardson extrapolation."""
+    """Return N e^{time L} u on the sphere, with second-order accuracy in time by Richardson extrapolation."""
     half = normalize(spread(u, time / 2, periodic), dim=-1)
     halves = normalize(spread(half, time / 2, periodic), dim=-1)
     return normalize(2 * halves - normalize(spread(u, time, periodic), dim=-1), dim=-1)
 
 
 def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:
-    """The largest time |u_{i+1} − u_i|² of any neighbors."""
+    """Return the largest time |u_{i+1} − u_i|² over all neighbors."""
     if u.shape[1] < 2:
         return 0.0
     u = torch.cat([u[:, -1:], u], dim=1) if periodic else u

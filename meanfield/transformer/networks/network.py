@@ -1,4 +1,4 @@
-"""A network for a task: embeddings of the input with positions, layers of either kind, and an output head."""
+"""Network for a task: embeddings of the input with positions, layers of either kind, and an output head."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from meanfield.transformer.networks.standard import Transformer, sinusoidal
 
 @dataclass(frozen=True)
 class Shape:
-    """What goes in and comes out.
+    """Shape of inputs and outputs.
 
     length    n tokens
-    features  numbers of a token, of which an image has several; 0 where tokens are words of a vocabulary
+    features  numbers of a token, such as the pixels of an image row; 0 where tokens are words of a vocabulary
     words     size of that vocabulary
-    classes   to choose from, for each example or, with ``by_token``, for each token
+    classes   number of classes, for each example or, with ``by_token``, for each token
     """
 
     length: int
@@ -32,16 +32,16 @@ class Shape:
 
 @dataclass
 class Trace:
-    """What passed: states (batch, n, d) before the first layer and after each, and attention weights of each layer."""
+    """States (batch, n, d) before the first layer and after each, and attention weights of each layer."""
 
     states: list[Tensor]
     weights: list[Tensor | None]
 
 
 class TokenNetwork(nn.Module):
-    """``network(inputs)``: (batch, n, features), or words (batch, n), → logits (batch, classes), by token if so shaped.
+    """Network from inputs (batch, n, features), or words (batch, n), to logits (batch, classes), by token if so shaped.
 
-    ``trace`` of a call then holds what passed: states and attention weights by layer.
+    A call records states and attention weights by layer in ``trace``.
     """
 
     def __init__(self, case: TrainingCase, shape: Shape) -> None:
@@ -52,7 +52,7 @@ class TokenNetwork(nn.Module):
         drawn, kind = (
             0.02 * torch.randn(shape.length, d),
             case.network.positions,
-        )  # drawn in any case: one seed, one body
+        )  # drawn for any kind of positions, so that one seed gives one body
         known = sinusoidal(shape.length, d) if kind == "sinusoidal" else torch.zeros_like(drawn)
         self.positions = nn.Parameter(drawn if kind == "learned" else known, kind == "learned")
         self.body = BODIES[case.network.kind](case)
@@ -62,11 +62,11 @@ class TokenNetwork(nn.Module):
         return self.read(self.pass_layers(self.embed(inputs), trace))
 
     def embed(self, inputs: Tensor) -> Tensor:
-        """The states (batch, n, d) before the first layer."""
+        """Return the states (batch, n, d) before the first layer."""
         return self.body.begin(self.embedding(inputs) + self.positions[: inputs.shape[1]])
 
     def pass_layers(self, states: Tensor, trace: Trace | None = None) -> Tensor:
-        """The states (batch, n, d) after the last layer."""
+        """Return the states (batch, n, d) after the last layer."""
         if trace is not None:
             trace.states.append(states)
         for layer in self.body.layers:
@@ -77,7 +77,7 @@ class TokenNetwork(nn.Module):
         return states
 
     def read(self, states: Tensor) -> Tensor:
-        """Logits of the last states, of their mean over tokens for a class of the whole."""
+        """Return the logits of the last states; for a class of the whole input, of their mean over tokens."""
         last = self.body.end(states)
         logits: Tensor = self.head(last if self.shape.by_token else last.mean(dim=1))
         return logits
@@ -86,8 +86,8 @@ class TokenNetwork(nn.Module):
 def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNetwork:
     """Return the network with weights drawn from a seed (the case's), in the precision of the case.
 
-    Weights are drawn in float32 for either precision, and constants of the case made in float64: each is rounded at
-    most once. Other random numbers of PyTorch are left as they are.
+    Weights are drawn in float32 for either precision, and constants of the case are computed in float64, so that each
+    number is rounded at most once. PyTorch's global random state is unchanged.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(case.training.seed if seed is None else seed)
@@ -96,7 +96,7 @@ def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNet
 
 
 def traced(network: TokenNetwork, inputs: Tensor) -> tuple[Tensor, Trace]:
-    """Logits and what passed, without gradients."""
+    """Return the logits and the trace of the inputs, without gradients."""
     trace = Trace([], [])
     with torch.no_grad():
         return network(inputs, trace), trace

@@ -1,4 +1,4 @@
-"""Training at its beginning or continued, in memory or with a file that is written after each epoch.
+"""Training, new or continued, in memory or with a file that is written after each epoch.
 
 A file has the history by step and epoch, and a checkpoint from which training continues bit for bit.
 """
@@ -29,7 +29,7 @@ from solvers.timestepping.state import NonFinite
 
 DIGEST = "digest"
 MOMENTS = ("exp_avg", "exp_avg_sq")
-SETS = {  # of the history: dimensions, long name, unit
+SETS = {  # arrays of the history: dimensions, long name, unit
     "loss": (("step",), "cross entropy of a batch", "nat"),
     "gradient_norm": (("step", "part"), "norm of the gradient of the loss by the weights of a part", "nat"),
     "state_norm": (("step", "layer"), "root mean square of the states after a layer", "1"),
@@ -41,9 +41,9 @@ SETS = {  # of the history: dimensions, long name, unit
 
 
 def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: bool = False) -> None:
-    """Write a new file, or replace one, with the history and a checkpoint. Raises FileError where it cannot.
+    """Write a new file, or replace one, with the history and a checkpoint. Raises FileError on failure.
 
-    ``continues``: whether the file has an earlier state of the same training: then what a user added to it stays.
+    ``continues``: whether the file has an earlier state of the same training: then additions of a user are kept.
     """
     arrays = coordinates(part=list(parts_of(fit.network)))
     for name, (dims, long_name, unit) in SETS.items():
@@ -63,7 +63,7 @@ def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: 
 
 
 def read_training(path: str | Path) -> Fit:
-    """Training as it was when the file was written. Raises FileError for a file of something else or a damaged one."""
+    """Return the training stored in a file. Raises FileError for a file of another kind or a damaged one."""
     if not Path(path).is_file():
         raise FileError(f"{path}: no such file")
     try:
@@ -75,13 +75,13 @@ def read_training(path: str | Path) -> Fit:
             names = _require_shapes(file, case, task, Path(path).stat().st_size)
             datasets = {name: dataset_of(file, name)[()] for name in names}
             attributes = {name: str(file.attrs[name]) for name in ("training_case", "stop_reason")}
-            if DIGEST in file.attrs and file.attrs[DIGEST] != _digest(attributes, datasets):  # earlier files have none
+            if DIGEST in file.attrs and file.attrs[DIGEST] != _digest(attributes, datasets):  # not in old files
                 raise FileError(f"{path}: damaged: its history or weights are not those that were written")
             fit = begin(case, task)
             _read_into(fit, datasets, attributes["stop_reason"])
     except OSError as error:
         raise FileError(f"{path}: cannot be read: {error}") from None
-    except CaseError:  # of its data, which are no part of the file
+    except CaseError:  # an error of the data, which are not stored in the file
         raise
     except (*DAMAGE, RecursionError) as error:
         raise FileError(f"{path}: damaged: {reason(error)}") from error
@@ -89,9 +89,11 @@ def read_training(path: str | Path) -> Fit:
 
 
 def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) -> list[str]:
-    """Return the names of the history, weights and moments. Raises ValueError, before any is read, for other shapes.
+    """Return the names of the history, weights and moments.
 
-    All values lie in the file itself, which has as many bytes. The network of the case is laid out without memory.
+    Raises ValueError for other shapes, before reading any values. The size of the file bounds the size of the arrays.
+    The
+    network of the case is built without allocating memory.
     """
     with torch.device("meta"):
         network = build(case, task.shape)
@@ -111,7 +113,7 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
 
 
 def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Floats]) -> str:
-    """Return the SHA-256 of the case, of why training stopped, and of all numbers."""
+    """Return the SHA-256 of the case, of the reason why training stopped, and of all numbers."""
     found = hashlib.sha256()
     for name in ("training_case", "stop_reason"):
         found.update(f"{name}\0{attributes[name]}\0".encode())
@@ -135,7 +137,7 @@ def _read_into(fit: Fit, datasets: Mapping[str, Floats], stopped: str) -> None:
 
 
 def _padded(name: str, fit: Fit) -> Floats:
-    """Measures as an array, of no rows where nothing has been measured."""
+    """Return measures as an array, with no rows where nothing has been measured."""
     values, dims = getattr(fit.history, name), SETS[name][0]
     widths = {"part": len(parts_of(fit.network)), "layer": len(fit.network.body.layers) + 1}
     return np.array(values, dtype=float).reshape(len(values), *(widths[dim] for dim in dims[1:]))
@@ -154,7 +156,7 @@ def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
 
 
 def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:
-    """Return training at its beginning, or as the file that continues has it. Raises CaseError and FileError."""
+    """Return new training, or the training of the file that continues. Raises CaseError and FileError."""
     saved = read_training(str(training)) if continues else None
     case = load_training(training, overrides) if saved is None else saved.case
     torch.set_num_threads(case.training.threads)
@@ -164,7 +166,7 @@ def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], cont
 def train_into(
     fit: Fit, path: str | Path | None, until: int | None, command: str, show: Printer, *, continues: bool = False
 ) -> Fit:
-    """Train, writing the file, if any, after each epoch. Raises NonFinite at an explosion, which the file has by then.
+    """Train, and write the file, if any, after each epoch. Raises NonFinite at an explosion, after writing the file.
 
     ``continues``: whether ``fit`` comes from the file. The attribute ``result`` of any error is ``fit``.
     """

@@ -1,4 +1,4 @@
-"""Training files: the sections [network], [pde], [data] and [training], and what is refused of them."""
+"""Training files: the sections [network], [pde], [data] and [training], and their validation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from meanfield.case.overrides import apply
 from meanfield.sections.attention import Pattern
 from meanfield.sections.section import Count, Key, NotNegative, Positive, Problems, Section, Seed
 
-SIDES = {"digits": 8, "stripes": 8, "mnist": 28}  # pixels of images
+SIDES = {"digits": 8, "stripes": 8, "mnist": 28}  # pixels on a side of an image
 Part = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class Network(Section, frozen=True):
-    """Parts of both networks. ``kind`` transformer is the standard one, pde the representation field in layers."""
+    """Parts of both networks. The ``kind`` transformer is the standard one, pde the representation field in layers."""
 
     kind: Literal["transformer", "pde"] = "transformer"
     dimension: Count = 32
@@ -76,7 +76,7 @@ class Pde(Section, frozen=True):
 
 
 class Data(Section, frozen=True):
-    """What is learned: a table of examples, of which ``test`` is held back."""
+    """Data set: a table of examples, of which a part ``test`` is held out."""
 
     kind: Literal["digits", "stripes", "mnist", "passages", "newsgroups", "characters"] = "digits"
     tokens: Literal["patches", "rows"] = "patches"
@@ -103,7 +103,10 @@ class Data(Section, frozen=True):
 
 
 class Training(Section, frozen=True):
-    """Adam with decoupled weight decay, its rate a warm-up over 5 % of all steps, then half a cosine."""
+    """Settings of Adam with decoupled weight decay.
+
+    The rate warms up over 5 % of all steps, then follows half a cosine.
+    """
 
     epochs: Count = 20
     batch: Count = 64
@@ -127,7 +130,7 @@ class Training(Section, frozen=True):
 
 
 class TrainingCase(Section, frozen=True):
-    """The resolved content of a training file."""
+    """Resolved content of a training file."""
 
     title: str = ""
     network: Network = Network()
@@ -138,36 +141,36 @@ class TrainingCase(Section, frozen=True):
     about: ClassVar = {"title": Key("one line for figures", "Digits")}
 
     def replace(self, overrides: Sequence[str]) -> TrainingCase:
-        """Another with ``overrides`` such as "network.residual=false". Raises CaseError."""
+        """Return a copy with ``overrides`` such as "network.residual=false". Raises CaseError."""
         return _parsed(without_none(msgspec.to_builtins(self)), overrides)
 
     @property
     def is_causal(self) -> bool:
-        """Whether a token attends to those before it only."""
+        """Return whether a token attends to earlier tokens only."""
         return self.data.kind == "characters"
 
 
 def load_training(source: str | Path | TrainingCase, overrides: Sequence[str] = ()) -> TrainingCase:
-    """The training file, or the shipped one of that name, or the case that is given. Raises CaseError."""
+    """Return the training file, or the shipped one of that name, or the given case. Raises CaseError."""
     if isinstance(source, TrainingCase):
         return source.replace(overrides)
     return _parsed(read_toml(_text(str(source)), str(source)), overrides)
 
 
 def parse_training(text: str) -> TrainingCase:
-    """The case that a TOML text describes. Raises CaseError."""
+    """Return the case that a TOML text describes. Raises CaseError."""
     return _parsed(tomllib.loads(text), ())
 
 
 def to_toml(case: TrainingCase) -> str:
-    """The resolved case; ``parse_training(to_toml(case)) == case``."""
+    """Return the resolved case; ``parse_training(to_toml(case)) == case``."""
     import tomli_w
 
     return tomli_w.dumps(without_none(msgspec.to_builtins(case)))
 
 
 def shipped_training() -> dict[str, str]:
-    """The texts of the training files of the package, by name."""
+    """Return the texts of the training files of the package, by name."""
     files = resources.files("meanfield.transformer.networks").joinpath("cases").iterdir()
     return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
 

@@ -1,11 +1,11 @@
-"""The standard Transformer, layer by layer, and positions of tokens: sinusoidal ones, rotations of queries and keys.
+"""Standard Transformer, layer by layer, and positions of tokens: sinusoidal ones, rotations of queries and keys.
 
     post   x ← N₁(x + A(x)) ,      x ← N₂(x + F(x))
     pre    x ← x + A(N₁x) ,        x ← x + F(N₂x)              and N after the last layer
     peri   x ← x + N₁'A(N₁x) ,     x ← x + N₂'F(N₂x)           and N after the last layer
     none   x ← x + A(x) ,          x ← x + F(x)
 
-A = W_O concat_h softmax(Q_h K_hᵀ/√d_h) V_h with biases, F(x) = W σ(Ux + b) + c; without the residual "x +" is left out.
+A = W_O concat_h softmax(Q_h K_hᵀ/√d_h) V_h with biases, F(x) = W σ(Ux + b) + c; without the residual "x +" is omitted.
 Vaswani and others (1706.03762); pre: Xiong and others (2002.04745); peri: Kim and others (2502.02732).
 """
 
@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from meanfield.transformer.networks.attending import attend, pattern_of
 from meanfield.transformer.networks.section import Network
 
-BASE = 10000.0  # of the geometric series of wavelengths, in both papers
+BASE = 10000.0  # base of the geometric series of wavelengths, in both papers
 
 
 def sinusoidal(n: int, d: int) -> Tensor:
-    """(n, d) p_{i,2k} = sin(i ω_k), p_{i,2k+1} = cos(i ω_k), ω_k = BASE^{−2k/d}, float64.
+    """Return the positions (n, d), p_{i,2k} = sin(i ω_k), p_{i,2k+1} = cos(i ω_k), ω_k = BASE^{−2k/d}, float64.
 
     Vaswani and others, "Attention is all you need" (1706.03762), section 3.5.
     """
@@ -32,9 +32,9 @@ def sinusoidal(n: int, d: int) -> Tensor:
 
 
 def rotated(x: Tensor) -> Tensor:
-    """R_i x_i of vectors (..., n, d), d even: the plane of coordinates k and k + d/2 turned by i ω_k.
+    """Return R_i x_i of vectors (..., n, d), d even: the plane of coordinates k and k + d/2 rotated by i ω_k.
 
-    ⟨R_i x, R_j y⟩ depends on j − i alone. Su and others, "RoFormer" (2104.09864); the halves as in Llama.
+    ⟨R_i x, R_j y⟩ depends on j − i alone. Su and others, "RoFormer" (2104.09864); coordinates are paired as in Llama.
     """
     n, d = x.shape[-2:]
     angles = _angles(n, d).to(x)
@@ -44,7 +44,7 @@ def rotated(x: Tensor) -> Tensor:
 
 
 def _angles(n: int, d: int) -> Tensor:
-    """(n, d/2) i ω_k."""
+    """Return the angles i ω_k, (n, d/2)."""
     frequencies = BASE ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     return torch.arange(n, dtype=torch.float64)[:, None] * frequencies
 
@@ -57,7 +57,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class SelfAttention(nn.Module):
-    """A of states (batch, n, d): the output (batch, n, d) and weights (batch, heads, n, n), None if sparse."""
+    """Self-attention of states (batch, n, d): output (batch, n, d) and weights (batch, heads, n, n), None if sparse."""
 
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
@@ -74,12 +74,12 @@ class SelfAttention(nn.Module):
         return self.output(output.transpose(1, 2).flatten(2)), weights
 
     def _split(self, x: Tensor) -> Tensor:
-        """(batch, n, d) as (batch, heads, n, d/heads)."""
+        """Return states (batch, n, d) as (batch, heads, n, d/heads)."""
         return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 class FeedForwardNetwork(nn.Module):
-    """F(x) = W σ(Ux + b) + c of states (..., d)."""
+    """Feed-forward network F(x) = W σ(Ux + b) + c of states (..., d)."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class FeedForwardNetwork(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """One layer: states (batch, n, d) → the new ones, and attention weights, None without attention."""
+    """Layer of states (batch, n, d) → new states and attention weights, None without attention."""
 
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
@@ -130,11 +130,11 @@ class Transformer(nn.Module):
         self.last = _norm(network, network.layer_norm in ("pre", "peri"))
 
     def begin(self, embeddings: Tensor) -> Tensor:
-        """The state before the first layer."""
+        """Return the state before the first layer."""
         return embeddings
 
     def end(self, states: Tensor) -> Tensor:
-        """What the output head reads of the last layer's state."""
+        """Return the input of the output head for the last layer's state."""
         return self.last(states)  # type: ignore[no-any-return]
 
 

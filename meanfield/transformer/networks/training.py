@@ -1,7 +1,7 @@
-"""Training of a network: Adam, its history by step and epoch, and where and when it explodes.
+"""Training of a network by Adam: history by step and epoch, and detection of explosions.
 
-A step is a function of the weights, Adam's moments and the number of the step alone: the order of examples is drawn
-from the seed and the number of the epoch. So training continues from a checkpoint bit for bit.
+A step depends only on the weights, Adam's moments and the number of the step: the order of examples is drawn from the
+seed and the number of the epoch. Training therefore continues from a checkpoint bit for bit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from meanfield.transformer.networks.section import Training, TrainingCase
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WARM_UP = 0.05  # of all steps
+WARM_UP = 0.05  # fraction of all steps
 
 
 @dataclass
 class History:
-    """What training has measured.
+    """Measurements of training.
 
     loss           (step,) cross entropy of each batch, nats
     gradient_norm  (step, part) of embedding, each layer and head
@@ -46,7 +46,7 @@ class History:
 
 @dataclass
 class Fit:
-    """A network in training: its state after some epochs, and why it ended, empty while it continues."""
+    """Network in training: its state after some epochs, and the reason for an early stop, empty without one."""
 
     case: TrainingCase
     task: Task
@@ -57,7 +57,7 @@ class Fit:
 
     @property
     def epochs(self) -> int:
-        """Number of epochs that are done."""
+        """Return the number of completed epochs."""
         return max(len(self.history.test_loss) - 1, 0)
 
     def plot(self, figure: Figure | None = None) -> Figure:
@@ -68,10 +68,10 @@ class Fit:
 
 
 def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
-    """A network as it is drawn, with the measures of epoch 0. ``seed`` takes the place of the case's."""
+    """Return a new network, with the measurements of epoch 0. ``seed`` replaces the seed of the case."""
     network = build(case, task.shape, seed)
     training = case.training
-    # one rule for all parameters, one after another: sums of many at once depend on how they are grouped
+    # update parameters one by one: sums over groups of parameters depend on the grouping
     optimizer = torch.optim.AdamW(
         network.parameters(), lr=training.rate, weight_decay=training.weight_decay, foreach=False
     )
@@ -81,9 +81,9 @@ def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
 
 
 def train(fit: Fit, until: int | None = None, after_epoch: Callable[[Fit], None] = lambda fit: None) -> Fit:
-    """Train to the case's last epoch, or to ``until``; ``after_epoch`` is called after each one, and at an explosion.
+    """Train to the case's last epoch, or to ``until``; call ``after_epoch`` after each epoch, and at an explosion.
 
-    Explosion: a loss, state or gradient that is not finite, or beyond ``training.explosion``; the weights are then
+    An explosion is a loss, state or gradient that is not finite, or beyond ``training.explosion``; the weights are then
     those before the step.
     """
     last = fit.case.training.epochs if until is None else min(until, fit.case.training.epochs)
@@ -99,12 +99,12 @@ def train(fit: Fit, until: int | None = None, after_epoch: Callable[[Fit], None]
 
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy, nats."""
+    """Return the cross entropy, nats."""
     return torch.nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
 
 
 def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
-    """Parameters by part: embedding with positions, each layer with matrices of its own, and the head."""
+    """Return the parameters by part: embedding with positions, each layer with its own matrices, and the head."""
     return {
         "embedding": [*network.embedding.parameters(), network.positions],
         **{f"layer {k + 1}": list(layer.parameters()) for k, layer in enumerate(network.body.layers)},
@@ -113,7 +113,7 @@ def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
 
 
 def rate_at(step: int, steps: int, training: Training) -> float:
-    """Learning rate of a step: linear warm-up, then half a cosine to 0."""
+    """Return the learning rate of a step: linear warm-up, then half a cosine to 0."""
     warm = max(round(WARM_UP * steps), 1)
     if step < warm:
         return training.rate * (step + 1) / warm
@@ -121,14 +121,14 @@ def rate_at(step: int, steps: int, training: Training) -> float:
 
 
 def _batches(fit: Fit) -> list[Tensor]:
-    """The examples of each step of the epoch that comes next."""
+    """Return the examples of each step of the next epoch."""
     training = fit.case.training
     order = np.random.default_rng([training.seed, fit.epochs]).permutation(len(fit.task.train))
     return [torch.from_numpy(order)[k : k + training.batch] for k in range(0, len(order), training.batch)]
 
 
 def _step(fit: Fit, chosen: Tensor) -> str:
-    """One step; why training ends, or nothing. Weights stay as they were where it does."""
+    """Make one step and return "", or the reason for ending, with unchanged weights."""
     history, training = fit.history, fit.case.training
     step, steps = len(history.loss), training.epochs * math.ceil(len(fit.task.train) / training.batch)
     trace = Trace([], [])
@@ -149,7 +149,7 @@ def _step(fit: Fit, chosen: Tensor) -> str:
 
 
 def _explosion(history: History, parts: list[str], limit: float) -> str:
-    """The first layer whose state is beyond the limit, else the loss, else the part with the largest gradient."""
+    """Return the first layer whose state exceeds the limit, else the loss, else the part of largest gradient."""
     states, gradients = history.state_norm[-1], history.gradient_norm[-1]
     for layer, size in enumerate(states):
         if not size <= limit:
@@ -173,7 +173,7 @@ def _root_mean_square(states: Tensor) -> float:
 
 
 def _measure(fit: Fit) -> None:
-    """Loss and accuracy over all examples."""
+    """Add loss and accuracy over all examples to the history."""
     for name, examples in (("train", fit.task.train), ("test", fit.task.test)):
         loss, accuracy = loss_and_accuracy(fit.network, examples)
         getattr(fit.history, f"{name}_loss").append(loss)
@@ -181,7 +181,10 @@ def _measure(fit: Fit) -> None:
 
 
 def loss_and_accuracy(network: TokenNetwork, examples: Examples) -> tuple[float, float]:
-    """Cross entropy (nats) over all examples and the share of right answers, by token where those are by token."""
+    """Return the cross entropy (nats) and the fraction of right answers over all examples.
+
+    Over tokens for labels by token.
+    """
     logits, _ = traced(network, examples.inputs)
     right = (logits.argmax(dim=-1) == examples.labels).double().mean()
     return float(loss_of(logits, examples.labels)), float(right)

@@ -1,1 +1,1 @@
-"""Studies of trained Transformers on texts: parts left out, layers repeated, many prompts, beside what chance does."""
+"""Studies of trained Transformers on texts: parts left out, layers repeated, many prompts, and null models."""

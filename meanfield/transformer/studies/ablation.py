@@ -1,11 +1,12 @@
-"""Ablation of a trained Transformer: which parts keep tokens apart, beside random and rotated matrices.
+"""Ablation of a trained Transformer: parts that prevent collapse, compared with random and rotated matrices.
 
 Numbers of each head, and the collapse that they predict:
 
-steepness    β‖W_QᵀW_K‖: how far logits of unit vectors range
+steepness    β‖W_QᵀW_K‖: the range of logits of unit vectors
 radius       |λ|, sign Re λ of the eigenvalue λ of V = W_O W_V that is largest in modulus
-predicted    log(|h̄ + A(h̄)|/|h̄|) of a layer: where all tokens are at their mean h̄, attention moves them alike, and
-             what they differ by stays while their common part grows by this factor
+predicted    log(|h̄ + A(h̄)|/|h̄|) of a layer: where all tokens are near their mean h̄, attention moves them alike;
+             their
+             common part grows by this factor while their differences are unchanged
 seen         −½ log((1 − c_k)/(1 − c_{k−1})), c the mean cosine
 """
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
-    """Return numbers (block, head) of the heads of a model, and the rates (text, block) on texts that it has read."""
+    """Return numbers (block, head) of the heads of a model, and the rates (text, block) on texts read by the model."""
     model = texts[0]
     family = family_of(model.name, model.config)
     form = form_of(family, model.network)
@@ -67,7 +68,7 @@ def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
 
 
 def table_by_layer(found: Outcome) -> str:
-    """Markdown, by layer: median and range over heads, heads whose λ has a positive real part, rates mean ± spread."""
+    """Return a Markdown table by layer: median and range over heads, heads with Re λ > 0, rates as mean ± spread."""
     head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "collapse rate predicted", "seen")
     rows = []
     for k, signs in enumerate(found["head_sign"]):
@@ -85,13 +86,16 @@ def heads_of(arrays: dict[str, Floats]) -> Iterator[tuple[Floats, ...]]:
 
 
 def leading_eigenvalue(value: Floats, out: Floats) -> complex:
-    """The eigenvalue of W_O W_V that is largest in modulus; those of W_V W_O are the same, of a small matrix."""
+    """Return the eigenvalue of W_O W_V of largest modulus.
+
+    The small matrix W_V W_O has the same nonzero eigenvalues.
+    """
     found = np.linalg.eigvals(value @ out)
     return complex(found[np.abs(found).argmax()])
 
 
 def predicted_rate(layer: TrainedLayer, states: Floats) -> float:
-    """log(|h̄ + A(h̄)|/|h̄|) of the mean state."""
+    """Return log(|h̄ + A(h̄)|/|h̄|) of the mean state."""
     mean = states.mean(axis=0, keepdims=True)
     seen = layer.normalized(mean, "attention") if layer.form.placement == "pre" else mean
     return float(np.log(np.linalg.norm(mean + layer.attention(seen)) / np.linalg.norm(mean)))
@@ -168,7 +172,7 @@ def last_layer_table(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """Four panels: mean over texts by layer, with a band of one standard deviation."""
+    """Draw four panels: mean over texts by layer, with a band of one standard deviation."""
     figure.set_size_inches(9.6, 7.2)
     axes = figure.subplots(2, 2)
     others = iter(COLORS)

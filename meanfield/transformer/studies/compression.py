@@ -1,9 +1,9 @@
-"""Many prompts through a model and through the mean-field law of its attention: what keeps them apart, what is lost.
+"""Prompts through a model and through the mean-field dynamics of its attention: distances, entropy and clusters.
 
-A prompt is the measure μ of its tokens' directions x = h/|h|. Of each variant, by layer:
+A prompt is the measure μ of its tokens' directions x = h/|h|. Measures of each variant, by layer:
 
     distance   W₁(μ, ν) of two prompts, by arc lengths, mean over all pairs
-    entropy    −tr(C log C) of C = (1/n) Σ x xᵀ, nats: log n of n orthogonal tokens, 0 where all tokens are one
+    entropy    −tr(C log C) of C = (1/n) Σ x xᵀ, nats: log n of n orthogonal tokens, 0 where all tokens coincide
     clusters   of a prompt's tokens, by persistence
     states     groups of prompts, linked where W₁ ≤ SCALE
 """
@@ -25,13 +25,13 @@ from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_vari
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
-ROUNDING = 1e-12  # of an entropy
+ROUNDING = 1e-12  # rounding error of an entropy
 
 
 def compress(
     states: Sequence[HiddenStates], texts: Sequence[str], repeat: int = 1, seed: int = 0, drop: Sequence[str] = ()
 ) -> dict[str, Labelled]:
-    """Return measures of prompts: of the model, its mean-field dynamics if any, random matrices, standing still.
+    """Return measures of prompts: of the model, its mean-field dynamics if any, random matrices, and tokens at rest.
 
     distance (variant, layer, prompt, other), entropy and clusters (variant, layer, prompt), states (variant, layer).
     """
@@ -61,7 +61,7 @@ def mean_distance(found: Outcome) -> Floats:
 
 
 def distances_of(prompts: Sequence[Floats]) -> Floats:
-    """(prompts, prompts) W₁ of the uniform measures on tokens (n, d) of length 1."""
+    """Return W₁ (prompts, prompts) of the uniform measures on tokens (n, d) of length 1."""
     found = np.zeros((len(prompts), len(prompts)))
     for i, a in enumerate(prompts):
         for j, b in enumerate(prompts[:i]):
@@ -71,7 +71,7 @@ def distances_of(prompts: Sequence[Floats]) -> Floats:
 
 
 def entropy_of(directions: Floats) -> float:
-    """−tr(C log C), C = (1/n) Σ x xᵀ of unit vectors (n, d)."""
+    """Return −tr(C log C), C = (1/n) Σ x xᵀ of unit vectors (n, d)."""
     shares = np.linalg.svd(directions, compute_uv=False) ** 2 / len(directions)
     shares = shares[shares > 0]
     return float(-(shares * np.log(shares)).sum())
@@ -85,7 +85,7 @@ def groups_of(distances: Floats, scale: float = SCALE) -> int:
 
 
 def line_through(values: Floats) -> tuple[float, float]:
-    """Slope of the line through values by layer, and the share R² of their variance on it; 1 where all are equal."""
+    """Return the slope of the regression line of values by layer, and R²; R² is 1 where all values are equal."""
     layers = np.arange(len(values))
     slope, offset = np.polyfit(layers, values, 1)
     total = float(((values - values.mean()) ** 2).sum())
@@ -94,10 +94,10 @@ def line_through(values: Floats) -> tuple[float, float]:
 
 
 def _moved(states: Sequence[HiddenStates], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
-    """(layers + 1, n, d) of each variant and prompt."""
+    """Return the states (layers + 1, n, d) of each variant and prompt."""
     still = (np.broadcast_to(one.hidden[0], (one.layers * repeat + 1, *one.hidden[0].shape)) for one in states)
     nulls = {"random": states_of_variant(states, Variant((), "random", seed, repeat)), STILL: still}
     found = {WHOLE: states_of_variant(states, Variant(repeat=repeat))}
-    if family_of(states[0].name, states[0].config).norm == "layer":  # else attention is no mean-field dynamics
+    if family_of(states[0].name, states[0].config).norm == "layer":  # otherwise attention has no mean-field velocity
         found[LAW] = (mean_field_states(one, repeat) for one in states)
     return found | nulls

@@ -1,7 +1,7 @@
 """Measures of variants of a trained Transformer, by layer, over several texts.
 
-A variant is the model without some parts, or with random or rotated attention matrices, or tokens that stand still, on
-the same tokens:
+A variant is the model without some parts, or with random or rotated attention matrices, or tokens at rest, on the same
+tokens:
 
     cosine      mean of ⟨x_i, x_j⟩ over i ≠ j, x = h/|h|
     clusters    of the directions, by persistence
@@ -30,11 +30,11 @@ STYLES = {
     WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), STILL: ("0.6", "--"),
     "random": (VERMILION, "--"), "rotated": (VERMILION, ":"),
 }  # fmt: skip
-Variants = dict[str, Variant | None]  # None: tokens stand still
+Variants = dict[str, Variant | None]  # None: tokens do not move
 
 
 def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
-    """The whole model, the model without each set of parts, and the nulls."""
+    """Return the whole model, the model without each set of parts, and the null models."""
     variants: Variants = {WHOLE: Variant()}
     variants |= {f"without {', '.join(without)}": Variant(without) for without in parts}
     variants[STILL] = None
@@ -46,7 +46,7 @@ def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
 def measured(texts: Sequence[HiddenStates], variants: Variants, drop: Sequence[str] = ()) -> dict[str, Labelled]:
     """Return measures (variant, text, layer); tokens in ``drop``, of DROPS, are moved but not measured.
 
-    Raises CaseError where fewer than two tokens of a text are left.
+    Raises CaseError where fewer than two tokens of a text remain.
     """
     masks = [states.kept(drop) for states in texts]
     whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, masks, strict=True)]
@@ -54,7 +54,7 @@ def measured(texts: Sequence[HiddenStates], variants: Variants, drop: Sequence[s
         [_measures(*one) for one in zip(states_of_variant(texts, variant), masks, whole, strict=True)]
         for variant in variants.values()
     ]
-    stacked = np.array(rows)  # variants, texts, measures, layers + 1
+    stacked = np.array(rows)  # dimensions: variants, texts, measures, layers + 1
     return {
         **coordinates(variant=list(variants), text=[states.source for states in texts]),
         **{
@@ -95,7 +95,7 @@ MEASURES = {
 
 
 def grouped(found: Outcome, quantity: str) -> dict[str, tuple[Floats, Floats]]:
-    """Mean and standard deviation (layers + 1,) over texts, and over the seeds of a null."""
+    """Return the mean and standard deviation (layers + 1,) over texts, and over the seeds of a null model."""
     groups: dict[str, list[Floats]] = {}
     for name, values in zip(found["variant"], found[quantity], strict=True):
         first = name.split(" ")[0]

@@ -4,8 +4,8 @@ The distribution of the next token after each layer is that of the last token's 
 
     p_k = softmax(W_head N(h_k)) ,     N the norm after the last layer
 
-Of two prompts how far theirs part: the total variation ½ Σ |p − q|. The reading of states between layers by the head of
-the last one is the "logit lens"; before the last layer no model was trained for it.
+The distributions of two prompts are compared by total variation, ½ Σ |p − q|. The reading of states between layers by
+the head of the last one is the "logit lens"; no model was trained for it before the last layer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def output_head(model: str) -> Floats | None:
-    """(words, d) W_head of a causal language model; None of a model without one.
+    """Return W_head (words, d) of a causal language model; None for a model without a head.
 
     Raises CaseError where it cannot be read.
     """
@@ -71,7 +71,7 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
 
 
 def _normalized(states: HiddenStates) -> Floats:
-    """(layers + 1, d) N of the last token's states; the last one is normalized already."""
+    """Return N of the last token's states, (layers + 1, d); the last state is normalized already."""
     family = family_of(states.name, states.config)
     form, last = form_of(family, states.network), states.layers - 1
     layer = TrainedLayer(form, layer_arrays(states, family, last, Variant()), is_last=True)
@@ -80,7 +80,7 @@ def _normalized(states: HiddenStates) -> Floats:
 
 
 def _apart(distributions: Floats) -> float:
-    """Mean of ½ Σ |p − q| over pairs of rows (prompts, words)."""
+    """Return the mean of ½ Σ |p − q| over pairs of rows (prompts, words)."""
     n = len(distributions)
     return float(sum(np.abs(distributions[:k] - distributions[k]).sum() for k in range(n)) / (n * (n - 1)))
 
@@ -130,7 +130,7 @@ def prompts(
     >>> found["next_text"][-1]  # likeliest tokens after the last layer  # doctest: +SKIP
     """
     dropped, texts = require_drops(drop), prompts_of(prompts)
-    Variant(repeat=repeat, seed=seed)  # refuses numbers that cannot be
+    Variant(repeat=repeat, seed=seed)  # raises CaseError for invalid numbers
     loaded = load_model(model, family_of)
     states = [loaded.read(prompt, f"prompt {k + 1}") for k, prompt in enumerate(texts)]
     arrays, head = compress(states, texts, repeat, seed, dropped), output_head(loaded.name)
@@ -142,7 +142,7 @@ def prompts(
 
 
 def prompts_of(prompts: str | Path | Sequence[str] | None) -> list[str]:
-    """Return prompts that are given, the lines of a file ("-": standard input), or the sentences of ten texts.
+    """Return the given prompts, the lines of a file ("-": standard input), or the sentences of ten texts.
 
     Raises CaseError for fewer than two.
     """

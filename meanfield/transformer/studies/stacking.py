@@ -1,8 +1,8 @@
-"""Layers of a trained Transformer repeated, as P. Rigollet's talk does with ALBERT: distributions of pairwise cosines.
+"""Repeated layers of a trained Transformer, as P. Rigollet's talk does with ALBERT: distributions of pairwise cosines.
 
-Beside the model, from the same tokens: the mean-field law of its attention alone (meanfield/transformer/mean_field.py),
-and two nulls, tokens that stand still and models with random or rotated attention matrices. W₁ of two distributions of
-as many cosines is the mean distance of the sorted ones.
+The comparison, from the same tokens, has the mean-field dynamics of the attention alone
+(meanfield/transformer/mean_field.py), and null models: tokens at rest, and random or rotated attention matrices. W₁ of
+two distributions of equally many cosines is the mean distance of the sorted cosines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BINS = 80
 EDGES = np.linspace(-1.0, 1.0, BINS + 1)
 CENTERS = (EDGES[1:] + EDGES[:-1]) / 2
-MIN_PROMINENCE = 0.1  # of the highest bin: lower maxima of a histogram are not called peaks
+MIN_PROMINENCE = 0.1  # relative to the highest bin: lower maxima of a histogram are no peaks
 PANELS = 6
 
 
@@ -81,7 +81,7 @@ def histogram(
     >>> found = mf.transformer.histogram("minilm", repeat=2)  # doctest: +SKIP
     >>> found.to_xarray().density.sel(variant="whole model")[-1].plot()  # doctest: +SKIP
     """
-    Variant(repeat=repeat, seed=seed)  # refuses numbers that cannot be
+    Variant(repeat=repeat, seed=seed)  # raises CaseError for invalid numbers
     dropped = require_drops(drop)
     states = states_of(model, text, require_attention)
     title = f"{states.short_name}, its layers {repeat} times, {states.source}"
@@ -90,9 +90,9 @@ def histogram(
 
 
 def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
-    """Return distributions of the layers ``repeat`` times, of the mean-field dynamics of as many, and of the nulls.
+    """Return distributions of the layers ``repeat`` times, of equally many mean-field layers, and of the null models.
 
-    Raises CaseError for a model whose attention is no mean-field law.
+    Raises CaseError for a model whose attention has no mean-field velocity.
     """
     require_attention(states.name, states.config)
     keep = states.kept(drop)
@@ -134,13 +134,16 @@ def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
 
 
 def pair_cosines(states: Floats) -> Floats:
-    """⟨x_i, x_j⟩ for i < j of directions of states (n, d), sorted."""
+    """Return ⟨x_i, x_j⟩ for i < j of directions of states (n, d), sorted."""
     x = unit_vectors(states)
     return np.sort((x @ x.T)[np.triu_indices(len(x), 1)])
 
 
 def peaks(density: Floats) -> Floats:
-    """Places of the maxima of a density (BINS) that rise by MIN_PROMINENCE of the highest above what parts them."""
+    """Return the positions of the maxima of a density (BINS) of sufficient prominence.
+
+    The prominence is at least MIN_PROMINENCE of the highest value.
+    """
     from scipy.signal import find_peaks
 
     padded = np.concatenate([[0.0], density, [0.0]])
@@ -169,7 +172,7 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
-    """Histograms after at most PANELS whole repetitions, of PANELS layers where there is one; W₁ to the model by layer.
+    """Draw histograms after at most PANELS repetitions, or PANELS layers of a single one; and W₁ to the model by layer.
 
     The model's histograms are filled, ▲ are their peaks.
     """
@@ -199,7 +202,7 @@ def _draw_layer(ax: Axes, found: Outcome, layer: int, legend: bool) -> None:
             ax.stairs(densities[layer], EDGES, color=color, label=name, **filled)
     places = peaks(found["density"][0, layer])
     ax.plot(places, np.zeros_like(places), "^", color=BLACK, markersize=5, clip_on=False)
-    highest = 1.6 * found["density"][0, layer].max()  # the bin of tokens at one point is beyond it
+    highest = 1.6 * found["density"][0, layer].max()  # cuts off the bin of coincident tokens
     ax.set(title=f"after {layer} layers (▲ peaks)", xlim=(-1, 1), ylim=(0, highest), xlabel="⟨x, y⟩ of two tokens")
     if legend:
         ax.legend(fontsize=7, frameon=False)

@@ -1,10 +1,11 @@
-"""Clusters recovered from the distribution of pairwise cosines alone: the turnpike question of P. Rigollet's talk.
+"""Recovery of clusters from the distribution of pairwise cosines alone: the turnpike problem of P. Rigollet's talk.
 
     atoms x_a with masses m_a:  ⟨x_a, x_b⟩ has probability m_a m_b ,  a, b = 1 … k
 
-Such a configuration is known up to rotation, by masses and Gram matrix; several may have the same cosines. The one
-returned has the fewest atoms, at most MAX_ATOMS, among those that fit best in W₁. How far it is from the tokens is the
-Gromov–Wasserstein distance of order 2, √min_P Σ (G_ij − G'_kl)² P_ik P_jl, over couplings P of the masses.
+Such a configuration is determined up to rotation by masses and Gram matrix; several may have the same cosines. The
+result has the fewest atoms, at most MAX_ATOMS, among the configurations that fit best in W₁. The distance between
+configuration and tokens is the Gromov–Wasserstein distance of order 2, √min_P Σ (G_ij − G'_kl)² P_ik P_jl, over
+couplings P of the masses.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 from solvers.mesh.mesh import Floats
 
 MAX_ATOMS = 4
-LEVELS = 500  # quantiles of the cosines that are fitted
+LEVELS = 500  # number of fitted quantiles of the cosines
 STARTS = 6
-TOLERANCE = 0.01  # of W₁, beyond the best fit
+TOLERANCE = 0.01  # tolerance of W₁ above the best fit
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Configuration:
 
 
 def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
-    """The configuration whose cosines are nearest to those of all pairs of n tokens, i < j, n(n − 1)/2 of them."""
+    """Return the configuration whose cosines are nearest to those of all n(n − 1)/2 pairs of n tokens, i < j."""
     n = (1 + np.sqrt(1 + 8 * len(cosines))) / 2
-    whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself is half a pair
+    whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself counts as half a pair
     quantiles = np.quantile(whole, (np.arange(LEVELS) + 0.5) / LEVELS)
     found = [_fitted(quantiles, k) for k in range(1, max_atoms + 1)]
     best = min(one.distance for one in found)
@@ -42,7 +43,7 @@ def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
 
 
 def gromov_wasserstein(configuration: Configuration, directions: Floats) -> float:
-    """From the uniform measure on tokens (n, d) of length 1, by the best of two descents: a bound from above."""
+    """Return an upper bound of the distance to the uniform measure on tokens (n, d) of length 1, by two descents."""
     import ot
 
     masses, gram = configuration.masses, configuration.gram
@@ -56,7 +57,7 @@ def gromov_wasserstein(configuration: Configuration, directions: Floats) -> floa
 
 
 def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Floats:
-    """The plan that pairs atoms and tokens whose cosines to all others are alike."""
+    """Return the plan that pairs atoms and tokens with similar distributions of cosines."""
     import ot
 
     levels = (np.arange(50) + 0.5) / 50
@@ -66,7 +67,7 @@ def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Fl
 
 
 def _fitted(quantiles: Floats, count: int) -> Configuration:
-    """The best of several descents without derivatives: W₁ has kinks."""
+    """Return the best of several descents without derivatives, because W₁ has kinks."""
     from scipy.optimize import minimize
 
     def miss(parameters: Floats) -> float:
@@ -81,7 +82,7 @@ def _fitted(quantiles: Floats, count: int) -> Configuration:
 
     fits = [descent(random.standard_normal(size)) for _ in range(1 if count == 1 else STARTS)]
     best = min(fits, key=lambda fit: float(fit.fun))
-    for _ in range(2):  # anew from where a simplex has shrunk
+    for _ in range(2):  # restarts from the point where a simplex has shrunk
         best = descent(best.x)
     masses, gram = _configuration(best.x, count)
     order = np.argsort(-masses)
@@ -89,7 +90,7 @@ def _fitted(quantiles: Floats, count: int) -> Configuration:
 
 
 def _configuration(parameters: Floats, count: int) -> tuple[Floats, Floats]:
-    """Masses and Gram matrix of unit vectors, the k-th of which is in the span of the first k axes."""
+    """Return masses and the Gram matrix of unit vectors, the k-th of which is in the span of the first k axes."""
     logits = np.concatenate([[0.0], parameters[: count - 1]])
     weights = np.exp(logits - logits.max())
     vectors = np.zeros((count, count))
@@ -99,7 +100,7 @@ def _configuration(parameters: Floats, count: int) -> tuple[Floats, Floats]:
 
 
 def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
-    """W₁ = ∫ |difference of quantiles| over [0, 1], exact: of the given ones each holds for 1/LEVELS."""
+    """Return W₁ = ∫ |difference of quantiles| over [0, 1], exactly: each given quantile covers 1/LEVELS."""
     values, weights = gram.ravel(), np.outer(masses, masses).ravel()
     order = np.argsort(values)
     cumulative = np.cumsum(weights[order])
@@ -111,7 +112,7 @@ def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
 
 
 def _at_levels(values: Floats, weights: Floats, levels: Floats) -> Floats:
-    """Quantiles of atoms on the line."""
+    """Return the quantiles of atoms on the line."""
     order = np.argsort(values)
     places = np.searchsorted(np.cumsum(weights[order]), levels * weights.sum())
     return np.asarray(values[order][np.minimum(places, len(values) - 1)])
