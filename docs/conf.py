@@ -17,7 +17,7 @@ project = "meanfield"
 copyright = "the meanfield maintainers"
 release = version = meanfield.__version__
 
-extensions = ["myst_parser", "sphinx_gallery.gen_gallery"]
+extensions = ["myst_parser", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "sphinx_gallery.gen_gallery"]
 sphinx_gallery_conf = {
     "examples_dirs": "../gallery/entries",
     "gallery_dirs": "gallery",
@@ -33,8 +33,10 @@ exclude_patterns = ["reference/*.py", "paper/*", "gallery/**/*.py", "gallery/**/
 html_theme = "furo"
 html_title = f"meanfield {version}"
 html_show_sphinx = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 myst_heading_anchors = 3
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 suppress_warnings = ["myst.xref_missing"]  # tests/project/test_readme.py checks links to files of the repository
 
 

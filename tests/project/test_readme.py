@@ -148,6 +148,7 @@ def links_of(page):
     """Return the targets of links and figures, without formulas and code blocks, which have brackets too."""
     text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(\$\$?).+?\1", "", text, flags=re.DOTALL)
     return [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")]
 
 
