@@ -29,7 +29,16 @@ def simulate():
     vars(fft).update(config=SimpleNamespace(get_plan_cache=lambda: plans), __getattr__=partial(on_device, np.fft))
     vars(linalg).update(__getattr__=partial(on_device, np.linalg))
     functions = partial(on_device, np)
-    _install("cupy", empty=_empty, zeros=_zeros, asarray=_asarray, fft=fft, linalg=linalg, __getattr__=functions)
+    _install(
+        "cupy",
+        ndarray=StandIn,
+        empty=_empty,
+        zeros=_zeros,
+        asarray=_asarray,
+        fft=fft,
+        linalg=linalg,
+        __getattr__=functions,
+    )
     _install("cupyx.scipy.fft", irfft=_irfft)
     _install("cupyx.scipy.special", erf=special.erf, erfc=special.erfc)
     simulator = import_module("numba.cuda.simulator.kernel")
