@@ -274,5 +274,5 @@ def test_layers_of_a_trained_transformer_are_called_layers() -> None:
     data = replace(particles(64, 8), manifold="transformer", in_layers=True)
     figure = compose(data, Figure())
     labels = {ax.get_xlabel() for ax in figure.axes} | {ax.get_title() for ax in figure.axes}
-    assert {"layer", "layer  (grey: snapshots above)"} <= labels
+    assert {"layer", "layer  (gray: snapshots above)"} <= labels
     assert not [label for label in labels if "time" in label or "t =" in label]

@@ -46,11 +46,13 @@ def test_maps_stand_above_the_other_panels() -> None:
     assert [ax.get_title()[:4] for ax in alone.axes[:6]] == ["t = "] * 6
 
 
-@pytest.mark.parametrize(("names", "message"), [(["enrgy"], "'enrgy': expected some of"), (["speed"] * 2, "name once")])
+@pytest.mark.parametrize(
+    ("names", "message"), [(["enrgy"], "'enrgy': expected one or more of"), (["speed"] * 2, "name once")]
+)
 def test_unknown_and_repeated_panels_are_refused(names: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         page(run_data(sphere(8), LINEAR), FigureOptions(tuple(names)))
-    with pytest.raises(ValueError, match="panels = 'density': expected some of energy"):
+    with pytest.raises(ValueError, match="panels = 'density': expected one or more of energy"):
         panel(run_data(sphere(8), LINEAR), Figure().subplots(), ["density"])
 
 

@@ -172,7 +172,7 @@ def test_figures_take_axes_and_panels(both):
     assert ax.get_title() == "clusters" or ax.lines
     assert len(result.plot(panels=["energy", "clusters"]).axes) == 3  # entropy and energy share one panel
     assert result.plot()._repr_png_().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match="panels = 'enrgy': expected some of density, profiles, energy"):
+    with pytest.raises(ValueError, match="panels = 'enrgy': expected one or more of density, profiles, energy"):
         result.plot(panels="enrgy")
     with pytest.raises(ValueError, match="expected one name for one ax"):
         result.plot(ax=ax, panels=["energy", "clusters"])
@@ -198,7 +198,7 @@ def test_figures_are_filled_in_place_of_new_ones(both, style):
         result.plot(both_parts.axes[0], figure=left)
     with pytest.raises(ValueError, match="dpi = 90: expected none with figure, which has its own"):
         result.plot(figure=left, dpi=90)
-    with pytest.raises(ValueError, match="panels = 'enrgy': expected some of"):
+    with pytest.raises(ValueError, match="panels = 'enrgy': expected one or more of"):
         result.plot(figure=left, panels="enrgy")
 
 

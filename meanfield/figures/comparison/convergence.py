@@ -1,4 +1,4 @@
-"""The figure of `meanfield convergence`: estimated errors over the resolution, with the observed order."""
+"""Figure of `meanfield convergence`: estimated errors over the resolution, with the observed order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_convergence(study: ConvergenceStudy, over: str, of: str, figure: str | Path) -> Path:
-    """Draw a study to ``figure`` (.png, .pdf or .svg) and return where it was written."""
+    """Draw a study to ``figure`` (.png, .pdf or .svg) and return the path."""
 
     def draw(drawing: Figure) -> None:
         ax = study.plot(drawing.add_subplot())

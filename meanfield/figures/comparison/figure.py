@@ -1,4 +1,4 @@
-"""The figure of a comparison: distances over time above, the states at the first, middle and last time below."""
+"""Figure of a comparison: distances over time above, states at the first, middle and last time below."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-SPREAD = 30.0  # largest over smallest distance, from which a log axis reads better
-FLOOR = 1e-6  # of the largest distance: what is smaller may be rounding
+SPREAD = 30.0  # ratio of largest to smallest distance for a log axis
+FLOOR = 1e-6  # fraction of the largest distance: smaller values may be rounding
 _DRAWN = ("S1", "S2", "R1", "R2", "R3")
 _CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION), ("centroid", "centroid", ORANGE))
 
 
 def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
-    """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return where it was written.
+    """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return the path.
 
-    States are drawn on the circle, the sphere and in one dimension; of tokens in more the distributions of ⟨x, y⟩.
-    Raises FileError where the suffix is unknown, and where the figure's folder is missing or cannot be written.
+    States are drawn on the circle, on the sphere and in one dimension; for tokens in higher dimensions, the
+    distributions of ⟨x, y⟩ are drawn. Raises FileError for an unknown suffix, and if the folder of the figure is
+    missing or read-only.
     """
     return write_figure(figure, lambda drawing: compose(comparison, drawing))
 
 
 def compose(comparison: Comparison, figure: Figure) -> Figure:
-    """Lay the comparison out on an empty ``figure``, which takes the size that it needs, and return it."""
+    """Draw the comparison on an empty ``figure``, set its size, and return the figure."""
     heights = [2.9, *_states_height(comparison)]
     figure.set_size_inches(WIDTH, sum(heights) + 0.9)
     lines = [run_in_words(run) for run in comparison.runs]
@@ -55,33 +56,36 @@ def compose(comparison: Comparison, figure: Figure) -> Figure:
 
 
 def rows_shown(comparison: Comparison) -> list[int]:
-    """The rows whose states are drawn: the first, the middle and the last, each once."""
+    """Return the rows whose states are drawn: first, middle and last, each once."""
     last = len(comparison.times) - 1
     return sorted({0, last // 2, last})
 
 
 def _states_height(comparison: Comparison) -> list[float]:
-    """Inches for the states; none where they are not drawn."""
+    """Return the height of the states in inches, as an empty list if they are not drawn."""
     if comparison.space == "S2":
         return [maps_height(comparison, rows_shown(comparison))]
     return [2.9] if _is_narrow(comparison) or _has_pairs(comparison) else []
 
 
 def _is_narrow(comparison: Comparison) -> bool:
-    """Whether states are lines over one coordinate."""
+    """Return whether states are lines over one coordinate."""
     return comparison.space in ("S1", "R1") or comparison.space.startswith("polar")
 
 
 def _has_pairs(comparison: Comparison) -> bool:
-    """Whether two runs are tokens in four dimensions or more, of which no picture is left but of their angles."""
+    """Return whether two runs are tokens in four or more dimensions, of which only the angles are drawn."""
     particles = all(kind_of(run.manifold).has_tokens for run in comparison.runs)
     counts = [len(run.weights) for run in comparison.runs if kind_of(run.manifold).has_tokens]
     return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN
 
 
 def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
-    """Two runs: their distances, and their numbers of clusters or, of tokens in many dimensions, where the scale of a
-    cluster is no longer one, mean inner products. One run: distances from the snapshot before, and to the last."""
+    """Draw the distances of two runs and the numbers of clusters, or the distances between snapshots of a single run.
+
+    For tokens in many dimensions, in which clusters have no common scale, mean inner products replace the numbers of
+    clusters. The snapshots of a single run are compared with the previous one and with the last one.
+    """
     from matplotlib.ticker import MaxNLocator
 
     if len(comparison.runs) == 1:
@@ -113,7 +117,7 @@ def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
 
 
 def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> None:
-    """L¹, W₁, W₂ and the way between the centroids over time, as far as there are any."""
+    """Draw L¹, W₁, W₂ and the distance of the centroids over time, as far as available."""
     columns = {name: comparison.columns[kind + name] for name, _, _ in _CURVES}
     drawn = np.concatenate(list(columns.values()))
     drawn = drawn[np.isfinite(drawn)]
@@ -122,7 +126,7 @@ def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> Non
         if not np.isnan(columns[name]).all():
             values = positive(columns[name]) if log else columns[name]
             marker = "o" if np.isfinite(values).sum() < 25 else ""
-            width = 2.6 if name == "w1" else 1.3  # seen beside W₂, which may be the same
+            width = 2.6 if name == "w1" else 1.3  # visible beside W₂, which may coincide
             ax.plot(comparison.times, values, color=color, lw=width, marker=marker, markersize=3.5, label=label)
     ax.set_title(title)
     label = f"W in {units(comparison.space)}" + ", L¹ from 0 to 2" * (not np.isnan(columns["l1"]).all())
@@ -141,7 +145,7 @@ def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> Non
 
 
 def _reads_better_by_decades(values: Floats) -> bool:
-    """Whether what is not zero spreads over more than a decade and a half."""
+    """Return whether the nonzero values span a factor of more than SPREAD."""
     found = values[values > FLOOR * values.max(initial=0.0)]
     return len(found) > 2 and float(found.max()) > SPREAD * float(found.min())
 

@@ -1,6 +1,7 @@
-"""Panel of tokens in many dimensions: the distribution of ⟨x, y⟩ over two different tokens, of each run.
+"""Panel of tokens in many dimensions: distribution of ⟨x, y⟩ over pairs of different tokens, for each run.
 
-The picture of Rigollet's talk: as tokens gather it moves to 1, and its peaks are those of clusters.
+The panel follows a talk by Rigollet: the distribution moves to 1 as tokens cluster, with a peak for each pair of
+clusters.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _COLORS = (BLACK, BLUE)
 
 
 def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """One panel a time, A filled and B over it; a triangle at the mean of each."""
+    """Draw one panel for each time, A filled and B as a line; triangles mark the means."""
     axes = figure.subplots(1, len(rows), squeeze=False, sharex=True)[0]
     for ax, row in zip(axes, rows, strict=True):
         for run, k, side, color in zip(comparison.runs, comparison.pairs[row], SIDES, _COLORS, strict=False):
@@ -44,7 +45,7 @@ def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]
 
 
 def draw_means(ax: Axes, comparison: Comparison) -> None:
-    """The mean of ⟨x, y⟩ of each run at each time."""
+    """Draw the mean of ⟨x, y⟩ of each run at each time."""
     for side, run in enumerate(comparison.runs):
         means = [mean_product(run, pair[side]) for pair in comparison.pairs]
         ax.plot(comparison.times, means, color=_COLORS[side], label=SIDES[side], lw=1.4, ls=("-", "--")[side])
@@ -53,7 +54,7 @@ def draw_means(ax: Axes, comparison: Comparison) -> None:
 
 
 def mean_product(run: Run, k: int) -> float:
-    """Mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of all tokens: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
+    """Return the mass-weighted mean of ⟨x_i, x_j⟩, i ≠ j, over the directions: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
     measure = measure_of(run, k)
     directions = unit_vectors(measure.points)
     masses = measure.masses / measure.masses.sum()
@@ -61,7 +62,7 @@ def mean_product(run: Run, k: int) -> float:
 
 
 def products_of(run: Run, k: int) -> tuple[Floats, float]:
-    """Density (BINS) and mean of ⟨x_i, x_j⟩, i ≠ j, by the masses, of the directions of at most MOST tokens."""
+    """Return the density (BINS,) and mean of ⟨x_i, x_j⟩, i ≠ j, weighted by mass, over at most MAX_SAMPLED tokens."""
     measure = measure_of(run, k)
     points = unit_vectors(measure.points)
     chosen = np.unique(np.linspace(0, len(points) - 1, MAX_SAMPLED).astype(int))

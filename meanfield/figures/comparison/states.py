@@ -1,4 +1,4 @@
-"""Panels of compared states: lines or histograms superposed, maps of the sphere side by side."""
+"""Panels of compared states: superposed lines or histograms, or maps of the sphere side by side."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 BINS = 48  # of a histogram of particles
-TAIL_MASS = 1e-3  # of the mass on either side: what lies beyond is not shown of a line
-DOTS = 20_000  # particles on a map at most, the first of them
+TAIL_MASS = 1e-3  # fraction of the mass on either side of a line that the axis may omit
+DOTS = 20_000  # largest number of particles on a map; the first ones are drawn
 _STYLES: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BLUE, "lw": 1.4, "ls": (0, (4, 1.5))})
 
 
 def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """The densities or histograms of each run over the angle or the line, one panel a time."""
+    """Draw the densities or histograms of each run over the angle or the line, one panel for each time."""
     axes = figure.subplots(1, len(rows), squeeze=False)[0]
     cut = _cut(comparison, rows) if comparison.space == "S1" else 0.0
     for ax, row in zip(axes, rows, strict=True):
@@ -60,7 +60,7 @@ def _draw_axes(ax: Axes, space: str, span: tuple[float, float]) -> None:
 
 
 def _cut(comparison: Comparison, rows: list[int]) -> float:
-    """The angle at which the circle is cut open: where all states shown have the least mass."""
+    """Return the angle at which the axis of the circle begins: the one with the least mass in all states shown."""
     shown = [place for row in rows for place in _snapshots(comparison, row)]
     around = (0.0, 2 * np.pi)
     return emptiest(
@@ -69,12 +69,12 @@ def _cut(comparison: Comparison, rows: list[int]) -> float:
 
 
 def maps_height(comparison: Comparison, rows: list[int]) -> float:
-    """Inches that the maps need on a page ten inches wide."""
+    """Return the height of the maps in inches on a page ten inches wide."""
     return len(comparison.runs) * (8.6 / max(len(rows), 2) / 2 + 0.35) + 0.2
 
 
 def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """Equal-area maps, one row of them for each run: densities on one colour scale, particles as dots."""
+    """Draw equal-area maps, one row for each run: densities on one color scale, particles as dots."""
     axes = figure.subplots(len(comparison.runs), len(rows), squeeze=False)
     table = [_snapshots(comparison, row) for row in rows]
     densities = {
@@ -103,12 +103,12 @@ def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> Non
 
 
 def _snapshots(comparison: Comparison, row: int) -> list[tuple[Run, int]]:
-    """Each run and its snapshot in a row; of one run that row's own."""
+    """Return each run and its snapshot in a row of the comparison."""
     return list(zip(comparison.runs, comparison.pairs[row], strict=False))
 
 
 def _draw_particles(ax: Axes, run: Run, k: int) -> None:
-    """Dots on the darkest colour of the scale, as nothing is there but them."""
+    """Draw particles as dots on a background in the darkest color of the scale."""
     draw_ground(ax)
     points = unit_vectors(run.positions(k)[:DOTS])
     area = float(np.clip(4000 / len(points), 0.4, 12))
@@ -117,8 +117,9 @@ def _draw_particles(ax: Axes, run: Run, k: int) -> None:
 
 
 def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
-    """Edges and density of a run in one dimension, around the circle from a ``cut`` on; of particles the places and
-    weights, in order.
+    """Return edges and density of a run in one dimension, for the circle from a ``cut`` on.
+
+    For particles, return the sorted positions and their weights.
     """
     if kind_of(run.manifold).has_tokens:
         places = _places(run, k)
@@ -130,13 +131,13 @@ def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
 
 
 def _places(run: Run, k: int) -> Floats:
-    """(n) angles of particles in the plane, 0 to 2π; positions on the line."""
+    """Return angles (n,) of particles in the plane, from 0 to 2π, or positions on the line."""
     points = run.positions(k)
     return np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi) if points.shape[1] == 2 else points[:, 0]
 
 
 def _span(profiles: list[tuple[Floats, Floats]], space: str, cut: float = 0.0) -> tuple[float, float]:
-    """Where the axis begins and ends: the whole circle or meridian, of a line what holds nearly all mass."""
+    """Return the limits of the axis: the whole circle or meridian, or the part of a line with nearly all mass."""
     if space != "R1":
         return cut, cut + (2 if space == "S1" else 1) * np.pi
     lows, highs = [], []
@@ -151,7 +152,7 @@ def _span(profiles: list[tuple[Floats, Floats]], space: str, cut: float = 0.0) -
 
 
 def _histogram(run: Run, k: int, span: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Edges and density of particles in BINS."""
+    """Return edges and density of a histogram of particles with BINS bins."""
     places = _places(run, k)
     if run.positions(k).shape[1] == 2:
         places = np.mod(places - span[0], 2 * np.pi) + span[0]

@@ -1,1 +1,1 @@
-"""Panels of a figure by their names, and the options of a figure."""
+"""Panels of a figure by name, and the options of a figure."""

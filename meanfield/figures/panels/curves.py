@@ -1,4 +1,4 @@
-"""Curves of the diagnostics over time: what each panel shows."""
+"""Panels of the diagnostics over time."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, SNAPSHO
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STEP_NOISE = 1e-6  # of the largest speed: steps of tokens have errors of about 1e-9 of a position
-NO_LENGTH = 1e-13  # of a centroid: what rounding leaves of tokens whose mean is zero
-ESCAPED = 1e-12  # mass at the ends of a mesh that is worth a panel; far tails have less
-MAX_DRAWN = 1e100  # drawn on a log axis: its ticks go some way beyond
-NO_SPREAD = 1e-8  # of the radius: what integrators leave of tokens that are one
-AHEAD = 2.0  # last samples: an event that is predicted sooner is shown
-STEPS, ROOM = 200, 10.0  # of a curve beyond the last sample, and how many times the largest value it may reach
-GROWTH = 1e4  # of an energy, from which a log axis reads better
-MAX_CURVES = 16  # of a diagnostic that is an array
-TITLE = 48  # letters of a panel's title, of text that a user wrote
-LABELS = 6  # of a causal mask, named in a legend
+STEP_NOISE = 1e-6  # fraction of the largest speed: positions have errors of about 1e-9 from time steps
+NO_LENGTH = 1e-13  # rounding error of a centroid at the origin
+ESCAPED = 1e-12  # smallest mass at the ends of a mesh that is drawn; tails have less
+MAX_DRAWN = 1e100  # largest value on a log axis, whose ticks extend beyond
+NO_SPREAD = 1e-8  # fraction of the radius: remaining spread of collapsed tokens after rounding
+AHEAD = 2.0  # a predicted event is shown up to this multiple of the last time
+STEPS, ROOM = 200, 10.0  # points of a curve beyond the last sample, and the largest ratio to the recorded maximum
+GROWTH = 1e4  # ratio of largest to smallest energy for a log axis
+MAX_CURVES = 16  # curves drawn of an array
+TITLE = 48  # letters of a panel's title written by a user
+LABELS = 6  # labels of a causal mask in a legend
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
-    """Whether a diagnostic was recorded, and has something to show: at more than one time that is on the axis."""
+    """Return whether a diagnostic was recorded with drawable values at two or more times on the axis."""
     values = run_data.diagnostics.get(name)
     if values is None:
         return False
@@ -48,23 +48,23 @@ def is_worth(run_data: RunData, name: str) -> bool:
     if np.count_nonzero(drawable & ((run_data.diagnostics["time"] > 0) | (not run_data.log_time))) < 2:
         return False
     if name == "mass" and run_data.particles is not None:
-        return False  # tokens keep theirs
+        return False  # particles conserve mass
     if name == "radius" and run_data.particles is not None:
-        return not run_data.particles.has_radius  # then each token's is drawn already
+        return not run_data.particles.has_radius  # the radius of each token is drawn elsewhere
     return name != "escaped" or bool(values.max() > ESCAPED)
 
 
 def time_range(run_data: RunData, name: str) -> tuple[float, float]:
-    """Range of a panel: that of its samples, and on to an event that is predicted soon after them."""
+    """Return the time limits of a panel: those of its samples, extended to a predicted event soon after."""
     first, last = run_data.sample_range
     predicted = run_data.predictions.get(name)
     if predicted is None or run_data.log_time or not last < predicted.moment <= AHEAD * last:
         return first, last
-    return first, predicted.moment + 0.2 * (predicted.moment - first)  # room for its name, right of the curve
+    return first, predicted.moment + 0.2 * (predicted.moment - first)  # room for the label right of the curve
 
 
 def draw_prediction(ax: Axes, run_data: RunData, name: str) -> None:
-    """The predicted curve of a panel that is drawn, and what it is in the title."""
+    """Draw the predicted curve of a panel, and append its description to the title."""
     if (predicted := run_data.predictions.get(name)) is None:
         return
     times, (_, last) = run_data.diagnostics.get("time", run_data.times), time_range(run_data, name)
@@ -75,7 +75,7 @@ def draw_prediction(ax: Axes, run_data: RunData, name: str) -> None:
 
 
 def _draw_energy(ax: Axes, run_data: RunData) -> None:
-    """Entropy H = ∫ρ log ρ on the left axis, energy E on the right."""
+    """Draw the negative entropy H = ∫ρ log ρ on the left axis and the energy E on the right axis."""
     relative = run_data.relative_entropy
     unit = r"/$e^{|\beta|}$" if run_data.scaled_energy else ""
     curves = {
@@ -96,15 +96,19 @@ def _draw_energy(ax: Axes, run_data: RunData) -> None:
             label_decades(side.yaxis, *side.get_ylim())
         side.yaxis.label.set_color(color)
         side.tick_params(axis="y", labelcolor=color)
-    integrand = r"\rho\,\log(\rho/\bar\rho)" if relative else r"\rho\,\log\rho"
-    titles = {"entropy": rf"entropy $H=\int{integrand}$", "energy": "energy $E$"}
+    entropy = (
+        r"relative entropy $H=\int\rho\,\log(\rho/\bar\rho)$"
+        if relative
+        else r"negative entropy $H=\int\rho\,\log\rho$"
+    )
+    titles = {"entropy": entropy, "energy": "energy $E$"}
     ax.set_title(", ".join(titles[name] for name in recorded))
 
 
 def _draw_speed(ax: Axes, run_data: RunData) -> None:
     speed = run_data.diagnostics["speed"]
     ax.set(ylabel="root mean square |X|", title="speed")
-    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.hand_over):  # of atoms it is exact, however small
+    if np.nanmax(speed) ** 2 < ROUNDING and np.isnan(run_data.hand_over):  # atoms have exact speeds, however small
         ax.set_yticks([])
         annotate(ax, "nothing moves: zero to rounding")
         return
@@ -114,7 +118,10 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
 
 
 def _is_over(run_data: RunData) -> NDArray[np.bool_]:
-    """(samples,) whether all tokens are one cluster for good, and move only by the tolerance of the steps."""
+    """Return whether, at each sample (samples,), all tokens form one cluster until the end.
+
+    Such tokens move only by the tolerance of the time steps.
+    """
     speed, clusters = run_data.diagnostics["speed"], run_data.diagnostics.get("clusters")
     if run_data.particles is None or clusters is None or np.isfinite(run_data.hand_over):
         return np.zeros(len(speed), dtype=bool)
@@ -129,24 +136,24 @@ def _draw_clusters(ax: Axes, run_data: RunData) -> None:
     times, clusters = run_data.clusters_over(snapshots_chosen(run_data, SNAPSHOTS))
     top = max(float(np.nanmax(clusters)), 1.0)
     ax.step(times, clusters, where="post", color=ink(0), lw=1.4)
-    ax.set(ylabel="number", title="clusters", ylim=(-0.05 * top, 1.1 * top))  # zero stays off the axis
+    ax.set(ylabel="number", title="clusters", ylim=(-0.05 * top, 1.1 * top))  # zero is above the axis
     ax.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
     if np.nanmax(clusters) == 0:
         annotate(ax, "none at any time")
     elif run_data.kind.space == "S1" and run_data.growth is not None and run_data.growth.max() > 0:
-        fastest = int(run_data.growth.argmax())  # as many clusters condense from a small perturbation
+        fastest = int(run_data.growth.argmax())  # the expected number of clusters from a small perturbation
         ax.axhline(fastest, color=ink(0.4), lw=1.2, ls=":", zorder=1)
         ax.set_title(f"clusters (dotted: fastest mode, l = {fastest})")
 
 
 def _draw_pairs_close(ax: Axes, run_data: RunData) -> None:
-    ax.set(title="pairs of tokens that have met", ylabel=r"share with $\langle\theta,\theta'\rangle>0.999$")
+    ax.set(title="collapsed pairs of tokens", ylabel=r"share with $\langle\theta,\theta'\rangle>0.999$")
     ax.plot(run_data.diagnostics["time"], run_data.diagnostics["pairs_close"], color=ORANGE, lw=1.4)
     ax.set_ylim(-0.05, 1.05)
 
 
 def _draw_cosine(ax: Axes, run_data: RunData) -> None:
-    """Drawn up to 1, where all tokens are one."""
+    """Draw the mean inner product up to 1, the value of coinciding tokens."""
     cosine = run_data.diagnostics["cosine"]
     ax.plot(run_data.diagnostics["time"], cosine, color=ORANGE, lw=1.4, marker="o", markersize=3.5)
     ax.set(title="mean inner product of two tokens", ylabel=r"$\langle\theta,\theta'\rangle$")
@@ -170,7 +177,10 @@ def _draw_mass(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], None]:
-    """A panel for a positive number on a log axis, where growth at a constant rate is a straight line."""
+    """Return the function that draws a positive diagnostic on a log axis.
+
+    Growth at a constant rate is then a straight line.
+    """
 
     def draw(ax: Axes, run_data: RunData) -> None:
         values = run_data.diagnostics[name]
@@ -183,7 +193,7 @@ def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], N
 
 
 def _draw_variance(ax: Axes, run_data: RunData) -> None:
-    """The variance, as far as it is more than rounding, and room above for a blow-up soon after the last sample."""
+    """Draw the variance above its rounding error, with room for a blow-up soon after the last sample."""
     values = run_data.diagnostics["variance"]
     if "radius" in run_data.diagnostics:
         lost = values < (NO_SPREAD * run_data.diagnostics["radius"]) ** 2
@@ -196,14 +206,14 @@ def _draw_variance(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_drift(ax: Axes, run_data: RunData) -> None:
-    """Drawn from 0, where tokens are what they were, to at least 1, where that is forgotten."""
+    """Draw the drift from 0, for unchanged tokens, to at least 1, for uncorrelated tokens."""
     drift = run_data.diagnostics["drift"]
     ax.plot(run_data.diagnostics["time"], drift, color=VERMILION, lw=1.4)
     ax.set(title="drift of the tokens", ylabel="1 − mean cosine", ylim=(-0.05, 1.05 * max(1.0, float(drift.max()))))
 
 
 def _draw_escaped(ax: Axes, run_data: RunData) -> None:
-    """Masses at both ends of the mesh, which no cell beyond could take up."""
+    """Draw the masses in the cells at both ends of the mesh, which no cells beyond can receive."""
     ends = run_data.kind.ends
     escaped = run_data.diagnostics["escaped"]
     ax.set(ylabel="mass", title="mass in the cells at the ends of the mesh")
@@ -214,7 +224,7 @@ def _draw_escaped(ax: Axes, run_data: RunData) -> None:
 
 
 def label_angles(run_data: RunData) -> Floats:
-    """(samples, labels) angle between each label's mean token and the first label's, 0 where either has none."""
+    """Return the angles (samples, labels) between the mean tokens of each label and the first, 0 if either is zero."""
     centroid = run_data.diagnostics["label_centroid"]
     length = np.linalg.norm(centroid, axis=2)
     cosine = np.einsum("sld,sd->sl", centroid, centroid[:, 0])
@@ -224,7 +234,7 @@ def label_angles(run_data: RunData) -> Floats:
 
 
 def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
-    """How far each label's mean token is from the first label's."""
+    """Draw the angle between the mean token of each label and that of the first label."""
     angles = label_angles(run_data)
     labels = angles.shape[1]
     named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
@@ -237,7 +247,7 @@ def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_component(ax: Axes, run_data: RunData, name: str) -> None:
-    """A diagnostic of a user's own: a number over time, or a curve for each of several."""
+    """Draw a user-defined diagnostic: a number over time, or a curve for each component of an array."""
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics[name]), -1)
     curves = values.T[np.unique(np.linspace(0, values.shape[1] - 1, MAX_CURVES).astype(int))]
     colors = color_map()(np.linspace(0, 0.9, len(curves))) if len(curves) > 1 else [BLUE]
@@ -247,7 +257,7 @@ def draw_component(ax: Axes, run_data: RunData, name: str) -> None:
     ax.set_title(shorten(run_data.components[name], TITLE, placeholder=" …"))
 
 
-PANELS = {  # the first that were recorded are drawn
+PANELS = {  # the first recorded ones are drawn
     "energy": (("entropy", "energy"), _draw_energy),
     "power": (("power",), draw_power),
     "speed": (("speed",), _draw_speed),

@@ -1,4 +1,4 @@
-"""The angle at which a circle is cut open to be an axis: where no token is."""
+"""Angle at which the axis of a circle begins: the emptiest of several."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from meanfield.figures.axes import Floats
 from meanfield.figures.run_data import Integers, RunData
 
-CUT_ANGLES = np.pi * np.array([0, -1, -1.5, -0.5, -1.75, -0.25, -1.25, -0.75])  # of equally empty ones the first
-CUT_MASS = 0.01  # near to the cut, beyond that of an emptier place, which is not worth another axis
+CUT_ANGLES = np.pi * np.array([0, -1, -1.5, -0.5, -1.75, -0.25, -1.25, -0.75])  # in order of preference
+CUT_MASS = 0.01  # excess mass near the cut, relative to the emptiest angle, for which the default is kept
 
 
 def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
-    """The density on a circle, its cells in order from the cut on; other densities as they are.
+    """Return the density on a circle with its cells in order from the cut on; other densities unchanged.
 
-    The cut is, of eight angles, the one within π/8 of which there is the least mass at the snapshot ``shown`` that has
-    the most there; 0 where that has hardly more than the least.
+    The cut is chosen among eight angles. It minimizes the largest mass within π/8 over the snapshots ``shown``. The
+    angle 0 is preferred if its mass exceeds the minimum by at most CUT_MASS.
     """
     if run_data.kind.space != "S1" or run_data.edges is not None or len(run_data.ring_cells) != 1:
         return run_data
@@ -32,7 +32,7 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
 
 
 def emptiest(ratios: Iterable[Floats]) -> float:
-    """The angle, of CUT_ANGLES, near to which densities (cells,) around the circle have the least mass at most."""
+    """Return the angle, of CUT_ANGLES, near which the largest mass over all densities (cells,) is smallest."""
     max_shares = np.zeros(len(CUT_ANGLES))
     for ratio in ratios:
         shifts = np.round(CUT_ANGLES * len(ratio) / (2 * np.pi)).astype(int)
@@ -41,7 +41,9 @@ def emptiest(ratios: Iterable[Floats]) -> float:
 
 
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:
-    """(places,) share of the mass of ρ/ρ̄ (cells,) within an eighth of the circle around the edges ``shifts``."""
+    """Return the share (edges,) of the mass of ρ/ρ̄ (cells,) within an eighth of the circle around the edges
+    ``shifts``.
+    """
     half = max(len(ratio) // 16, 1)
     sums = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]
     shares: Floats = np.array(sums) / ratio.sum()

@@ -1,4 +1,4 @@
-"""Options of a figure: its panels, size, resolution, colour map and style."""
+"""Options of a figure: panels, size, resolution, color map and style."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.saving import DPI
 
-MAX_PIXELS = 2**16  # along a side: Matplotlib's limit
+MAX_PIXELS = 2**16  # largest number along a side in Matplotlib
 SCREEN: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "font.size": 10.5,
     "axes.titlesize": 10.5,
@@ -23,7 +23,7 @@ SCREEN: Any = {  # Any: matplotlib types the keys as literals since 3.11
     "figure.constrained_layout.use": True,
     "image.cmap": COLOR_MAP,
 }
-PAPER = SCREEN | {  # printed as large as it is
+PAPER = SCREEN | {  # for printing at full size
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
@@ -41,13 +41,13 @@ STYLES = {"paper": PAPER, "screen": SCREEN, "dark": DARK}
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """How a figure is drawn. Raises ValueError for a value that cannot be.
+    """Options of a figure. Raises ValueError for an invalid value.
 
-    panels    names of those to draw, None for the whole page
-    size      width and height in inches, None for what the panels need
-    dpi       pixels an inch of a .png, and of the pictures within a .pdf or .svg
-    cmap      name of a colour map of Matplotlib's
-    style     "paper" (8 points, for a figure that is printed as large as it is), "screen" or "dark"
+    panels  names of the panels to draw, None for the whole page
+    size    width and height in inches, None for the size that the panels need
+    dpi     pixels per inch of a .png, and of the images within a .pdf or .svg
+    cmap    name of a color map of Matplotlib
+    style   "paper" (8 points, for printing at full size), "screen" or "dark"
     """
 
     panels: tuple[str, ...] | None = None
@@ -62,7 +62,7 @@ class FigureOptions:
         if self.style not in STYLES:
             raise ValueError(f"style = {self.style!r}: expected {', '.join(STYLES)}")
         if self.cmap not in colormaps:
-            raise ValueError(f"cmap = {self.cmap!r}: expected a colour map of Matplotlib's, for example {COLOR_MAP}")
+            raise ValueError(f"cmap = {self.cmap!r}: expected a color map of Matplotlib, for example {COLOR_MAP}")
         if not 1 <= self.dpi <= MAX_PIXELS:
             raise ValueError(f"dpi = {self.dpi}: expected 1 to {MAX_PIXELS} pixels per inch")
         if self.size is not None and not _is_size(self.size, self.dpi):
@@ -72,7 +72,7 @@ class FigureOptions:
 
     @property
     def context(self) -> Any:
-        """Settings of Matplotlib's."""
+        """Return the Matplotlib settings of these options."""
         return STYLES[self.style] | {"image.cmap": self.cmap}
 
 

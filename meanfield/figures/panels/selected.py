@@ -1,4 +1,4 @@
-"""Panels by name: the density and the diagnostics, each drawn on axes of its own."""
+"""Panels by name: the density and the diagnostics, each on separate axes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 MAX_PANELS = 4
-NO_CHANGE = 1e-12  # of a mass, relative: what rounding leaves of one that is kept
+NO_CHANGE = 1e-12  # relative rounding error of a conserved mass
 ATOMS = "point masses"
 
 
 def panels(run_data: RunData) -> list[str]:
-    """Names of at most four panels that the recorded diagnostics fill; none for fewer than two samples.
+    """Return the names of at most four panels with recorded diagnostics; none for fewer than two samples.
 
-    Those that have a prediction come first, and those of a user's own.
+    Panels with a prediction and user-defined diagnostics come first.
     """
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
@@ -38,7 +38,7 @@ def panels(run_data: RunData) -> list[str]:
 
 
 def _is_conserved(run_data: RunData, name: str) -> bool:
-    """Whether a panel would show the rounding of a mass that is kept, or of a centroid at the origin."""
+    """Return whether a panel would show only the rounding of a conserved mass or of a centroid at the origin."""
     if name not in ("mass", "centroid"):
         return False
     values = run_data.diagnostics[name]
@@ -48,13 +48,13 @@ def _is_conserved(run_data: RunData, name: str) -> bool:
 
 
 def recorded_panels(run_data: RunData) -> list[str]:
-    """Names of all panels that the recorded diagnostics fill."""
+    """Return the names of all panels with recorded diagnostics."""
     known = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
     return known + [name for name in run_data.components if is_worth(run_data, name)]
 
 
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
-    """One panel over time, with a ``note`` at the label of that axis."""
+    """Draw one panel over time, with a ``note`` at the label of the time axis."""
     if name in PANELS:
         PANELS[name][1](ax, run_data)
     else:
@@ -66,11 +66,11 @@ def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
 
 
 def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the panels below snapshots, two to a row if there is room, an odd last one across."""
+    """Draw the panels below snapshots, two in a row if there is room; an odd last one fills the row."""
     axes, last_row = _axes_in_rows(figure, panels(run_data), panels_across(figure))
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
-        draw_panel(ax, run_data, name, "  (grey: snapshots above)")
+        draw_panel(ax, run_data, name, "  (gray: snapshots above)")
         if name not in last_row and time_range(run_data, name) == run_data.sample_range:
             ax.tick_params(axis="x", labelbottom=False)
             ax.set_xlabel("")
@@ -78,12 +78,12 @@ def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
             ax.axvline(t, color=ink(0.85), lw=0.8, zorder=0)
 
 
-PANEL_HEIGHT = 2.3  # inches, of a row of panels
-MAPS = ("density",)  # in more than one dimension: several axes
+PANEL_HEIGHT = 2.3  # inches of a row of panels
+MAPS = ("density",)  # in more than one dimension, with several axes
 
 
 def panel_names(run_data: RunData) -> list[str]:
-    """Names of the panels that a run can be drawn in: of its density first, then of what it recorded."""
+    """Return the names of the panels available for a run: of the density first, then of the diagnostics."""
     return [*_densities(run_data), *recorded_panels(run_data)]
 
 
@@ -92,18 +92,18 @@ def require_panels(run_data: RunData, names: Sequence[str], *, one_ax: bool = Fa
     possible = [name for name in panel_names(run_data) if not (one_ax and _is_maps(run_data, name))]
     for name in names:
         if name not in possible:
-            raise ValueError(f"panels = {name!r}: expected some of {', '.join(possible) or 'none'}")
+            raise ValueError(f"panels = {name!r}: expected one or more of {', '.join(possible) or 'none'}")
     if len(set(names)) < len(names):
         raise ValueError(f"panels = {','.join(names)!r}: expected each name once")
 
 
 def selected_height(run_data: RunData, names: Sequence[str]) -> float:
-    """Inches that these panels need on a page of two columns."""
+    """Return the height in inches of these panels on a page of two columns."""
     return sum(_heights(run_data, names, 2)) + 0.3
 
 
 def draw_selected(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str]) -> None:
-    """Fill ``figure`` with panels by ``names``: in rows, as many as its width has room for; maps above the others."""
+    """Draw the panels ``names`` in as many columns as fit into the width, with maps above the others."""
     across = panels_across(figure)
     heights = _heights(run_data, names, across)
     flat = [name for name in names if not _is_maps(run_data, name)]
@@ -115,7 +115,7 @@ def draw_selected(figure: Figure | SubFigure, run_data: RunData, names: Sequence
 
 
 def _heights(run_data: RunData, names: Sequence[str], across: int) -> list[float]:
-    """Inches of the maps, if they are among ``names``, and of the rows of the other panels."""
+    """Return the heights in inches of the maps, if among ``names``, and of all rows of other panels together."""
     flat = [name for name in names if not _is_maps(run_data, name)]
     maps = [float(domains.load(run_data.kind.figure[1])(run_data))] if len(flat) < len(names) else []
     return maps + [PANEL_HEIGHT * -(-len(flat) // across)] * bool(flat)
@@ -129,14 +129,14 @@ def _draw_rows(figure: SubFigure, run_data: RunData, names: Sequence[str], acros
 def _axes_in_rows(
     figure: Figure | SubFigure, names: Sequence[str], across: int
 ) -> tuple[dict[str, Axes], Sequence[str]]:
-    """Return axes by name, so many to a row and an odd last one across, and the names of the last row."""
+    """Return axes by name, ``across`` in a row with an odd last one across the page, and the names of the last row."""
     rows = [names[i : i + across] for i in range(0, len(names), across)]
     layout: list[Any] = [list(row) * (across // len(row)) for row in rows]
     return figure.subplot_mosaic(layout), rows[-1]
 
 
 def draw_on(ax: Axes, run_data: RunData, name: str) -> None:
-    """One panel, by its name."""
+    """Draw one panel by name."""
     draw = _densities(run_data).get(name)
     if draw is None:
         draw_panel(ax, run_data, name)
@@ -145,7 +145,7 @@ def draw_on(ax: Axes, run_data: RunData, name: str) -> None:
 
 
 def _densities(run_data: RunData) -> dict[str, Draw | None]:
-    """Panels of the density; those that take several axes have no function of one."""
+    """Return the functions that draw panels of the density; None for panels with several axes."""
     if run_data.particles is not None:
         return {}
     if run_data.coordinate is None:

@@ -1,4 +1,4 @@
-"""Tokens on the circle: the angle of each over time, and where they are at chosen times."""
+"""Tokens on the circle: the angle of each over time, and positions at selected times."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection
 
-WIDTHS = (0.5, 4.0)  # points of a line, at least and at most: as √mass, 1 for the mean
+WIDTHS = (0.5, 4.0)  # smallest and largest width of a line in points: √mass, 1 for the mean
 TWO_PI = 2 * np.pi
-MARGIN = 0.35  # radians beyond the ends of an axis, for a dot at angle 0
-EQUAL = 1e-9  # of a mass: differences that are none
+MARGIN = 0.35  # radians beyond the ends of an axis, for dots at angle 0
+EQUAL = 1e-9  # relative rounding error of equal masses
 
 
 def draw_angles(ax: Axes, run_data: RunData) -> None:
-    """Angle over time, a line for each token."""
+    """Draw the angle over time as a line for each token."""
     shown = columns(run_data)
     cut_open = with_cut(as_density(run_data), shown)
     draw_angle_lines(ax, run_data, cut_open.cut)
@@ -38,7 +38,7 @@ def draw_angles(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineCollection:
-    """The lines alone; those that pass the cut leave the picture and come back on the other side."""
+    """Draw only the lines and return them; a line that leaves at the cut continues on the other side."""
     from matplotlib.collections import LineCollection
 
     shown, weights = columns(run_data), tokens_of(run_data).weights
@@ -55,13 +55,13 @@ def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineColle
 
 
 def copies(turned: Floats) -> list[Floats]:
-    """A continuous angle, shifted by as many whole turns as it takes to show all of it between 0 and 2π."""
+    """Return copies of a continuous angle, shifted by multiples of 2π, that together cover it between 0 and 2π."""
     first, last = np.floor((turned.min() - MARGIN) / TWO_PI), np.floor((turned.max() + MARGIN) / TWO_PI)
     return [turned - turn * TWO_PI for turn in np.arange(first, last + 1)]
 
 
 def draw_strips(ax: Axes, run_data: RunData) -> None:
-    """A row for each chosen snapshot, from the top: tokens as dots, those in one place as one dot of their mass."""
+    """Draw a row for each selected snapshot, from the top: tokens as dots, coinciding ones as one dot of their mass."""
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     cut_open = with_cut(as_density(run_data), columns(run_data))
     for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):

@@ -1,6 +1,6 @@
-"""The tokens of a run of particles: over time as lines, at chosen times as dots; on the sphere as maps.
+"""Tokens of a run of particles: lines over time, dots at selected times, and maps on the sphere.
 
-Directions are drawn, and radii beside them where tokens have any. Too many tokens for that are drawn as a density.
+Directions are drawn, and radii if tokens have them. Large numbers of tokens are drawn as a density.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
 
 OVER_TIME_HEIGHT = 3.0
-PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii
+PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # quantiles of the radius, and their colors
 Draw = Callable[["SubFigure", RunData], None]
 Panel = Callable[["Axes", RunData], None]
 
 
 def particles_height(run_data: RunData) -> float:
-    """Inches that the pictures need."""
+    """Return the height of the panels in inches."""
     return sum(height for height, _ in _rows(run_data))
 
 
 def draw_particles(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the tokens, and with their radii where they have any."""
+    """Draw the tokens, and their radii if they have them."""
     rows = _rows(run_data)
     parts = figure.subfigures(len(rows), 1, height_ratios=[height for height, _ in rows], squeeze=False)[:, 0]
     for part, (_, draw) in zip(parts, rows, strict=True):
@@ -55,20 +55,20 @@ def draw_particles(figure: SubFigure, run_data: RunData) -> None:
 
 
 def _rows(run_data: RunData) -> list[tuple[float, Draw]]:
-    """Heights, and what is drawn in each row."""
-    moves, few = len(columns(run_data)) > 1, len(tokens_of(run_data).weights) <= MAX_LINES
-    field = [(FIELD_HEIGHT, draw_field)] if tokens_of(run_data).length is not None and moves else []
-    return field + _rows_of_tokens(run_data, moves, few)
+    """Return the height and the drawing function of each row."""
+    several_times, few = len(columns(run_data)) > 1, len(tokens_of(run_data).weights) <= MAX_LINES
+    field = [(FIELD_HEIGHT, draw_field)] if tokens_of(run_data).length is not None and several_times else []
+    return field + _rows_of_tokens(run_data, several_times, few)
 
 
-def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[float, Draw]]:
-    radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and moves else []
+def _rows_of_tokens(run_data: RunData, several_times: bool, few: bool) -> list[tuple[float, Draw]]:
+    radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and several_times else []
     if run_data.dimension == 1:
         return _over_time([draw_positions])
     if run_data.dimension == 3:
         return [(sphere_height(run_data), draw_maps), *_over_time(radii)]
     if run_data.dimension == 2:
-        angles: list[Panel] = [draw_angles] if moves else []
+        angles: list[Panel] = [draw_angles] if several_times else []
         few_rows = _over_time(angles + (radii or [draw_strips]))
         rows = few_rows if few else [(profiles_height(run_data), _draw_density), *_over_time(radii)]
         return rows + ([(PLANE_HEIGHT, _draw_planes)] if tokens_of(run_data).has_radius else [])
@@ -77,16 +77,18 @@ def _rows_of_tokens(run_data: RunData, moves: bool, few: bool) -> list[tuple[flo
 
 
 def draw_positions(ax: Axes, run_data: RunData) -> None:
-    """Tokens on the line over time."""
+    """Draw tokens on the line over time."""
     shown = columns(run_data)
-    places = np.array([directions(run_data, k)[:, 0] * token_radii(run_data, k) for k in shown])
-    ax.plot(run_data.times[shown], places, color=BLUE, alpha=0.6, linewidth=1.0, marker="" if len(shown) > 1 else "o")
+    positions = np.array([directions(run_data, k)[:, 0] * token_radii(run_data, k) for k in shown])
+    ax.plot(
+        run_data.times[shown], positions, color=BLUE, alpha=0.6, linewidth=1.0, marker="" if len(shown) > 1 else "o"
+    )
     ax.set(title="tokens over time", ylabel="x")
     set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
 
 
 def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:
-    """One row of panels side by side, none where there are none."""
+    """Return one row of panels side by side, or none without panels."""
 
     def draw(figure: SubFigure, run_data: RunData) -> None:
         for ax, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
@@ -100,7 +102,7 @@ def _draw_density(figure: SubFigure, run_data: RunData) -> None:
 
 
 def draw_radii(ax: Axes, run_data: RunData) -> None:
-    """The radius of each token over time, or of many within which 5, 50 and 95% of the mass are."""
+    """Draw the radius of each token over time or, for many tokens, its 5, 50 and 95% quantiles."""
     shown = columns(run_data)
     times = run_data.times[shown]
     if len(tokens_of(run_data).weights) <= MAX_LINES:
@@ -120,7 +122,7 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
-    """The tokens themselves, x = rθ, at a few times."""
+    """Draw the tokens x = rθ at several times."""
     chosen = snapshots_chosen(run_data, PLANES)
     axes = figure.subplots(1, PLANES, squeeze=False)[0]
     for ax in axes[len(chosen) :]:

@@ -1,4 +1,4 @@
-"""Tokens in many dimensions: the angles between them over time, and projections on two principal axes."""
+"""Tokens in many dimensions: angles between tokens over time, and projections on two principal axes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import SubFigure
 
-BINS = 60  # of 3° each, of the angle between two tokens
-DECADES = 1e-4  # of the largest share: below it there is as good as nothing
-SEVERAL, RING = 1.001, 60.0  # times the heaviest token: a cluster of several; points² of a ring beyond its dot
+BINS = 60  # bins of 3° for the angle between two tokens
+DECADES = 1e-4  # lower bound of the shares drawn, relative to the largest
+SEVERAL, RING = (
+    1.001,
+    60.0,
+)  # factor of the heaviest token's mass; points² of a ring around its dot
 TICKS = (np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
 
 
 def draw_pairs(ax: Axes, run_data: RunData) -> None:
-    """The share of the pairs of tokens at each angle over time, with a bar of its colours."""
+    """Draw the share of the pairs of tokens at each angle over time, with a color bar."""
     image = draw_pairs_picture(ax, run_data)
     ax.set_title("angle between two tokens, arccos ⟨θ, θ′⟩")
     bar = ax.figure.colorbar(image, ax=ax, extend="min")
@@ -41,7 +44,7 @@ def draw_pairs(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
-    """The picture alone, with its axes."""
+    """Draw only the image, with its axes, and return the image."""
     from matplotlib.colors import LogNorm
 
     times, shares = pair_shares(run_data)
@@ -56,7 +59,7 @@ def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
 
 
 def has_pairs(run_data: RunData) -> bool:
-    """Whether angles between tokens were recorded at more than one time on the axis."""
+    """Return whether angles between tokens were recorded at more than one time on the axis."""
     return "pairs" in run_data.diagnostics and len(_samples_with_pairs(run_data)) > 1
 
 
@@ -66,21 +69,21 @@ def _samples_with_pairs(run_data: RunData) -> Integers:
 
 
 def pair_shares(run_data: RunData) -> tuple[Floats, Floats]:
-    """Times (samples,) on the axis, and P (samples, 60) of the angle of two tokens in bins of 3°, from 0 on."""
+    """Return times (samples,) on the axis, and shares (samples, 60) of angles between tokens in bins of 3°."""
     time, shown = run_data.diagnostics["time"], _samples_with_pairs(run_data)
     shown = shown[np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))]
     return time[shown], angle_shares(run_data.diagnostics["pairs"][shown])
 
 
 def angle_shares(pairs: Floats) -> Floats:
-    """(samples, 60) in bins of 3° from 0 on, of shares as meanfield.clusters.pairs has them."""
-    # Its bins go from π down to 3°, and then on in smaller ones.
+    """Return shares (samples, 60) in bins of 3° from 0 on, given the bins of meanfield.clusters.pairs."""
+    # These bins go from π down to 3°, and continue with smaller ones.
     shares = np.concatenate([pairs[:, : BINS - 1], pairs[:, BINS - 1 :].sum(axis=1, keepdims=True)], axis=1)
     return shares[:, ::-1]
 
 
 def projections_height(run_data: RunData) -> float:
-    """Inches that the projections need, with the line below."""
+    """Return the height of the projections in inches, with the caption."""
     return 3.0 * _rows(run_data) + 0.4
 
 
@@ -89,7 +92,7 @@ def _rows(run_data: RunData) -> int:
 
 
 def draw_projections(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with the directions at up to six times, projected on two principal axes."""
+    """Draw the directions at up to six times, projected on two principal axes."""
     across = min(3, maps_across(figure))
     chosen = snapshots_chosen(run_data, min(SNAPSHOTS, 2 * across))
     spread, axes, share = principal_axes(run_data)
@@ -113,7 +116,7 @@ def draw_projections(figure: SubFigure, run_data: RunData) -> None:
 
 
 def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
-    """Ring those clusters of snapshot k that are several tokens."""
+    """Draw rings around the clusters of snapshot k with several tokens."""
     if run_data.clusters is None:
         return
     _, masses, places = run_data.clusters(k)
@@ -124,12 +127,12 @@ def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
 
 
 def reach_of(places: list[Floats]) -> float:
-    """Half of the side of a square around the origin that holds all of these places (n, 2)."""
+    """Return half the side of a square around the origin that contains all of these positions (n, 2)."""
     return 1.1 * max(float(np.abs(place).max(initial=0.0)) for place in places) or 1.0
 
 
 def set_reach(ax: Axes, reach: float) -> None:
-    """Equal axes around the origin."""
+    """Set equal axes around the origin."""
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     for axis in (ax.xaxis, ax.yaxis):
         label_linear(axis, axis.get_label_text(), reach)
@@ -137,6 +140,6 @@ def set_reach(ax: Axes, reach: float) -> None:
 
 
 def caption(run_data: RunData, spread: int, share: float) -> str:
-    """Which axes these are."""
+    """Return a description of the projection."""
     when = run_data.moment(run_data.times[spread])
     return f"directions on the two principal axes of the tokens at {when}: {share:.0%} of their variance; area: mass"

@@ -1,4 +1,4 @@
-"""Tokens on the sphere: dots on equal-area maps, the clusters ringed; many as a density."""
+"""Tokens on the sphere: dots on equal-area maps with rings around clusters; many tokens as a density."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import SubFigure
 
-DOT, DOT_AREAS = 2500.0, (1.5, 40.0)  # points² of all dots together, and of one: at least and at most
+DOT, DOT_AREAS = 2500.0, (1.5, 40.0)  # points²: total area of all dots, and smallest and largest area of one
 
 
 def draw_maps(figure: SubFigure, run_data: RunData) -> None:
-    """Fill ``figure`` with maps of up to six snapshots."""
+    """Draw maps of up to six snapshots."""
     if len(tokens_of(run_data).weights) > MAX_DOTS:
         draw_sphere(figure, as_density(run_data))
         return
@@ -57,14 +57,14 @@ def draw_maps(figure: SubFigure, run_data: RunData) -> None:
 
 
 def caption(run_data: RunData, maps: int) -> str:
-    """What the maps are."""
+    """Return the caption of the maps."""
     rings = "" if run_data.clusters is None else RINGS
     shown = "an equal-area map" if maps == 1 else "equal-area maps"
     return f"tokens on {shown}; azimuth 0 at the center, lines every 30°{rings}"
 
 
 def draw_ground(ax: Axes) -> None:
-    """The map in the darkest colour of densities, as nothing is there but tokens."""
+    """Draw the background of a map of tokens in the darkest color of densities."""
     from matplotlib.patches import Ellipse
 
     size = {"width": 2 * HALF_WIDTH, "height": 2 * HALF_HEIGHT}
@@ -73,7 +73,7 @@ def draw_ground(ax: Axes) -> None:
 
 
 def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
-    """A dot for each token, nowhere yet; its area goes with its mass."""
+    """Add a dot for each token, with area ∝ mass and positions to be set, and return the dots."""
     weights = tokens_of(run_data).weights
     areas = np.clip(DOT * weights / weights.sum(), *DOT_AREAS)
     nowhere, color = np.full(len(weights), np.nan), color_map()(0.95)
@@ -81,5 +81,5 @@ def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
 
 
 def map_places(points: Floats) -> Floats:
-    """(n, 2) places on the map of unit vectors (n, 3)."""
+    """Return positions (n, 2) on the map of unit vectors (n, 3)."""
     return np.column_stack(hammer(*polar_and_azimuth(points)))

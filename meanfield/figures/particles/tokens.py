@@ -1,4 +1,4 @@
-"""Tokens as pictures need them: directions, radii, a density for those too many to draw, axes to project them on."""
+"""Tokens for figures: directions, radii, binned densities of many tokens, and principal axes."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import sphere
 from solvers.mesh.rings import sphere_cells
 
-MAX_LINES, MAX_DOTS = 300, 3000  # tokens drawn one by one, over time and at a time
-FEW_CELLS, FEW_RINGS = 360, 64  # of the circle and sphere, where tokens are to be seen one by one
-PER_CELL = 12  # more tokens: so many in a cell of uniform ones
-CELLS, RINGS = (180, 720), (32, 96)  # of the circle and of the sphere for these, at least and at most
-SPREAD = 0.25  # of the largest variance: tokens with less have collapsed
-MAX_SAMPLED = 2048  # tokens from which axes are taken, at equal steps through the list
-MAX_DOT_AREA, MIN_DOT_AREA = 350.0, 4.0  # points²: of a dot that holds all mass, and of any dot
-MERGE_RADIUS = 0.01  # of a picture: dots nearer than that become one
+MAX_LINES, MAX_DOTS = 300, 3000  # tokens drawn one by one: as lines over time, and as dots at one time
+FEW_CELLS, FEW_RINGS = 360, 64  # cells of the circle and rings of the sphere for tokens drawn one by one
+PER_CELL = 12  # tokens in a cell of a uniform distribution, for more tokens
+CELLS, RINGS = (180, 720), (32, 96)  # smallest and largest numbers for more tokens, on the circle and the sphere
+SPREAD = 0.25  # fraction of the largest variance: tokens with less have collapsed
+MAX_SAMPLED = 2048  # largest number of tokens for principal axes, at equal steps through the list
+MAX_DOT_AREA, MIN_DOT_AREA = 350.0, 4.0  # points²: area of a dot with all mass, and smallest area of a dot
+MERGE_RADIUS = 0.01  # fraction of the size of a panel: closer dots are merged
 
 
 def tokens_of(run_data: RunData) -> TokenData:
-    """The tokens of run data that have them."""
+    """Return the tokens of run data of particles."""
     assert run_data.particles is not None
     return run_data.particles
 
 
 def directions(run_data: RunData, k: int) -> Floats:
-    """(n, d) unit vectors of the tokens of snapshot k; a token at the origin has none, and is 0."""
+    """Return unit vectors (n, d) of the tokens of snapshot k; zero for a token at the origin."""
     return unit_vectors(tokens_of(run_data).positions(k))
 
 
 def angles(points: Floats) -> Floats:
-    """(n,) of points (n, 2), 0 to 2π."""
+    """Return the angles (n,) of points (n, 2), from 0 to 2π."""
     return np.asarray(np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi))
 
 
 def as_density(run_data: RunData) -> RunData:
-    """The directions of tokens in R² or R³ as a density on the circle or sphere: each token in the cell it lies in.
+    """Return the directions of tokens in R² or R³ as a density on the circle or sphere, binned into cells.
 
-    The mass is no longer among the diagnostics: tokens keep theirs.
+    The diagnostics omit the mass, which tokens conserve.
     """
     count = len(tokens_of(run_data).weights)
     if run_data.dimension == 2:
@@ -69,7 +69,7 @@ def _binned(run_data: RunData, manifold: str, ring_cells: Integers, areas: Float
 
 
 def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
-    """(n,) the cell of each unit vector (n, d) on the circle or sphere."""
+    """Return the cell (n,) of each unit vector (n, d) on the circle or sphere."""
     if points.shape[1] == 2:
         count = int(ring_cells[0])
         return np.minimum((angles(points) * (count / (2 * np.pi))).astype(np.int64), count - 1)
@@ -77,12 +77,12 @@ def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
 
 
 def token_radii(run_data: RunData, k: int) -> Floats:
-    """(n,) of snapshot k."""
+    """Return the radii (n,) of the tokens of snapshot k."""
     return np.asarray(np.linalg.norm(tokens_of(run_data).positions(k), axis=1))
 
 
 def token_quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Floats:
-    """(snapshots, parts) the radii within which these parts of the mass of each of the snapshots are."""
+    """Return quantiles (snapshots, parts) of the radius of tokens, for these fractions of the mass."""
     weights = tokens_of(run_data).weights / tokens_of(run_data).weights.sum()
     found = []
     for k in snapshots:
@@ -94,15 +94,16 @@ def token_quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) 
 
 
 def variance(run_data: RunData, k: int) -> float:
-    """∫|θ − θ̄|² of the directions θ of snapshot k, 0 to 1."""
+    """Return ∫|θ − θ̄|² of the directions θ of snapshot k, from 0 to 1."""
     points, weights = directions(run_data, k), tokens_of(run_data).weights / tokens_of(run_data).weights.sum()
     return float(weights @ ((points - weights @ points) ** 2).sum(axis=1))
 
 
 def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, float]:
-    """The last snapshot whose directions are spread, its principal axes (d, count), and their share of its variance.
+    """Return the last snapshot with spread directions, its principal axes (d, count), and their share of its variance.
 
-    Spread: a quarter of the largest variance of any snapshot, or more. The sign of an axis: its largest entry is > 0.
+    Directions are spread if the variance is at least a quarter of its maximum over all snapshots. The largest entry of
+    each axis is positive.
     """
     variances = np.array([variance(run_data, k) for k in range(len(run_data.times))])
     last = int(np.flatnonzero(variances >= SPREAD * variances.max())[-1])
@@ -118,7 +119,9 @@ def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, floa
 
 
 def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
-    """Points (k, 2) and masses (k,) of points (n, 2), those together that share a square of side ``NEAR * size``."""
+    """Return points (k, 2) and mass fractions (k,) of points (n, 2) merged within squares of side ``MERGE_RADIUS *
+    size``.
+    """
     squares = np.round(points / (MERGE_RADIUS * size)).astype(np.int64)
     _, group = np.unique(squares, axis=0, return_inverse=True)
     group_masses = np.bincount(group, masses)
@@ -127,5 +130,5 @@ def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Float
 
 
 def dot_areas(masses: Floats) -> Floats:
-    """Points² of dots for shares of the mass."""
+    """Return areas in points² of dots for shares of the mass."""
     return np.maximum(MAX_DOT_AREA * masses, MIN_DOT_AREA)

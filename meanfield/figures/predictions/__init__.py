@@ -1,1 +1,1 @@
-"""Exact and asymptotic predictions that a case implies, drawn beside the diagnostics that they are of."""
+"""Exact and asymptotic predictions for the diagnostics of a case."""

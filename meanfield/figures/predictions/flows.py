@@ -1,4 +1,4 @@
-"""Length of the mean token in flows that are known exactly, or as d → ∞."""
+"""Predicted length of the mean token in flows with exact solutions, or for d → ∞."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from meanfield.case.case import Case
 
-HIGH_DIMENSION = 64  # from which on the limit d → ∞ is worth a curve
+HIGH_DIMENSION = 64  # smallest dimension for which the limit d → ∞ is drawn
 
 
 def is_plain(case: Case) -> bool:
-    """Whether tokens on a sphere move by softmax attention with Q = K = V = I alone, in time."""
+    """Return whether tokens on a sphere move by softmax attention with Q = K = V = I alone, in continuous time."""
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers
 
@@ -28,7 +28,7 @@ def is_plain(case: Case) -> bool:
 
 
 def centroid_of_moebius(case: Case) -> Prediction | None:
-    """Centroid of the uniform density pushed along an axis: exact at β = 0 for d = 2 and 3, else as d → ∞."""
+    """Return the centroid of the uniform density moved along an axis: exact at β = 0 for d = 2 and 3, else as d → ∞."""
     from meanfield.sections.initial import Moebius
 
     start, d = case.initial, case.domain.d
@@ -44,25 +44,25 @@ def centroid_of_moebius(case: Case) -> Prediction | None:
 
 
 def _on_circle(parameter: float, times: Floats) -> Floats:
-    """r of ṙ = r(1 − r²)/2 from tanh(s/2): r²/(1 − r²) grows as eᵗ."""
+    """Return the solution r of ṙ = r(1 − r²)/2 with r(0) = tanh(s/2): r²/(1 − r²) grows as eᵗ."""
     odds = np.sinh(parameter / 2) ** 2 * np.exp(np.minimum(times, 700.0))
     return np.asarray(np.sqrt(odds / (1 + odds)))
 
 
 def _mean_cosine(parameter: Floats) -> Floats:
-    """⟨z⟩ of the uniform density on S² pushed by s: coth s − s/sinh² s, which is also ṡ."""
+    """Return the mean ⟨z⟩ of the uniform density on S² moved by s: coth s − s/sinh² s, which is also ṡ."""
     s = np.clip(parameter, 1e-6, 300.0)
     return np.asarray(np.where(parameter < 1e-6, 2 * parameter / 3, 1 / np.tanh(s) - s / np.sinh(s) ** 2))
 
 
 def _orthogonal(length: float, times: Floats) -> Floats:
-    """√g of ġ = 2g(1 − g), the cosine of two of many tokens that are orthogonal beyond the axis."""
+    """Return √g for ġ = 2g(1 − g), the cosine of two of many tokens that are orthogonal apart from the axis."""
     odds = length**2 / (1 - length**2) * np.exp(np.minimum(2 * times, 700.0))
     return np.asarray(np.sqrt(odds / (1 + odds)))
 
 
 def centroid_of_equiangular(case: Case) -> Prediction | None:
-    """√((1 + (n − 1)g)/n) of n tokens any two of which have the cosine g (2312.10794, version 4, section 6)."""
+    """Return √((1 + (n − 1)g)/n) for n tokens with equal cosines g of all pairs (2312.10794, version 4, section 6)."""
     from meanfield.sections.initial import Equiangular
 
     start, beta, count = case.initial, case.attention.beta, case.domain.count
@@ -77,7 +77,7 @@ def centroid_of_equiangular(case: Case) -> Prediction | None:
 
 
 def centroid_of_selection(case: Case) -> Prediction | None:
-    """Centroid of the uniform density under the fitness ⟨a, x⟩ alone: I_{d/2}/I_{d/2−1} at rate·|a|·t."""
+    """Return the centroid of the uniform density under the fitness ⟨a, x⟩ alone: I_{d/2}/I_{d/2−1} at rate·|a|·t."""
     from meanfield.sections.attention import Replicator
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Uniform
@@ -100,7 +100,7 @@ def centroid_of_selection(case: Case) -> Prediction | None:
 
 
 def radius_of_constant_field(case: Case) -> Prediction | None:
-    """|c|e^{(1 − γ)t}, to which a field without layer norm that is nearly a constant c grows where V = I."""
+    """Return |c|e^{(1 − γ)t}, the growth of a field close to a constant c without layer norm and with V = I."""
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Waves
@@ -116,7 +116,7 @@ def radius_of_constant_field(case: Case) -> Prediction | None:
 
 
 def _solved(rate: Callable[[Floats], Floats], start: float, times: Floats) -> Floats:
-    """The solution of ẏ = rate(y) from ``start`` at time 0, at increasing times."""
+    """Return the solution of ẏ = rate(y) from ``start`` at time 0, at increasing times."""
     from scipy.integrate import solve_ivp
 
     until = max(float(times[-1]), 1e-300)

@@ -1,4 +1,4 @@
-"""Covariance of a Gaussian density without layer norm, which stays one: A = V(m + βSx) where Q = K = I."""
+"""Covariance of a Gaussian density without layer norm, which stays Gaussian: A = V(m + βSx) for Q = K = I."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from meanfield.figures.predictions.prediction import Prediction
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-HUGE = 1e8  # times the first variance, where it is as good as infinite: 1e-8 of the time to go
-AHEAD = 2.0  # ends of the run within which a blow-up is looked for
+HUGE = 1e8  # ratio to the first variance at which the integration ends: 1e-8 of the time to blow-up remains
+AHEAD = 2.0  # multiple of the end of the run up to which a blow-up is searched
 
 
 def variance_of(case: Case) -> Prediction | None:
-    """tr S of a density that starts as N(m, sI), with its blow-up if it has one; None for all other cases."""
+    """Return tr S of a density with initial state N(m, sI), with its blow-up time if any; None for all other cases."""
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Gaussian
 
@@ -37,7 +37,7 @@ def variance_of(case: Case) -> Prediction | None:
 
 
 def _value(case: Case) -> Floats | None:
-    """V (d, d), where it is given or the identity and attention is plain apart from it."""
+    """Return V (d, d), given or the identity, if attention is otherwise plain; else None."""
     from meanfield.sections.attention import Attention
 
     plain = msgspec.structs.replace(case.attention, value=None) == Attention(beta=case.attention.beta)
@@ -48,7 +48,7 @@ def _value(case: Case) -> Floats | None:
 
 
 def _in_layers(steepness: Floats, first: Floats) -> Prediction:
-    """S ← β²VS³Vᵀ in each layer without the residual."""
+    """Return the prediction for layers without the residual: S ← β²VS³Vᵀ in each layer."""
 
     def trace(times: Floats) -> Floats:
         found, covariance = [float(np.trace(first))], first
@@ -62,7 +62,7 @@ def _in_layers(steepness: Floats, first: Floats) -> Prediction:
 
 
 def _in_time(steepness: Floats, gate: float, first: Floats, until: float) -> Prediction:
-    """dS/dt = β(VS² + S²Vᵀ) − 2γS up to a time, or to a blow-up."""
+    """Return the prediction in continuous time, dS/dt = β(VS² + S²Vᵀ) − 2γS, up to a time or a blow-up."""
     from scipy.integrate import solve_ivp
 
     d = len(first)

@@ -1,4 +1,4 @@
-"""Merger of two equal tokens or atoms on a sphere; with any layer norm by two ordinary differential equations."""
+"""Merger of two equal tokens or atoms on a sphere, for any layer norm, by two ordinary differential equations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIXTY = np.pi / 3
 
 
 def centroid_of_two(case: Case) -> Prediction | None:
-    """r cos(φ/2), the length of the mean of two equal tokens at an angle φ, and when that is 60°; None for others."""
+    """Return r cos(φ/2), the length of the mean of two equal tokens at angle φ, with the time of φ = 60°; else None."""
     if not _are_two(case):
         return None
 
@@ -35,14 +35,14 @@ def centroid_of_two(case: Case) -> Prediction | None:
 
 
 def radius_of_two(case: Case) -> Prediction | None:
-    """r of two equal tokens."""
+    """Return the radius r of two equal tokens; None for all other cases."""
     if not _are_two(case) or not case.tokens_have_radius:
         return None
     return Prediction(lambda times: _solved(case, times)[1], "two tokens")
 
 
 def _are_two(case: Case) -> bool:
-    """Whether a case is two equal tokens under softmax attention with Q = K = V = I and a layer norm, in time."""
+    """Return whether a case has two equal tokens with softmax attention, Q = K = V = I and a layer norm, in time."""
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers
 
@@ -56,7 +56,10 @@ def _are_two(case: Case) -> bool:
 
 
 def _solved(case: Case, times: Floats) -> tuple[Floats, Floats]:
-    """Angle and radius (times,) at increasing times from 0 on, tokens at ±φ/2: φ̇ = 2 θ̇, see model/layer_norm.py."""
+    """Return angle φ and radius (times,) at increasing times from 0 on, for tokens at ±φ/2.
+
+    The equation is φ̇ = 2 θ̇ with the rates of model/layer_norm.py.
+    """
     cosine, start = cosine_of_pair(case), getattr(case.initial, "radius", None)
     assert cosine is not None
     norm = LayerNorm(case.stabilizers.layer_norm, case.stabilizers.alpha or 1.0, case.stabilizers.switch or 0.0)
@@ -74,7 +77,7 @@ def _solved(case: Case, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _segment(beta: float, norm: LayerNorm, state: Floats, start: float, times: Floats, end: float) -> Floats:
-    """(2, times + 1) angle and radius at ``times`` and at ``end``, of a segment in which the layer norm is smooth."""
+    """Return angle and radius (2, times + 1) at ``times`` and at ``end``, for an interval of smooth layer norm."""
     from scipy.integrate import solve_ivp
 
     def rate(time: float, state: Floats) -> list[float]:
@@ -91,12 +94,12 @@ def _segment(beta: float, norm: LayerNorm, state: Floats, start: float, times: F
     return np.asarray(found.sol(np.append(times, end)))
 
 
-MAX_BETA = 300.0  # e^{2β} is a number
+MAX_BETA = 300.0  # e^{2β} is representable
 
 
 @dataclass(frozen=True)
 class Pair:
-    """ċ = 2(1 − c²)/(1 + e^{β(1 − c)}) of the cosine c of two equal tokens under softmax attention, Q = K = V = I.
+    """Pair of equal tokens with cosine c under softmax attention, Q = K = V = I: ċ = 2(1 − c²)/(1 + e^{β(1 − c)}).
 
     Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794. The mean token has length √((1 + c)/2).
     """
@@ -105,31 +108,31 @@ class Pair:
     cosine: float  # at time 0, above −1 and below 1
 
     def time(self, cosine: Floats | float) -> Floats:
-        """At which the cosine is c: artanh(c)/2 + (e^{2β} Ei(−β(1 + c)) − Ei(β(1 − c)))/4, less that of time 0."""
-        return self._clock(np.asarray(cosine)) - self._clock(np.asarray(self.cosine))
+        """Return the time of cosine c: artanh(c)/2 + (e^{2β} Ei(−β(1 + c)) − Ei(β(1 − c)))/4 minus the initial one."""
+        return self._antiderivative(np.asarray(cosine)) - self._antiderivative(np.asarray(self.cosine))
 
     def trace(self, times: Floats) -> Floats:
-        """|∫xρ| at times from 0 on, by interpolation in a table of :meth:`time`, even in artanh c."""
+        """Return |∫xρ| at times from 0 on, by interpolation in a table of :meth:`time`, uniform in artanh c."""
         start = np.arctanh(self.cosine)
         cosines = np.tanh(np.linspace(start, max(start, 0.0) + 12.0, 4000))
         return np.interp(times, self.time(cosines), np.sqrt((1 + cosines) / 2))
 
-    def _clock(self, c: Floats) -> Floats:
+    def _antiderivative(self, c: Floats) -> Floats:
         from scipy.special import exp1, expi
 
         tails = np.exp(2 * self.beta) * exp1(self.beta * (1 + c)) + expi(self.beta * (1 - c))
-        clock: Floats = np.arctanh(c) / 2 - tails / 4
-        return clock
+        value: Floats = np.arctanh(c) / 2 - tails / 4
+        return value
 
 
 def centroid_of_pair(case: Case) -> Prediction | None:
-    """The length of the mean of two equal tokens, and when their angle is 60°; None for all other cases."""
+    """Return the length of the mean of two equal tokens, with the time of the angle 60°; None for all other cases."""
     pair = pair_of(case)
     return None if pair is None else Prediction(pair.trace, moment=float(pair.time(0.5)), event="angle 60°")
 
 
 def pair_of(case: Case) -> Pair | None:
-    """The two equal tokens or atoms of a case; None where it has others."""
+    """Return the two equal tokens or atoms of a case, or None for other tokens."""
     from meanfield.figures.predictions.flows import is_plain
 
     beta, cosine = case.attention.beta, cosine_of_pair(case)
@@ -139,7 +142,7 @@ def pair_of(case: Case) -> Pair | None:
 
 
 def cosine_of_pair(case: Case) -> float | None:
-    """Cosine of the two tokens that a case begins with; None where it begins with others, or their masses differ."""
+    """Return the cosine of two initial tokens of equal mass, or None for other initial states."""
     from meanfield.sections.initial import Points
 
     start = case.initial

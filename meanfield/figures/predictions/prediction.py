@@ -1,4 +1,4 @@
-"""A prediction of a diagnostic: its curve, and the moment of what it predicts."""
+"""Prediction of a diagnostic: a curve, and the time of a predicted event."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from meanfield.figures.axes import Floats
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """The predicted values of a diagnostic.
+    """Predicted values of a diagnostic.
 
-    trace    times (samples,) → (samples,), NaN where there is none
-    text     what the curve is, as in "exact"
-    moment   time of an event, NaN without one
-    event    what happens then
+    trace   times (samples,) → (samples,), NaN without a prediction
+    text    description of the curve, such as "exact"
+    moment  time of an event, or NaN
+    event   description of the event
     """
 
     trace: Callable[[Floats], Floats]

@@ -1,4 +1,4 @@
-"""Predictions of a case by the diagnostics that they are of."""
+"""Predictions of a case by the names of the diagnostics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def predictions_of(case: Case) -> dict[str, Prediction]:
-    """The first prediction that holds for a case, of each diagnostic that has one."""
+    """Return the first valid prediction of each diagnostic of a case."""
     found: dict[str, Prediction] = {}
     for name, predict in PREDICTIONS:
         if name not in found and (prediction := predict(case)) is not None:

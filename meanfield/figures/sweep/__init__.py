@@ -1,1 +1,1 @@
-"""Figures of a sweep: a scalar over one key or two, with theory beside it."""
+"""Figures of a sweep: a scalar over one or two keys, with theoretical curves."""

@@ -1,4 +1,4 @@
-"""A scalar of a sweep over one key: the median, and between the quartiles of what else varies."""
+"""Scalar of a sweep over one key: the median, and the quartiles over all other keys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 COLORS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = "osD^vPX"
-_LOG_SPAN = 5.0  # largest over smallest value from which on a positive scalar has a log axis beside a log key,
-_DECADES = 1e3  # and beside any key: what is exponential in it is then a straight line
+_LOG_SPAN = 5.0  # ratio of largest to smallest value for a log axis of a positive scalar over a log key,
+_DECADES = 1e3  # and over any key: exponential dependence is then a straight line
 _TEXT = 32  # characters of a value in a legend
 
 
@@ -39,7 +39,7 @@ def draw_curves(ax: Axes, found: SweepResults, x: str, value: str, lines: str | 
 
 
 def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line: bool, style: dict[str, Any]) -> None:
-    """The median over x, and a band from the first to the third quartile where there is more than one value."""
+    """Draw the median over x and, if there are several values, a band from the first to the third quartile."""
     abscissas = np.unique(x)
     split = [values[(x == a) & np.isfinite(values)] for a in abscissas]
     present = [k for k, found in enumerate(split) if len(found)]
@@ -49,7 +49,7 @@ def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line:
     ax.plot(abscissas[present], middle, ls="-" if line else "", lw=1.4, ms=5, label=label, **style)
     if max_repeats > 1:
         ax.fill_between(abscissas[present], low, high, color=style["color"], alpha=0.2, lw=0)
-    if max_repeats > 1 and (values == np.round(values)).all():  # counts: their median is one too, and jumps
+    if max_repeats > 1 and (values == np.round(values)).all():  # the median of counts is a count and jumps
         means = [split[k].mean() for k in present]
         ax.plot(abscissas[present], means, ls="", ms=7, mfc="none", mew=1.4, label=None if name else "mean", **style)
 
@@ -86,7 +86,7 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int)
 
 
 def scalar(found: SweepResults, name: str) -> Floats:
-    """(points,) a scalar of the index. Raises FileError where it has none of that name."""
+    """Return a scalar (points,) of the index. Raises FileError if the index lacks this name."""
     known = [key for key, values in found.scalars.items() if values.ndim == 1]
     if name not in known:
         raise FileError(f"{found.path}: no scalar {name}; figure.value can be one of {', '.join(sorted(known))}")
@@ -94,7 +94,7 @@ def scalar(found: SweepResults, name: str) -> Floats:
 
 
 def abscissas(found: SweepResults, key: str) -> Floats:
-    """(points,) where the points stand on the axis of a key: its numbers, or the places of its texts in their order."""
+    """Return the positions (points,) on the axis of a key: numbers, or indices of texts in order of appearance."""
     values = found.parameters[key]
     if values.dtype != object:
         return np.asarray(values, float)
@@ -103,14 +103,14 @@ def abscissas(found: SweepResults, key: str) -> Floats:
 
 
 def _groups(found: SweepResults, key: str) -> list[NDArray[np.intp]]:
-    """Numbers of the points that are done, by the value of a key."""
+    """Return the indices of completed points, grouped by the value of a key."""
     values = found.parameters[key]
     groups = [found.done[values[found.done] == value] for value in dict.fromkeys(values.tolist())]
     return [group for group in groups if len(group)]
 
 
 def short(value: Any, key: str) -> str:
-    """A value in a legend: of a whole section its kind."""
+    """Return a value for a legend; for a whole section, its kind."""
     if isinstance(value, str):
         kind = value.partition('kind = "')[2].partition('"')[0]
         text = f"{'from ' * (key == 'initial')}{kind.replace('_', ' ')}" if kind else value
@@ -119,7 +119,7 @@ def short(value: Any, key: str) -> str:
 
 
 def axis_name(key: str) -> str:
-    """What an axis says of a key: symbols where the papers have them."""
+    """Return the name of a key on an axis, as a symbol if the literature has one."""
     return _NAMES.get(key, key)
 
 

@@ -1,4 +1,4 @@
-"""The figure of a sweep: a scalar over one key, or a map over two, with theory beside it."""
+"""Figure of a sweep: a scalar over one key, or a map over two keys, with theoretical curves."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH, _HEIGHT = 8.0, 5.0  # inches of one panel
-_MAP_VALUES = 4  # of a second numeric key, from which on a map shows more than lines would
+_MAP_VALUES = 4  # number of values of a second numeric key, above which a map is drawn instead of lines
 
 
 @dataclass(frozen=True)
 class View:
-    """What is drawn: ``value`` over ``x``, for each value of ``lines``; with ``y`` maps, a panel for each."""
+    """View of a sweep: ``value`` over ``x``, a line for each value of ``lines``; with ``y``, a map for each."""
 
     x: str
     value: str
@@ -31,10 +31,10 @@ class View:
 
 
 def plot_sweep(path: str | Path, figure: str | Path) -> Path:
-    """Draw the sweep whose index is ``path`` to ``figure`` (.png, .pdf or .svg); returns where it was written.
+    """Draw the sweep whose index is ``path`` to ``figure`` (.png, .pdf or .svg) and return the path.
 
-    What is drawn is the sweep's [figure], or chosen by its keys: a line or a map, of the number of clusters or the
-    order parameter |∫xρ|. The sweep may still be going. Raises FileError where there is nothing to draw, and as
+    The view is the [figure] of the sweep, or follows from its keys: a line or a map of the number of clusters or the
+    order parameter |∫xρ|. The sweep may be in progress. Raises FileError if no point is done, and as
     :func:`meanfield.figures.figure.plot`.
     """
     from meanfield.figures.figure import write_figure
@@ -42,14 +42,14 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
     def draw(drawing: Figure) -> None:
         found = read_sweep(path)
         if not len(found.done):
-            raise FileError(f"{path}: no point is done yet, so there is nothing to draw")
+            raise FileError(f"{path}: no point is done yet")
         compose(found, view_of(found), drawing)
 
     return write_figure(figure, draw)
 
 
 def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
-    """Lay the results out on an empty ``figure``, which takes the size that they need, and return it."""
+    """Draw the results on an empty ``figure``, set its size, and return the figure."""
     panels = len(set(found.parameters[view.lines].tolist())) if view.y and view.lines else 1
     columns = min(panels, 3)
     rows = -(-panels // columns)
@@ -74,15 +74,15 @@ def _state_in_words(found: SweepResults) -> str:
 
 
 def view_of(found: SweepResults) -> View:
-    """What the sweep file asks for, the rest chosen by the keys that vary. FileError for a value that is not there."""
-    asked = found.figure
+    """Return the view of the sweep file, completed from the varying keys. Raises FileError for time without a y key."""
+    requested = found.figure
     varying = [key for key, values in found.parameters.items() if len(set(values.tolist())) > 1]
     varying = [key for key in varying if found.spacings[key] != "seeds"] or list(found.parameters)
-    free = [key for key in varying if key not in (asked.x, asked.y, asked.lines)]
+    free = [key for key in varying if key not in (requested.x, requested.y, requested.lines)]
     numeric = [key for key in free if found.parameters[key].dtype != object]
-    x = asked.x or (numeric.pop(0) if numeric else (free or varying)[0])
+    x = requested.x or (numeric.pop(0) if numeric else (free or varying)[0])
     texts = [key for key in free if found.parameters[key].dtype == object and key != x]
-    y, lines = asked.y, asked.lines or (texts[0] if texts else None)
+    y, lines = requested.y, requested.lines or (texts[0] if texts else None)
     rest = [key for key in numeric if key not in (x, y, lines)]
     if y is None and rest and (x == "time" or len(set(found.parameters[rest[0]].tolist())) > _MAP_VALUES):
         y = rest.pop(0)
@@ -90,13 +90,13 @@ def view_of(found: SweepResults) -> View:
         lines = rest[0]
     if x == "time" and y is None:
         raise FileError(f'{found.path}: figure.x = "time" needs figure.y, a key for the other axis of the map')
-    return View(x, asked.value or _value(found, x, y), y, lines)
+    return View(x, requested.value or _value(found, x, y), y, lines)
 
 
 def _value(found: SweepResults, x: str, y: str | None) -> str:
-    """The order parameter where noise varies, else the number of clusters, else what there is."""
+    """Return the order parameter if the noise varies, else the number of clusters, else the first available scalar."""
     order = ["clusters", "centroid_length"] if "stabilizers.noise" not in (x, y) else ["centroid_length", "clusters"]
     order += [name for name, values in found.scalars.items() if values.ndim == 1 and name != "mass"]
     if (name := next((name for name in order if name in found.scalars), None)) is None:
-        raise FileError(f"{found.path}: has no result that is a number, to draw over its keys")
+        raise FileError(f"{found.path}: has no scalar result")
     return name

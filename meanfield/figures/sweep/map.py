@@ -1,4 +1,4 @@
-"""A scalar of a sweep as a map over two keys, or a diagnostic over time and a key."""
+"""Scalar of a sweep as a map over two keys, or a diagnostic over time and a key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Integers = NDArray[np.intp]
-_CURVE = 60  # points of a curve of theory
+_CURVE = 60  # points of a theoretical curve
 
 
 def draw_maps(
@@ -46,7 +46,7 @@ def draw_maps(
 
 
 def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """A cell for each pair of values; where no point is done it stays empty."""
+    """Draw a cell for each pair of values; cells without completed points stay empty."""
     values, at = scalar(found, value)[group], [abscissas(found, key)[group] for key in (x, y)]
     axes = [np.unique(abscissas(found, key)) for key in (x, y)]
     columns, rows = (np.searchsorted(axis, a) for axis, a in zip(axes, at, strict=True))
@@ -56,13 +56,13 @@ def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, 
 
 
 def _draw_points(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """A dot for each point of a random design."""
+    """Draw a dot for each point of a random design."""
     values = scalar(found, value)[group]
     return ax.scatter(abscissas(found, x)[group], abscissas(found, y)[group], c=values, s=30, cmap=color_map())
 
 
 def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """A row for each value of ``y``, over the times of the first point."""
+    """Draw a row for each value of ``y``, over the times of the first point."""
     times, _ = _series(found, int(group[0]), value)
     rows = np.unique(abscissas(found, y))
     row_of_point = np.searchsorted(rows, abscissas(found, y)[group])
@@ -74,18 +74,18 @@ def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: s
 
 
 def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Floats]:
-    """Times and values of one number over time."""
+    """Return times and values of a scalar diagnostic. Raises FileError for an array."""
     if value == "centroid_length":
         times, centroids = found.over_time(number, "centroid")
         return times, lengths(centroids)
     times, values = found.over_time(number, value)
     if values.ndim > 1:
-        raise FileError(f"{found.path}: {value} is more than one number at a time; a map shows one")
+        raise FileError(f"{found.path}: {value} is an array at each time; a map requires a scalar")
     return times, values
 
 
 def _means(values: Floats, rows: Integers, columns: Integers, shape: tuple[int, int]) -> Floats:
-    """Mean of the finite values in each cell, NaN where there are none."""
+    """Return the mean of the finite values in each cell, NaN in empty cells."""
     sums, counts, good = np.zeros(shape), np.zeros(shape), np.isfinite(values)
     np.add.at(sums, (rows[good], columns[good]), values[good])
     np.add.at(counts, (rows[good], columns[good]), 1)
@@ -94,7 +94,7 @@ def _means(values: Floats, rows: Integers, columns: Integers, shape: tuple[int, 
 
 
 def cell_edges(centers: Floats, *, log: bool) -> Floats:
-    """(n + 1,) edges halfway between ``centers`` (n,), increasing; on a log axis halfway in the logarithm."""
+    """Return edges (n + 1,) halfway between increasing ``centers`` (n,); on a log axis halfway in the logarithm."""
     if log:
         return np.exp(cell_edges(np.log(centers), log=False))
     if len(centers) == 1:
@@ -109,7 +109,7 @@ def _is_log(found: SweepResults, key: str) -> bool:
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, y: str) -> None:
-    """Names, scales and ticks; the figure takes away what panels beside and below say again."""
+    """Set names, scales and ticks of the axes."""
     for key, axis in ((x, ax.xaxis), (y, ax.yaxis)):
         axis.set_label_text(axis_name(key))
         if key != "time" and _is_log(found, key):
@@ -119,14 +119,14 @@ def _set_axes(ax: Axes, found: SweepResults, x: str, y: str) -> None:
         elif key != "time" and found.parameters[key].dtype == object:
             texts = list(dict.fromkeys(found.parameters[key].tolist()))
             axis.set_ticks(range(len(texts)), [short(text, key) for text in texts])
-    ax.autoscale_view()  # now, for it would be put off until after the curve of theory
+    ax.autoscale_view()  # immediately, before the theoretical curve is drawn
     ax.autoscale(False)
     if x == "time":
         ax.set_xlim(0, None)
 
 
 def _leave_outer_labels(axes: list[Axes]) -> None:
-    """Labels where no panel follows below, or stands before: the last row need not be full."""
+    """Keep the labels of axes only where no panel is below or to the left; the last row may be incomplete."""
     for k, ax in enumerate(axes):
         subplot = ax.get_subplotspec()
         assert subplot is not None
@@ -151,7 +151,7 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> N
 
 
 def _share_colors(figure: Figure, drawn: list[tuple[Collection, Axes]], label: str) -> None:
-    """One scale of colours for all panels, and its bar."""
+    """Set one color scale for all panels, and draw its color bar."""
     values = np.concatenate([np.ma.masked_array(mesh.get_array()).filled(np.nan).ravel() for mesh, _ in drawn])
     for mesh, _ in drawn:
         mesh.set_clim(float(np.nanmin(values)), float(np.nanmax(values)))

@@ -1,4 +1,4 @@
-"""Theory beside the results of a sweep: the √β scaling, the critical noise, tokens with equal angles."""
+"""Theoretical curves for sweeps: √β scaling, critical noise, and tokens at equal angles."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
     from meanfield.case.case import Case
 
 CLOSE = 1e-3  # δ of the diagnostic pairs_close, P(⟨x, y⟩ ≥ 1 − δ)
-_NODES = 100  # of the integral for the meeting time: nine figures for 1000 tokens
-Curve = tuple[str, Callable[[Floats], Floats]]  # what it is, and its height over each abscissa
+_NODES = 100  # quadrature nodes for the meeting time: nine digits for 1000 tokens
+Curve = tuple[str, Callable[[Floats], Floats]]  # description, and function of the abscissas
 
 
 def fastest_mode(dimension: int, beta: Floats) -> Floats:
-    """The real l ≥ 0 with l(l + d − 2) = 2β, around which the fastest mode lies for large β; √(2β) on the circle."""
+    """Return the real l ≥ 0 with l(l + d − 2) = 2β, near the fastest mode for large β; √(2β) on the circle."""
     half = (dimension - 2) / 2
     return np.asarray(np.sqrt(half**2 + 2 * beta) - half)
 
 
 def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", close: float = CLOSE) -> Floats:
-    """When ``tokens`` orthogonal ones, whose angles stay equal, reach the cosine 1 − δ, for each β.
+    """Return the time, for each β, at which ``tokens`` orthogonal tokens at equal angles reach the cosine 1 − δ.
 
     softmax ġ = 2e^{βg}(1 − g)((n − 1)g + 1)/(e^β + (n − 1)e^{βg}); unnormalized ġ = (2/n)e^{βg}(1 − g)((n − 1)g + 1)
-    (2312.10794, version 4, section 6, where such tokens stand for those in a high dimension);
-    t = ∫₀^{1−δ} dg/ġ, in the variable s = −log(1 − g), by Gauss and Legendre's rule.
+    (2312.10794, version 4, section 6, where such tokens represent those in a high dimension); t = ∫₀^{1−δ} dg/ġ, in the
+    variable s = −log(1 − g), by Gauss–Legendre quadrature.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     last = -np.log(close)
     s = last * (1 + nodes[:, None]) / 2
     g, n, beta = 1.0 - np.exp(-s), tokens, np.asarray(beta, float)[None]
-    growth = 2 * ((n - 1) * g + 1)  # of s, times the weight of another token
+    growth = 2 * ((n - 1) * g + 1)  # rate of s divided by the weight of another token
     weight = 1.0 / (np.exp(beta * (1 - g)) + n - 1) if normalization == "softmax" else np.exp(beta * g) / n
     return np.asarray(last / 2 * weights @ (1.0 / (growth * weight)))
 
 
 def beside_curve(case: Case, x: str, value: str) -> Curve | None:
-    """The theory of a scalar over a key, None where there is none to draw."""
+    """Return the theoretical curve of a scalar over a key, or None."""
     if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
         return None
     if case.domain.space != "S1":
@@ -49,7 +49,9 @@ def beside_curve(case: Case, x: str, value: str) -> Curve | None:
 
 
 def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
-    """The curve of theory over a map of ``value``: of ``y`` over ``x``, or of time over ``y`` where x is "time"."""
+    """Return the theoretical curve on a map of ``value``: ``y`` over ``x``, or time over ``y`` if x is "time"; else
+    None.
+    """
     if (x, y) == ("attention.beta", "stabilizers.noise") and _has_theory(case):
         return r"critical noise $\kappa_\#$", lambda beta: _critical_noises(case, beta)
     if (x, y, value) == ("time", "attention.beta", "pairs_close") and _is_plain(case):
@@ -61,7 +63,7 @@ def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
 
 
 def critical_line(case: Case, x: str) -> float | None:
-    """Where over the noise the uniform density becomes stable, None for another ``x`` or without theory."""
+    """Return the noise above which the uniform density is stable, or None for another ``x`` or without theory."""
     if x != "stabilizers.noise" or not _has_theory(case):
         return None
     from meanfield.analysis.stability_report import critical_noise_of
@@ -70,7 +72,7 @@ def critical_line(case: Case, x: str) -> float | None:
 
 
 def _critical_noises(case: Case, betas: Floats) -> Floats:
-    """The critical noise of a case that linear theory applies to, for each value of attention.beta."""
+    """Return the critical noise for each value of attention.beta, for a case with linear theory."""
     from msgspec.structs import replace
 
     from meanfield.analysis.stability_report import critical_noise_of
@@ -80,7 +82,7 @@ def _critical_noises(case: Case, betas: Floats) -> Floats:
 
 
 def _is_plain(case: Case) -> bool:
-    """Whether linear theory applies, with Q = K = V = I on the unit sphere: a model in which β is attention.beta."""
+    """Return whether linear theory applies with Q = K = V = I on the unit sphere, so that β is attention.beta."""
     given = case.attention.beta_effective, case.stabilizers.scale, case.attention.value_scale
     return _has_theory(case) and given == (case.attention.beta, 1.0, 1.0)
 
