@@ -1,1 +1,1 @@
-"""Tokens as particles in R^d, in a sequence or in none: the same velocity for n points with masses."""
+"""Tokens as particles in R^d, with or without an order: the mean-field velocity for n points with masses."""

@@ -23,18 +23,19 @@ from solvers.timestepping.adaptive.dormand_prince import DormandPrince
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.systems import Look, Systems
 
-MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays stay in a core's caches
+MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays fit the cache of a core
 
 
 def batch_key(case: Case) -> Hashable | None:
-    """What cases have to share to be solved together; None for a case that is solved alone.
+    """Return the properties that cases have to share to be solved together; None for a case that is solved alone.
 
-    Alone are those with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, matrices by
-    layer, a layer norm that changes at a time or moves radii, and kernels other than the exponential.
+    Cases are solved alone with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, a
+    file of matrices, two-sided attention, a layer norm that changes at a time or moves radii, kernels other than the
+    exponential, and more than MAX_TOKENS tokens.
     """
     attention, norm, count = case.attention, case.stabilizers.layer_norm, case.domain.count
     scheme = LAYER_NORMS[norm]
-    apart = (
+    is_solved_alone = (
         case.time.method != "adaptive"
         or case.time.stop is not None
         or case.sequence is not None
@@ -46,7 +47,7 @@ def batch_key(case: Case) -> Hashable | None:
         or scheme.parameter == "switch"
         or (scheme.carries_radius and not scheme.sees_positions)
     )
-    if apart or count is None or count > MAX_TOKENS:
+    if is_solved_alone or count is None or count > MAX_TOKENS:
         return None
     stabilizers = norm, case.stabilizers.alpha, case.stabilizers.gate
     rule = attention.normalization, attention.mask, attention.rescaled
@@ -54,7 +55,7 @@ def batch_key(case: Case) -> Hashable | None:
 
 
 def batch_size(case: Case) -> int:
-    """How many such cases go into one array."""
+    """Return the number of such cases in one array."""
     count, d = case.domain.count or 1, case.domain.d
     return max(1, min(MAX_SYSTEMS, MAX_PAIRS // count**2, MAX_NUMBERS // (count * d)))
 
@@ -65,14 +66,16 @@ def solve_batch(
     schedules: Sequence[Schedule],
     snapshots: Sequence[Schedule] = (),
 ) -> Iterator[tuple[int, Tables | None]]:
-    """Numbers of the cases, as they end, with "time" and the diagnostics over time; None where a case has to go alone.
+    """Yield the number of each case as it ends, with "time" and diagnostics; None for a case that has to be solved
+    alone.
 
-    cases      of one `batch_key`
-    problems   of each, set up
-    schedules  when the diagnostics of each are due
-    snapshots  when snapshots would be, which steps of tokens need not meet
-    The error of each is controlled for itself. A case whose rates are not finite, or whose steps shrink to nothing, is
-    given up here: solved alone it says why.
+    cases      cases of one `batch_key`
+    problems   problem of each case
+    schedules  schedule of the diagnostics of each case
+    snapshots  schedule of the snapshots of each case, which steps of tokens need not meet
+
+    The error of each case is controlled separately. A case whose rates are not finite, or whose step size underflows,
+    is abandoned here; solved alone, it raises the error.
     """
     masses = np.stack([_masses(problem) for problem in problems])
     velocities = [
@@ -100,23 +103,23 @@ def _masses(problem: Problem) -> Floats:
 
 
 def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, looks: Iterable[Look]) -> None:
-    """Diagnostics of the systems that are looked at, (number, time, values); attention is found for all at once."""
+    """Compute diagnostics of the sampled systems, (number, time, values), with attention of all systems at once."""
     numbers, samples = list[int](), list[ParticleSample]()
     for number, time, values in looks:
         numbers.append(number)
         samples.append(measured[number].diagnostics.sample_of(time, values))
-    for first in range(0, len(samples), len(measured)):  # of each at most a few times: memory is that of a step
+    for first in range(0, len(samples), len(measured)):  # a few samples of each at once: the memory is that of a step
         some = slice(first, first + len(measured))
         if any(measured[number].needs_attention for number in numbers[some]):
             found = rates.normalizer_and_output(np.array(numbers[some]), np.stack([one.seen for one in samples[some]]))
             for sample, *attention in zip(samples[some], *found, strict=True):
-                sample.know(*attention)
+                sample.set_attention(*attention)
         for number, sample in zip(numbers[some], samples[some], strict=True):
             measured[number].add(sample)
 
 
 class _ParticleSamples:
-    """The diagnostics of one case over time."""
+    """Diagnostics of one case over time."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self.diagnostics, self._times = diagnostics, list[float]()

@@ -1,4 +1,4 @@
-"""Brownian motion of tokens, ∂ₜρ = κ Δρ: steps along geodesics, each with its own random numbers."""
+"""Brownian motion of tokens, ∂ₜρ = κ Δρ: steps along geodesics, each with separate random numbers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class Brownian:
-    """One step of length Δt: x ← r exp_θ(φ u) for x = rθ, u uniform among unit tangent vectors at θ; r stays.
+    """Brownian step of length Δt: x ← r exp_θ(φ u) for x = rθ, u uniform among unit tangent vectors at θ, r constant.
 
     noise    κ ≥ 0
     seed     of the random numbers
     curved   whether directions are moved; else x ← x + √(2κΔt) ξ in R^d, ξ Gaussian
 
-    The distance φ is that of the heat kernel of S^{d−1} at κΔt, so that steps of any length are right:
-    :func:`meanfield.domains.particles.heat_kernel.draw_distances`. A mean of degree l decays at κ l(l + d − 2).
+    The distance φ has the distribution of the heat kernel of S^{d−1} at κΔt, so that steps of any length are exact up
+    to the accuracy of :func:`meanfield.domains.particles.heat_kernel.draw_distances`. A mean of degree l decays at the
+    rate κ l(l + d − 2).
     """
 
     noise: float
@@ -32,7 +33,7 @@ class Brownian:
     def step(self, dt: float, number: int, positions: Floats) -> None:
         """Move positions (n, d) in place. The random numbers depend on the seed and on ``number`` alone.
 
-        Philox's counter is 256 bits long: each number has the 2^128 blocks above it for its own.
+        The counter of Philox has 256 bits: each number owns the 2^128 blocks above it.
         """
         random = np.random.Generator(np.random.Philox(key=self.seed, counter=number << 128))
         to_device = backend_for(positions).to_device
@@ -42,7 +43,7 @@ class Brownian:
             return
         count, d = positions.shape
         if d == 1:
-            return  # two points, between which nothing moves
+            return  # the sphere S⁰ is two points, between which nothing moves
         distances = to_device(draw_distances(random, count, d, self.noise * dt))[:, None]
         radii = lengths(positions)[:, None]
         directions = positions / radii

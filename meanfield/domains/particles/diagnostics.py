@@ -29,8 +29,8 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-MAX_LEADERS = 2048  # tokens among which leaders are searched
-BLOCK = 8000  # pairs of tokens at a time
+MAX_LEADERS = 2048  # number of tokens above which leaders are searched in a subset
+BLOCK = 8000  # number of pairs of tokens at a time
 EQUAL_ATTENTION = 1e-9
 OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs of tokens
 
@@ -39,8 +39,9 @@ OF_ATTENTION = ("energy", "speed")  # diagnostics that need sums over all pairs 
 class ParticleSample:
     """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the velocity that moves them.
 
-    In a sequence also where they started (n, d), and how they diffuse along it; ``scale`` is that of clusters, by
-    default the velocity's. What several diagnostics want to know is found at most once.
+    A sequence also has the initial positions ``start`` (n, d) and the diffusion ``along`` the sequence. ``scale`` is
+    that of clusters, by default given by the velocity. Quantities that several diagnostics use are computed at most
+    once.
     """
 
     velocity: ParticleVelocity
@@ -57,12 +58,12 @@ class ParticleSample:
 
     @cached_property
     def directions(self) -> Floats:
-        """θ (n, d), in the tokens' number format; a token at the origin has none, and is 0."""
+        """Return θ (n, d), in the number format of the tokens; 0 for a token at the origin."""
         return self.points / np.where(self.radii > 0, self.radii, 1.0)[:, None]
 
     @cached_property
     def seen(self) -> Floats:
-        """y (n, d), where tokens see each other: θ, or x without layer norm."""
+        """Return y (n, d), the arguments of attention: θ, or x without layer norm."""
         return self.points if self.velocity.sees_positions else self.directions
 
     @cached_property
@@ -73,8 +74,8 @@ class ParticleSample:
         normalizer, output = system.normalizer_and_output(np.zeros(1, dtype=np.intp), self.seen[None])
         return normalizer[0], output[0]
 
-    def know(self, normalizer: Floats, output: Floats) -> None:
-        """Take :meth:`normalizer_and_output` from elsewhere, where it was found for many samples at once."""
+    def set_attention(self, normalizer: Floats, output: Floats) -> None:
+        """Set :meth:`normalizer_and_output` to values that were computed for many samples at once."""
         vars(self)["normalizer_and_output"] = normalizer, output
 
     @cached_property
@@ -87,9 +88,9 @@ class ParticleSample:
 
 
 def energy(sample: ParticleSample) -> float:
-    """E of :func:`meanfield.model.functionals.energy`: (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}.
+    """Return E of ``functionals.energy``: (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}.
 
-    Over j ≤ i under a causal mask; y = θ, or x without layer norm.
+    The sum is over j ≤ i under a causal mask; y = θ, or x without layer norm.
     """
     velocity = sample.velocity
 
@@ -104,7 +105,7 @@ def energy(sample: ParticleSample) -> float:
 
 
 def speed(sample: ParticleSample) -> float:
-    """Root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence with what comes from neighbors."""
+    """Return the root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence including diffusion from neighbors."""
     velocity, directions, output = sample.velocity, sample.directions, sample.normalizer_and_output[1]
     if velocity.feed_forward is not None:
         output = output + velocity.feed_forward(sample.seen)
@@ -115,13 +116,13 @@ def speed(sample: ParticleSample) -> float:
 
 
 def leaders(sample: ParticleSample) -> float:
-    """Number of tokens that others attend to most, |{argmax_j ⟨Q y_i, K y_j⟩ : i}|, by the first head.
+    """Return the number of tokens to which others attend most, |{argmax_j ⟨Q y_i, K y_j⟩ : i}|, by the first head.
 
-    It is the rank of the attention matrix with all weight of a row where it is largest, to which that matrix comes in
-    the end in one dimension, and its columns that are not zero are the leaders (Geshkovski, Letrouit, Polyanskiy,
-    Rigollet 2305.05465). Of tokens attended to alike, to EQUAL_ATTENTION of the largest |⟨Q y_i, K y_j⟩|, the first
-    one counts: tokens that have become one have one leader. With Q = K = I on the sphere each attends most to its own
-    place. Of more than MAX_LEADERS tokens, so many spread evenly.
+    This is the rank of the attention matrix with all weight of a row at its maximum. In one dimension the attention
+    matrix converges to such a matrix, whose nonzero columns are the leaders (Geshkovski, Letrouit, Polyanskiy, Rigollet
+    2305.05465). Among tokens with equal attention, to EQUAL_ATTENTION of the largest |⟨Q y_i, K y_j⟩|, the first one
+    counts: tokens that have merged have one leader. With Q = K = I on the sphere, each token attends most to its own
+    position. Of more than MAX_LEADERS tokens, an evenly spaced subset of MAX_LEADERS is used.
     """
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:
@@ -145,14 +146,14 @@ def leaders(sample: ParticleSample) -> float:
 
 
 def drift(sample: ParticleSample) -> float:
-    """1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens are what they were, 1 where that is forgotten."""
+    """Return 1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens keep their directions, 1 where these are uncorrelated."""
     assert sample.start is not None
     start = unit_vectors(sample.start)
     return float(sample.masses @ (1.0 - np.einsum("nd,nd->n", sample.directions, start)))
 
 
 def roughness(sample: ParticleSample) -> float:
-    """∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbors."""
+    """Return ∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbors."""
     assert sample.along is not None
     steps = sample.along.differences(sample.points)
     return float((steps**2).sum()) * len(sample.points) / sample.along.length
@@ -160,17 +161,17 @@ def roughness(sample: ParticleSample) -> float:
 
 @lru_cache(maxsize=4)
 def cluster_scale(velocity: ParticleVelocity) -> float:
-    """Angle (radians) within which tokens are joined to clusters: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
+    """Return the angle (radians) within which tokens join a cluster: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
     return min(SCALE, float(max(1.0, steepest_of(velocity)) ** -0.5))
 
 
 def modes(sample: ParticleSample) -> float:
-    """Number of modes of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
+    """Return the number of modes of Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
     return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest_of(sample.velocity)))
 
 
 def _has_angles(case: Case) -> bool:
-    """In one dimension directions are 1 and −1, of which there are no clusters by angle."""
+    """Return whether d > 1: in one dimension directions are 1 and −1, which form no clusters by angle."""
     return case.domain.d > 1
 
 
@@ -182,20 +183,20 @@ def diagnostics_particles(
     start: Floats | None = None,
     along: SequenceDiffusion | None = None,
 ) -> Diagnostics:
-    """The diagnostics of a run of particles.
+    """Return the diagnostics of a run of particles.
 
     names       from the table DIAGNOSTICS
     velocity    velocity of the tokens, or time → velocity; with the same masses
     masses      (n,) of sum 1
-    dimension   d of the tokens' R^d
-    start       (n, d) where they started, for drift
-    along       diffusion along their sequence
+    dimension   d of the R^d of the tokens
+    start       (n, d) initial positions, for drift
+    along       diffusion along the sequence of tokens
 
     The state is positions (n, d), x = rθ.
     """
     velocity_at = (lambda time: velocity) if isinstance(velocity, ParticleVelocity) else velocity
     first = velocity_at(0.0)
-    scale = cluster_scale(first)  # of all times, as the file says
+    scale = cluster_scale(first)  # one scale for all times, as the file has one attribute
 
     def sample_of(time: float, positions: Floats) -> ParticleSample:
         return ParticleSample(velocity_at(time), time, positions, masses, start, along, scale)
@@ -211,7 +212,7 @@ def diagnostics_particles(
 
 
 class DiagnosticsOfTokens(Diagnostics):
-    """Diagnostics of tokens, which find the attention of few tokens for many samples at once."""
+    """Diagnostics of tokens; the attention of few tokens is computed for many samples at once."""
 
     def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[ParticleSample]:
         samples: list[ParticleSample] = super().samples_of(times, states)
@@ -221,7 +222,7 @@ class DiagnosticsOfTokens(Diagnostics):
             systems = np.zeros(len(samples), dtype=np.intp)
             found = system.normalizer_and_output(systems, np.stack([sample.seen for sample in samples]))
             for sample, normalizer, output in zip(samples, *found, strict=True):
-                sample.know(normalizer, output)
+                sample.set_attention(normalizer, output)
         return samples
 
 

@@ -1,8 +1,8 @@
-"""Tokens drawn from a density that is a function of a field on the circle or the sphere, exactly.
+"""Exact sampling of tokens from a density that is a function of a field on the circle or the sphere.
 
     ρ ∝ e^{f(g)} ,   g a trigonometric polynomial or a sum of spherical harmonics, f increasing
 
-The conventions of the harmonics are those of solvers/transforms/harmonics.py; here they are summed at any points.
+The conventions of the harmonics are those of solvers/transforms/harmonics.py; this module sums them at any points.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ import numpy as np
 from solvers.mesh.mesh import Floats, Integers, Mesh, circle, sphere
 from solvers.transforms.harmonics import Complexes, harmonic_transform
 
-BLOCK = 1 << 14  # points at a time
+BLOCK = 1 << 14  # number of points at a time
 MAX_TRIES = 1 << 18
 CELLS_PER_DEGREE = (64, 40)  # cells of the circle, and rings of the sphere, for each degree
-MAX_RINGS = 512  # beyond, four for each degree
-CELL_RADIUS = 2.1  # no point of a cell of the sphere is farther from its center than that, in half heights of a ring
+MAX_RINGS = 512  # largest number of rings, unless four rings for each degree are more
+CELL_RADIUS = 2.1  # bound of the distance of a point of a cell on the sphere from the center, in half heights of a ring
 
 
 class Field:
-    """g(x) = Σ_l c_l Y_l(x), real, on S¹ for c (degree + 1) and on S² for c (degree + 1, degree + 1), any points x."""
+    """Real field g(x) = Σ_l c_l Y_l(x) at any points x, on S¹ for c (degree + 1) and on S² for c (degree + 1,
+    degree + 1).
+    """
 
     def __init__(self, coefficients: Complexes) -> None:
         self.coefficients, self.degree = coefficients, len(coefficients) - 1
         self.dimension = coefficients.ndim + 1
 
     def __call__(self, points: Floats) -> Floats:
-        """(n,) values at unit vectors (n, d)."""
+        """Return the values (n,) at unit vectors (n, d)."""
         add_up = _on_circle if self.dimension == 2 else _on_sphere
         blocks = [add_up(self.coefficients, points[i : i + BLOCK]) for i in range(0, len(points), BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
-    """Horner's sum of 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π), and c_0."""
+    """Return 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π) plus the term of c_0, by Horner's scheme."""
     phase = points[:, 0] + 1j * points[:, 1]
     total = np.zeros(len(points), dtype=complex)
     for value in coefficients[:0:-1]:
@@ -45,7 +47,7 @@ def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
 
 
 def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
-    """Σ_m (x + iy)^m R_m(z), with R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable."""
+    """Return Σ_m (x + iy)^m R_m(z), R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable."""
     degree, z = len(coefficients) - 1, points[:, 2]
     phase, power = points[:, 0] + 1j * points[:, 1], np.full(len(points), 0.5 / np.sqrt(np.pi), dtype=complex)
     total = np.zeros(len(points))
@@ -62,41 +64,47 @@ def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
     return total
 
 
-def draw_from_field(field: Field, log_law: Callable[[Floats], Floats], count: int, seed: int) -> Floats:
-    """(count, d) independent tokens of the density e^{log_law(g(x))}, up to a factor, log_law increasing.
+def draw_from_field(field: Field, log_density: Callable[[Floats], Floats], count: int, seed: int) -> Floats:
+    """Return (count, d) independent tokens of the density e^{log_density(g(x))}, up to a factor, log_density
+    increasing.
 
-    By rejection: a cell of a fine mesh by an upper bound of its mass, then a uniform point of the cell. The bound is
-    Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the degree and G = max |g|, so the rule is exact.
+    Rejection sampling: a cell of a fine mesh is drawn by an upper bound of its mass, then a uniform point of the cell.
+    The bound is Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the degree and G = max |g|, so the rule is
+    exact.
     """
     mesh, values, reach = _on_mesh(field)
-    bounds = log_law(_upper_bounds(values, field.degree * reach))
-    shares = np.cumsum(mesh.volumes * np.exp(bounds - bounds.max()))
+    bounds = log_density(_upper_bounds(values, field.degree * reach))
+    cumulative_masses = np.cumsum(mesh.volumes * np.exp(bounds - bounds.max()))
     random = np.random.default_rng(seed)
     drawn, found, tried = [np.empty((0, field.dimension))], 0, 0
     while found < count:
         tries = min(int((count - found) * 1.2 * (tried + 1) / (found + 1)) + 64, MAX_TRIES)
-        cells = np.searchsorted(shares, random.random(tries) * shares[-1], side="right").clip(max=mesh.cells - 1)
+        cells = np.searchsorted(cumulative_masses, random.random(tries) * cumulative_masses[-1], side="right").clip(
+            max=mesh.cells - 1
+        )
         points = _within(mesh, cells, random)
-        with np.errstate(invalid="ignore", divide="ignore"):  # the logarithm of a density that is 0 but for rounding
-            accepted = np.log(random.random(tries)) < log_law(field(points)) - bounds[cells]
+        with np.errstate(invalid="ignore", divide="ignore"):  # the logarithm of a density that is 0 except for rounding
+            accepted = np.log(random.random(tries)) < log_density(field(points)) - bounds[cells]
         drawn.append(points[accepted])
         found, tried = found + len(drawn[-1]), tried + tries
     return np.concatenate(drawn)[:count]
 
 
 def _upper_bounds(values: Floats, reach: float) -> Floats:
-    """Upper bounds of a field in cells, from its values at centers; reach is degree times distance to corners."""
+    """Return upper bounds of a field in cells from values at centers; ``reach`` is degree times distance to corners."""
     largest = np.abs(values).max() / (1 - reach**2 / 2)
     return np.asarray(np.minimum(values + reach * largest, largest))
 
 
 def lowest(field: Field) -> float:
-    """The least value of a field at the centers of a mesh that resolves it."""
+    """Return the least value of a field at the centers of a mesh that resolves the field."""
     return float(_on_mesh(field)[1].min())
 
 
 def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
-    """Cells that resolve a field, its values at their centers, and the largest distance of a point from its center."""
+    """Return a mesh that resolves a field, values at cell centers, and the largest distance of a point from its
+    center.
+    """
     cells = CELLS_PER_DEGREE[field.dimension - 2] * field.degree
     if field.dimension == 2:
         mesh, reach = circle(max(cells, 64)), np.pi / max(cells, 64)
@@ -107,7 +115,7 @@ def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
 
 
 def _within(mesh: Mesh, cells: Integers, random: np.random.Generator) -> Floats:
-    """A uniform point in each of the cells, (n, d)."""
+    """Return a uniform random point in each of the cells, (n, d)."""
     along = random.random(len(cells))
     if mesh.dimension == 1:
         angle = (cells + along) * (2 * np.pi / mesh.cells)

@@ -15,21 +15,21 @@ import numpy as np
 
 from solvers.mesh.mesh import Floats
 
-MIN_TAU, MAX_DIMENSION = 1e-3, 32  # of the series: below and beyond, its terms cancel or are many
+MIN_TAU, MAX_DIMENSION = 1e-3, 32  # validity of the series: outside, its terms cancel or are too many
 NODES = 256
-TAILS = 1e-8, 1e-10  # probabilities at the ends of the table, where the series still has relative digits
-NEGLIGIBLE = 1e-18  # term of the series
-TINY = 1e-100  # τ, below which a distance is lost beside 1; its square is still a number
+TAILS = 1e-8, 1e-10  # probabilities at the ends of the table, where the series still has relative accuracy
+NEGLIGIBLE = 1e-18  # smallest term of the series
+TINY = 1e-100  # τ below which a distance is lost beside 1; its square is still a normal number
 
 
 def draw_distances(random: np.random.Generator, count: int, d: int, tau: float) -> Floats:
     """Return geodesic distances (count,), in radians, of Brownian motion on S^{d−1} from its start at τ = κt.
 
-    On the circle they are normal, with a sign. For 3 ≤ d ≤ 32 and τ ≥ 1e-3 the distribution function is inverted:
-    means of P_l, l ≤ 8, are right to 1e-7, from d = 4 on to 1e-9. Else sin²(θ/2) is drawn from the beta distribution
-    with the exact means of P₁ and P₂, which the kernel tends to as τ → 0 and τ → ∞. Rates of degree 3 and 8 then have
-    relative errors of 2e-8 and 5e-7 for d ≤ 32, of 1e-4 and 3e-3 for d > 32 and (d − 1)τ ≤ ½, and no mean errs by more
-    than 2e-4.
+    On the circle they are normal, with a sign. For 3 ≤ d ≤ 32 and τ ≥ 1e-3 the distribution function is inverted: means
+    of P_l, l ≤ 8, have errors below 1e-7, from d = 4 on below 1e-9. Else sin²(θ/2) is drawn from the beta distribution
+    with the exact means of P₁ and P₂, which is the limit of the kernel for τ → 0 and τ → ∞. Rates of degree 3 and 8
+    then have relative errors of 2e-8 and 5e-7 for d ≤ 32, of 1e-4 and 3e-3 for d > 32 and (d − 1)τ ≤ ½, and the error
+    of every mean is at most 2e-4.
     """
     tau = max(tau, TINY)
     if d == 2:
@@ -54,7 +54,7 @@ def _matched_beta(d: int, tau: float) -> tuple[float, float]:
 def _distance_of_length(d: int, tau: float) -> Callable[[Floats], Floats]:
     """Return the increasing map from the length of a normal vector in R^{d−1} to the distance of the same probability.
 
-    The map is smooth, and nearly a multiple: a cubic spline has it to 1e-9 of a radian.
+    The map is smooth, and nearly linear: a cubic spline is accurate to 1e-9 of a radian.
     """
     from scipy.interpolate import CubicSpline
     from scipy.special import gammaincinv

@@ -1,7 +1,6 @@
 """Initial positions of tokens as particles: unit vectors (n, d), and positions (n, d) where they are normal.
 
-The distributions are those of the initial densities of the same names, drawn exactly; each seed gives the same tokens
-again.
+The distributions are those of the initial densities of the same names, sampled exactly; equal seeds give equal tokens.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from solvers.mesh.mesh import Floats
 
 
 def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:
-    """(count, dimension) independent unit vectors, uniform on the sphere."""
+    """Return (count, dimension) independent unit vectors, uniform on the sphere."""
     return unit_vectors(np.random.default_rng(seed).standard_normal((count, dimension)))
 
 
 def tokens_perturbed(
     count: int, dimension: int, amplitude: float, degrees: int = 12, field_seed: int = 0, seed: int = 0
 ) -> Floats:
-    """Tokens of the density ρ̄ e^{amplitude·g} normalized, g the field of ``initial_perturbed`` for ``field_seed``.
+    """Return tokens of the density ρ̄ e^{amplitude·g} normalized, g the field of ``initial_perturbed`` for
+    ``field_seed``.
 
     Raises ValueError for a dimension other than 2 and 3.
     """
@@ -34,7 +34,7 @@ def tokens_perturbed(
 
 
 def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitude: float, seed: int = 0) -> Floats:
-    """Tokens of the density ρ̄ (1 + amplitude·Y), Y as in ``initial_harmonic``.
+    """Return tokens of the density ρ̄ (1 + amplitude·Y), Y as in ``initial_harmonic``.
 
     Raises ValueError for a dimension other than 2 and 3, and where the density would be negative.
     """
@@ -48,38 +48,39 @@ def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitu
 def tokens_von_mises_fisher(
     count: int, centers: ArrayLike, concentrations: ArrayLike, masses: ArrayLike, seed: int = 0
 ) -> Floats:
-    """Tokens of Σ_k m_k e^{c_k ⟨x, μ_k⟩} / ∫…, with Σ m_k scaled to 1, for centers (k, d), any d ≥ 2 and c ≥ 0.
+    """Return tokens of Σ_k m_k e^{c_k ⟨x, μ_k⟩} / ∫…, with Σ m_k scaled to 1, for centers (k, d), any d ≥ 2 and c ≥ 0.
 
     Wood's rejection (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow density is
     lost: w = 2by/(1 − (1 − b)y), y ~ Beta((d − 1)/2, (d − 1)/2), b = (d − 1)/(2c + √(4c² + (d − 1)²)).
     """
     random, middles = np.random.default_rng(seed), unit_vectors(np.asarray(centers, dtype=float))
-    shares = np.asarray(masses, dtype=float)
-    component = random.choice(len(middles), count, p=shares / shares.sum())
-    w = _falls(np.asarray(concentrations, dtype=float)[component], middles.shape[1], random)[:, None]
+    weights = np.asarray(masses, dtype=float)
+    component = random.choice(len(middles), count, p=weights / weights.sum())
+    w = _draw_cosine_deficits(np.asarray(concentrations, dtype=float)[component], middles.shape[1], random)[:, None]
     center = middles[component]
     around = projected(center, random.standard_normal(center.shape))
     return unit_vectors((1 - w) * center + np.sqrt(w * (2 - w)) * unit_vectors(around))
 
 
-def _falls(concentrations: Floats, dimension: int, random: np.random.Generator) -> Floats:
-    """1 − ⟨x, μ⟩ of tokens with concentrations (n,)."""
+def _draw_cosine_deficits(concentrations: Floats, dimension: int, random: np.random.Generator) -> Floats:
+    """Return random 1 − ⟨x, μ⟩ (n,) of tokens with concentrations (n,)."""
     c, p = concentrations, dimension - 1.0
     b = p / (2 * c + np.hypot(2 * c, p))
-    falls, left = np.empty(len(c)), np.arange(len(c))
+    deficits, left = np.empty(len(c)), np.arange(len(c))
     while len(left):
         y = random.beta(p / 2, p / 2, len(left))
         cl, bl = c[left], b[left]
         w = 2 * bl * y / (1 - (1 - bl) * y)
         ratio = (1 + bl) / 2 + (1 - bl * bl) * w / (4 * bl)
         accepted = np.log(random.random(len(left))) <= cl * (2 * bl / (1 + bl) - w) + p * np.log(ratio)
-        falls[left[accepted]] = w[accepted]
+        deficits[left[accepted]] = w[accepted]
         left = left[~accepted]
-    return falls
+    return deficits
 
 
 def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0) -> Floats:
-    """Uniform tokens pushed along ``axis`` e by the flow ẋ = Pₓ e for a time s = parameter, in any dimension.
+    """Return uniform tokens transported along ``axis`` e by the flow ẋ = Pₓ e for a time s = parameter, in any
+    dimension.
 
     z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s): the distribution of ``initial_moebius``.
     """
@@ -92,22 +93,24 @@ def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0)
 def tokens_points(
     points: ArrayLike, masses: ArrayLike | None, count: int, *, normalized: bool = True
 ) -> tuple[Floats, Floats]:
-    """Directions (count, d) and masses (count,) of points (k, d), as many tokens at each, in order; Σ m scaled to 1.
+    """Return directions (count, d) and masses (count,), count/k tokens at each of points (k, d), in order; Σ m scaled
+    to 1.
 
-    normalized   false keeps the points' lengths: positions x = rθ in place of directions θ
+    normalized   False to return positions x = rθ with the lengths of the points instead of directions θ
+
     Raises ValueError unless count is a multiple of the number of points.
     """
-    places = np.asarray(points, dtype=float)
-    places = unit_vectors(places) if normalized else places
-    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
-    if count % len(places):
-        raise ValueError(f"count = {count}: expected a multiple of {len(places)}, the number of points")
-    each = count // len(places)
-    return np.repeat(places, each, axis=0), np.repeat(shares / (each * shares.sum()), each)
+    positions = np.asarray(points, dtype=float)
+    positions = unit_vectors(positions) if normalized else positions
+    weights = np.ones(len(positions)) if masses is None else np.asarray(masses, dtype=float)
+    if count % len(positions):
+        raise ValueError(f"count = {count}: expected a multiple of {len(positions)}, the number of points")
+    each = count // len(positions)
+    return np.repeat(positions, each, axis=0), np.repeat(weights / (each * weights.sum()), each)
 
 
 def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: ArrayLike, seed: int = 0) -> Floats:
-    """(count, dimension) positions of N(mean, variance) in R^d, variance a number or a matrix (d, d).
+    """Return (count, dimension) positions of N(mean, variance) in R^d, variance a number or a matrix (d, d).
 
     Raises ValueError for a variance that is not positive definite.
     """
@@ -120,7 +123,7 @@ def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: Array
 
 
 def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Floats:
-    """(count, dimension) unit vectors, any two of which have the same cosine g: x_i = √(1 − g) e_i + b Σ_j e_j.
+    """Return (count, dimension) unit vectors, any two with the same cosine g: x_i = √(1 − g) e_i + b Σ_j e_j.
 
     Raises ValueError unless count ≤ dimension and −1/(count − 1) ≤ g ≤ 1: else there are no such vectors of this form.
     """
@@ -134,7 +137,8 @@ def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Float
 
 
 def tokens_waves(count: int, mean: ArrayLike, amplitude: float, modes: int = 4, seed: int = 0) -> Floats:
-    """(count, d) a smooth field at the positions x = (i + ½)/count of tokens: mean + amplitude·g, not normalized.
+    """Return a smooth field (count, d) at the positions x = (i + ½)/count of tokens: mean + amplitude·g, not
+    normalized.
 
     g = Σ_m a_m √2 cos(mπx), m = 1 … modes, a_m Gaussian, E|a_m|² = 1/modes.
     """

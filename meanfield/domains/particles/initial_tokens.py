@@ -1,4 +1,4 @@
-"""Tokens of a case's section [initial]: positions (n, d) and masses (n,)."""
+"""Tokens from the section [initial] of a case: positions (n, d) and masses (n,)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from solvers.mesh.mesh import Floats
 def draw_tokens(
     initial: sections.InitialKind, count: int, dimension: int, seed: int = 0, *, normalized: bool = True
 ) -> tuple[Floats, Floats]:
-    """Positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
+    """Return positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
 
-    Directions times ``initial.radius`` (1 unless given), but for a Gaussian and waves, whose positions are their own.
-    Points and tokens of a file keep their lengths without a radius where ``normalized`` is false. Tokens of a file are
-    as many as they are. Raises ValueError for a kind, a count or a file that cannot be, OSError for no file.
+    Positions are directions times ``initial.radius`` (1 by default), except for a Gaussian and waves, which define
+    positions. Points and tokens of a file keep their lengths without a radius where ``normalized`` is false. All tokens
+    of a file are returned, regardless of ``count``. Raises ValueError for an invalid kind, count or file, OSError for a
+    missing file.
     """
     kind = tag_of(type(initial))
     if type(initial) in USER_TOKENS:
@@ -33,13 +34,13 @@ def draw_tokens(
     if not normalized and initial.radius is None and isinstance(initial, sections.Points | sections.Tokens):
         points, weights = _points_of(initial, dimension)
         return particles.tokens_points(points, weights, max(count, len(points)), normalized=False)
-    drawn, shares = _TOKENS[kind](initial, count, dimension, seed)
+    drawn, masses_drawn = _TOKENS[kind](initial, count, dimension, seed)
     radius = 1.0 if initial.radius is None else initial.radius
-    return radius * drawn, np.full(len(drawn), 1 / len(drawn)) if shares is None else shares
+    return radius * drawn, np.full(len(drawn), 1 / len(drawn)) if masses_drawn is None else masses_drawn
 
 
 def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple[Floats, tuple[float, ...] | None]:
-    """Points (k, d) as they are given, and their masses."""
+    """Return points (k, d) as given, and their masses."""
     if isinstance(kind, sections.Points):
         return np.array(kind.points, dtype=float), kind.masses
     return embeddings_of(kind, dimension), None
@@ -60,7 +61,7 @@ def _of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tu
     return particles.tokens_points(embeddings, None, len(embeddings))[0], None
 
 
-USER_TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {}  # of a user's own: section, n, d, seed → positions
+USER_TOKENS: dict[type, Callable[[Any, int, int, int], Floats]] = {}  # of components: section, n, d, seed → positions
 _TOKENS: dict[str, Callable[[Any, int, int, int], tuple[Floats, Floats | None]]] = {
     "uniform": lambda kind, n, d, seed: (particles.tokens_uniform(n, d, seed), None),
     "perturbed": lambda kind, n, d, seed: (

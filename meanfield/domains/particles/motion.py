@@ -1,4 +1,4 @@
-"""The rate of change of tokens as positions x = rθ, (n, d), and how long an explicit step may be.
+"""Rate of change of tokens as positions x = rθ, (n, d), and the stability limit of explicit steps.
 
 ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/domains/particles/velocity.py
 """
@@ -17,7 +17,7 @@ class Motion:
     """ẋ of tokens under one velocity, as a term of an equation: the state is x (n, d).
 
     The stable time step is that of a rate (1 + ‖β QᵀK‖L²) max_i(max(‖V‖L, |A_i + F_i|)/s_i)/L + γ + (d − 1)κ: L is 1,
-    without layer norm the largest |x|, and s is then 1. The bound by ‖V‖ counts where A is small for now.
+    without layer norm the largest |x|, and s is then 1. The bound by ‖V‖ applies where A is temporarily small.
     """
 
     def __init__(self, velocity: ParticleVelocity, noise: float = 0.0) -> None:
@@ -26,7 +26,7 @@ class Motion:
         self._norms: tuple[float, float] | None = None  # the largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate at positions (n, d); returns the largest stable time step."""
+        """Evaluate ẋ at positions (n, d), and return the largest stable time step."""
         radii = lengths(values)
         output, self._rate = self._output_and_rate(time, values, radii)
         if self._norms is None:
@@ -48,7 +48,7 @@ class Motion:
         rate += self._rate
 
     def rate_at(self, time: float, positions: Floats) -> Floats:
-        """ẋ (n, d) at positions (n, d)."""
+        """Return ẋ (n, d) at positions (n, d)."""
         return self._output_and_rate(time, positions, lengths(positions))[1]
 
     def _output_and_rate(self, time: float, positions: Floats, radii: Floats) -> tuple[Floats, Floats]:
@@ -62,7 +62,7 @@ class Motion:
 
 
 def to_unit_length(positions: Floats) -> None:
-    """x ← x/|x| of positions (..., d), in place."""
+    """Normalize positions (..., d) in place: x ← x/|x|."""
     positions /= lengths(positions)[..., None]
 
 

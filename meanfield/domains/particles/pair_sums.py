@@ -1,4 +1,4 @@
-"""Sums of one head's kernel over all pairs of tokens: of any length, in any dimension, masked or not."""
+"""Sums of the kernel of one head over all pairs of tokens: of any length, in any dimension, masked or not."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from solvers.transforms.patches import gathered_sums
 Sums = tuple[Floats, Floats, Floats]
 
 EXPONENTIAL = KERNELS["exponential"]
-_CHUNK = 1 << 21  # pairs at once, where no tiles are at hand
+_CHUNK = 1 << 21  # number of pairs at once, where there are no tiled kernels
 
 
 class PairSums:
-    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d), f by the kernel.
+    """Sums of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d), f by the kernel.
 
-    All is computed in the format of ``points``, float32 or float64. ``query_factors`` and ``key_factors`` (n,) are the
-    logarithms of f(Qx) and f(Ky), the last None where f = 1.
+    The number format is that of ``points``, float32 or float64. ``query_factors`` and ``key_factors`` (n,) are the
+    logarithms of f(Qx) and f(Ky); ``key_factors`` is None where f = 1.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class PairSums:
 
     @cached_property
     def towards(self) -> Floats:
-        """(n, d) β KᵀQx."""
+        """Return β KᵀQx, (n, d)."""
         points, beta, head = self.points, self._beta, self._head
         number, (_, d), to_device = points.dtype, points.shape, backend_for(points).to_device
         query, key = multiple(head.query), multiple(head.key)
         if query is not None and key is not None:
             return points * number.type(beta * query * key)
         first, second = (matrix_of(factor, d) for factor in (beta * head.query, head.key))
-        if len(first) < d:  # two thin products cost less than a square one
+        if len(first) < d:  # two thin products are cheaper than a square one
             return points @ to_device(first.T.astype(number)) @ to_device(second.astype(number))
         return points @ to_device((first.T @ second).astype(number))
 
@@ -59,14 +59,14 @@ class PairSums:
         return log_scale + self.query_factors, normalizer, sums
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """The same at some of the tokens, unit vectors in R² or R³ without a mask."""
+        """Return the sums of ``apply`` at some of the tokens, unit vectors in R² or R³ without a mask."""
         highest, weights = weighted(masses, sum_of(log_weights, self.key_factors))
         log_scale, normalizer, sums = gathered_sums(self.towards[targets], self.points, weights)
         return log_scale + highest + self.query_factors[targets], normalizer, sums
 
 
 class ZonalPairSums:
-    """A zonal kernel k(⟨x,y⟩) for unit vectors (n, d); e^{|β|} and the largest weight make the scale."""
+    """Sums of a zonal kernel k(⟨x,y⟩) for unit vectors (n, d); the scale is e^{|β|} times the largest weight."""
 
     def __init__(self, points: Floats, beta: float, kernel: Kernel, causal: bool = False) -> None:
         self.rounding = 500 * float(np.finfo(points.dtype).eps)
@@ -77,7 +77,7 @@ class ZonalPairSums:
         return self.at(self._order, masses, log_weights)
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """The same at some of the tokens."""
+        """Return the sums of ``apply`` at some of the tokens."""
         highest, weights = weighted(masses, log_weights)
         backend = backend_for(weights)
         xp = backend.xp
@@ -94,7 +94,7 @@ class ZonalPairSums:
 
 
 def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
-    """The sum of two log weights (n,), either or both of which may be absent."""
+    """Return the sum of two log weights (n,), either or both of which may be absent."""
     if first is None or second is None:
         return second if first is None else first
     total: Floats = first + second
@@ -102,7 +102,7 @@ def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
 
 
 def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:
-    """The largest of the log weights (n,), and the masses (n,) times all of e^{log_weights} but this."""
+    """Return the largest of the log weights (n,), and the masses (n,) times e^{log_weights − largest}."""
     if log_weights is None:
         return 0.0, masses
     highest = log_weights.max()

@@ -1,4 +1,6 @@
-"""Section [domain] of tokens as particles in R^d, on the sphere S^{d−1} or off it as layer norm has it."""
+"""Section [domain] of tokens as particles in R^d, on the sphere S^{d−1} or in all of R^d, depending on the layer
+norm.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,15 @@ from meanfield.sections.section import Count, Key, Problems, Seed
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-MAX_DEGREE = 200  # of a field that tokens are drawn from
-MAX_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, of which a method keeps several
-MAX_ATOM_DIMENSION = 128  # of four atoms at least, whose velocity is differentiated by each coordinate
+MAX_DEGREE = 200  # of a field from which tokens are drawn
+MAX_NUMBERS = 10**9  # coordinates of all tokens together: 8 GB a state, several of which a method stores
+MAX_ATOM_DIMENSION = 128  # for at least four atoms, whose velocity is differentiated by each coordinate
 
 
 class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
-    """``count`` tokens in R^``dimension`` (3), drawn from the initial density by ``seed``.
+    """Particles: ``count`` tokens in R^``dimension`` (3), drawn from the initial density by ``seed``.
 
-    Points and tokens of a file are as many as they are.
+    The number of points, and of tokens of a file, is that of the section or file.
     """
 
     typical: ClassVar = {"dimension": 3, "count": 64}
@@ -45,7 +47,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
     )  # fmt: skip
     movie: ClassVar = "meanfield.movie.particles:draw_tokens"
 
-    dimension: Annotated[int, Meta(ge=1, le=4096)] | None = None  # a resolved case has it
+    dimension: Annotated[int, Meta(ge=1, le=4096)] | None = None  # set in a resolved case
     count: Count | None = None
     seed: Seed = 0
 
@@ -68,7 +70,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
         return MAX_DEGREE
 
     def resolved(self, case: Case) -> Domain:
-        """Points say how many tokens there are, and in how many dimensions."""
+        """Return this section with the number and dimension of tokens from the points, where there are some."""
         points = case.initial.points if isinstance(case.initial, Points) else ()
         count = self.count if self.count is not None or not points else len(points)
         dimension = self.dimension or (len(points[0]) if points else 3)

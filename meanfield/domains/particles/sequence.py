@@ -1,14 +1,14 @@
-"""Tokens in a sequence: the representation field u(x, t) ∈ R^d over token position x, t being depth.
+"""Tokens in a sequence: the representation field u(x, t) ∈ R^d over token position x, with depth t.
 
     ∂ₜu = κ ∂ₓₓu + Σ_h w_h V_h ∫ softmax_y(β⟨Q_h u(x), K_h u(y)⟩) u(y) dy + F(u) − γu ,     ∂ₓu = 0 at both ends,
     or u periodic
 
-Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the motion of n tokens in
-their order (meanfield/domains/particles/velocity.py), to which this file adds κ ∂ₓₓu: what neighboring tokens pass on
-by being neighbors. So the distribution of u moves by the density's equation where κ = 0.
+Layer norm keeps |u| = 1; without it u may drift and blow up. On n equal cells of x this is the motion of n ordered
+tokens (meanfield/domains/particles/velocity.py), to which this module adds κ ∂ₓₓu, diffusion between neighboring
+tokens. For κ = 0 the distribution of u therefore satisfies the equation of the density.
 
-A reconstruction. That a Transformer is such an equation, of diffusion, non-local attention, a local reaction and
-stabilizers, is reconstructed from the abstract of Zhang and Zhou (2408.09523).
+Source: this form of a Transformer, with diffusion, non-local attention, a local reaction and stabilizers, is
+reconstructed from the abstract of Zhang and Zhou (2408.09523).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from meanfield.model.errors import ArgumentError
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
-MAX_ROTATION = 0.1  # κ|∂ₓu|²dt of a step on the sphere, of whose square it errs: a longer one is made of several
+MAX_ROTATION = 0.1  # κ|∂ₓu|²dt of a substep on the sphere; the error is proportional to its square
 
 
 class SequenceDiffusion:
-    """κ ∂ₓₓu on n equal cells of [0, L], closed or periodic: a rate, and a stiff term of any step.
+    """κ ∂ₓₓu on n equal cells of [0, L], closed or periodic: a rate, and a stiff term for steps of any length.
 
     coefficient   κ ≥ 0
     length        L > 0
     on_sphere     whether layer norm keeps the length of each u (n, d): rates are then tangent, P_u κ ∂ₓₓu, and a step
                   ends with u/|u|, of second order in its length
-    periodic      whether the last cell is a neighbor of the first; else nothing passes the ends
+    periodic      whether the last cell is a neighbor of the first; else there is no flux through the ends
 
-    Two-point fluxes: mode cos(kx), k = mπ/L, 2mπ/L where periodic, decays at κ (2 sin(kh/2)/h)², second order in
-    h = L/n. Off the sphere a step is exact for these fluxes, so that u stays within the convex hull of what it was.
+    Two-point fluxes: mode cos(kx), k = mπ/L, 2mπ/L where periodic, decays at κ (2 sin(kh/2)/h)², second order in h =
+    L/n. Off the sphere a step is exact for these fluxes, so that u stays within the convex hull of its previous values.
     Raises ValueError for κ < 0, or L ≤ 0.
     """
 
@@ -46,11 +46,11 @@ class SequenceDiffusion:
         self.coefficient, self.length, self.on_sphere, self.periodic = coefficient, length, on_sphere, periodic
 
     def where(self, on_sphere: bool) -> SequenceDiffusion:
-        """The same on the sphere, or off it."""
+        """Return this diffusion on the sphere, or off it."""
         return SequenceDiffusion(self.coefficient, self.length, on_sphere, self.periodic)
 
     def rate(self, values: Floats) -> Floats:
-        """(n, d) κ ∂ₓₓu, its tangent part on the sphere."""
+        """Return κ ∂ₓₓu (n, d), on the sphere the tangent part."""
         flux = self.coefficient * (len(values) / self.length) ** 2 * self.differences(values)
         xp = backend_for(values).xp
         if self.periodic:
@@ -66,11 +66,11 @@ class SequenceDiffusion:
         return tangent
 
     def longest_step(self, values: Floats, time: float = 0.0) -> float:
-        """No limit: a step substeps internally."""
+        """Return infinity: a step substeps internally."""
         return np.inf
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> float:
-        """Advance u (n, d) by dt in place; returns 0, the least value of a density's limiter."""
+        """Advance u (n, d) by dt in place, and return 0, the least value of the limiter of a density."""
         if not self.on_sphere:
             values[...] = self._spread(dt, values)
             return 0.0
@@ -82,26 +82,26 @@ class SequenceDiffusion:
         return 0.0
 
     def differences(self, values: Floats) -> Floats:
-        """u_i − u_{i−1} of neighbors: (n − 1, d), or (n, d) where the last cell is before the first."""
+        """Return u_i − u_{i−1} of neighbors: (n − 1, d), or (n, d) where the last cell is before the first."""
         steps: Floats = values[1:] - values[:-1]
         if self.periodic:
             steps = backend_for(values).xp.concatenate([values[:1] - values[-1:], steps])
         return steps
 
     def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
-        """u/|u| after a step errs in proportion to its square, which Richardson extrapolation removes."""
+        """Return u/|u| after a step, by Richardson extrapolation of the error proportional to dt²."""
         half = _of_length(lengths, self._spread(dt / 2, values))
         halves = _of_length(lengths, self._spread(dt / 2, half))
         return _of_length(lengths, 2 * halves - _of_length(lengths, self._spread(dt, values)))
 
     def _steepest(self, values: Floats, lengths: Floats) -> float:
-        """The largest κ|∂ₓu|²/|u|², the rate at which the sphere bends what spreads."""
+        """Return the largest κ|∂ₓu|²/|u|², the rate at which curvature of the sphere affects diffusion."""
         steps = self.differences(values) / (lengths if self.periodic else lengths[1:])
         squares = backend_for(steps).xp.einsum("nd,nd->n", steps, steps)
         return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
 
     def _spread(self, dt: float, values: Floats) -> Floats:
-        """e^{dt κ ∂ₓₓ} u: mirrored at closed ends u is a periodic field of 2n cells."""
+        """Return e^{dt κ ∂ₓₓ} u; closed ends are mirrored, so that u is a periodic field of 2n cells."""
         n, backend = len(values), backend_for(values)
         whole = (values if self.periodic else backend.xp.concatenate([values, values[::-1]])).T
         cells = whole.shape[1]

@@ -1,4 +1,4 @@
-"""Problems of tokens as particles: the same velocity from the same case, for n tokens in any dimension."""
+"""Problems of tokens as particles: the velocity of a case for n tokens in any dimension."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from solvers.timestepping.schedules import Schedule
 
 
 def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
-    """The problem of a case with particles, which move on the device of ``backend``, by default the host.
+    """Return the problem of a case with particles, which move on the device of ``backend``, by default the host.
 
     Raises ValueError or OSError for a file that cannot be used.
     """
@@ -62,7 +62,7 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
         return particle_velocity(case, heads.of_interval(interval), masses if on_host else device_masses)
 
     for interval in range(len(heads.sets)):
-        velocity(interval)  # matrices that are refused are so here, not during the run
+        velocity(interval)  # raises for invalid matrices now, not during the run
 
     def velocity_at(time: float) -> ParticleVelocity:
         return velocity(heads.interval_at(time), on_host=True)
@@ -77,17 +77,19 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
         check=away_from_origin(velocity, heads.intervals) if case.time.method == "adaptive" else no_check,
         prepare=lambda state: velocity(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
-        snapshot_is_exact=False,  # a step depends on what the last one proposes, noise on the number of the step
+        snapshot_is_exact=False,  # a step depends on the previous step size, noise on the number of the step
     )
 
 
 def _position(case: Case) -> str:
-    """What positions in the file are."""
+    """Return the meaning of positions in the file, for its metadata."""
     return "radius times direction" if case.tokens_have_radius else "its direction: x over stabilizers.scale"
 
 
 def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
-    """Positions (n, d) and masses (n,) of the snapshot that a case begins with. Raises CaseError for other runs."""
+    """Return positions (n, d) and masses (n,) of the snapshot with which a case begins. Raises CaseError for other
+    runs.
+    """
     run, k = snapshot_of_run(case)
     if not DOMAINS[run.manifold].has_tokens or run.positions(k).shape[1] != case.domain.d:
         raise refusal("initial.file", str(run.path), f"a run of particles with domain.dimension = {case.domain.d}")
@@ -103,7 +105,7 @@ def _dynamics(
     if time.method == "layers":
         return dynamics_layers(velocity, time.step or 1.0, stabilizers.residual, along, to_device)
     if time.method == "adaptive":
-        assert time.tolerance is not None  # a parsed case has it
+        assert time.tolerance is not None  # set in a parsed case
         return dynamics_adaptive(velocity, intervals, time.tolerance, along, to_device)
     return dynamics_explicit(
         velocity, time.method, intervals, case.noise_on_unit_sphere, seed, along, time.cfl, to_device
@@ -111,7 +113,7 @@ def _dynamics(
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
-    """Diffusion from token to token, None where tokens have no order."""
+    """Return the diffusion from token to token, None where tokens have no order."""
     sequence = case.sequence
     if sequence is None:
         return None
@@ -119,7 +121,9 @@ def _along_sequence(case: Case) -> SequenceDiffusion | None:
 
 
 def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleVelocity:
-    """The velocity of a case's tokens with the given heads; a sphere of radius g is the unit one with β g²."""
+    """Return the velocity of the tokens of a case with the given heads; a sphere of radius g is the unit one with β
+    g².
+    """
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
     return ParticleVelocity(
@@ -139,7 +143,9 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
 
 
 def pattern_of(case: Case) -> TokenPattern | None:
-    """Whom tokens attend to, None for all; along a periodic sequence the window continues past its ends."""
+    """Return the pattern of attention, None for all pairs; in a periodic sequence the window continues past the
+    ends.
+    """
     section, sequence = case.attention.pattern, case.sequence
     if section is None:
         return None

@@ -1,4 +1,6 @@
-"""Sums of one head's kernel over the pairs of a sparse pattern: cost and memory are linear in the number of tokens."""
+"""Sums of the kernel of one head over the pairs of a sparse pattern: cost and memory are linear in the number of
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _CHUNK = 1 << 20  # numbers of gathered tokens at once
 
 
 class SparseSums:
-    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d) that see those of a pattern, f by the kernel."""
+    """Sums of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d) that attend to those of a pattern, f by the kernel."""
 
     def __init__(
         self, points: Floats, beta: float, head: Head, pattern: TokenPattern, kernel: Kernel = EXPONENTIAL
@@ -27,7 +29,7 @@ class SparseSums:
         self._first, self._causal = len(points) - len(self._lists), pattern.causal
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """As ``TokenSums.apply``; s = −∞ and sums of 0 for a token that sees no mass."""
+        """Return the sums of ``TokenSums.apply``; s = −∞ and sums of 0 for a token that attends to no mass."""
         points, number = self._all.points, self._all.points.dtype
         with np.errstate(divide="ignore"):
             logs = sum_of(np.log(masses.astype(number, copy=False)), sum_of(log_weights, self._all.key_factors))
@@ -40,13 +42,13 @@ class SparseSums:
             rows = slice(start, min(start + step, n))
             scale[rows], sums[rows] = self._listed(rows, self._lists[rows.start - self._first :][:step], logs)
         if self._first:
-            self._seeing_all(scale, sums, masses, log_weights)
+            self._fill_global_rows(scale, sums, masses, log_weights)
         return scale + self._all.query_factors, sums[:, 0], sums[:, 1:]
 
     def _listed(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
-        """s (rows,) and Z, N (rows, 1 + d) of tokens that see ``seen`` (rows, k), −1 for none."""
+        """Return s (rows,) and Z, N (rows, 1 + d) of tokens that attend to ``seen`` (rows, k), −1 for none."""
         xp = backend_for(logs).xp
-        points = self._all.points[seen]  # where none is to be seen the last one, of weight 0
+        points = self._all.points[seen]  # index −1 gathers the last token, with weight 0
         exponents = xp.einsum("id,ikd->ik", self._all.towards[rows], points) + logs[seen]
         exponents = xp.where(seen < 0, -np.inf, exponents)
         scale = exponents.max(axis=1)
@@ -54,8 +56,10 @@ class SparseSums:
         numerator = xp.einsum("ik,ikd->id", weights, points)
         return scale, xp.concatenate([weights.sum(axis=1)[:, None], numerator], axis=1)
 
-    def _seeing_all(self, scale: Floats, sums: Floats, masses: Floats, log_weights: Floats | None) -> None:
-        """The first tokens, which see all, or all that come before them."""
+    def _fill_global_rows(self, scale: Floats, sums: Floats, masses: Floats, log_weights: Floats | None) -> None:
+        """Fill the rows of the first tokens, which attend to all tokens, or under a causal mask to all preceding
+        tokens.
+        """
         first, number = self._first, self._all.points.dtype
         seen = first if self._causal else len(masses)
         logs = sum_of(log_weights, self._all.key_factors)

@@ -1,9 +1,9 @@
-"""Tokens as particles, step by step: how a run moves positions x = rθ, (n, d), through depth.
+"""Time integration of tokens as particles: the motion of positions x = rθ, (n, d), through depth.
 
     ẋ = r θ̇ + ṙ θ ,   without layer norm ẋ = A + F − γx         θ̇, ṙ, A, F, γ: meanfield/domains/particles/velocity.py
 
 Where the layer norm keeps the radius, r = 1 after every step. The velocity may change at given times, which no step
-crosses. A state continues bit for bit from its time, values, steps and dt.
+crosses. A state continues bitwise equal from its time, values, steps and dt.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from solvers.timestepping.steppers import STEPPERS, Stepper
 VelocityOfInterval = Callable[[int], ParticleVelocity]
 ToDevice = Callable[[Floats], Floats]
 ONE_INTERVAL = Listed((0.0,))
-MIN_RADIUS = 1e-6  # of a token with a layer norm, within which it counts as at the origin
+MIN_RADIUS = 1e-6  # radius of a token with a layer norm below which it counts as at the origin
 
 
 def dynamics_adaptive(
@@ -42,11 +42,12 @@ def dynamics_adaptive(
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """The error of each step below ``tolerance``: :class:`solvers.timestepping.adaptive.AdaptiveIntegrator`.
+    """Return dynamics with the error of each step below ``tolerance``: ``AdaptiveIntegrator`` of solvers.
 
     velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
-    along       diffusion from token to token; it is not stiff where κn²/L² is not far above 1
-    Its steps raise NonFinite, or Exploding at a blow-up.
+    along       diffusion from token to token; not stiff where κn²/L² is at most of order 1
+
+    Steps raise NonFinite, or Exploding at a blow-up.
     """
 
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
@@ -63,10 +64,12 @@ def dynamics_adaptive(
 
 
 def away_from_origin(velocity: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL) -> Check:
-    """A check that no token has come to the origin, where its direction turns ever faster, at 1/r."""
+    """Return a check that no token has reached the origin, where the angular velocity of its direction diverges as
+    1/r.
+    """
 
     def check(state: State) -> None:
-        now, _ = _in_force(velocity(interval_at(intervals, state.time)), state.time)
+        now, _ = _active_velocity(velocity(interval_at(intervals, state.time)), state.time)
         if not now.norm.carries_radius or now.sees_positions:
             return
         if lengths(state.values).min() < MIN_RADIUS:
@@ -85,14 +88,15 @@ def dynamics_explicit(
     cfl: float = 0.5,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """A method of ``STEPPERS``; with ``noise`` κ, two half steps of it and Brownian motion between them.
+    """Return dynamics by a method of ``STEPPERS``; with ``noise`` κ, two half steps and Brownian motion between them.
 
     velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
-    seed        of the noise; the same for the same number of the step
+    seed        of the noise, which depends on the seed and the number of the step
     along       diffusion from token to token, half a step before and half a step after
-    With noise, distributions are of second order in the step: at cfl ½ and β = 0 the stationary mean errs by 0.2 %.
-    At cfl ½ ssprk3 errs by at most (½)³/24 = 0.5 % of the fastest rate; a good cfl where growth matters is 0.1. Its
-    steps raise NonFinite.
+
+    With noise, distributions are of second order in the step: at cfl ½ and β = 0 the error of the stationary mean is
+    0.2 %. At cfl ½ the error of ssprk3 is at most (½)³/24 = 0.5 % of the fastest rate; a good cfl where growth matters
+    is 0.1. Steps raise NonFinite.
     """
 
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
@@ -111,16 +115,16 @@ def dynamics_layers(
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """One :func:`meanfield.domains.particles.velocity.layer_map` after another, layer k by the velocity k."""
+    """Return dynamics of one ``layer_map`` after another, layer k with velocity k."""
     return fixed(LayerIntegrator(TokenLayers(velocity, step, residual, along), to_device))
 
 
 @dataclass(frozen=True)
 class _TokenStepper(Stepper):
-    """A stepper, with noise between two half steps of it (Strang 1968), then back to the sphere.
+    """Stepper with noise between two half steps (Strang 1968), then back to the sphere.
 
-    ẋ grows with |x| there: within a step no length matters. Noise between half steps errs by a quarter of what half
-    steps of noise around a step do, in stationary means at β = 0.
+    ẋ grows with |x| on the sphere, so that lengths do not matter within a step. In stationary means at β = 0, noise
+    between half steps has a quarter of the error of half steps of noise around a step.
     """
 
     velocity: ParticleVelocity
@@ -144,12 +148,12 @@ class _TokenStepper(Stepper):
         middle = replace(state, time=state.time + dt / 2)
         noisy = equation.prepare(middle.time, state.values)
         second = super().step(equation, middle, dt / 2, work)
-        work[0][...] = before  # to which a step that fails goes back
+        work[0][...] = before  # the values that are restored after a failed step
         return np.minimum(np.minimum(first, noisy), second)
 
 
 class TokenLayers:
-    """Layers of tokens as `LayerIntegrator` takes them: ``layer(time, positions)`` → (n, d).
+    """Layers of tokens for `LayerIntegrator`: ``layer(time, positions)`` → (n, d).
 
     After each layer tokens diffuse for its Δt = ``step``.
     """
@@ -171,20 +175,22 @@ class TokenLayers:
 def _by_interval(
     integrator: Callable[[ParticleVelocity, float], Integrator], velocity: VelocityOfInterval, intervals: Schedule
 ) -> Dynamics:
-    """An integrator for each interval; the switch of the layer norm ``mix`` begins one too."""
+    """Return dynamics with an integrator for each interval; the switch of the layer norm ``mix`` begins an interval
+    too.
+    """
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
         k = interval_at(intervals, state.time)
-        now, switch = _in_force(velocity(k), state.time)
+        now, switch = _active_velocity(velocity(k), state.time)
         return integrator(now, state.time), min(intervals.due(k + 1), switch)
 
     return dynamics
 
 
-def _in_force(velocity: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
-    """The velocity from ``time`` on, and when its layer norm switches next."""
+def _active_velocity(velocity: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
+    """Return the velocity from ``time`` on, and the time of the next switch of its layer norm."""
     if velocity.norm.scheme.parameter != "switch":
         return velocity, np.inf
     switched = time >= velocity.norm.switch
-    norm = replace(velocity.norm, switch=0.0 if switched else np.inf)  # one scheme to the last stage of a step
+    norm = replace(velocity.norm, switch=0.0 if switched else np.inf)  # one scheme up to the last stage of a step
     return replace(velocity, norm=norm), np.inf if switched else velocity.norm.switch

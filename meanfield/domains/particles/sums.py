@@ -1,10 +1,10 @@
-"""Sums of one head's kernel over tokens: by a transform where that is cheaper, else over all pairs.
+"""Sums of the kernel of one head over tokens: by a transform where that is cheaper, else over all pairs.
 
     Z_i = Σ_j m_j k(x_i, x_j) ,    N_i = Σ_j m_j x_j k(x_i, x_j)
 
-A transform needs unit vectors in R² or R³ and no mask: zonal kernels by harmonics at the tokens, kernels of general
-matrices by `bilinear.Bilinear`. Its error is that of the largest Z, so tokens whose Z is small are
-summed again, over all others or over patches that stand for them: N_i/Z_i is right to 1e-9 in lonely places too.
+A transform needs unit vectors in R² or R³ and no mask: zonal kernels use harmonics at the tokens, kernels of general
+matrices `bilinear.Bilinear`. The error is relative to the largest Z, so tokens with small Z are summed again, over all
+other tokens or over equivalent patches: N_i/Z_i is accurate to 1e-9 at isolated tokens too.
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ from solvers.transforms.exponential import exponential_degree, exponential_gradi
 from solvers.transforms.harmonics_points import MANIFOLDS, PointHarmonics
 from solvers.transforms.zonal import gradient_multipliers, radial_multipliers, zonal_operator
 
-_MIN_NORMALIZER = 1e-5  # of the mass: above, errors are measured below 1e-10 of Z, mostly 1e-12
-# Costs, by that of a pair of the exponential kernel
-_TOKEN = 700  # of a token in a transform
-_DEGREE = 20_000  # of a degree, for whatever is done once
-_MODE = 6  # of one of the degree³ numbers of the sphere's harmonics
-_BETWEEN = 4  # of one of the degree⁴ numbers of the sum between grids, with general matrices
-_ZONAL = 20  # of a pair of a zonal kernel
+_MIN_NORMALIZER = 1e-5  # relative to the mass: above, measured errors are below 1e-10 of Z, mostly 1e-12
+# Costs relative to one pair of the exponential kernel
+_TOKEN = 700  # one token in a transform
+_DEGREE = 20_000  # one degree, for all work that is done once
+_MODE = 6  # one of the degree³ coefficients of harmonics of the sphere
+_BETWEEN = 4  # one of the degree⁴ terms of the sum between grids, with general matrices
+_ZONAL = 20  # one pair of a zonal kernel
 
 
 class TokenSums(Protocol):
-    """Sums over tokens with masses; ``rounding`` is the relative error of what they add up to."""
+    """Sums over tokens with masses; ``rounding`` is the relative error of the totals."""
 
     rounding: float
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """s, Z e^{−s} and N e^{−s}, (n,), (n,) and (n, d), for masses m_j e^{log_weights_j}, (n,) each."""
+        """Return s, Z e^{−s} and N e^{−s}, (n,), (n,) and (n, d), for masses m_j e^{log_weights_j}, (n,) each."""
         ...
 
 
 class ZonalPointSums:
-    """k(⟨x,y⟩) by its multipliers (degrees), those of e^{−log_bound} k, for unit vectors (n, 2) or (n, 3).
+    """Sums of k(⟨x,y⟩) by multipliers (degrees) of e^{−log_bound} k, for unit vectors (n, 2) or (n, 3).
 
-    ``gradient`` are those of :func:`solvers.transforms.zonal.gradient_multipliers`; ``exact`` sums where Z is lost.
+    ``gradient`` are those of :func:`solvers.transforms.zonal.gradient_multipliers`; ``exact`` computes the sums where Z
+    is lost.
     """
 
     rounding = 1e-10
@@ -79,7 +80,7 @@ class ZonalPointSums:
 
 
 class BilinearPointSums:
-    """k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices and unit vectors (n, 2) or (n, 3)."""
+    """Sums of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices and unit vectors (n, 2) or (n, 3)."""
 
     rounding = 1e-10
 
@@ -104,7 +105,7 @@ def token_sums(
     causal: bool = False,
     pattern: TokenPattern | None = None,
 ) -> TokenSums:
-    """The cheapest sums of a head over tokens (n, d), over the pairs of a pattern where there is one."""
+    """Return the cheapest sums of a head over tokens (n, d), over the pairs of a pattern where there is one."""
     if pattern is not None:
         return SparseSums(points, beta, head, pattern, kernel)
     pairs_only = causal or backend_for(points).PAIRS_ONLY
@@ -147,7 +148,7 @@ def _zonal_sums(points: Floats, beta: float, kernel: Kernel, causal: bool, trans
 
 
 def pays(count: int, dimension: int, degrees: int, *, zonal: bool = True, pair: int = 1) -> bool:
-    """Whether a transform of ``count`` tokens costs less than sums over all pairs, each of which costs ``pair``."""
+    """Return whether a transform of ``count`` tokens costs less than sums over all pairs, each of cost ``pair``."""
     once = _DEGREE * degrees
     if dimension == 3:
         once += _MODE * degrees**3 + (0 if zonal else _BETWEEN * degrees**4)
@@ -155,7 +156,7 @@ def pays(count: int, dimension: int, degrees: int, *, zonal: bool = True, pair: 
 
 
 def _are_unit(points: Floats) -> bool:
-    """Whether all lengths are 1 to rounding; not so where a number is not finite."""
+    """Return whether all lengths are 1 to rounding; False where a number is not finite."""
     host = host_backend()
-    off = np.max(host.launch(host.farthest_from_unit, len(points), points))
-    return bool(off <= 100 * np.finfo(points.dtype).eps)
+    error = np.max(host.launch(host.farthest_from_unit, len(points), points))
+    return bool(error <= 100 * np.finfo(points.dtype).eps)

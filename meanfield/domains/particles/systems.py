@@ -1,4 +1,4 @@
-"""Attention and rates of change of many small systems of tokens at once; those of one do not depend on the others."""
+"""Attention and rates of change of many small systems of tokens at once; each system is independent of the others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from solvers.mesh.mesh import Floats
 from solvers.timestepping.systems import Indices
 from solvers.transforms.systems import sums_of_systems
 
-MAX_TOKENS = 256  # of a system: sums over its pairs then take longer than all else, one by one too
+MAX_TOKENS = 256  # of a system: with more, sums over pairs dominate the cost, also one system at a time
 
 
 @lru_cache(maxsize=4)
 def system_of(velocity: ParticleVelocity, count: int, d: int) -> RatesOfSystems | None:
-    """One system of so many tokens, to find attention for many of their states at once; None for what goes alone."""
+    """Return one system of ``count`` tokens, to evaluate many states at once; None for attention that is not
+    batched.
+    """
     plain = velocity.kernel == "exponential" and velocity.pattern is None and all(h.out is None for h in velocity.heads)
     if not plain or count > MAX_TOKENS or NORMALIZATIONS[velocity.normalization].is_two_sided:
         return None
@@ -29,7 +31,7 @@ def system_of(velocity: ParticleVelocity, count: int, d: int) -> RatesOfSystems 
 
 
 class RatesOfSystems:
-    """ẋ of many systems of tokens, (k, n, d): that of :class:`meanfield.domains.particles.motion.Motion`, of each."""
+    """ẋ of many systems of tokens, (k, n, d): for each, that of :class:`meanfield.domains.particles.motion.Motion`."""
 
     def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
         self._velocity, self._masses = velocities[0], masses
@@ -48,7 +50,7 @@ class RatesOfSystems:
         return velocity.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, velocity.gate).reshape(shape)
 
     def normalizer_and_output(self, which: Indices, points: Floats) -> tuple[Floats, Floats]:
-        """Those of :meth:`meanfield.domains.particles.velocity.ParticleVelocity.normalizer_and_output`, of each."""
+        """Return ``ParticleVelocity.normalizer_and_output`` of each system, (k, n) and (k, n, d)."""
         total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
         for head in self._heads:
             sums = self._sums(head, which, points)
@@ -57,7 +59,7 @@ class RatesOfSystems:
         return total, output
 
     def _output(self, which: Indices, points: Floats) -> Floats:
-        """A + F."""
+        """Return A + F."""
         velocity, shape = self._velocity, points.shape
         output = np.zeros_like(points)
         if velocity.feed_forward is not None:
@@ -70,13 +72,13 @@ class RatesOfSystems:
         return sums_of_systems(head.towards(which, points), points, self._masses[which], causal=self._velocity.causal)
 
     def _attended(self, head: _HeadOfAll, which: Indices, sums: tuple[Floats, Floats, Floats]) -> Floats:
-        """w V Σ_j m_j y_j k / Z of one head."""
+        """Return w V Σ_j m_j y_j k / Z of one head."""
         bounds = self._log_bounds[which] if self._velocity.rescaled else np.zeros((1, 1))
         return head.values(which, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 
 
 class _HeadOfAll:
-    """One head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
+    """Head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
 
     def __init__(self, velocities: Sequence[ParticleVelocity], number: int, d: int) -> None:
         heads = [velocity.heads[number] for velocity in velocities]
@@ -93,14 +95,14 @@ class _HeadOfAll:
         self._values = values_of_rows(heads, d)
 
     def towards(self, which: Indices, points: Floats) -> Floats:
-        """b of e^{⟨b, y⟩}, (k, n, d)."""
+        """Return b of e^{⟨b, y⟩}, (k, n, d)."""
         return _times(points, self._towards[which])
 
     def values(self, which: Indices, output: Floats) -> Floats:
-        """w V y of vectors y (k, n, d)."""
+        """Return w V y of vectors y (k, n, d)."""
         return _times(output, self._values[which])
 
 
 def _times(vectors: Floats, factors: Floats) -> Floats:
-    """Vectors (k, n, d), as rows, times a number or a matrix for each system."""
+    """Return vectors (k, n, d), as rows, times a number or a matrix for each system."""
     return np.asarray(vectors @ factors if factors.shape[1] > 1 else vectors * factors)

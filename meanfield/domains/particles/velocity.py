@@ -4,8 +4,9 @@
     A_i = Σ_h w_h V_h Σ_j m_j y_j e^{β⟨Q_h y_i, K_h y_j⟩} / Z_hi ,   F_i = F(y_i)
 
 y = θ, but y = x without layer norm. softmax: Z_hi = Σ_j m_j e^{β⟨Q_h y_i, K_h y_j⟩}; unnormalized: Z = 1; under a
-causal mask j ≤ i, with a pattern those j that i sees. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), whose
-tokens have masses 1/n. The other kernels and normalizations are those of :class:`meanfield.model.attention.Attention`.
+causal mask j ≤ i, with a pattern those j to which i attends. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794),
+whose tokens have masses 1/n. The other kernels and normalizations are those of
+:class:`meanfield.model.attention.Attention`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True, eq=False)
 class ParticleVelocity:
-    """How n tokens in R^d move, d ≥ 1.
+    """Velocity of n tokens in R^d, d ≥ 1.
 
     beta            inverse temperature β
     normalization   "softmax", "unnormalized" or "sinkhorn"
@@ -38,17 +39,17 @@ class ParticleVelocity:
     norm            the layer norm
     feed_forward    F, from (n, d) to (n, d); None for none
     gate            γ; only where tokens have a radius
-    causal          whether token i sees tokens j ≤ i only
+    causal          whether token i attends to tokens j ≤ i only
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
     window          angle (radians) at which the windowed kernel has fallen to half
     rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
-    pattern         whom tokens attend to, with ``causal`` beside it; None for all
-    rounds          of the iteration of sinkhorn, at most
+    pattern         tokens to which each token attends, combined with ``causal``; None for all
+    rounds          maximum number of rounds of the sinkhorn iteration
 
     Times are depth, directions θ (n, d) unit vectors, radii r (n,). Tokens on the circle and sphere attend to each
-    other by a transform where they are many; else pairs are summed, in the number format of the tokens. Raises
-    ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for what makes no
-    sense together; Unbalanced where the iteration of sinkhorn does not converge.
+    other by a transform where there are many; else pairs are summed, in the number format of the tokens. Raises
+    ValueError for another normalization or kernel, for a gate where layer norm keeps the radius, and for options that
+    exclude each other; Unbalanced where the iteration of sinkhorn does not converge.
     """
 
     beta: float
@@ -73,7 +74,7 @@ class ParticleVelocity:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
 
     def _check_both_sides(self, kernel: Kernel) -> None:
-        """Windowed and sinkhorn attention are made for unit vectors; a window is one of angles between them."""
+        """Raise ValueError for options that windowed or sinkhorn attention excludes: both require unit vectors."""
         zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
         if kernel.zonal is not None and not zonal:
             raise ValueError(f"{kernel.name} attention: expected query and key that are multiples of the identity")
@@ -92,25 +93,25 @@ class ParticleVelocity:
 
     @cached_property
     def kernel_record(self) -> Kernel:
-        """The entry of the table of kernels, with its window."""
+        """Return the entry of the table of kernels, with its window."""
         return kernel_of(self.kernel, self.window)
 
     @property
     def sees_positions(self) -> bool:
-        """Whether tokens see each other's x and not θ."""
+        """Return whether attention depends on x, not on θ."""
         return self.norm.scheme.sees_positions
 
     def output(self, time: float, directions: Floats, radii: Floats) -> Floats:
-        """A + F of all tokens, (n, d); ``time`` is not used."""
+        """Return A + F of all tokens, (n, d); ``time`` is not used."""
         return self.output_at(radii[:, None] * directions if self.sees_positions else directions)
 
     @cached_property
     def log_bound(self) -> float:
-        """Logarithm of the largest kernel between unit vectors."""
+        """Return the logarithm of the largest kernel between unit vectors."""
         return max((log_bound(self.beta, head, self.kernel_record) for head in self.heads), default=0.0)
 
     def output_at(self, points: Floats) -> Floats:
-        """A + F of all tokens, (n, d), where they see each other at ``points`` y (n, d)."""
+        """Return A + F of all tokens, (n, d), for arguments of attention ``points`` y (n, d)."""
         output = None if self.feed_forward is None else self.feed_forward(points)
         for head in self.heads:
             part = self._attend(head, points)[2]
@@ -120,7 +121,9 @@ class ParticleVelocity:
         return output
 
     def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
-        """Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d); F left out."""
+        """Return Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d),
+        without F.
+        """
         zeros_like = backend_for(points).xp.zeros_like
         total, output = zeros_like(points[:, 0]), zeros_like(points)
         for head in self.heads:
@@ -130,12 +133,12 @@ class ParticleVelocity:
         return total, output
 
     def rates(self, time: float, directions: Floats, radii: Floats) -> tuple[Floats, Floats]:
-        """θ̇ (n, d), tangent, and ṙ (n,)."""
+        """Return θ̇ (n, d), tangent, and ṙ (n,)."""
         output = self.output(time, directions, radii)
         return self.norm.rates(time, radii, directions, output, self.gate)
 
     def _sums(self, head: Head, points: Floats) -> Sums:
-        """s, Z e^{−s} and N e^{−s} of one head; for sinkhorn A takes the place of N."""
+        """Return s, Z e^{−s} and N e^{−s} of one head; for sinkhorn, A replaces N."""
         masses = self.masses
         if masses is None:
             masses = backend_for(points).xp.full_like(points[:, 0], 1.0 / len(points))
@@ -152,7 +155,7 @@ class ParticleVelocity:
         return doubly_stochastic(sums.apply(masses), by(sums), back_sums, masses, sums.rounding, self.rounds)
 
     def _attend(self, head: Head, points: Floats) -> Sums:
-        """s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
+        """Return s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
         log_scale, normalizer, numerator = self._sums(head, points)
         sums = log_scale, normalizer, numerator.astype(points.dtype, copy=False)
         output = self._normalization(sums, self.log_bound if self.rescaled else 0.0)
@@ -167,7 +170,7 @@ def steepest_of(velocity: ParticleVelocity) -> float:
 def layer_map(
     velocity: ParticleVelocity, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0
 ) -> Floats:
-    """One layer of depth Δt = ``step`` for positions (n, d): :meth:`meanfield.model.layer_norm.LayerNorm.layer_map`."""
+    """Return positions (n, d) after one layer of depth Δt = ``step``, by ``LayerNorm.layer_map``."""
     lengths = backend_for(positions).xp.linalg.norm(positions, axis=1)[:, None]
     output = velocity.output_at(positions if velocity.sees_positions else positions / lengths)
     return velocity.norm.layer_map(time, positions, output, step, residual=residual, gate=velocity.gate)
