@@ -1,4 +1,4 @@
-"""Points solved in a process apart, which keeps a limit of time: for threads, which cannot be stopped."""
+"""Solution of points in a separate process with a time limit: for threads, which cannot be stopped."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ _own = threading.local()  # the process of each thread
 def solve_apart(
     cases: Mapping[int, str], keep: bool, limit: float | None, components: tuple[Source, ...] = ()
 ) -> dict[int, PointResult]:
-    """The results of `meanfield.sweeping.together.solve_task`, computed in a process of this thread's own.
+    """Return the results of `meanfield.sweeping.together.solve_task`, computed in a separate process of this thread.
 
-    It is started once, and goes with the process that started it. Raises RuntimeError where it dies or cannot start.
+    The process is started once, and ends with the process that started it. Raises RuntimeError where the process dies
+    or
+    cannot start.
     """
     process = getattr(_own, "process", None)
     if process is None or process.poll() is not None:
@@ -51,7 +53,7 @@ def _send(pipe: IO[bytes], message: object) -> None:
 
 
 def _receive(pipe: IO[bytes]) -> Any:
-    """Raises EOFError where the other side has gone."""
+    """Return the next message. Raises EOFError where the other process has ended."""
     head = pipe.read(_LENGTH)
     data = pipe.read(int.from_bytes(head, "little"))
     if len(head) < _LENGTH or not data:
@@ -60,7 +62,7 @@ def _receive(pipe: IO[bytes]) -> Any:
 
 
 def main() -> None:
-    """Solve what comes on standard input until it is closed; what runs print goes to standard error."""
+    """Solve the tasks on standard input until it is closed; runs print to standard error."""
     from meanfield.sweeping.together import merged, solve_task
 
     answers = os.fdopen(os.dup(1), "wb")

@@ -1,4 +1,4 @@
-"""Sweep files: TOML in, a frozen ``Sweep`` of checked points out. What cannot be run is refused before any point is."""
+"""Sweep files: TOML in, a frozen ``Sweep`` of validated points out, before any point is run."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.shipped import shipped_texts
 from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flattened, plan
 
-_KEPT = 1024  # points whose cases are kept once they are made
+_KEPT = 1024  # number of points whose cases are cached
 
 
 class Keep(Section, frozen=True):
-    """``files`` true: the run file of each point is kept, in the folder NAME.runs beside the index."""
+    """Stored files: with ``files`` the run file of each point is kept, in the folder NAME.runs beside the index."""
 
     files: bool = False
 
 
 class FigureChoice(Section, frozen=True):
-    """What `meanfield plot` draws: ``value`` over ``x``, a line for each of ``lines``, or a map over ``x`` and ``y``.
+    """Figure of a sweep: ``value`` over ``x``, a line for each of ``lines``, or a map over ``x`` and ``y``.
 
     ``x`` is a key, or "time" with a key as ``y``. ``value`` is a scalar of the index, such as "most_clusters", or for
-    maps over time a column of the diagnostics. What is left out is chosen by what there is.
+    maps over time a column of the diagnostics. Missing choices are made from the available keys and scalars.
     """
 
     x: str | None = None
@@ -41,7 +41,7 @@ class FigureChoice(Section, frozen=True):
 
 
 class _File(Section, frozen=True, kw_only=True):
-    """A sweep file as it is written; ``case``, ``keys`` and ``set`` are checked later.
+    """Content of a sweep file; ``case``, ``keys`` and ``set`` are validated later.
 
     ``limit``: seconds of wall time after which a point is stopped.
     """
@@ -60,7 +60,7 @@ class _File(Section, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Point:
-    """One case of a sweep: where its keys stand, as overrides too, and the case itself."""
+    """Case of a sweep: the values of its keys, also as overrides, and the case itself."""
 
     values: dict[str, Value]
     overrides: tuple[str, ...]
@@ -68,9 +68,9 @@ class Point:
 
 
 class SweepPoints(Sequence[Point]):
-    """The points of a sweep, whose cases are made when they are asked for: all of many points take much memory.
+    """Points of a sweep, whose cases are created on access, because the cases of many points take much memory.
 
-    rows   the values of the keys at each
+    rows   the values of the keys at each point
     """
 
     def __init__(self, base: str, fixed: tuple[str, ...], rows: Sequence[dict[str, Value]]) -> None:
@@ -87,13 +87,13 @@ class SweepPoints(Sequence[Point]):
     def __getitem__(self, number: slice) -> list[Point]: ...
 
     def __getitem__(self, number: int | slice) -> Point | list[Point]:
-        """Raises CaseError for a case that cannot be."""
+        """Return a point or a list of points. Raises CaseError for an invalid case."""
         if isinstance(number, slice):
             return [self[k] for k in range(*number.indices(len(self)))]
         if number in self._first:
             return self._first[number]
         values = self.rows[number]
-        ordered = sorted(values, key=lambda key: key.count("."))  # whole sections first, so that keys within them hold
+        ordered = sorted(values, key=lambda key: key.count("."))  # sections first: keys within them prevail
         overrides = tuple(f"{key}={inline(values[key])}" for key in ordered)
         try:
             point = Point(values, overrides, self._template.case((*self._fixed, *overrides)))
@@ -104,7 +104,7 @@ class SweepPoints(Sequence[Point]):
         return point
 
     def identity(self, keep: Keep) -> str:
-        """A hash of the cases of all, in order. Raises CaseError for the first that cannot be."""
+        """Return a hash of the cases of all points, in order. Raises CaseError for the first invalid case."""
         found = hashlib.sha256(f"{keep.files}".encode())
         for point in self:
             found.update(b"\0" + to_toml(point.case).encode())
@@ -113,7 +113,7 @@ class SweepPoints(Sequence[Point]):
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep, every point of it checked.
+    """Sweep with validated points.
 
     base      the TOML of the case that its points are variations of
     spacings  of each key "log", "linear", "seeds" or "list"
@@ -135,12 +135,15 @@ class Sweep:
 
     @property
     def rows(self) -> Sequence[dict[str, Value]]:
-        """The values of the keys at each point."""
+        """Return the values of the keys at each point."""
         return self.points.rows
 
 
 def load_sweep(name_or_path: str | Path) -> Sweep:
-    """The sweep in a file, whose case may lie beside it, or the shipped sweep of that name. Raises CaseError."""
+    """Return the sweep in a file, whose case may be beside the file, or the shipped sweep of that name.
+
+    Raises CaseError.
+    """
     path, source = Path(name_or_path), str(name_or_path)
     if path.is_file():
         try:
@@ -161,7 +164,7 @@ def load_sweep(name_or_path: str | Path) -> Sweep:
 
 
 def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: str | None = None) -> Sweep:
-    """The sweep that a TOML text describes; paths of cases are relative to ``folder``. Raises CaseError.
+    """Return the sweep that a TOML text describes; paths of cases are relative to ``folder``. Raises CaseError.
 
     base   the TOML of the case, where the text names none
     """
@@ -186,7 +189,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
 
 
 def _base(case: object, folder: Path) -> str:
-    """The TOML of the case: a shipped one, that of a path, or the table itself."""
+    """Return the TOML of the case: a shipped one, that of a path, or the table itself."""
     from meanfield.case.load import read_text
 
     if isinstance(case, dict):
@@ -209,7 +212,7 @@ def _check_design(file: _File) -> None:
 
 
 def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
-    """[set] as overrides."""
+    """Return the table [set] as overrides."""
     if not isinstance(table, dict):
         raise refusal("set", table, "a table of keys and values")
     values = flattened(table)

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 Texts = NDArray[np.object_]
 _CHUNK = 1 << 20  # bytes
-_CHECKED: dict[str, object] = {"fletcher32": True}  # files are written at once and whole
+_CHECKED: dict[str, object] = {"fletcher32": True}  # files are written once and completely
 _COMPRESSED: dict[str, object] = {**_CHECKED, "compression": "gzip", "compression_opts": 1, "shuffle": True}
 _MIN_COMPRESSED = 1 << 14  # bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What is known of each of some points without their diagnostics: numbers, how they ended, and samples."""
+    """Data of some points without their diagnostics: numbers, status, reasons, and numbers of samples."""
 
     numbers: Integers
     status: Texts
@@ -44,24 +44,24 @@ class Heads:
     counts: Integers
 
     def some(self, rows: Any) -> Heads:
-        """The columns of some rows alone."""
+        """Return the columns of some rows."""
         return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Heads of some points, their scalars (rows, ...) and tables (rows, sample, ...) by name."""
+    """Heads of some points, with their scalars (rows, ...) and tables (rows, sample, ...) by name."""
 
     heads: Heads
     scalars: Mapping[str, Floats]
     tables: Mapping[str, Floats]
 
     def shapes(self) -> Shapes:
-        """One row of each column."""
+        """Return the shape of one row of each column."""
         return Shapes(*({name: v.shape[1:] for name, v in group.items()} for group in (self.scalars, self.tables)))
 
     def rows(self, rows: NDArray[np.intp]) -> Columns:
-        """Some rows alone."""
+        """Return the columns of some rows."""
         some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
         return Columns(self.heads.some(rows), *some)
 
@@ -74,7 +74,7 @@ class Shapes:
     tables: dict[str, tuple[int, ...]]
 
     def __or__(self, other: Shapes) -> Shapes:
-        """What both fit in. Raises ValueError where they have other axes."""
+        """Return the least shapes that contain both. Raises ValueError for different numbers of axes."""
         return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
 
     def require_consistent(self) -> None:
@@ -91,7 +91,7 @@ class Shapes:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row of all."""
+        """Return the bytes of one row of all columns."""
         return 8 * sum(int(np.prod(shape)) for group in (self.scalars, self.tables) for shape in group.values())
 
 
@@ -105,7 +105,7 @@ def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, .
 
 
 def columns_of(results: Mapping[int, PointResult]) -> Columns:
-    """The results of some points by number."""
+    """Return the results of some points, given by number, as columns."""
     found = list(results.values())
     texts = [np.array([getattr(r, name) for r in found], dtype=object) for name in ("status", "reason")]
     heads = Heads(
@@ -120,7 +120,7 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
 
 
 def _stacked(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
-    """A column for each name, as large as the largest value; NaN where a point has none or a smaller one."""
+    """Return a column for each name, as large as the largest value; NaN where a point has none or a smaller one."""
     columns: dict[str, Floats] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         shapes = {np.shape(row[name]) for row in rows if name in row}
@@ -135,13 +135,13 @@ def _stacked(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
 
 
 def put(values: Floats, row: Any, smaller: Floats) -> None:
-    """Set a row, or rows, to what may be smaller than there is room for."""
+    """Set a row, or rows, to values whose shape may be smaller than that of the row."""
     inner = np.shape(smaller)[len(np.shape(row)) :]
     values[(row, *(slice(length) for length in inner))] = smaller
 
 
 def write_heads(file: h5py.Group, heads: Heads) -> None:
-    """The datasets of the heads."""
+    """Write the datasets of the heads."""
     import h5py
 
     file.create_dataset("point", data=heads.numbers)
@@ -155,7 +155,7 @@ def write_heads(file: h5py.Group, heads: Heads) -> None:
 
 
 def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: int) -> None:
-    """Empty datasets for ``count`` rows."""
+    """Create empty datasets for ``count`` rows."""
     import h5py
 
     for group, of_rows in (("result", shapes.scalars), ("samples", shapes.tables)):
@@ -167,7 +167,7 @@ def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: i
 
 
 def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str, object]:
-    """Chunks, checks and compression of a dataset whose rows have a shape."""
+    """Return chunks, checksums and compression of a dataset with rows of a shape."""
     size = 8 * int(np.prod(shape))
     if not count * size:
         return {}
@@ -179,14 +179,14 @@ def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str,
 
 
 def write_columns(file: h5py.Group, columns: Columns) -> None:
-    """All of them, in a file of their own."""
+    """Write all columns into a separate file."""
     write_heads(file, columns.heads)
     create_columns(file, len(columns.heads.numbers), columns.shapes(), len(columns.heads.numbers))
     fill_columns(file, slice(None), columns)
 
 
 def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
-    """Write the values of some rows, which fill them."""
+    """Write the values of some complete rows."""
     for group, values in (("result", columns.scalars), ("samples", columns.tables)):
         for name, data in values.items():
             if data.size:
@@ -194,7 +194,7 @@ def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
 
 
 def read_heads(file: h5py.Group) -> Heads:
-    """The heads of all rows. Raises ValueError where their lengths differ."""
+    """Return the heads of all rows. Raises ValueError where their lengths differ."""
     texts = [values_of(file, name) for name in ("status", "reason")]
     numbers, counts = values_of(file, "point"), values_of(file, "samples/count")
     exits, times = values_of(file, "exit_status"), np.asarray(values_of(file, "wall_time"), dtype=float)
@@ -206,7 +206,7 @@ def read_heads(file: h5py.Group) -> Heads:
 
 
 def shapes_in(file: h5py.Group) -> Shapes:
-    """Shapes of one row of each column in a file."""
+    """Return the shapes of one row of each column in a file."""
     found: list[dict[str, tuple[int, ...]]] = []
     for group in ("result", "samples"):
         names = listed_columns(group_of(file, group))
@@ -215,7 +215,7 @@ def shapes_in(file: h5py.Group) -> Shapes:
 
 
 def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
-    """The columns of some rows, in increasing order."""
+    """Return the columns of some rows, in increasing order."""
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     found: list[dict[str, Floats]] = []
     for group in ("result", "samples"):
@@ -225,14 +225,17 @@ def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Colu
 
 
 def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[Any]:
-    """Values of a dataset, texts as str. Raises ValueError for what a file of its size cannot hold."""
+    """Return the values of a dataset, texts as str.
+
+    Raises ValueError for more values than a file of its size can hold.
+    """
     dataset = dataset_of(group, name)
     require_size(dataset, group.file.id.get_filesize())
     return _same_once(dataset.asstr()[rows]) if dataset.dtype == object else np.asarray(dataset[rows])
 
 
 def _same_once(texts: Texts) -> Texts:
-    """Equal texts as one object each: of 10⁵ points most have the same status, and no reason."""
+    """Return texts with one object for all equal texts: most of 10⁵ points have the same status, and no reason."""
     known = dict[Any, Any]()
     if np.ndim(texts):
         texts[...] = [known.setdefault(text, text) for text in texts.tolist()]

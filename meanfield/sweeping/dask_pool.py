@@ -19,18 +19,19 @@ from meanfield.sweeping.together import merged, solve_task
 if TYPE_CHECKING:
     from distributed import Client
 
-_LOST = ("cancelled", "lost")  # states of a future that no scheduler knows any more
-CONNECTING = 10.0  # seconds that a scheduler has to answer
-_IN_FLIGHT = 3  # tasks of each thread that the scheduler has at once: none is idle, and the sweep keeps the rest
-_MOMENT = 1.0  # seconds
-_MAX_TOGETHER, _PER_THREAD = 32, 8  # points of a task at most; tasks of each thread at least
+_LOST = ("cancelled", "lost")  # states of a future that the scheduler has lost
+CONNECTING = 10.0  # seconds until a connection to a scheduler fails
+_IN_FLIGHT = 3  # tasks of each thread on the scheduler at once: no thread is idle, and the sweep keeps the rest
+_MOMENT = 1.0  # seconds for which the number of threads is cached
+_MAX_TOGETHER, _PER_THREAD = 32, 8  # largest number of points of a task; least number of tasks of each thread
 
 
 def with_dask(address: str) -> Solver:
-    """A solver on the workers of the Dask scheduler at ``address``, "host:port"; it gives lost points to others.
+    """Return a solver on the workers of the Dask scheduler at ``address``, "host:port".
 
-    Raises CaseError where Dask is not installed or no scheduler answers; the solver SolverLost where the scheduler
-    goes. It waits for workers, and says so where there is none to begin with.
+    Other workers take over lost points. Raises CaseError where Dask is not installed or no scheduler answers; the
+    solver
+    raises SolverLost where the scheduler ends. Without workers the solver prints a message and waits for one.
     """
     client = client_of(address)
     solve = with_client(client, f"--dask {address}")
@@ -43,9 +44,9 @@ def with_dask(address: str) -> Solver:
 
 
 def with_client(client: Client, name: str = "client") -> Solver:
-    """A solver on the workers of a client of Dask, which stays open; ``name`` is what messages call it.
+    """Return a solver on the workers of a client of Dask, which stays open; messages call the client ``name``.
 
-    Where a task of several points takes its workers with it, each of its points is tried alone.
+    Where a task of several points kills its workers, each of its points is tried alone.
     """
 
     def solve(work: Work) -> Solved:
@@ -85,14 +86,14 @@ def with_client(client: Client, name: str = "client") -> Solver:
                     submit({number: case})
             else:
                 yield dict.fromkeys(task, _failure(error))
-            future.release()  # the scheduler need not keep it
+            future.release()  # lets the scheduler free the result
             fill()
 
     return solve
 
 
 class _Threads:
-    """The number of threads of all workers, as it was a moment ago; raises SolverLost where no scheduler answers."""
+    """Number of threads of all workers, cached for a second; raises SolverLost where no scheduler answers."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client, self._name, self._asked, self._count = client, name, -math.inf, 0
@@ -110,23 +111,29 @@ class _Threads:
 def solve_on_worker(
     cases: dict[int, str], keep: bool, limit: float | None, components: tuple[Source, ...]
 ) -> dict[int, PointResult]:
-    """All results of a task. A limit is kept by a process apart: a thread of a worker cannot be stopped."""
+    """Return all results of a task.
+
+    With a limit a separate process is used, because threads of workers cannot be stopped.
+    """
     if limit is not None:
         return solve_apart(cases, keep, limit, components)
     return merged(solve_task(cases, keep, None, components))
 
 
 def client_of(address: str) -> Client:
-    """A client of the scheduler at an address. Raises CaseError where Dask is not installed or none answers."""
+    """Return a client of the scheduler at an address.
+
+    Raises CaseError where Dask is not installed or no scheduler answers.
+    """
     try:
         from distributed import Client
         from distributed.comm.addressing import get_address_host_port
     except ModuleNotFoundError:
         raise CaseError(f"--dask: Dask is not installed; install it with: {install('sweep')}") from None
     for handler in logging.getLogger("distributed").handlers:
-        handler.setLevel(logging.CRITICAL)  # it logs tracebacks of connections that break, which is said in a line here
+        handler.setLevel(logging.CRITICAL)  # one line is printed here instead of tracebacks
     try:
-        get_address_host_port(address)  # a client with an address that is none complains when it is collected
+        get_address_host_port(address)  # a client with an invalid address prints errors at garbage collection
     except (ValueError, TypeError) as error:
         raise CaseError(f"--dask {address}: expected host:port ({error})") from None
     try:
@@ -136,5 +143,5 @@ def client_of(address: str) -> Client:
 
 
 def _failure(error: BaseException) -> PointResult:
-    """The result of a point that took several workers with it."""
+    """Return the result of a point that killed several workers."""
     return PointResult(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -1,4 +1,4 @@
-"""Sweeps: one case with other values of its keys, many runs, one index of all results."""
+"""Sweeps: one case with different values of its keys, many runs, one index of all results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from solvers.io.lock import Lock
 from solvers.io.repair import FileError
 from solvers.io.replacing import is_special
 
-DONE, POINTS_FAILED, INTERRUPTED = 0, 3, 130  # exit statuses; bad input is 2
+DONE, POINTS_FAILED, INTERRUPTED = 0, 3, 130  # exit statuses; bad input has 2
 
 
 def sweep(
@@ -36,19 +36,22 @@ def sweep(
     command: str = "",
     part: tuple[int, int] | None = None,
 ) -> int:
-    """Solve every point of a sweep that its index does not hold yet; returns the exit status.
+    """Solve every point of a sweep that its index lacks, and return the exit status.
 
     path     of the sweep file, or the name of a shipped sweep
     output   NAME.h5, by default with the sweep's name, in the current folder
     jobs     processes on this machine, by default one for each core
     dask     "host:port" of a Dask scheduler, whose workers solve the points instead
     retry    re-run failed points
-    part     (i, n): every n-th point from the i-th on, i = 1 … n, beside n − 1 other processes, whose results a call
-             without it merges
-    Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 where it was
-    interrupted: the same call continues then, as it does after a kill. Raises CaseError for a sweep that cannot be run,
-    before any point is; FileError for an index that is another sweep's or cannot be written, and for a file that is not
-    of this sweep where a run file is to be kept.
+    part     (i, n): every n-th point from the i-th on, i = 1 … n; a call without ``part`` merges the results of all n
+             processes
+
+    Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 after an
+    interrupt:
+    the same call then continues the sweep, as it does after a kill. Raises CaseError for an invalid sweep, before
+    solving
+    any point. Raises FileError for an index of another sweep or one that cannot be written, and where a run file would
+    replace a file that is not of this sweep.
     """
     plan = load_sweep(path)
     target = Path(output_for(str(path)) if output is None else output)
@@ -79,13 +82,13 @@ def sweep(
 
 
 def work_of(index: Index) -> Work:
-    """What an index still waits for."""
+    """Return the waiting points of an index."""
     sweep = index.sweep
     return Work(index.waiting, lambda number: sweep.points[number].case, sweep.keep.files, sweep.limit)
 
 
 def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
-    """Solve what waits, keep results as they come, and say how it went."""
+    """Solve the waiting points, store results as they arrive, and print how the sweep ended."""
     sweep, count = index.sweep, len(index.sweep.rows)
     if not index.closed:
         index.start()
@@ -112,7 +115,7 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
 
 
 def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
-    """How the sweep ended; always what a second start did not do, and failures."""
+    """Print the end of the sweep: failures, points over the limit, and the next command."""
     count = len(sweep.rows)
     if failed := index.failed:
         point, reason = sweep.points[failed[0]], index.results.heads.reasons[failed[0]]

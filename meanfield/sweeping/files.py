@@ -21,63 +21,63 @@ _NAME = re.compile(rf"(\d{{4,}})-([0-9a-f]{{{_LENGTH}}})\.h5(?:\.[0-9a-f]+\.new)
 
 
 def points_folder(path: Path) -> Path:
-    """Where the results of single points are until the sweep ends."""
+    """Return the folder of the results of single points, which exists until the sweep ends."""
     return path.with_name(f"{path.stem}.points")
 
 
 def runs_folder(path: Path) -> Path:
-    """Where the run files of the points are kept, if they are."""
+    """Return the folder of the run files of the points."""
     return path.with_name(f"{path.stem}.runs")
 
 
 def point_file(path: Path, identity: str, number: int) -> Path:
-    """The file for the result of a point of the sweep with this identity."""
+    """Return the file for the result of a point of the sweep with this identity."""
     return points_folder(path) / f"{number:04}-{identity[:_LENGTH]}.h5"
 
 
 def run_file(path: Path, number: int) -> Path:
-    """The file for the run of a point."""
+    """Return the file for the run of a point."""
     return runs_folder(path) / f"{number:04}.h5"
 
 
 def part_of(path: Path, part: int, parts: int) -> Path:
-    """What the process that solves part ``part`` = 1 … ``parts`` of a sweep locks."""
+    """Return the path that the process of part ``part`` = 1 … ``parts`` of a sweep locks."""
     return path.with_name(f"{path.stem}.{part}-of-{parts}")
 
 
 def part_writers(path: Path) -> list[str]:
-    """The processes that solve parts of a sweep now."""
+    """Return the processes that currently solve parts of a sweep."""
     name = re.compile(rf"{re.escape(path.stem)}\.\d+-of-\d+\.lock")
     locks = [file for file in sorted(path.absolute().parent.iterdir()) if name.fullmatch(file.name)]
     return [writer for lock in locks if (writer := holder(lock.with_suffix(""))) is not None]
 
 
 def own_points(path: Path, identity: str) -> dict[Path, int]:
-    """Files of single points of the sweep with this identity, also unfinished ones, each with its point's number."""
+    """Return the files of single points of the sweep with this identity, with their numbers, also unfinished files."""
     matches = {file: _NAME.fullmatch(file.name) for file in sorted(points_folder(path).glob("*"))}
     return {file: int(match[1]) for file, match in matches.items() if match and match[2] == identity[:_LENGTH]}
 
 
 def remove_points(path: Path, *identities: str) -> None:
-    """Remove the files of single points of these sweeps, and their folder if nothing else is in it."""
+    """Remove the files of single points of these sweeps, and their folder if it is then empty."""
     for identity in identities:
         for file in own_points(path, identity):
             file.unlink(missing_ok=True)
-    with suppress(OSError):  # not there, or with other files in it
+    with suppress(OSError):  # a missing folder, or one with other files
         points_folder(path).rmdir()
 
 
 def require_folders(path: Path) -> None:
-    """Raise FileError where something else has the name of a folder of the sweep."""
+    """Raise FileError where another file has the name of a folder of the sweep."""
     for folder in (points_folder(path), runs_folder(path)):
         if os.path.lexists(folder) and not folder.is_dir():
             raise FileError(f"{folder}: is no folder; the sweep needs one of this name: -o writes it elsewhere")
 
 
 def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool, overwrite: bool) -> None:
-    """Raise FileError if the run file of a point, of number and TOML, would replace a file not of the sweep.
+    """Raise FileError if the run file of a point, of number and TOML, would replace a file of another origin.
 
-    started   whether the sweep continues with its index: then a run file of the same case is its own
+    started   whether the sweep continues with its index: then a run file of the same case belongs to the sweep
     """
     for number, case in cases:
         file = run_file(path, number)
@@ -91,7 +91,7 @@ def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool,
 
 
 def _attributes(file: Path) -> dict[str, object]:
-    """Those of an HDF5 file; none of what is no such file, or torn."""
+    """Return the attributes of an HDF5 file; empty for any other or a damaged file."""
     try:
         with open_to_read(file) as opened:
             return dict(opened.attrs)

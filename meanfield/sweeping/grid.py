@@ -1,4 +1,4 @@
-"""The keys of a sweep: the values that each takes, and the points that they make together."""
+"""Keys of a sweep: the values of each key, and the points that combine them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ import numpy as np
 from meanfield.case.errors import CaseError, refusal, translate
 from meanfield.sections.section import Section
 
-Value = Any  # what TOML has: a number, text, a list, a table
+Value = Any  # a TOML value: a number, text, a list, a table
 Row = dict[str, Value]
 _Table = TypeVar("_Table", bound=Section)
-MAX_POINTS = 250_000  # of a sweep, and so values of a key
+MAX_POINTS = 250_000  # of a sweep, and therefore also values of a key
 Number = Annotated[int, msgspec.Meta(ge=1, le=MAX_POINTS)]
-RANDOM_DESIGNS = ("random", "sobol", "latin hypercube")  # of points anywhere in ranges
-_WHOLE = 1e-9  # of a number: what rounding may add to the whole numbers of a range
+RANDOM_DESIGNS = ("random", "sobol", "latin hypercube")  # designs with points anywhere in the ranges
+_WHOLE = 1e-9  # relative rounding error of the integers of a range
 
 
 class Range(Section, frozen=True, kw_only=True):
-    """Numbers ``from`` … ``to``: ``count`` of them, evenly spaced or by a constant factor; random ones without it.
+    """Numbers ``from`` … ``to``: ``count`` of them, evenly spaced or by a constant factor.
 
-    integer   whole numbers alone: all of them without a count, at most ``count`` different ones with it
+    Without ``count`` the numbers are random.
+
+    integer   integers only: all of them without a count, at most ``count`` different ones with a count
     """
 
     first: float = msgspec.field(name="from")
@@ -36,7 +38,10 @@ class Range(Section, frozen=True, kw_only=True):
     integer: bool = False
 
     def drawn_at(self, fraction: float) -> float:
-        """The number of a uniform draw 0 ≤ ``fraction`` < 1; of integers each end counts like those between."""
+        """Return the number for a uniform draw 0 ≤ ``fraction`` < 1.
+
+        All integers, ends included, have equal probability.
+        """
         if not self.integer:
             return self.at(fraction)
         if self.spacing == "log":
@@ -45,7 +50,7 @@ class Range(Section, frozen=True, kw_only=True):
         return int(self.first) + int(fraction * (self.last - self.first + 1))
 
     def at(self, fraction: float) -> float:
-        """The number at 0 ≤ ``fraction`` ≤ 1 of the way."""
+        """Return the number at a fraction 0 ≤ ``fraction`` ≤ 1 of the range."""
         if fraction == 1.0:
             return self.last
         if self.spacing == "linear":
@@ -54,7 +59,7 @@ class Range(Section, frozen=True, kw_only=True):
 
 
 class Seeds(Section, frozen=True):
-    """0 … ``seeds`` − 1: runs that differ by nothing but chance."""
+    """Seeds 0 … ``seeds`` − 1: runs that differ only in their random numbers."""
 
     seeds: Number
 
@@ -68,20 +73,20 @@ class SweptKey:
     drawn: Range | None = None
 
     def draw(self, random: np.random.Generator) -> Value:
-        """One at random."""
+        """Return a random value."""
         if self.drawn is not None:
             return self.drawn.drawn_at(float(random.random()))
         return self.values[int(random.integers(len(self.values)))]
 
     def value_at(self, fraction: float) -> Value:
-        """The one of a uniform draw 0 ≤ ``fraction`` < 1."""
+        """Return the value for a uniform draw 0 ≤ ``fraction`` < 1."""
         if self.drawn is not None:
             return self.drawn.drawn_at(fraction)
         return self.values[int(fraction * len(self.values))]
 
 
 class Rows(Sequence[Row]):
-    """Values of the keys at each point, kept as a column for each key: a dictionary a point takes ten times as much."""
+    """Values of the keys at each point, stored by key: a dictionary for each point would take ten times the memory."""
 
     def __init__(self, columns: dict[str, list[Value]]) -> None:
         self._columns = columns
@@ -101,7 +106,7 @@ class Rows(Sequence[Row]):
 
 
 def plan(table: Any, design: str, points: int | None, seed: int, max_points: int) -> tuple[dict[str, str], Rows]:
-    """Spacings by key, and the values of the keys at each point. Raises CaseError."""
+    """Return the spacings by key, and the values of the keys at each point. Raises CaseError."""
     if not isinstance(table, dict) or not table:
         expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
         missing = table is None or table == {}
@@ -127,11 +132,11 @@ def plan(table: Any, design: str, points: int | None, seed: int, max_points: int
 
 
 def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]:
-    """Points (points, keys) in [0, 1)^keys that fill it more evenly than random ones."""
+    """Return points (points, keys) in [0, 1)^keys that fill the cube more evenly than random ones."""
     from scipy.stats import qmc
 
     random = np.random.default_rng(seed)
-    if design == "sobol":  # in powers of 2, of which the first points are well spread too
+    if design == "sobol":  # in powers of 2, whose first points are also well distributed
         found = qmc.Sobol(keys, seed=random).random_base2(max(points - 1, 0).bit_length())[:points]
     else:
         found = qmc.LatinHypercube(keys, seed=random).random(points)
@@ -139,7 +144,7 @@ def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]
 
 
 def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
-    """Dotted keys, whether TOML had them quoted, dotted or as tables within tables."""
+    """Return the table with dotted keys, whether TOML had them quoted, dotted or as nested tables."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict) and value and not is_leaf(value):
@@ -186,7 +191,7 @@ def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
 
 
 def _integers(name: str, numbers: Range) -> tuple[int, ...]:
-    """All integers of a range, or ``count`` of them, each once."""
+    """Return all integers of a range, or ``count`` of them, each once."""
     first, last = int(numbers.first), int(numbers.last)
     if numbers.count is None:
         if last - first >= MAX_POINTS:
@@ -196,7 +201,7 @@ def _integers(name: str, numbers: Range) -> tuple[int, ...]:
 
 
 def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
-    """The numbers of a range: integers where its ends are and all are whole, as for a resolution."""
+    """Return the numbers of a range, as integers if the ends and all numbers are integers, as for a resolution."""
     assert numbers.count is not None
     found = [numbers.at(k / max(numbers.count - 1, 1)) for k in range(numbers.count)]
     if between_integers and all(math.isclose(x, round(x), rel_tol=_WHOLE) for x in found):
@@ -205,13 +210,13 @@ def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
 
 
 def _grid(keys: dict[str, SweptKey]) -> Iterator[Row]:
-    """Every combination; the last key varies fastest."""
+    """Yield every combination; the last key varies fastest."""
     for values in product(*(key.values for key in keys.values())):
         yield dict(zip(keys, values, strict=True))
 
 
 def _zip(keys: dict[str, SweptKey]) -> Iterator[Row]:
-    """The first value of each key, then the second of each."""
+    """Yield the first value of each key, then the second of each, and so on."""
     first, *others = keys
     for name in others:
         if len(keys[name].values) != len(keys[first].values):

@@ -1,4 +1,4 @@
-"""The index of a sweep: one HDF5 file with the parameters, the state and the results of every point.
+"""Index of a sweep: one HDF5 file with the parameters, the state and the results of every point.
 
     /parameters/KEY (point)             numbers, or text
     /status, /reason, /exit_status, /wall_time (point)
@@ -6,11 +6,11 @@
     /samples/count (point)              samples of each point
     /samples/NAME (point, sample, ...)  "time" and the diagnostics of each point over time; NaN where there is none
     attributes: sweep (the file as it is), base (the case that is varied), case (that of point 0, resolved), keys, state
-                "running", "finished" or "interrupted", and what made it
+                "running", "finished" or "interrupted", and the provenance
 
-Points that are finished together are a small file in the folder NAME.points at once; the index is written anew beside
-the old one every now and then, with all of them, takes its place, and they are removed. Whenever its writer is killed
-both are whole.
+Each group of points solved together is written at once to a small file in the folder NAME.points. From time to time a
+new index with all results replaces the old one, and the small files are removed. If the writer is killed at any time,
+all files are undamaged.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from solvers.io.schema import DAMAGE, dataset_of
 from solvers.io.writing import disk_errors, new_file_on_disk
 
 KIND, VERSION = "sweep", 2
-_EVERY, _SHARE = 1.0, 0.03  # seconds between writings at least, and share of the time that they may take
+_EVERY, _SHARE = 1.0, 0.03  # seconds between writings at least, and the largest fraction of time that they may take
 
 
 class Index:
-    """The index of ``sweep`` at ``path``; its caller holds the lock.
+    """Index of ``sweep`` at ``path``; its caller holds the lock.
 
-    results   of the points that are finished
-    closed    whether all of them are in the file, and none waits
+    results   of the finished points
+    closed    whether the file contains all results, and no point waits
     replaced  identities of sweeps whose index this one replaces
     """
 
@@ -57,21 +57,21 @@ class Index:
 
     @property
     def waiting(self) -> list[int]:
-        """Numbers of the points that are still to be solved."""
+        """Return the numbers of the unsolved points."""
         return np.flatnonzero(self.results.heads.status == WAITING).tolist()
 
     @property
     def failed(self) -> list[int]:
-        """Numbers of the points that have failed."""
+        """Return the numbers of the failed points."""
         return np.flatnonzero(self.results.heads.status == FAILED).tolist()
 
     @property
     def over_time(self) -> int:
-        """How many points ran over their time."""
+        """Return the number of points that ran over the time limit."""
         return int((self.results.heads.status == OVER_TIME).sum())
 
     def put(self, results: Mapping[int, PointResult]) -> None:
-        """Keep the results of some points. Raises FileError where the disk does not take them."""
+        """Store the results of some points. Raises FileError for a disk error."""
         with disk_errors(self.path, "cannot write the results of a point"):
             for number, result in results.items():
                 if result.file is not None:
@@ -85,18 +85,18 @@ class Index:
             self.write("running")
 
     def start(self) -> None:
-        """Write the index with all that there is, before anything is put into it."""
+        """Write the index with all earlier results, before the first new one."""
         self.write("running")
 
     def write(self, state: str) -> None:
-        """Write the index anew, with all that there is, so that the files of points are not needed any more.
+        """Rewrite the index with all results, and remove the files of single points.
 
-        Raises FileError where the disk does not take it.
+        Raises FileError for a disk error.
         """
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
             self._replace(state)
-        self.results = Merged(self.results.count, [ResultFile(self.path)])  # before an interrupt can come between
+        self.results = Merged(self.results.count, [ResultFile(self.path)])  # assigned before an interrupt can occur
         with disk_errors(self.path, "cannot remove the files of single points"):
             remove_points(self.path, self.sweep.identity, *self.replaced)
         self._written = clock.monotonic()
@@ -111,7 +111,7 @@ class Index:
                     copy_additions(old, file)
 
     def close(self, state: str) -> None:
-        """Write the index for the last time, with all that there is."""
+        """Write the index for the last time, with all results."""
         self.write(state)
         self.closed = True
 
@@ -132,10 +132,11 @@ class Index:
 
 
 class PartOfIndex(Index):
-    """The points ``part``, ``part`` + ``parts``, … of a sweep, for one of several processes that share no memory.
+    """Points ``part``, ``part`` + ``parts``, … of a sweep, for one of several processes that share no memory.
 
-    It keeps its results in files beside the index, for a start without parts to merge them; the index itself it writes
-    only where there is none yet.
+    Results are stored in files beside the index, and a start without parts merges them. A part writes the index itself
+    only
+    if no index exists.
     """
 
     part, parts = 0, 1
@@ -150,11 +151,11 @@ class PartOfIndex(Index):
                 self._replace("interrupted", overwrite=False)
 
     def write(self, state: str) -> None:
-        """Nothing: files of points stay where they are."""
+        """Write nothing: the files of single points stay for the merge."""
 
 
 def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
-    """The part number ``part`` = 0, 1, … of ``parts``, with what was solved earlier. Raises as ``open_index``."""
+    """Return the part number ``part`` = 0, 1, … of ``parts``, with earlier results. Raises as ``open_index``."""
     sources = _earlier(path, sweep)[1] if path.exists() else list(sources_beside(path, sweep.identity))
     with _damage_refused(path):
         results = Merged(len(sweep.rows), sources, again=(OVER_TIME,))
@@ -164,10 +165,10 @@ def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> 
 
 
 def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry: bool) -> Index:
-    """The index of a sweep, not written yet: a new one, or with what an earlier start has solved.
+    """Return the index of a sweep, not written yet: a new one, or one with the results of an earlier start.
 
-    Points that ran over their time wait again. retry   those that have failed, too.
-    Raises FileError where ``path`` is something else and may not be replaced.
+    Points that ran over their time wait again; with ``retry`` failed points, too. Raises FileError where ``path`` is
+    another file and may not be replaced.
     """
     count = len(sweep.rows)
     if overwrite or not path.exists():
@@ -186,7 +187,7 @@ def require_version(path: Path, attributes: Mapping[str, object]) -> None:
 
 
 def _replaced(path: Path) -> tuple[str, ...]:
-    """The identity of the index that is about to be replaced, if there is one."""
+    """Return the identity of the index that is about to be replaced, if there is one."""
     import h5py
 
     if not path.exists() or not h5py.is_hdf5(path):
@@ -197,7 +198,10 @@ def _replaced(path: Path) -> tuple[str, ...]:
 
 
 def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
-    """The sweep file of a finished index, "" of another; results in it and in files of points, maybe newer."""
+    """Return the sweep file of a finished index, "" for any other index, and the results in the index and beside it.
+
+    Files of points beside the index may be newer.
+    """
     import h5py
 
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
@@ -216,12 +220,15 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
     with _damage_refused(path):
         index = ResultFile(path)
-        index.require_columns()  # before points are solved, whose results could not be put beside damaged ones
+        index.require_columns()  # before solving points, whose results could not be merged with damaged ones
         return text, [index, *sources_beside(path, sweep.identity)]
 
 
 def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
-    """The files of points of the sweep with this identity; what a power cut has cut short is solved again."""
+    """Yield the files of points of the sweep with this identity.
+
+    Truncated files are skipped, and their points solved again.
+    """
     for name in own_points(path, identity):
         with suppress(*DAMAGE, FileError):
             if (source := ResultFile(name)).identity == identity:
@@ -239,7 +246,7 @@ def _damage_refused(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """All of it or nothing, and the old content until then."""
+    """Write a file atomically: after a failure the old content remains."""
     path.parent.mkdir(exist_ok=True)
     with replacement(path) as new:
         new.write_bytes(content)

@@ -26,11 +26,11 @@ from solvers.io.writing import bytes_of_file
 if TYPE_CHECKING:
     import h5py
 
-_BLOCK = 1 << 22  # bytes of the rows that are put together at once
+_BLOCK = 1 << 22  # bytes of the rows that are assembled at once
 
 
 def image_of_points(columns: Columns, identity: str) -> bytes:
-    """The bytes of a file of some points."""
+    """Return the bytes of a file of some points."""
 
     def fill(file: h5py.File) -> None:
         file.attrs["identity"] = identity
@@ -41,7 +41,7 @@ def image_of_points(columns: Columns, identity: str) -> bytes:
 
 @dataclass(frozen=True)
 class Parameters:
-    """What varies between the points.
+    """Parameters that vary between the points.
 
     values    of each key (points,) numbers, or texts
     spacings  of each key "log", "linear", "seeds" or "list"
@@ -54,13 +54,13 @@ class Parameters:
 
     @classmethod
     def of(cls, sweep: Sweep) -> Parameters:
-        """Parameters of a sweep."""
+        """Return the parameters of a sweep."""
         values = {key: _column([row[key] for row in sweep.rows]) for key in sweep.keys}
         return cls(values, sweep.spacings, sweep.points[0].case.domain.manifold)
 
 
 def lay_out_index(file: h5py.File, parameters: Parameters, results: Merged) -> None:
-    """Parameters, states and results, a row a point; some rows at once, so that memory does not grow with them."""
+    """Write parameters, states and results, a row a point, in blocks of rows that bound the memory."""
     shapes, count = results.shapes, results.count
     _lay_out_parameters(file, parameters)
     write_heads(file, results.heads)
@@ -84,19 +84,22 @@ def _lay_out_parameters(file: h5py.File, parameters: Parameters) -> None:
 
 
 def _column(values: list[Any]) -> Any:
-    """Numbers as such, other values as text; what is no text already as TOML has it."""
+    """Return numbers as an array of numbers, other values as texts; values other than texts are written in TOML."""
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return np.array(values)
     return np.array([value if isinstance(value, str) else inline(value) for value in values], dtype=object)
 
 
 def _name_dimensions(file: h5py.File, manifold: str) -> None:
-    """As netCDF-4 has it: everything is along ``point``, with the keys as coordinates; other axes have names, too."""
+    """Attach dimension scales as netCDF-4 does:
+
+    ``point`` for all, with the keys as coordinates, and names of other axes.
+    """
     point = file["point"]
     point.make_scale("point")
     keys = list(file["parameters"])
     for key in keys:
-        file[key] = file["parameters"][key]  # the same dataset: coordinates are looked for where the dimension is
+        file[key] = file["parameters"][key]  # the same dataset, where readers look for coordinates
     of_points = [file[name] for name in ("status", "reason", "exit_status", "wall_time", "samples/count", *keys)]
     for group, first in (("result", 1), ("samples", 2)):
         for name in listed_columns(file[group]):
@@ -113,7 +116,10 @@ def _name_dimensions(file: h5py.File, manifold: str) -> None:
 
 
 def _scale(group: h5py.Group, name: str, length: int) -> h5py.Dataset:
-    """The dimension of that name and length, as others may have it already."""
+    """Return the dimension scale of that name and length.
+
+    The name gets the length as a suffix if another scale has the name.
+    """
     if name in group and len(group[name]) != length:
         name = f"{name}_{length}"
     if name not in group:

@@ -1,12 +1,12 @@
 """Pool of local processes that run the points of a sweep.
 
-A solver takes `Work` and yields results by number as they come, those of points that are solved together at once. Few
-batches of small points are solved in this process: a worker takes longer to start. A worker that dies takes nothing
-with it but what it was solving: each of these points is tried once more, alone.
+A solver takes `Work` and yields results by number as they arrive, those of points that are solved together at once. A
+few batches of small points are solved in this process, because a worker takes longer to start. If a worker dies, only
+its current points are affected: each of them is tried once more, alone.
 
-Why not a library's pool: after ``kill -9`` of one of two workers loky gives up every point that waits; Dask's
-LocalCluster continues, but with 146 MiB a worker and 60 MiB in the sweep, where this pool takes 113 and 15; pebble is
-under the LGPL.
+Alternatives among libraries: after ``kill -9`` of one of two workers loky abandons all waiting points. Dask's
+LocalCluster continues, but takes 146 MiB for each worker and 60 MiB in the sweep, where this pool takes 113 and 15.
+pebble is under the LGPL.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import solve_task
 from solvers.backends import host_backend
 
-TRIES = 2  # of a point whose worker dies: once may be another's fault, where memory is short
-ENDING = 2.0  # seconds that a worker has to end after its step
-ORPHANED = 60.0  # without a parent: its disk may be slow, and it has a folder to remove
+TRIES = 2  # attempts at a point whose worker dies: one death may have another cause, such as short memory
+ENDING = 2.0  # seconds that a worker has to finish its step and end
+ORPHANED = 60.0  # the same without a parent: the disk may be slow, and the worker has a folder to remove
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
 class SolverLost(Exception):
-    """The workers are lost, and points are left to solve. Its message is one line."""
+    """Loss of the workers with points left to solve. The message is one line."""
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -62,7 +62,7 @@ def with_processes(jobs: int) -> Solver:
 
 
 def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
-    """Results of tasks without any worker."""
+    """Yield the results of tasks, solved without workers."""
     for task in tasks:
         yield from solve_task(task, work.keep, work.limit)
 
@@ -87,7 +87,7 @@ def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
                     yield {number: PointResult(FAILED, reason=reason) for number in given_up}
     finally:
         for worker in workers:
-            worker.process.terminate()  # all at once: each then has its last step to finish
+            worker.process.terminate()  # all at once, so that each worker can finish its last step
         for worker in workers:
             worker.end()
 
@@ -95,14 +95,14 @@ def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
 def _hand_out(
     work: Work, again: list[Task], tasks: Iterator[Task], jobs: int, threads: int, workers: list[_Worker]
 ) -> bool:
-    """Give what waits to idle workers, and start more of these, up to ``jobs``; whether any is at work."""
+    """Give waiting tasks to idle workers, start more of these, up to ``jobs``, and return whether any is active."""
     idle = [worker for worker in workers if not worker.task]
     while idle or len(workers) < jobs:
         task = again.pop() if again else next(tasks, None)
         if task is None:
             break
         if not idle:
-            with signals_deferred():  # a worker that is left half started ends in a traceback
+            with signals_deferred():  # a signal in the middle of a start would end in a traceback
                 workers.append(_Worker(threads))
             idle.append(workers[-1])
         idle.pop().give(task, work)
@@ -110,24 +110,24 @@ def _hand_out(
 
 
 class _Worker:
-    """A process that solves one task after another; ``task`` is what it has still to solve, empty while it is idle."""
+    """Process that solves one task after another; ``task`` has the unsolved points, empty while the worker is idle."""
 
     def __init__(self, threads: int) -> None:
-        context = get_context("spawn")  # a fork would share locks of threads that are not there
+        context = get_context("spawn")  # a fork would copy locks held by threads that the child lacks
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
         with environment(_ONE_THREAD | SAFE_PATH), _without_main():
             self.process.start()
-        theirs.close()  # so that its end is seen when it dies
+        theirs.close()  # so that this process detects the end of the worker
         self.task: Task = {}
 
     def give(self, task: Task, work: Work) -> None:
         self.task = dict(task)
-        with suppress(OSError):  # it has died while it was idle: the end of its pipe says so
+        with suppress(OSError):  # a worker that died while idle: answer() detects the closed pipe
             self.pipe.send((as_text(task), work.keep, work.limit, work.sources))
 
     def answer(self) -> dict[int, PointResult] | None:
-        """Results of some of its points, None where it has died."""
+        """Return the results of some of the worker's points, None where the worker has died."""
         try:
             results: dict[int, PointResult] = self.pipe.recv()
         except (EOFError, OSError):
@@ -150,14 +150,14 @@ class _Worker:
 
 
 def _serve(pipe: Connection, threads: int) -> None:
-    """In a worker: solve what comes through the pipe, as long as the sweep itself lives."""
-    if sys.stderr is not None:  # else 2 is whatever file came first, maybe the pipe
+    """Solve the tasks from the pipe in a worker, as long as the sweep itself runs."""
+    if sys.stderr is not None:  # otherwise descriptor 2 is the first file opened, which may be the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of runs would break the progress bar
     if hasattr(os, "setpgid"):
-        os.setpgid(0, 0)  # Ctrl-C on the terminal is for the sweep, which then ends its workers
+        os.setpgid(0, 0)  # Ctrl-C on the terminal reaches the sweep, which then ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _share_cores(threads)
-    # The sweep has ended, or this worker is being stopped, also between its runs: the exception removes its folder.
+    # At the end of the sweep, or a stop of this worker between runs too, the exception removes the worker's folder.
     with suppress(EOFError, OSError, KeyboardInterrupt), terminate_as_interrupt():
         while True:
             for results in solve_task(*pipe.recv()):
@@ -165,18 +165,18 @@ def _serve(pipe: Connection, threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """A sweep that is killed leaves no worker behind that continues for hours."""
+    """End this worker when the sweep is killed; otherwise it could continue for hours."""
     parent = parent_process()
     assert parent is not None
     parent.join()
     for pause in (ORPHANED, ENDING):
-        _terminate_main_thread()  # a run stops after its step, then within it, and its folder is removed
+        _terminate_main_thread()  # first stops a run after its step, then within the step; the folder is removed
         clock.sleep(pause)
     os._exit(1)
 
 
 def _terminate_main_thread() -> None:
-    """Raise SIGTERM in the main thread, out of a system call where the system can do that."""
+    """Raise SIGTERM in the main thread, also within a system call where the platform supports that."""
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGTERM)
@@ -185,18 +185,18 @@ def _terminate_main_thread() -> None:
 
 
 def _share_cores(threads: int) -> None:
-    """Kernels count the cores when they are imported: let them see ``threads``, then give all back."""
+    """Import the kernels with ``threads`` visible cores, since they count cores at import, then restore all cores."""
     if not hasattr(os, "sched_setaffinity"):
         return
     mine = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(mine)[:threads])
-    host_backend()  # imported here
+    host_backend()  # imports the kernels
     os.sched_setaffinity(0, mine)
 
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Processes that are started in the block do not run the user's script again, which they have no need of."""
+    """Keep processes that are started in the block from running the user's script again."""
     names = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: names[name] for name in ("__file__", "__spec__") if name in names}
     names.update(dict.fromkeys(hidden))

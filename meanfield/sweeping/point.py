@@ -1,4 +1,4 @@
-"""One point of a sweep, solved: what comes back from a worker, wherever that is."""
+"""Solution of one point of a sweep, and its result."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ DONE, FAILED, OVER_TIME = "done", "failed", "over time"
 FINISHED, NON_FINITE, INTERRUPTED = 0, 3, 130  # exit statuses of a run
 _POLL_INTERVAL = 0.1  # seconds between checks whether a run has begun
 _MAX_MEMORY = 1 << 24  # bytes of snapshots that a point keeps in memory
-_RETRY = 30.0  # seconds after which a point that does not end its step is stopped within it
+_RETRY = 30.0  # seconds after which a point that has not finished its step is stopped within it
 
 
 @dataclass(frozen=True)
 class PointResult:
-    """What came of a point.
+    """Result of a point.
 
     status       "done", also where the run stopped on an exploding state, "failed" or "over time"
-    exit_status  of the run, −1 where there was none
-    reason       why it failed, or why the run stopped early
+    exit_status  of the run, −1 without a run
+    reason       why the point failed, or why the run stopped early
     wall_time    seconds that the run took
     tables       "time" (samples) and each column of the diagnostics (samples, ...)
     file         the bytes of the run file, if it is to be kept
@@ -50,10 +50,11 @@ class PointResult:
 def solve_point(
     case: Case | str, keep: bool = False, limit: float | None = None, components: tuple[tuple[str, str], ...] = ()
 ) -> PointResult:
-    """Run a case, also one given as TOML, in memory or a folder of its own; errors are in the result, and never raised.
+    """Run a case, or the TOML of a case, in memory or a temporary folder; errors are in the result, and never raised.
 
     components   of a user's own: what `meanfield.components.loaded.loaded_sources` returned in the sweep
-    After ``limit`` seconds the run is stopped, as by Ctrl-C. Only for the main thread of a process.
+
+    After ``limit`` seconds the run is stopped, as by Ctrl-C. The function must run in the main thread of a process.
     """
     began = clock.monotonic()
     with _interrupted_after(limit) as over:
@@ -67,7 +68,7 @@ def solve_point(
             return PointResult(FAILED, reason=in_words(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
             if not over.is_set():
-                raise  # this worker is being stopped, and another has to solve the point
+                raise  # this worker is being stopped, and another one has to solve the point
             return PointResult(OVER_TIME, reason="interrupted at its end", wall_time=clock.monotonic() - began)
 
 
@@ -87,14 +88,14 @@ def _run(case: Case | str, keep: bool, over: threading.Event) -> PointResult:
 
 
 def _fits_memory(case: Case) -> bool:
-    """Whether the snapshots take little memory: a file of its own costs as much as a small run."""
+    """Return whether the snapshots take little memory; a file would take as long as a small run."""
     from meanfield.runtime.cost import file_bytes
 
-    return 0 < file_bytes(case) <= _MAX_MEMORY  # 0: not known before it is read
+    return 0 < file_bytes(case) <= _MAX_MEMORY  # 0: unknown before the initial file is read
 
 
 def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
-    """The exit status of a run, and the run itself where it is in memory."""
+    """Return the exit status of a run, and the run itself where it is in memory."""
     from solvers.timestepping.state import NonFinite
 
     try:
@@ -120,9 +121,9 @@ def _result(status: int, found: Run, file: bytes | None = None) -> PointResult:
 
 @contextmanager
 def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
-    """Ctrl-C for a run in the main thread after so many seconds in the block; the event says that it came from here.
+    """Interrupt a run in the main thread after so many seconds in the block, and then set the event.
 
-    Not before the run handles it: imports and compilations until then must not be interrupted.
+    The interrupt waits until the run handles it: imports and compilations before must not be interrupted.
     """
     over, ended, before = threading.Event(), threading.Event(), signal.getsignal(signal.SIGINT)
 
@@ -144,7 +145,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
 
 
 def in_words(error: Exception) -> str:
-    """One line: errors of bad input are one already; others have their name before it."""
+    """Return an error as one line: that of bad input unchanged, any other with its name."""
     from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError
 

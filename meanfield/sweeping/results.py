@@ -1,4 +1,4 @@
-"""Reading of the index of a sweep, also while it grows, and a summary of it."""
+"""Reader of the index of a sweep, also while the index grows, and a summary."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     import h5py
 
-_REASONS = 3  # of failed points, reported
-_MAX_READ = 1 << 26  # bytes of scalars that are read, and so checked, at once
+_REASONS = 3  # number of reported reasons of failed points
+_MAX_READ = 1 << 26  # bytes of scalars that are read, and thereby verified, at once
 _TEXTS = ("title", "state", "sweep", "base", "identity", "case", "versions")
 STATES = ("running", "finished", "interrupted")
 
 
 @dataclass(frozen=True, eq=False)
 class SweepResults:
-    """What the index of a sweep held when it was read, with what lies in files beside it.
+    """Content of the index of a sweep at the time of reading, with the results in files beside it.
 
     attributes   of the file; text is str
     parameters   for each key (points,) numbers, or texts
     spacings     of each key "log", "linear", "seeds" or "list"
     results      of the points
-    scalars      for each name (points, ...), NaN where there is none; of many points read when they are asked for
+    scalars      for each name (points, ...), NaN where there is none; for many points read on access
     """
 
     path: Path
@@ -55,36 +55,39 @@ class SweepResults:
 
     @property
     def status(self) -> Texts:
-        """(points,) "waiting", "done", "failed" or "over time"."""
+        """Return the status (points,): "waiting", "done", "failed" or "over time"."""
         return self.results.heads.status
 
     @property
     def reasons(self) -> Texts:
-        """(points,) why a point failed, or stopped early."""
+        """Return the reasons (points,) why points failed, or stopped early."""
         return self.results.heads.reasons
 
     @property
     def wall_times(self) -> Floats:
-        """(points,) seconds."""
+        """Return the wall times (points,) in seconds."""
         return self.results.heads.wall_times
 
     @property
     def figure(self) -> FigureChoice:
-        """What the sweep file says about its figure."""
+        """Return the choices of the sweep file for its figure."""
         return msgspec.convert(self._file.get("figure", {}), FigureChoice)
 
     @property
     def is_random(self) -> bool:
-        """Whether points lie anywhere, and not on a grid."""
+        """Return whether points are random and not on a grid."""
         return self._file.get("design") in RANDOM_DESIGNS
 
     @property
     def done(self) -> NDArray[np.intp]:
-        """Numbers of the points that have results."""
+        """Return the numbers of the points that have results."""
         return np.flatnonzero(self.status == DONE)
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats]:
-        """Times (samples,) and a column (samples, ...) of one point. Raises FileError where there is none."""
+        """Return the times (samples,) and a column (samples, ...) of one point.
+
+        Raises FileError for a missing column.
+        """
         try:
             found = self.results.over_time(number, column)
         except DAMAGE as error:
@@ -100,7 +103,7 @@ class SweepResults:
 
 
 class Scalars(Mapping[str, Floats]):
-    """Scalars of all points by name, each read once, when it is asked for."""
+    """Scalars of all points by name, each read once, on first access."""
 
     def __init__(self, results: Merged) -> None:
         self._results, self._names, self._held = results, [*results.shapes.scalars], dict[str, Floats]()
@@ -120,17 +123,17 @@ class Scalars(Mapping[str, Floats]):
 
 
 def is_sweep(path: str | Path) -> bool:
-    """Whether a file is the index of a sweep, and not a run's, which may be open for writing."""
+    """Return whether a file is the index of a sweep; False for the file of a run, which may be open for writing."""
     try:
         with open_to_read(path) as file:
             kind = file.attrs.get("kind")
             return isinstance(kind, str) and kind == "sweep"
-    except (*DAMAGE, FileError):  # a run's file that is being written, or none at all: its reader says what is wrong
+    except (*DAMAGE, FileError):  # a run's file that is being written, or another file: its reader reports the error
         return False
 
 
 def read_sweep(path: str | Path) -> SweepResults:
-    """Read an index in whatever state it is. Raises FileError where it is none, or cannot be read."""
+    """Return an index in any state. Raises FileError where the file is no index, or cannot be read."""
     path = Path(path)
     try:
         with open_to_read(path) as file:
@@ -155,7 +158,7 @@ def read_sweep(path: str | Path) -> SweepResults:
 
 
 def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]:
-    """The number of each point that is done, and its times (samples,) and columns (samples, ...). Raises FileError."""
+    """Yield the number of each solved point, and its times (samples,) and columns (samples, ...). Raises FileError."""
     shapes = found.results.shapes
     for number in found.done.tolist():
         try:
@@ -167,7 +170,10 @@ def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]
 
 
 def read_points(path: str | Path) -> int:
-    """Read the diagnostics of each point, all that ``read_sweep`` leaves; returns how many points have some."""
+    """Read the diagnostics of each point, which ``read_sweep`` leaves out, and return the number of solved points.
+
+    Raises FileError for damaged diagnostics.
+    """
     found = read_sweep(path).results
     bad: list[int] = []
     for number in np.flatnonzero(found.heads.status != WAITING).tolist():
@@ -183,7 +189,7 @@ def read_points(path: str | Path) -> int:
 
 
 def _attributes(file: h5py.File) -> dict[str, Any]:
-    """The texts that every index has, and what else there is. ValueError where one is no text."""
+    """Return the attributes of an index. Raises ValueError where a required text is missing or invalid."""
     found = dict(file.attrs)
     for name in _TEXTS:
         _text(name, found.get(name))
@@ -194,7 +200,7 @@ def _attributes(file: h5py.File) -> dict[str, Any]:
 
 
 def _text(name: str, value: object) -> str:
-    """The value of an attribute that is a text. Raises ValueError for another."""
+    """Return the value of an attribute that is a text. Raises ValueError for any other value."""
     if not is_text(value):
         raise ValueError(f"attribute {name} is {value!r:.40}")
     return str(value)
@@ -208,7 +214,7 @@ def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: 
 
 
 def describe_sweep(path: str | Path) -> str:
-    """What there is to know of a sweep's index, in some lines for people. Raises FileError as ``read_sweep``."""
+    """Return a description of a sweep's index in some lines of text. Raises FileError as ``read_sweep``."""
     found = read_sweep(path)
     lines = [
         ("file", str(path)),
@@ -225,12 +231,10 @@ def describe_sweep(path: str | Path) -> str:
 
 
 def sweep_facts(path: str | Path) -> dict[str, Any]:
-    """The same as plain values for programs, like ``meanfield.analysis.info.describe`` of a run.
-
-    Raises FileError likewise.
+    """Return the description of a sweep's index as plain values, like ``meanfield.analysis.info.describe`` for a run.
 
     ``state`` is running, killed, interrupted or finished; ``points`` counts them by status, ``parameters`` and
-    ``results`` hold a value for each point.
+    ``results`` hold a value for each point. Raises FileError as ``read_sweep``.
     """
     found = read_sweep(path)
     state, writer = _state_and_writer(found)
@@ -279,7 +283,7 @@ def _key(found: SweepResults, name: str) -> str:
 
 
 def _failures(found: SweepResults) -> list[str]:
-    """The most frequent reasons."""
+    """Return the most frequent reasons of failures."""
     reasons = Counter(r for r, status in zip(found.reasons, found.status, strict=True) if status == FAILED)
     return [f"{count} times: {text}" for text, count in reasons.most_common(_REASONS)]
 

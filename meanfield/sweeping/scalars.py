@@ -15,13 +15,13 @@ Tables = Mapping[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
 
 def lengths(centroids: Floats) -> Floats:
-    """|∫xρ| of each (..., d); infinite where its square is too large for a number."""
+    """Return |∫xρ| of each centroid (..., d); infinite where the square overflows."""
     with np.errstate(over="ignore"):
         return np.asarray(np.linalg.norm(centroids, axis=-1))
 
 
 def scalars(tables: Tables) -> dict[str, Floats]:
-    """The last value of each column, and the scalars below that its columns allow; empty without a sample."""
+    """Return the last value of each column, and those of SCALARS that the columns permit; empty without a sample."""
     if not len(tables.get("time", ())):
         return {}
     last = {name: np.asarray(values[-1]) for name, values in tables.items() if name != "time"}
@@ -30,23 +30,23 @@ def scalars(tables: Tables) -> dict[str, Floats]:
 
 
 def long_name(name: str) -> str:
-    """A scalar in words."""
+    """Return the description of a scalar."""
     return SCALARS[name][2] if name in SCALARS else f"{name} at the end"
 
 
 def axes(name: str, count: int, manifold: str) -> list[str]:
-    """Names of the ``count`` axes of a scalar, by the diagnostics of a domain; else name_1, name_2, …"""
+    """Return the names of the ``count`` axes of a scalar, by the diagnostics of a domain; else name_1, name_2, …"""
     table = load(DOMAINS[manifold].diagnostics)
     known = table[name].dimensions.split() if name in table else []
     return known if len(known) == count else [f"{name}_{axis}" for axis in range(1, count + 1)]
 
 
 def _most(tables: Tables) -> NDArray[np.intp]:
-    """The samples in which the number of clusters is at its highest."""
+    """Return the samples with the largest number of clusters."""
     return np.flatnonzero(tables["clusters"] == tables["clusters"].max())
 
 
-SCALARS: dict[str, tuple[str, Callable[[Tables], float], str]] = {  # column needed, value, in words
+SCALARS: dict[str, tuple[str, Callable[[Tables], float], str]] = {  # required column, value, description
     "end_time": ("time", lambda tables: float(tables["time"][-1]), "time of the last sample"),
     "most_clusters": ("clusters", lambda tables: float(tables["clusters"].max()), "largest number of clusters"),
     "most_clusters_from": (

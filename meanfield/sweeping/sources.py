@@ -27,7 +27,7 @@ class ResultFile:
     """Results in a file. Raises the exceptions of h5py and NumPy for damage, FileError for damaged heaps of texts.
 
     written   columns that have just been written to the file
-    heads     of the points of the file, except those that wait
+    heads     of the points of the file, without waiting points
     """
 
     def __init__(self, path: Path, written: Columns | None = None, identity: str = "") -> None:
@@ -55,12 +55,12 @@ class ResultFile:
 
     @cached_property
     def shapes(self) -> Shapes:
-        """Shapes of one row."""
+        """Return the shapes of one row."""
         with self._opened() as file:
             return shapes_in(file)
 
     def read(self, rows: Rows) -> Columns:
-        """Return the columns of some of the points of ``heads``, by their places there."""
+        """Return the columns of some of the points of ``heads``, by their index in ``heads``."""
         with self._opened() as file:
             return read_columns(file, self._heads_of_file, self._rows_of_file[rows])
 
@@ -80,20 +80,20 @@ class ResultFile:
 
     @contextmanager
     def _opened(self) -> Iterator[h5py.File]:
-        with open_file(self.path, rdcc_nbytes=0) as file:  # chunks are read once
+        with open_file(self.path, rdcc_nbytes=0) as file:  # each chunk is read once
             yield file
 
 
 class Merged:
-    """Results of ``count`` points from several sources; of a point in several the last one counts.
+    """Results of ``count`` points from several sources; for a point in several sources the last one counts.
 
-    Raises ValueError for a source with points that are not there, or with other axes than those before it.
+    Raises ValueError for a source with unknown points, or with other axes than the sources before it.
     """
 
     def __init__(self, count: int, sources: Sequence[ResultFile], again: tuple[str, ...] = ()) -> None:
-        """``again``: statuses of points that count as waiting."""
+        """Merge the sources; points with a status in ``again`` count as waiting."""
         self.count, self.sources = count, tuple(sources)
-        self.shapes = Shapes({}, {})  # what the rows of all sources fit in
+        self.shapes = Shapes({}, {})  # shapes that contain the rows of all sources
         self._source = np.full(count, -1)
         self._row = np.zeros(count, dtype=np.intp)
         self.heads = Heads(
@@ -108,7 +108,7 @@ class Merged:
             self._add(index, again)
 
     def add(self, source: ResultFile) -> None:
-        """One more, whose points count."""
+        """Add a source, whose points take precedence."""
         self.sources = (*self.sources, source)
         self._add(len(self.sources) - 1, ())
 
@@ -129,7 +129,7 @@ class Merged:
             source.require_columns()
 
     def block(self, first: int, last: int, shapes: Shapes) -> Columns:
-        """The columns of the points from ``first`` to before ``last``, NaN where there is nothing."""
+        """Return the columns of the points from ``first`` to before ``last``, NaN where values are missing."""
         count = last - first
         scalars, tables = (
             {name: np.full((count, *shape), np.nan) for name, shape in group.items()}
@@ -147,7 +147,7 @@ class Merged:
         return Columns(self.heads.some(slice(first, last)), scalars, tables)
 
     def scalar(self, name: str) -> Floats:
-        """(points, ...) of one name, NaN where there is none."""
+        """Return a scalar (points, ...), NaN where values are missing."""
         values = np.full((self.count, *self.shapes.scalars[name]), np.nan)
         for index, source in enumerate(self.sources):
             numbers = np.flatnonzero(self._source == index)
@@ -156,6 +156,6 @@ class Merged:
         return values
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
-        """Times and a column of one point; the names of its columns where it has no such one."""
+        """Return the times and a column of one point, or the names of all columns where the column is missing."""
         index = int(self._source[number])
         return [] if index < 0 else self.sources[index].over_time(int(self._row[number]), column)

@@ -1,4 +1,4 @@
-"""Tasks of a sweep: points that one worker solves in one go, those that can be together in one array."""
+"""Tasks of a sweep: points that one worker solves together, in one array where possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from meanfield.domains.common.batch import Batch
     from meanfield.sweeping.point import PointResult
 
-MAX_KEYS = 64  # of batches that are being filled at once
+MAX_KEYS = 64  # number of batches that are being filled at once
 Task = dict[int, "Case"]  # the cases of some points, by number
 Solved = Generator["dict[int, PointResult]", None, None]
 
@@ -41,17 +41,20 @@ class Work:
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """The components that its cases may name, for other processes. Raises CaseError for what they cannot have."""
+        """Return the components that the cases may name, for other processes.
+
+        Raises CaseError for those that cannot be sent.
+        """
         return loaded_sources(map(self.case, self.numbers))
 
     @property
     def few(self) -> int:
-        """How many tasks, of batches, take less time than a worker takes to start."""
+        """Return the number of batches that take less time than the start of a worker."""
         batch = batch_of(self.case(self.numbers[0])) if len(self.numbers) else None
         return 0 if batch is None else batch.few
 
     def tasks(self, at_once: int = 1) -> Iterator[Task]:
-        """All of them, made as they are asked for; ``at_once`` points that are solved one by one are a task."""
+        """Yield all tasks, created on demand; a task has ``at_once`` points if these are solved one by one."""
         filling: dict[Hashable, Task] = {}
         for number in self.numbers:
             case = with_absolute_paths(self.case(number))
@@ -72,12 +75,12 @@ Solver = Callable[[Work], Solved]
 
 
 def as_text(task: Task) -> dict[int, str]:
-    """The cases of a task in TOML, for another process."""
+    """Return the cases of a task in TOML, for another process."""
     return {number: to_toml(case) for number, case in task.items()}
 
 
 def batch_of(case: Case) -> Batch | None:
-    """What the domain of a case has for solving many together."""
+    """Return the functions of the case's domain that solve many cases together, None without them."""
     if case.domain.batch is None:
         return None
     batch: Batch = load(case.domain.batch)
@@ -85,7 +88,7 @@ def batch_of(case: Case) -> Batch | None:
 
 
 def with_absolute_paths(case: Case) -> Case:
-    """The case as a worker gets it, which may be in another folder: files are named in full."""
+    """Return the case with absolute paths, because a worker may be in another folder."""
     replace = msgspec.structs.replace
     if case.attention.file is not None:
         case = replace(case, attention=replace(case.attention, file=str(Path(case.attention.file).absolute())))

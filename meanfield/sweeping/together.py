@@ -1,4 +1,4 @@
-"""Points of a task solved by one worker: together in one array where they can be, the rest one by one."""
+"""Solution of a task by one worker: points together in one array where possible, the rest one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from solvers.io.repair import FileError
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-_REPORT = 1.0  # seconds after which results that are there are returned
+_REPORT = 1.0  # seconds after which available results are returned
 
 
 def solve_task(
@@ -25,19 +25,19 @@ def solve_task(
     limit: float | None = None,
     components: tuple[Source, ...] = (),
 ) -> Iterator[dict[int, PointResult]]:
-    """Results of cases by number, some at once as they come; errors are in them, and never raised.
+    """Yield results of cases by number, in groups as they arrive; errors are in the results, and never raised.
 
     The arguments are those of :func:`meanfield.sweeping.point.solve_point`.
     """
     waiting = dict(cases)
     if len(cases) > 1 and not keep and limit is None:
         try:
-            with suppress(CaseError, FileError, MemoryError):  # of a user's component, say: alone the point says so
+            with suppress(CaseError, FileError, MemoryError):  # the solution of single points reports them
                 for results in _together(cases, components):
                     for number in results:
                         del waiting[number]
                     yield results
-        except Exception as error:  # which none of the points is known to have
+        except Exception as error:  # an error of an unknown point
             yield {number: PointResult(FAILED, reason=in_words(error)) for number in waiting}
             return
     for number, case in waiting.items():
@@ -45,7 +45,10 @@ def solve_task(
 
 
 def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, PointResult]]:
-    """Results of those that are solved in one array; what fails there is solved alone, which says why."""
+    """Yield results of the points that are solved in one array.
+
+    Points that fail there are solved alone, for the reason.
+    """
     from meanfield.case.load import parse
     from meanfield.domains.common.problem import Problem
     from meanfield.simulation import sample_schedule, set_up, snapshot_schedule
@@ -79,10 +82,10 @@ def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -
 
 
 def merged(groups: Iterable[dict[int, PointResult]]) -> dict[int, PointResult]:
-    """All of them in one."""
+    """Return all groups as one dictionary."""
     return {number: result for results in groups for number, result in results.items()}
 
 
 def _timed(results: dict[int, PointResult], seconds: float) -> dict[int, PointResult]:
-    """With the time that they took together, in equal parts."""
+    """Return results whose wall times are equal parts of the time of all."""
     return {number: replace(result, wall_time=seconds / len(results)) for number, result in results.items()}
