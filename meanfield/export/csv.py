@@ -1,4 +1,6 @@
-"""The diagnostics as a table: one row a sample, one column a number, in digits that give back the same floats."""
+"""Diagnostics as a CSV table: one row for each sample, one column for each number, in digits that restore the same
+floats.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,21 @@ AXES = "xyz"
 def write_csv(run: Run, path: Path, diagnostics: Sequence[str] | None = None) -> None:
     """Write time and diagnostics, all or those named, to ``path``.
 
-    Raises FileError if there is no sample yet, or no diagnostic of a name.
+    Raises FileError for a run without samples, or without a named diagnostic.
     """
     if len(run.sample_times) == 0:
-        raise FileError(f"{run.path}: holds no sample of the diagnostics yet, so there is nothing to export")
+        raise FileError(f"{run.path}: holds no sample of the diagnostics yet")
     chosen = chosen_diagnostics(run, diagnostics)
     columns = [run.sample_times, *chosen.values()]
     table = np.concatenate([column.reshape(len(run.sample_times), -1) for column in columns], axis=1)
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(column_names(chosen))
-        writer.writerows(table.tolist())  # Python's floats are written in the fewest digits that are exact
+        writer.writerows(table.tolist())  # Python writes the fewest digits that restore a float
 
 
 def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Floats]:
-    """Those of these names, in this order; all for None. Raises FileError for one that the run has not."""
+    """Return the named diagnostics in this order, or all for None. Raises FileError for a missing diagnostic."""
     names = list(run.diagnostics) if names is None else names
     for name in names:
         if name not in run.diagnostics:
@@ -40,12 +42,12 @@ def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Float
 
 
 def column_names(diagnostics: Mapping[str, Floats]) -> list[str]:
-    """Names of the columns: time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …; beyond R³ centroid_0, …"""
+    """Return the column names time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …; beyond R³ centroid_0, …"""
     return ["time", *names_of_numbers(diagnostics)]
 
 
 def names_of_numbers(columns: Mapping[str, Floats]) -> list[str]:
-    """As above, of columns (rows, ...) without the time."""
+    """Return the names of the columns of arrays (rows, ...), without the time."""
     names = []
     for name, values in columns.items():
         for index in np.ndindex(values.shape[1:]):

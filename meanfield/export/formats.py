@@ -1,7 +1,7 @@
 """Export formats of a run file: diagnostics as CSV, densities on a regular grid as netCDF, cells for VTK.
 
-The index of a sweep is exported as CSV, a row a point, or as netCDF. What is running, killed or finished alike is
-exported as it was committed when the export began.
+The index of a sweep is exported as CSV, with a row for each point, or as netCDF. Runs in progress, killed or finished
+are exported with the content committed at the start of the export.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def export(
     overwrite: bool = False,
     diagnostics: Sequence[str] | None = None,
 ) -> Path:
-    """Export a run file, or the index of a sweep, in the format ``to``, a key of FORMATS; returns the file written.
+    """Export a run file, or the index of a sweep, in the format ``to``, a key of FORMATS, and return the path written.
 
-    ``output`` defaults to ``path`` with the format's suffix. ``diagnostics`` are those of a CSV, all for None: one that
-    is an array may have a file of its own. The file appears whole or not at all. Raises
-    FileError where the run cannot be read or has nothing to export, where the output exists and ``overwrite``
-    is false, and where it cannot be written; ValueError for an unknown format.
+    ``output`` defaults to ``path`` with the suffix of the format. ``diagnostics`` are the columns of a CSV file, None
+    for all; an array can thus be written to a separate file. The file is written atomically. Raises FileError if the
+    run cannot be read or has no data to export, if the output exists and ``overwrite`` is false, and if the output
+    cannot be written; ValueError for an unknown format.
     """
     if to not in FORMATS:
         raise ValueError(f"to = {to!r}: expected one of {', '.join(FORMATS)}")
@@ -57,12 +57,12 @@ def export(
     return target
 
 
-FORMATS: dict[str, tuple[str, Callable[..., None]]] = {  # of a run and a path
+FORMATS: dict[str, tuple[str, Callable[..., None]]] = {  # functions of a run and a path
     "vtkhdf": (".vtkhdf", write_vtkhdf),
     "netcdf": (".nc", write_netcdf),
     "csv": (".csv", write_csv),
 }
-SWEEP_FORMATS: dict[str, Callable[..., None]] = {  # of an index and a path
+SWEEP_FORMATS: dict[str, Callable[..., None]] = {  # functions of an index and a path
     "csv": write_sweep_csv,
     "netcdf": write_sweep_netcdf,
 }

@@ -1,9 +1,8 @@
-"""Densities on a regular grid as netCDF-4 with CF's names: latitude and longitude, on the circle the angle.
+"""Densities on a regular grid as netCDF-4 with CF names: latitude and longitude, on the circle the angle.
 
-The grid of the sphere has a row for each ring and, in every row, as many columns as the ring with most cells.
-Rings have base · 2^level cells, so that every cell of the mesh is a whole number of the grid's rectangles in
-(cos θ, φ): regridding by overlap is a copy. It keeps the mass and the extrema and loses nothing, and the
-rectangles of one cell have its one value: nothing is interpolated.
+The grid of the sphere has a row for each ring; each row has as many columns as the ring with most cells. Rings have
+base · 2^level cells, so every cell of the mesh consists of whole rectangles of the grid in (cos θ, φ). Regridding
+therefore copies the value of each cell without interpolation, and preserves mass and extrema.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     import h5py
 
 Floats = NDArray[np.float64]
-RUN_ATTRIBUTES = ("title", "case", "command", "git_commit", "stop_reason")  # of the run's attributes
+RUN_ATTRIBUTES = ("title", "case", "command", "git_commit", "stop_reason")  # run attributes that are copied
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One coordinate of the grid: ``edges`` (cells + 1,) ascending, in the units that ``attributes`` name."""
+    """Coordinate of the grid: ``edges`` (cells + 1,) ascending, in the units of ``attributes``."""
 
     edges: Floats
     attributes: Mapping[str, str]
@@ -43,15 +42,15 @@ class Axis:
 
     @property
     def bounds(self) -> Floats:
-        """(cells, 2) lower and upper edge of each."""
+        """Return the lower and upper edge (cells, 2) of each cell."""
         return np.stack([self.edges[:-1], self.edges[1:]], axis=1)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A regular grid: its axes by name, the area of its cells, and how a density (cells,) is laid onto it.
+    """Regular grid: axes by name, areas of the cells, and the function that regrids a density (cells,).
 
-    area    (*shape,) length or area of each cell, in ``per``
+    area    (*shape,) length or area of each cell, in units of ``per``
     regrid  cell averages on the mesh → (*shape,) cell averages on the grid
     """
 
@@ -62,11 +61,14 @@ class Grid:
 
 
 def sphere_grid(ring_cells: NDArray[np.int32]) -> Grid:
-    """Latitude × longitude, south to north and eastward from 0, for rings of so many cells from the north pole."""
+    """Return the latitude × longitude grid of rings with these numbers of cells from the north pole.
+
+    The grid runs from south to north, and eastward from 0.
+    """
     rings, columns = len(ring_cells), int(ring_cells.max())
     theta = np.linspace(0.0, np.pi, rings + 1)
     height = 2 * np.sin((theta[1:] + theta[:-1]) / 2) * math.sin(np.pi / rings / 2)  # cos θ₁ − cos θ₂, exact
-    repeats = np.repeat(columns // ring_cells, ring_cells)  # columns that each cell covers
+    repeats = np.repeat(columns // ring_cells, ring_cells)  # columns covered by each cell
 
     def regrid(density: Floats) -> Floats:
         return np.repeat(density, repeats).reshape(rings, columns)[::-1]
@@ -85,7 +87,7 @@ def sphere_grid(ring_cells: NDArray[np.int32]) -> Grid:
 
 
 def circle_grid(ring_cells: NDArray[np.int32]) -> Grid:
-    """The circle's own cells: they are regular."""
+    """Return the cells of the circle, which form a regular grid."""
     cells = int(ring_cells[0])
     angle = Axis(np.linspace(0.0, 2 * np.pi, cells + 1), {"units": "rad", "long_name": "angle"})
     return Grid(
@@ -97,9 +99,9 @@ def circle_grid(ring_cells: NDArray[np.int32]) -> Grid:
 
 
 def write_netcdf(run: Run, path: Path) -> None:
-    """Write every snapshot to ``path``. Raises FileError if there is none, or no grid for the manifold."""
+    """Write every snapshot to ``path``. Raises FileError without snapshots or for a manifold without a grid."""
     if run.snapshots == 0:
-        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+        raise FileError(f"{run.path}: holds no snapshot yet")
     if run.is_solution:
         raise FileError(
             f"{run.path}: holds fields on cells, which need no grid: it is netCDF-4 itself, and opens in xarray "
@@ -116,20 +118,20 @@ def write_netcdf(run: Run, path: Path) -> None:
         raise FileError(f"{run.path}: manifold {run.manifold!r}; netcdf export supports {only} only")
     grid: Grid = load(kind.netcdf)(run.ring_cells)
     path.write_bytes(_image(run, grid))
-    file = open_shared(path)  # its mode is one in which `discard` is sound
+    file = open_shared(path)  # opened in a mode in which `discard` is safe
     density = file["density"]
     try:
         for k in range(run.snapshots):
             density[k] = grid.regrid(run.density(k))
         file.flush()
     except BaseException:
-        discard(file)  # HDF5 would try again what failed, and crash
+        discard(file)  # otherwise HDF5 would retry the failed write and crash
         raise
     file.close()
 
 
 def _image(run: Run, grid: Grid) -> bytes:
-    """The bytes of the file without its densities, laid out in memory: no failing disk meets HDF5 meanwhile."""
+    """Return the bytes of the file without densities, laid out in memory, where HDF5 meets no disk errors."""
 
     def fill(file: h5py.File) -> None:
         _lay_out(file, grid, run.times)
@@ -143,15 +145,15 @@ def _image(run: Run, grid: Grid) -> bytes:
 
 
 def _lay_out(file: h5py.File, grid: Grid, times: Floats) -> None:
-    """Create all variables, filled but for the density."""
-    # Time is a pure number, depth, for which CF has no standard name: its "time" wants a calendar.
+    """Create all variables, with values except for the density."""
+    # Time is a dimensionless depth without a CF standard name: the standard name "time" requires a calendar.
     scales = {"time": _variable(file, "time", times, {"units": "1", "long_name": "model time", "axis": "T"})}
     for name, axis in grid.axes.items():
         scales[name] = _variable(file, name, axis.middles, {**axis.attributes, "bounds": f"{name}_bnds"})
     for name, scale in scales.items():
         scale.make_scale(name)
     pair = file.create_dataset("bnds", shape=(2,), dtype=np.int8)
-    pair.make_scale(f"This is a netCDF dimension but not a netCDF variable. {2:9d}")  # the standard's words
+    pair.make_scale(f"This is a netCDF dimension but not a netCDF variable. {2:9d}")  # text of the format
     for name, axis in grid.axes.items():
         _attach(_variable(file, f"{name}_bnds", axis.bounds, {}), scales[name], pair)
     named = {"units": grid.per, "standard_name": "cell_area", "long_name": "length or area of each cell"}

@@ -1,4 +1,4 @@
-"""The index of a sweep in other formats: a table with a row for each point as CSV, all of it as one netCDF-4 file."""
+"""Index of a sweep in other formats: a CSV table with a row for each point, or one netCDF-4 file with all results."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _POINT, _STATE = ["point"], ["status", "reason", "wall_time"]
 
 
 def write_sweep_csv(found: SweepResults, path: Path, diagnostics: Sequence[str] | None = None) -> None:
-    """Write a row a point to ``path``: its number, keys, status, reason, seconds, and scalars, all or those named.
+    """Write a row for each point to ``path``: number, keys, status, reason, seconds, and scalars, all or those named.
 
-    Scalars are diagnostics at the end and what the index has besides; empty where a point has none. Raises FileError
-    for a name that the index has not.
+    Scalars are the final diagnostics and further results of the index; missing values are empty. Raises FileError for
+    an unknown scalar.
     """
     names = list(found.scalars) if diagnostics is None else diagnostics
     for name in names:
@@ -44,7 +44,7 @@ def write_sweep_csv(found: SweepResults, path: Path, diagnostics: Sequence[str] 
 
 
 def write_sweep_netcdf(found: SweepResults, path: Path) -> None:
-    """Write the index with the results that lie in files beside it, as netCDF-4: one file that readers may rely on.
+    """Write the index and the results in files beside it as one netCDF-4 file with a stable layout.
 
     /result and /samples are groups along the dimension ``point``, whose coordinates are the keys.
     """

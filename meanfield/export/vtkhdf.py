@@ -1,8 +1,8 @@
-"""The cells as a VTKHDF time series, for ParaView: geometry in a small file, densities left in the run file.
+"""Cells as a VTKHDF time series, for ParaView: geometry in a small file, densities in the run file.
 
-Particles likewise, as vertices. Densities or positions are a virtual dataset onto the run file, found beside the
-exported one by its relative path: move the two together. Without the run file densities are NaN, positions 0. VTK
-refuses them while a process writes the run file.
+Particles are written as vertices. Densities or positions are a virtual dataset that refers to the run file by its
+relative path, so both files have to be moved together. Without the run file densities are NaN and positions 0. VTK
+cannot read them while a process writes the run file.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Geometry = tuple[Floats, Indices, Indices, int]  # points (n, 3), corners of all cells, corners per cell, VTK's type
+Geometry = tuple[Floats, Indices, Indices, int]  # points (n, 3), corners of all cells, corners per cell, VTK type
 VTK_VERTEX, VTK_LINE, VTK_POLYGON = 1, 3, 7
 VTK_BOXES = {1: VTK_LINE, 2: 8, 3: 11}  # lines, pixels and voxels, by the number of axes
 
 
 def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
-    """Polygons with their corners on S², counterclockwise from outside.
+    """Return the cells of S² as polygons with corners counterclockwise from outside.
 
-    A cell beside two finer ones has the corner between them too, so that the surface is closed; a cell at a pole
-    has a single corner there.
+    A cell beside two finer cells includes the corner between them, so that the surface is closed; a cell at a pole has
+    a single corner there.
     """
     counts = ring_cells.astype(np.int64)
     edge = np.linspace(0.0, np.pi, len(counts) + 1)
@@ -54,7 +54,7 @@ def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
 
 
 def _corners(first: int, points: int, cells: int) -> Indices:
-    """(cells, corners) west to east, of cells along a circle whose points are numbered from ``first``."""
+    """Return the corners (cells, corners), west to east, of cells along a circle with points from ``first`` on."""
     if points == 1:  # a pole
         return np.full((cells, 1), first)
     per_cell = points // cells
@@ -62,7 +62,7 @@ def _corners(first: int, points: int, cells: int) -> Indices:
 
 
 def circle_lines(ring_cells: NDArray[np.int32]) -> Geometry:
-    """Chords between the ends of the cells, in the plane z = 0."""
+    """Return the cells of a circle as chords between their ends, in the plane z = 0."""
     cells = int(ring_cells[0])
     angle, index = 2 * np.pi * np.arange(cells) / cells, np.arange(cells, dtype=np.int64)
     points = np.stack([np.cos(angle), np.sin(angle), np.zeros(cells)], axis=1)
@@ -70,13 +70,13 @@ def circle_lines(ring_cells: NDArray[np.int32]) -> Geometry:
 
 
 def write_vtkhdf(run: Run, path: Path) -> None:
-    """Write geometry and times to ``path``, beside a link to the densities: version 2.0 of the format.
+    """Write geometry and times to ``path``, with a link to the densities, in version 2.0 of the format.
 
-    Raises FileError if there is no snapshot yet, or no geometry for the manifold.
+    Raises FileError for a run without snapshots, or for a manifold without a geometry.
     """
 
     if run.snapshots == 0:
-        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to export")
+        raise FileError(f"{run.path}: holds no snapshot yet")
     if run.is_solution and run.manifold not in DOMAINS:
         _write_file(run, path, lambda root, name: _write_cells(root, run, name, cells_of_centers(run.cell_centers)))
         return
@@ -99,13 +99,13 @@ def write_vtkhdf(run: Run, path: Path) -> None:
 
 
 def _write_file(run: Run, path: Path, write: Callable[[h5py.Group, str], None]) -> None:
-    """The file's frame; ``write`` fills the group, given where the run file is beside it."""
+    """Write the common parts of a file; ``write`` fills the group, given the relative path of the run file."""
 
     def fill(file: h5py.File) -> None:
         root = file.create_group("VTKHDF")
         root.attrs["Version"] = np.array([2, 0])
         root.attrs["Type"] = np.bytes_("UnstructuredGrid")
-        name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # % marks a block's number
+        name = os.path.relpath(run.path.resolve(), path.resolve().parent).replace("%", "%%")  # VTK replaces %
         write(root, name)
 
     path.write_bytes(bytes_of_file(fill))
@@ -114,9 +114,9 @@ def _write_file(run: Run, path: Path, write: Callable[[h5py.Group, str], None]) 
 
 
 def cells_of_centers(centers: Floats) -> Geometry:
-    """Lines, rectangles or boxes whose centers (cells, d ≤ 3) fill a grid row by row, else a vertex at each.
+    """Return the cells of centers (cells, d ≤ 3) that form a grid: lines, rectangles or boxes; else a vertex at each.
 
-    Raises FileError for centers in a space of more dimensions.
+    Raises FileError for centers in more than three dimensions.
     """
     d = centers.shape[1]
     if d > len(VTK_BOXES):
@@ -133,14 +133,14 @@ def cells_of_centers(centers: Floats) -> Geometry:
     points = np.zeros((np.prod([len(edge) for edge in edges]), 3))
     points[:, :d] = np.stack(np.meshgrid(*edges, indexing="ij"), axis=-1).reshape(-1, d)
     number = np.arange(len(points)).reshape([len(edge) for edge in edges])
-    corners = [  # the first axis runs fastest, as VTK has it
+    corners = [  # VTK requires the first axis to vary fastest
         number[tuple(slice(1, None) if k >> c & 1 else slice(-1) for c in range(d))].reshape(-1) for k in range(2**d)
     ]
     return points, np.stack(corners, axis=1).reshape(-1), np.full(len(centers), 2**d), VTK_BOXES[d]
 
 
 def _write_cells(root: h5py.Group, run: Run, name: str, geometry: Geometry) -> None:
-    """Cells that stay, and their fields in the file ``name``."""
+    """Write constant cells, with fields that refer to the file ``name``."""
     import h5py
 
     cells = _write_geometry(root, *geometry)
@@ -149,7 +149,7 @@ def _write_cells(root: h5py.Group, run: Run, name: str, geometry: Geometry) -> N
     _write_steps(steps, run.times, cells, 0, each)
     for position, field in enumerate(each):
         layout = h5py.VirtualLayout(shape=(run.snapshots * cells,), dtype=np.float64)
-        dataset = field if position else "density"  # as the first field is named in the run file
+        dataset = field if position else "density"  # the name of the first field in the run file
         source = h5py.VirtualSource(name, dataset, (run.snapshots, cells), np.float64)
         for k in range(run.snapshots):
             layout[k * cells : (k + 1) * cells] = source[k]
@@ -157,7 +157,7 @@ def _write_cells(root: h5py.Group, run: Run, name: str, geometry: Geometry) -> N
 
 
 def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
-    """A vertex for each token, whose positions are in the file ``name``; in the plane z = 0 where they have none."""
+    """Write a vertex for each token, with positions that refer to the file ``name``; z = 0 for tokens in the plane."""
     import h5py
 
     count, d = run.positions(0).shape
@@ -173,13 +173,13 @@ def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
 
 
 def _write_geometry(root: h5py.Group, points: Floats, corners: Indices, sizes: Indices, kind: int) -> int:
-    """Write the one geometry that all steps share; returns the number of cells."""
+    """Write the geometry shared by all steps and return the number of cells."""
     root["Points"] = points
     return _write_topology(root, len(points), corners, sizes, kind)
 
 
 def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indices, kind: int) -> int:
-    """Write which of so many points are the corners of each cell; returns the number of cells."""
+    """Write the corners of each cell, given the number of points, and return the number of cells."""
     root["NumberOfPoints"] = np.array([points])
     root["NumberOfCells"] = np.array([len(sizes)])
     root["NumberOfConnectivityIds"] = np.array([len(corners)])
@@ -190,7 +190,7 @@ def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indi
 
 
 def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int, fields: Sequence[str]) -> None:
-    """Times, and where each step's data begin: after so many values of the density and points, the rest always at 0."""
+    """Write times, and the offsets of the data of each step: fields and points advance, the topology stays at 0."""
     count = len(times)
     steps.attrs["NSteps"] = count
     steps["Values"] = times

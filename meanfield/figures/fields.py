@@ -42,7 +42,7 @@ def _rows(run: Run) -> int:
 def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
     """Draw fields and diagnostics on an empty ``figure``. Raises FileError for a file without snapshots."""
     if run.snapshots == 0:
-        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
+        raise FileError(f"{run.path}: holds no snapshot yet")
     places, labels = chart(run.cell_centers)
     shown = np.unique(np.linspace(0, run.snapshots - 1, SNAPSHOTS).round().astype(int))
     rows = _rows(run)

@@ -94,7 +94,7 @@ def load(path: str | Path | Run) -> RunData:
     if run.is_solution:
         raise FileError(f"{run.path}: holds a solution of a PDE, which plot, movie and view show; expected a run")
     if len(run.times) == 0:
-        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
+        raise FileError(f"{run.path}: holds no snapshot yet")
     case, kind = case_of(run), kind_of(run.manifold)
     run_data = RunData(
         title=case.title,

@@ -49,7 +49,7 @@ def _compose(page: Figure, path: str | Path | Run) -> None:
     run = read(path)
     tracks = tracks_of(run)
     if not len(tracks.times):
-        raise FileError(f"{run.path}: contains no samples yet")
+        raise FileError(f"{run.path}: holds no sample yet")
     mergers = merger_tree(tracks)
     limits, log = _time_axis(tracks, mergers, case_of(run).output.spacing == "log")
     heading = _heading(run)

@@ -1,4 +1,4 @@
-"""Movies: one frame for each snapshot of a run, as a GIF or, where ffmpeg is at hand, as an MP4."""
+"""Movies: one frame for each snapshot of a run, as a GIF or, with ffmpeg, as an MP4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".gif", ".mp4")
 FPS = 12
-MAX_FPS = 50  # a GIF counts hundredths of a second, and players slow down those shown for less than two
+MAX_FPS = 50  # a GIF counts hundredths of a second, and players slow down frames shorter than two
 
 
 def movie(
@@ -36,10 +36,10 @@ def movie(
 ) -> Path:
     """Animate the run file ``path``, ``fps`` snapshots a second, to ``target`` (.gif or .mp4) and return ``target``.
 
-    The run may still be going: what it has written by now is filmed. A terminal sees a bar unless ``quiet``.
-    Raises solvers.io.run_file.FileError where the run file cannot be read or holds no snapshot, where the suffix is
-    unknown, where ``target`` exists and is not to be overwritten or cannot be written, and where ffmpeg is
-    missing or fails; ValueError unless 1 ≤ fps ≤ 50. ``target`` appears whole or not at all.
+    A run in progress is animated up to the last snapshot written. A terminal shows a progress bar unless ``quiet``.
+    Raises solvers.io.run_file.FileError if the run file cannot be read or has no snapshot, if the suffix is unknown, if
+    ``target`` exists and ``overwrite`` is false or cannot be written, and if ffmpeg is missing or fails; ValueError
+    unless 1 ≤ fps ≤ 50. ``target`` is written atomically.
     """
     if not 1 <= fps <= MAX_FPS:
         raise ValueError(f"fps: {fps}; expected a whole number from 1 to {MAX_FPS}")
@@ -51,11 +51,11 @@ def movie(
     run = read(path)
     run_data: RunData | Run = run if run.is_solution else load(run)
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite, suffix=target.suffix) as new:
-        _film(run_data, writer, new, quiet)
+        _animate(run_data, writer, new, quiet)
     return target
 
 
-def _film(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
+def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
     from subprocess import CalledProcessError
 
     from tqdm import tqdm
@@ -74,13 +74,13 @@ def _film(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, qu
                 bar.update()
             writer.finish()
         except CalledProcessError as error:
-            said = (error.stderr or "").strip().splitlines()[-1:] or ["it said nothing"]
+            said = (error.stderr or "").strip().splitlines()[-1:] or ["no message"]
             raise FileError(f"ffmpeg failed with status {error.returncode}: {said[0]}; .gif needs no ffmpeg") from None
 
 
 @contextmanager
 def prepared(run_data: RunData | Run) -> Iterator[tuple[Figure, Frames | FieldFrames]]:
-    """A figure and its frames, in the style of movies while the context lasts."""
+    """Yield a figure and its frames, with the style of movies active in the context."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -95,7 +95,7 @@ def prepared(run_data: RunData | Run) -> Iterator[tuple[Figure, Frames | FieldFr
 
 
 def drawn_frames(run_data: RunData | Run, shown: Iterable[int]) -> Iterator[NDArray[np.uint8]]:
-    """(height, width, 3) pixels of the frames of these snapshots."""
+    """Yield the pixels (height, width, 3) of the frames of these snapshots."""
     with prepared(run_data) as (figure, frames):
         for k in shown:
             frames.show(k)
@@ -104,7 +104,7 @@ def drawn_frames(run_data: RunData | Run, shown: Iterable[int]) -> Iterator[NDAr
 
 
 def _grab(writer: AbstractMovieWriter) -> bool:
-    """Write the figure as it is as a frame. False where ffmpeg has gone: ``finish`` then says why."""
+    """Write the figure as a frame; return False if ffmpeg has stopped. The method ``finish`` then raises the cause."""
     try:
         writer.grab_frame()
     except BrokenPipeError:
@@ -123,7 +123,7 @@ def _mp4_writer(target: Path, fps: int) -> AbstractMovieWriter:
 
     if not FFMpegWriter.isAvailable():
         raise FileError(f"{target}: .mp4 needs ffmpeg, which is not on the PATH; .gif works without it")
-    # Players want 4:2:0; the quality suits flat colours and thin lines.
+    # Players require 4:2:0; the quality suits flat colors and thin lines.
     return FFMpegWriter(fps=fps, codec="libx264", extra_args=["-pix_fmt", "yuv420p", "-crf", "18"])
 
 
@@ -135,7 +135,7 @@ def _gif_writer(target: Path, fps: int) -> AbstractMovieWriter:
     colors.putpalette(palette().tobytes())
 
     class GifWriter(PillowWriter):
-        """One palette for all frames, so that a colour means the same in each, and a third of the memory."""
+        """GIF writer with one palette for all frames: a color has the same meaning in each, and memory is a third."""
 
         _frames: list[Image.Image]
 

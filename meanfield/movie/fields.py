@@ -1,4 +1,4 @@
-"""Frames of a recorded solution: each field in a panel of its own, on scales that all snapshots share."""
+"""Frames of a recorded solution: a panel for each field, with a common scale for all snapshots."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class FieldFrames:
-    """The fields of a file of `solvers.record` on an empty ``figure``; ``show`` draws snapshot k.
+    """Frames of a file of `solvers.record` on an empty ``figure``; ``show`` draws snapshot k.
 
-    Raises FileError where the file holds no snapshot, or a field without a finite value.
+    Raises FileError for a file without snapshots, or for a field without finite values.
     """
 
     def __init__(self, run: Run, figure: Figure) -> None:
         if run.snapshots == 0:
-            raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to draw")
+            raise FileError(f"{run.path}: holds no snapshot yet")
         self._run, self._figure = run, figure
         figure.set_size_inches(WIDTH / DPI, HEIGHT / DPI)
         places, labels = chart(run.cell_centers)
@@ -51,9 +51,9 @@ class FieldFrames:
 
 
 def _range(run: Run, name: str) -> tuple[float, float]:
-    """Return the least and the largest finite value in any snapshot, apart at least by rounding.
+    """Return the smallest and the largest finite value in all snapshots, or an interval of length 1 for a constant.
 
-    Raises FileError where no value is finite.
+    Raises FileError if no value is finite.
     """
     low, high = np.inf, -np.inf
     for k in range(run.snapshots):
@@ -61,7 +61,7 @@ def _range(run: Run, name: str) -> tuple[float, float]:
         finite = values[np.isfinite(values)]
         low, high = min(low, float(finite.min(initial=low))), max(high, float(finite.max(initial=high)))
     if low > high:
-        raise FileError(f"{run.path}: no value of {name} is finite, so there is nothing to draw")
+        raise FileError(f"{run.path}: no value of {name} is finite")
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 

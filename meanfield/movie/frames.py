@@ -1,6 +1,6 @@
-"""Frames of a movie: a page laid out once in pixels, on which only what a snapshot changes is set anew.
+"""Frames of a movie: a page is laid out once in pixels, and each snapshot updates only what changes.
 
-Heading, pictures and a time line keep their places from frame to frame, and all frames share one scale.
+Heading, pictures and time line have fixed positions, and all frames share one scale.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HEADING_SIZE, LINE_HEIGHT = 10.0, 17.4  # points of the heading's font, pixels from line to line
+HEADING_SIZE, LINE_HEIGHT = 10.0, 17.4  # font size of the heading in points, and distance of lines in pixels
 CLOCK_HEIGHT = 24
-TIME_LINES = {  # what the time line shows: the first that was recorded
+TIME_LINES = {  # candidates for the time line: the first that was recorded is shown
     "energy": "energy",
     "radius": "radius of the tokens",
     "clusters": "clusters",
@@ -32,11 +32,10 @@ TIME_LINES = {  # what the time line shows: the first that was recorded
 
 
 class Frames:
-    """The page of a movie: ``show(k)`` puts snapshot k on ``figure``. Draw it in the style of figures, without
-    a layout engine.
+    """Page of a movie: ``show(k)`` draws snapshot k on ``figure``, in the style of figures and without a layout engine.
 
-    Snapshots are read twice and not kept: a movie may have more than fit into memory. Raises FileError
-    where one cannot be read.
+    Snapshots are read twice and not kept, since a movie may exceed the memory. Raises FileError if a snapshot cannot be
+    read.
     """
 
     def __init__(self, run_data: RunData, figure: Figure) -> None:
@@ -53,7 +52,7 @@ class Frames:
         _freeze(figure, [self._clock, self._count, *moving, *marker])
 
     def show(self, k: int) -> None:
-        """Put snapshot k on the page."""
+        """Draw snapshot k on the page."""
         time = self._run_data.times[k]
         self._clock.set_text(self._run_data.moment(time))
         self._count.set_text(self._run_data.counted_at(k))
@@ -62,7 +61,7 @@ class Frames:
 
 
 def _write_heading(figure: Figure, run_data: RunData) -> float:
-    """Write the heading, and return the height of the clock: what room is left above the picture is shared out."""
+    """Write the heading and return the height of the clock; the remaining space above the picture is distributed."""
     lines = heading(run_data)
     room = (MAP_TOP - CLOCK_HEIGHT - LINE_HEIGHT * len(lines)) / 3
     size = fitting_size(lines, 0.97 * WIDTH / DPI, HEADING_SIZE)
@@ -72,7 +71,7 @@ def _write_heading(figure: Figure, run_data: RunData) -> float:
 
 
 def _freeze(figure: Figure, moving: list[Artist]) -> None:
-    """Draw all but ``moving`` for good, as a picture behind it: ticks and text take most of a frame's time."""
+    """Draw all artists except ``moving`` once into a background image, since ticks and text are slow to draw."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     parts = [part for ax in figure.axes for part in ax.get_children()] + list(figure.texts)
@@ -90,7 +89,7 @@ def _freeze(figure: Figure, moving: list[Artist]) -> None:
 
 
 def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
-    """A diagnostic over time, else time alone, with the present marked."""
+    """Draw a diagnostic over time, or an empty time axis, with a marker at the current time."""
     ax = place(figure, 78, 510, 612, 62)
     recorded = [name for name in TIME_LINES if _is_finite(run_data, name) and len(run_data.diagnostics["time"]) > 1]
     if recorded:
@@ -114,13 +113,13 @@ def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _is_finite(run_data: RunData, name: str) -> bool:
-    """Whether a diagnostic was recorded, and never grew beyond numbers."""
+    """Return whether a diagnostic was recorded and has only finite values."""
     return name in run_data.diagnostics and bool(np.isfinite(run_data.diagnostics[name]).all())
 
 
 def _draw_recorded(ax: Axes, run_data: RunData, name: str) -> None:
     time, values, label = run_data.diagnostics["time"], run_data.diagnostics[name], TIME_LINES[name]
-    if name == "radius":  # a straight line where it grows at a constant rate
+    if name == "radius":  # growth at a constant rate is a straight line
         ax.plot(time, positive(values), color=LINES[0], lw=1.4)
         set_decades(ax, values)
         ax.set_ylabel(label)
@@ -129,5 +128,5 @@ def _draw_recorded(ax: Axes, run_data: RunData, name: str) -> None:
         style = "steps-post" if name == "clusters" else "default"
         draw_change(ax, time, values, label, color=LINES[0], drawstyle=style)
         ax.locator_params(axis="y", nbins=3)
-    ax.set_title(ax.get_ylabel(), loc="left", fontsize=9, pad=3)  # beside so low a panel it has no room
+    ax.set_title(ax.get_ylabel(), loc="left", fontsize=9, pad=3)  # the panel is too low for a label beside it
     ax.set_ylabel("")

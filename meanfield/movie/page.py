@@ -1,4 +1,4 @@
-"""The page of a movie: its size and colours, places in pixels, and the scale that all frames share."""
+"""Page of a movie: size and colors, positions in pixels, and the scale of all frames."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-WIDTH, HEIGHT, DPI = 800, 620, 100  # pixels, even in both directions as video codecs want them
-SHADES = 160  # colours of the map: they fit the 256 of a GIF together with text and lines
-LINES = (BLUE, VERMILION)  # the curve of the time line, and what marks the present
+WIDTH, HEIGHT, DPI = 800, 620, 100  # pixels, even numbers as required by video codecs
+SHADES = 160  # colors of the map, which leave room for text and lines within the 256 of a GIF
+LINES = (BLUE, VERMILION)  # the curve of the time line, and the marker of the current time
 Update = Callable[[int], None]
-Moving = tuple[Update, "list[Artist]"]  # what sets the artists of snapshot k, and those that are drawn anew
+Moving = tuple[Update, "list[Artist]"]  # function that draws snapshot k, and the artists that change
 
 
 def shades() -> Colormap:
-    """The colour map of a movie, in ``SHADES`` steps."""
+    """Return the color map of a movie, in ``SHADES`` steps."""
     from matplotlib import colormaps
 
     return colormaps[COLOR_MAP].resampled(SHADES)
 
 
 def palette() -> NDArray[np.uint8]:
-    """(256, 3) the colours that frames use: the map's, those under white lines, greys, and tints of the curves."""
+    """Return the colors (256, 3) of frames: the map, the map under white lines, grays, and tints of the curves."""
     from matplotlib.colors import to_rgb
 
     density = shades()(np.arange(SHADES), bytes=True)[:, :3]
     lined = 0.65 * density[::5] + 0.35 * 255.0
-    greys = np.repeat(np.linspace(0, 255, 40).round()[:, None], 3, axis=1)
+    grays = np.repeat(np.linspace(0, 255, 40).round()[:, None], 3, axis=1)
     strength = np.linspace(1, 0.15, 12)[:, None]
     tints = [255 * (strength * np.array(to_rgb(color)) + 1 - strength) for color in LINES]
-    return np.concatenate([density, lined, greys, *tints]).round().astype(np.uint8)
+    return np.concatenate([density, lined, grays, *tints]).round().astype(np.uint8)
 
 
 def place(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Axes at a place given in pixels from the top left."""
+    """Return axes at a position in pixels from the top left."""
     ax = figure.add_axes((left / WIDTH, 1 - (top + height) / HEIGHT, width / WIDTH, height / HEIGHT))
     ax.spines["right"].set_visible(False)
     return ax
 
 
 def draw_scale(figure: Figure, scale: Scale, left: float, top: float, height: float) -> None:
-    """The colour bar."""
+    """Draw the color bar."""
     from matplotlib.cm import ScalarMappable
 
     ax = place(figure, left, top, 12, height)
@@ -61,7 +61,7 @@ def draw_scale(figure: Figure, scale: Scale, left: float, top: float, height: fl
 
 
 def label_density(ax: Axes, scale: Scale, title: str) -> None:
-    """Small ticks of a vertical axis of densities, and a ``title`` above, with the common factor of the ticks."""
+    """Set small ticks of a vertical axis of densities, and a ``title`` above with the common factor of the ticks."""
     if scale.deviation:
         label_linear(ax.yaxis, title, scale.high)
     else:
@@ -73,7 +73,7 @@ def label_density(ax: Axes, scale: Scale, title: str) -> None:
 
 
 def both(one: Moving, other: Moving) -> Moving:
-    """Two pictures as one."""
+    """Return two pictures as one."""
 
     def update(k: int) -> None:
         one[0](k)
@@ -83,7 +83,7 @@ def both(one: Moving, other: Moving) -> Moving:
 
 
 def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
-    """A cover over what comes after ``times[k]``, on a panel whose time goes from ``first`` to ``last``."""
+    """Return a cover over times after ``times[k]``, on a panel with a time axis from ``first`` to ``last``."""
     cover = ax.axvspan(first, last, color="white")
     present = ax.axvline(first, color=LINES[1], lw=1.5, zorder=3)
 
@@ -92,4 +92,4 @@ def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
         cover.set_bounds(now, 0, last - now, 1)
         present.set_xdata([now, now])
 
-    return update, [cover, present, ax.spines["left"], ax.spines["bottom"]]  # else the cover would lie on these
+    return update, [cover, present, ax.spines["left"], ax.spines["bottom"]]  # redrawn above the cover

@@ -1,4 +1,4 @@
-"""Pictures of particles in successive frames: on the circle, on the map of the sphere, or projected."""
+"""Pictures of particles in successive frames: on the circle, on a map of the sphere, or projected."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LEFT, TOP, SIDE = 66, 122, 310  # pixels: a square picture
-LOWER_SIDE = 285  # where a line of text stands below
-RIGHT, RIGHT_WIDTH = 460, 300  # and what is beside it
+LEFT, TOP, SIDE = 66, 122, 310  # pixels of a square picture
+LOWER_SIDE = 285  # with a line of text below
+RIGHT, RIGHT_WIDTH = 460, 300  # the panel on the right
 MAP_BOX = (8, 104, 780, 374)
 
 
 def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
-    """Tokens as dots; too many on a circle or sphere as the density of a run there."""
+    """Draw tokens as dots; large numbers on a circle or sphere are drawn as a density."""
     dots = {2: _draw_circle, 3: _draw_map}.get(run_data.dimension or 0, _draw_projection)
     if run_data.dimension in (2, 3) and len(tokens_of(run_data).weights) > MAX_DOTS:
         density = as_density(run_data)
@@ -54,7 +54,9 @@ def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
-    """The circle on the left, with tokens in one place as one dot; on the right their angles so far, if few."""
+    """Draw the circle on the left, with coinciding tokens as one dot, and for few tokens the history of angles on the
+    right.
+    """
     few = len(tokens_of(run_data).weights) <= MAX_LINES and len(columns(run_data)) > 1
     ax = place(figure, LEFT if few else (WIDTH - SIDE) // 2, TOP, SIDE, SIDE)
     full_circle = np.linspace(0, 2 * np.pi, 361)
@@ -66,13 +68,13 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
         return shown
     ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, SIDE)
     draw_angles(ax, run_data)
-    ax.set_title("so far")
+    ax.set_title("history")
     times = run_data.times[columns(run_data)]
     return both(shown, uncovered(ax, run_data.times, float(times[0]), float(times[-1])))
 
 
 def _draw_map(figure: Figure, run_data: RunData) -> Moving:
-    """Dots on an equal-area map, the clusters ringed."""
+    """Draw dots on an equal-area map, with rings around clusters."""
     ax = place(figure, *MAP_BOX)
     draw_ground(ax)
     dots = draw_dots(ax, run_data)
@@ -93,7 +95,7 @@ def _draw_map(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
-    """Directions on two principal axes; beside them the angles between tokens so far, where they were recorded."""
+    """Draw directions on two principal axes, and beside them the history of angles between tokens if recorded."""
     spread, axes, share = principal_axes(run_data)
     recorded = has_pairs(run_data)
     ax = place(figure, LEFT if recorded else (WIDTH - LOWER_SIDE) // 2, TOP, LOWER_SIDE, LOWER_SIDE)
@@ -107,17 +109,17 @@ def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
         return shown
     ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, LOWER_SIDE)
     draw_pairs_picture(ax, run_data)
-    ax.set_title("angle between two tokens, so far")
+    ax.set_title("history of angles between tokens")
     times, _ = pair_shares(run_data)
     return both(shown, uncovered(ax, run_data.times, float(times[0]), float(times[-1])))
 
 
-def _moving_dots(ax: Axes, run_data: RunData, places: Callable[[int], Floats], size: float) -> Moving:
-    """Dots at ``places(k)`` (n, 2), those in one place as one; ``size`` is the picture's, in its units."""
+def _moving_dots(ax: Axes, run_data: RunData, positions: Callable[[int], Floats], size: float) -> Moving:
+    """Draw dots at ``positions(k)`` (n, 2), merging coinciding ones; ``size`` is the width of the picture."""
     dots = ax.scatter([], [], color=LINES[0], alpha=0.7, linewidths=0)
 
     def update(k: int) -> None:
-        points, masses = gathered(places(k), tokens_of(run_data).weights, size)
+        points, masses = gathered(positions(k), tokens_of(run_data).weights, size)
         dots.set_offsets(points)
         dots.set_sizes(dot_areas(masses))
 

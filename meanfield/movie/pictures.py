@@ -1,4 +1,4 @@
-"""Pictures of a density that follow a run from frame to frame: map, profile and history, directions and radii."""
+"""Pictures of a density in successive frames: map, profile and history, directions and radii."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MAP_WIDTH, MARGIN = 700, 4  # pixels across the map of the sphere, one for each pixel of the page, and around it
+MAP_WIDTH, MARGIN = 700, 4  # pixels across the map of the sphere, equal to pixels of the page, and margin
 SMALL_MAP_WIDTH = 430  # beside the distribution of the radius
 MAP_LEFT, MAP_TOP = 8, 102
 PROFILE_TOP, PROFILE_HEIGHT = 122, 310
 
 
 def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Moving:
-    """An equal-area map ``width`` pixels wide, which are those of the page, with the clusters ringed."""
+    """Draw an equal-area map ``width`` pixels wide, in pixels of the page, with rings around clusters."""
     scale, top = scale_of(run_data, range(len(run_data.times))), MAP_TOP + (MAP_WIDTH - width) // 4
     ax = place(figure, MAP_LEFT, top, width + 2 * MARGIN, width // 2 + 2 * MARGIN)
     cell = pixel_cells(run_data.ring_cells, width)
@@ -43,7 +43,7 @@ def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Mo
 
     def update(k: int) -> None:
         ratio = run_data.ratio(k)
-        colors = color(norm(scale.values(ratio)), bytes=True)  # of each cell: there are fewer than pixels
+        colors = color(norm(scale.values(ratio)), bytes=True)  # colors of cells, which are fewer than pixels
         image.set_data(np.where(cell[..., None] < 0, picture, colors[cell]))
         for artist in [*ax.lines[constant:], *ax.texts]:
             artist.remove()
@@ -60,7 +60,7 @@ def _caption(figure: Figure, run_data: RunData, x: float, y: float, *, whole: bo
 
 
 def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
-    """The profile on the left; on the right its history, uncovered as time continues."""
+    """Draw the profile on the left and its history on the right, uncovered up to the current time."""
     scale = scale_of(run_data, range(len(run_data.times)))
     show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), run_data, scale, "profile: ")
     uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), run_data, scale)
@@ -69,7 +69,7 @@ def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
 
 
 def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
-    """Directions on the left, on the right the distribution of log r."""
+    """Draw directions on the left and the distribution of log r on the right."""
     directions, radii = directions_of(run_data), radii_of(run_data)
     if directions.kind.shows_rings:
         left = draw_sphere(figure, directions, SMALL_MAP_WIDTH)
@@ -94,9 +94,9 @@ def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Movi
 
 
 def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
-    """Coordinate against time up to the present. Nothing where there are fewer than two snapshots on the axis."""
+    """Draw the history, coordinate against time, up to the current time; nothing for fewer than two snapshots."""
     shown = columns(run_data)
-    ax.set(xlabel=run_data.time_label, title="so far")
+    ax.set(xlabel=run_data.time_label, title="history")
     coordinate(run_data).draw_on(ax.yaxis)
     if len(shown) < 2:
         return lambda k: None, []

@@ -1,1 +1,1 @@
-"""The page of `meanfield view` and `watch`: a run in one HTML file, with its scripts in web/."""
+"""Page of `meanfield view` and `watch`: a run in one HTML file, with scripts in web/."""

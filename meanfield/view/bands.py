@@ -1,4 +1,6 @@
-"""Quantities along one coordinate over time, beside tokens on a page: angles between tokens, a field."""
+"""Quantities along one coordinate over time, shown with the tokens of a page: angles between tokens, fields of
+sequences.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from meanfield.figures.sequence import COLORS, field_parts
 from meanfield.view.packing import leveled, packed
 from meanfield.view.panels import rounded
 
-MAX_PAIRED, MAX_PLACES = 400, 720  # tokens whose angles are taken, and places of a sequence on a screen
+MAX_PAIRED, MAX_PLACES = 400, 720  # tokens for the angles of pairs, and positions of a sequence
 Band = dict[str, Any]
 
 
 def pair_band(run_data: RunData) -> Band:
-    """The share of the pairs of tokens at each angle, in bins of 3°; dotted what it is for uniform directions."""
+    """Return the shares of the pairs of tokens at each angle in bins of 3°, and the shares of uniform directions."""
     count = len(tokens_of(run_data).weights)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_PAIRED)).round().astype(int))
     masses = tokens_of(run_data).weights[chosen]
@@ -46,14 +48,14 @@ def pair_band(run_data: RunData) -> Band:
 
 
 def _uniform_shares(edges: Floats, d: int) -> Floats:
-    """(bins,) of the angle between two uniform directions in R^d, whose density is ∝ sin^{d−2}."""
+    """Return shares (bins,) of the angle between two uniform directions in R^d, whose density is ∝ sin^{d−2}."""
     fine = np.sin(edges[:-1, None] + np.diff(edges)[:, None] * (np.arange(8) + 0.5) / 8) ** (d - 2)
     shares: Floats = fine.sum(axis=1) / fine.sum()
     return shares
 
 
 def field_bands(run_data: RunData) -> list[Band]:
-    """The field of a sequence along its two principal axes, as the figure has it."""
+    """Return the field of a sequence along its two principal axes, as in the figure."""
     length = tokens_of(run_data).length
     assert length is not None
     parts = field_parts(run_data, range(len(run_data.times)), MAX_PLACES)
@@ -61,7 +63,7 @@ def field_bands(run_data: RunData) -> list[Band]:
     bands = []
     for number, part in enumerate(parts, start=1):
         edges = np.linspace(0.0, length, part.shape[1] + 1)
-        label = f"u/|u| along principal axis {number}, from the mean"
+        label = f"u/|u| along principal axis {number}, deviation from the mean"
         scale = {"low": -largest, "high": largest, "deviation": True, "cut": False, "symbol": label, "label": label}
         band = {
             "id": f"field{number}",
@@ -76,13 +78,13 @@ def field_bands(run_data: RunData) -> list[Band]:
 
 
 def _levels(values: Floats, part: Callable[[Floats], Floats]) -> Band:
-    """(snapshots, cells) values as levels of a scale, of which ``part`` is the place from 0 to 1."""
+    """Return values (snapshots, cells) as encoded levels of a scale; ``part`` maps values to positions from 0 to 1."""
     frames = [leveled(part(one), np.uint16) for one in values]
     return {"cells": values.shape[1], "bytes": 2, "levels": packed(frames)}
 
 
 def hex_colors(name: str) -> str:
-    """The 256 colours of a map of Matplotlib's, six hexadecimal digits each."""
+    """Return the 256 colors of a Matplotlib color map, six hexadecimal digits each."""
     from matplotlib import colormaps
 
     colors: bytes = colormaps[name](np.arange(256), bytes=True)[:, :3].tobytes()

@@ -1,8 +1,8 @@
-"""Data of the page of `meanfield view`: a run as plain JSON, its densities as levels of the color scale.
+"""Data of the page of `meanfield view`: a run as plain JSON, with densities as levels of the color scale.
 
-Levels count from 0 at the scale's low end, 256 of them on the sphere and 65536 in one dimension, where the density
-is also drawn as a line; a level's leading 8 bits are its colour in the map. Snapshots stand one after the other, each
-as its difference to the one before, modulo the number of levels (little-endian), deflated (zlib) and in base64.
+Levels count from 0 at the low end of the scale: 256 on the sphere and 65536 in one dimension, where the density is also
+drawn as a line. The leading 8 bits of a level are its color in the map. Snapshots are stored in order, each as the
+difference from the previous one modulo the number of levels (little-endian), deflated (zlib) and in base64.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from meanfield.view.stages import stage_of
 from solvers.mesh.rings import sphere_cells
 
 Described = dict[str, Any]  # ready for JSON
-SNAPSHOTS, SAMPLES = 300, 1500  # in a page at most: moments to step through, and points of a panel's curve
-RINGS, ARCS = 256, 2048  # at most so many rings of the sphere, or cells in one dimension: what a screen shows
+SNAPSHOTS, SAMPLES = 300, 1500  # largest numbers of snapshots and of points of a curve in a page
+RINGS, ARCS = 256, 2048  # largest numbers of rings, and of cells in one dimension, on a page
 
 
 def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
-    """No more snapshots, samples and cells than a page takes, and a line for each that was thinned."""
+    """Return the run data with the numbers of snapshots, samples and cells that a page allows, and a note on each
+    reduction.
+    """
     coarse, left = (_coarse_rings if run_data.coordinate is None else _coarse_line)(run_data)
     thin, notes = thinned_in_time(coarse)
     if left < (cells := len(run_data.density(0))):
@@ -38,7 +40,7 @@ def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
 
 
 def thinned_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
-    """No more snapshots and samples than a page takes, of cells or of tokens, and a line if there were more."""
+    """Return the run data with the numbers of snapshots and samples that a page allows, and a note on any reduction."""
     keep, samples = evenly(len(run_data.times), SNAPSHOTS), evenly(len(run_data.diagnostics.get("time", ())), SAMPLES)
     fewer, notes = len(keep) < len(run_data.times), []
     if fewer:
@@ -56,12 +58,12 @@ def thinned_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
 
 
 def evenly(count: int, max_count: int) -> Integers:
-    """Indices of at most ``max_count`` of ``count`` things, the first and the last among them."""
+    """Return indices of at most ``max_count`` of ``count`` items, evenly spaced from the first to the last."""
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, max_count)).round().astype(int))
 
 
 def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
-    """In one dimension: the run data on no more cells than a screen shows, and how many these are."""
+    """Return the run data in one dimension on at most ARCS cells, and the number of cells."""
     assert run_data.coordinate is not None
     edges = run_data.coordinate.edges if run_data.edges is None else run_data.edges
     left = len(merged(np.zeros(len(edges) - 1), ARCS))
@@ -76,11 +78,11 @@ def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
 
 
 def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
-    """The same on the sphere."""
+    """Return the run data on the sphere on at most RINGS rings, and the number of cells."""
     ring_cells = run_data.ring_cells
     if len(ring_cells) <= RINGS:
         return run_data, int(ring_cells.sum())
-    rings = len(ring_cells) // -(-len(ring_cells) // RINGS)  # at least two rings to one, so that none is missed
+    rings = len(ring_cells) // -(-len(ring_cells) // RINGS)  # ≥ 2 for each new one, so that none is empty
     coarse = np.maximum(2 * rings * np.sin(np.pi * (np.arange(rings) + 0.5) / rings), 3).round().astype(int)
     theta, phi, area = cell_angles(ring_cells)
     coarse_cell = sphere_cells(coarse, theta, phi)
@@ -93,18 +95,18 @@ def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
 
 
 def encode(run_data: RunData, scale: Scale) -> str:
-    """All densities as levels of ``scale``, in the encoding that the head of this file describes."""
+    """Return all densities as levels of ``scale``, in the encoding of the module's docstring."""
     dtype = stage_of(run_data).dtype
     return packed(levels(run_data.ratio(k), scale, dtype) for k in range(len(run_data.times)))
 
 
 def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
-    """(cells,) ρ/ρ̄ as levels."""
+    """Return ρ/ρ̄ (cells,) as levels."""
     return leveled(np.asarray(scale.norm(scale.values(ratio)), dtype=float), dtype)
 
 
 def timeline(run_data: RunData) -> Described:
-    """What the page needs of any run: times, what is counted at them, and panels."""
+    """Return the data for the page that all runs share: times, counts of clusters, and panels."""
     return {
         "colors": hex_colors(COLOR_MAP),
         "times": rounded(run_data.times),
@@ -119,7 +121,7 @@ def timeline(run_data: RunData) -> Described:
 
 
 def describe(run_data: RunData) -> tuple[Described, str]:
-    """The run for the page's script, ready for JSON, and its encoded densities."""
+    """Return the run for the script of the page, ready for JSON, and its encoded densities."""
     stage, scale = stage_of(run_data), scale_of(run_data, range(len(run_data.times)))
     count = range(len(run_data.times))
     description = timeline(run_data) | {
@@ -148,14 +150,14 @@ def _scale(scale: Scale) -> Described:
 
 
 def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
-    """What a uniform density looks like in a profile: its value in each cell, or the one; None where there is none."""
+    """Return the uniform density in a profile, as values of the cells or a single value; None if there is none."""
     if run_data.uniform is not None:
         return rounded(run_data.uniform.clip(scale.low / 10))
     return None if scale.density_name else [0.0 if scale.deviation else 1.0]
 
 
 def _time_range(run_data: RunData) -> list[float]:
-    """Ends of the time axis: from the first snapshot, or on a log axis the first after time zero, to the last."""
+    """Return the ends of the time axis: the first snapshot, on a log axis the first after time zero, and the last."""
     times = run_data.times[run_data.times > 0] if run_data.log_time else run_data.times
     first, last = float(times[0]), float(times[-1])
     return [first, last if last > first else first + 1]

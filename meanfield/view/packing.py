@@ -1,4 +1,4 @@
-"""Arrays of levels as text of the page: each snapshot as its difference to the one before, modulo the levels."""
+"""Encoding of arrays of levels as text: each snapshot as the difference from the previous one, modulo the levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ COMPRESSION = 9
 
 
 def packed(frames: Iterable[Levels]) -> str:
-    """Snapshots (values,) of unsigned integers, little-endian differences in time, deflated (zlib) and in base64."""
+    """Return snapshots (values,) of unsigned integers as base64 text of deflated (zlib), little-endian differences in
+    time.
+    """
     packer, parts = zlib.compressobj(COMPRESSION), []
     before: Levels | None = None
     for now in frames:
@@ -27,6 +29,6 @@ def packed(frames: Iterable[Levels]) -> str:
 
 
 def leveled(parts: Floats, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
-    """Parts of a scale, 0 to 1, as levels, rounded down as matplotlib does to find a colour."""
+    """Return fractions of a scale, from 0 to 1, as levels, rounded down as Matplotlib does for colors."""
     largest = int(np.iinfo(dtype).max)
     return (parts * (largest + 1)).clip(0, largest).astype(dtype)

@@ -1,4 +1,4 @@
-"""A run as one page to look at in a browser: no network, no server, all data within."""
+"""Page of a run for a browser: a single file with all data, without network or server."""
 
 from __future__ import annotations
 
@@ -19,29 +19,41 @@ from solvers.io.repair import FileError
 if TYPE_CHECKING:
     from meanfield.figures.run_data import RunData
 
-    # Description and levels for the script, sentences about how to use the picture, and what was left out.
+    # Description and levels for the script, instructions for the picture, and notes on omitted data.
     Shown = tuple[dict[str, Any], str, list[str], list[str]]
     from solvers.io.run_file import Run
 
 SUFFIXES = (".html", ".htm")
 SCRIPTS = (
-    "data", "axis", "panel", "pixels", "globe", "map", "profile", "history", "colorbar", "tokens", "projection", "tree",
-    "pictures", "player", "main",
-)  # fmt: skip  # in this order: main starts when all others are there
-KEYS = "Space plays and pauses, ← and → step, Home and End jump. Press or drag in a panel to go to its time."
+    "data",
+    "axis",
+    "panel",
+    "pixels",
+    "globe",
+    "map",
+    "profile",
+    "history",
+    "colorbar",
+    "tokens",
+    "projection",
+    "tree",
+    "pictures",
+    "player",
+    "main",
+)  # order of execution: main requires all others
+KEYS = "Space plays and pauses, ← and → step, Home and End jump. Click or drag in a panel to go to that time."
 DEPTH = "All quantities are dimensionless; time is depth."
 
-DOTS = "A dot is a token, or several in one place; its area goes with their mass."
-TREE = "Press a merger in the tree to go to its time."
+DOTS = "A dot is a token, or several at one position; its area is proportional to their mass."
+TREE = "Click a merger in the tree to go to its time."
 
 
 def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False) -> Path:
     """Write the run file ``path`` as a page to ``target`` (.html) and return ``target``.
 
-    The run may still be going: what it has written by now is shown. Long runs and fine meshes are thinned, with a line
-    on stderr. Raises FileError where the run file cannot be read or holds no snapshot, where the suffix
-    is unknown, and where ``target`` exists and is not to be overwritten or cannot be written. ``target`` appears
-    whole or not at all.
+    A run in progress is shown up to the last snapshot written. Long runs and fine meshes are thinned, with a line on
+    stderr. Raises FileError if the run file cannot be read or has no snapshot, if the suffix is unknown, and if
+    ``target`` exists and ``overwrite`` is false or cannot be written. ``target`` is written atomically.
     """
     from solvers.io.reading import path_of
     from solvers.io.replacing import replacement
@@ -52,12 +64,12 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
     require_target(target, path_of(path), overwrite, "page", SUFFIXES)
     page = compose(read(path))
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
-        new.write_text(page, encoding="utf-8", errors="backslashreplace")  # a name may be no text
+        new.write_text(page, encoding="utf-8", errors="backslashreplace")  # file names may be invalid text
     return target
 
 
 def compose(run: Run, quiet: bool = False) -> str:
-    """The page of a run; what it leaves out is said on stderr, unless quiet."""
+    """Return the page of a run, after printing notes on omitted data to stderr unless ``quiet``."""
     from meanfield.view.panels import radii
     from meanfield.view.tokens import are_points
     from meanfield.view.tree import tree_of
@@ -74,7 +86,7 @@ def compose(run: Run, quiet: bool = False) -> str:
     _say(run, () if quiet else notes)
     texts = {
         "TITLE": run_data.title,
-        # Values stay with their names where a narrow page breaks the line.
+        # Values stay on one line with their names on a narrow page.
         "FACTS": SEPARATOR.join(facts(run_data)).replace(" = ", "\u00a0=\u00a0"),
         "CASE": run.attributes["case"],
         "HELP": " ".join([*usage, KEYS, DEPTH, *(f"{note}." for note in notes)]),
@@ -86,7 +98,7 @@ def _page_of_solution(run: Run, quiet: bool) -> str:
     from meanfield.view.solution import describe_solution
 
     if run.snapshots == 0:
-        raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to show")
+        raise FileError(f"{run.path}: holds no snapshot yet")
     description, notes = describe_solution(run)
     _say(run, () if quiet else notes)
     texts = {
@@ -109,7 +121,7 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
         "LAST": str(len(description["times"]) - 1),
         "STYLE": source("style.css"),
         "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
-        # A title may hold "</script>": "<" is written so that HTML does not see it.
+        # A title may contain "</script>", so "<" is escaped.
         "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         "LEVELS": levels,
     }
@@ -117,7 +129,7 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
 
 
 def _cells(run_data: RunData) -> Shown:
-    """A density: as it is, of its directions where it has a radius, or of more tokens than can be distinguished."""
+    """Return a density for the page: unchanged, the marginal on directions, or the density of many tokens."""
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
     from meanfield.view.data import describe, thinned
@@ -128,12 +140,12 @@ def _cells(run_data: RunData) -> Shown:
         return *describe(shown), list(stage_of(shown).help), notes
     shown, notes = thinned(as_density(run_data))
     count = len(run_data.particles.weights)
-    notes.insert(0, f"{count} tokens are shown as a density, each in the cell that it lies in")
+    notes.insert(0, f"{count} tokens are shown as a density, binned into cells")
     return *describe(shown), list(stage_of(shown).help), notes
 
 
 def _points(run_data: RunData) -> Shown:
-    """Tokens one by one."""
+    """Return individual tokens for the page."""
     from meanfield.view.stages import CLUSTERS, TURNING
     from meanfield.view.tokens import describe_tokens, thinned_tokens
 
@@ -145,11 +157,11 @@ def _points(run_data: RunData) -> Shown:
 
 
 def filled(body: str, parts: Mapping[str, str]) -> str:
-    """The page whose file after the head, which all pages share, is ``body``; each @NAME@ is replaced by its part."""
-    # In one pass, so that what is put in is not searched again.
+    """Return the page of the common head and the file ``body``, with each @NAME@ replaced by its part."""
+    # A single pass, so that inserted text is not searched.
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("head.html") + source(body))
 
 
 def source(name: str) -> str:
-    """Text of a file of the page."""
+    """Return the text of a file of the page."""
     return (files("meanfield.view") / "web" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Panels of the page that `meanfield view` writes: each recorded diagnostic as curves over time, ready for JSON."""
+"""Panels of the page of `meanfield view`: each recorded diagnostic as curves over time, ready for JSON."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from meanfield.figures.particles.tokens import token_quantiles
 from meanfield.figures.power import DEGREE_COLORS, DEGREES, NEARLY_UNIFORM
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, ROUNDING, SKY, VERMILION, RunData
 
-SNAPSHOTS = 300  # of the radii at most
-PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # of the tokens, and the colours of their radii
-DECADES = 20  # of a logarithmic panel at most
-ARRAYS = ("time", "pairs", "cluster_center")  # no curves
-INK = "currentColor"  # follows the page's light or dark scheme, as black cannot
+SNAPSHOTS = 300  # largest number for the radii
+PARTS = {0.05: SKY, 0.5: BLUE, 0.95: ORANGE}  # quantiles of the radius, and their colors
+DECADES = 20  # largest range of a logarithmic panel
+ARRAYS = ("time", "pairs", "cluster_center")  # without curves
+INK = "currentColor"  # follows the light or dark scheme of the page, unlike black
 Panel = dict[str, Any]
 
 
 def panels(run_data: RunData) -> list[Panel]:
-    """A panel for each diagnostic that was recorded, known ones first; none for fewer than two samples."""
+    """Return a panel for each recorded diagnostic, known ones first; none for fewer than two samples."""
     if len(run_data.diagnostics.get("time", ())) < 2:
         return []
-    others = [name for name in run_data.diagnostics if name not in PANELS and name not in ARRAYS]
+    unknown = [name for name in run_data.diagnostics if name not in PANELS and name not in ARRAYS]
     known = [_with_prediction(PANELS[name](run_data), run_data, name) for name in PANELS if is_worth(run_data, name)]
-    return known + [_other(run_data, name) for name in others]
+    return known + [_other(run_data, name) for name in unknown]
 
 
 def rounded(values: Floats) -> list[float | None]:
-    """Nine figures, enough to see a change by a millionth; None where JSON has no number."""
+    """Return the values with nine digits, enough for relative changes of a millionth; None for values JSON lacks."""
     return [float(f"{value:.9g}") if np.isfinite(value) else None for value in values]
 
 
@@ -42,10 +42,10 @@ def curve_of(values: Floats, color: str, label: str = "") -> Panel:
 
 
 def linear(title: str, curves: list[Panel], low: float | None = None, **options: Any) -> Panel:
-    """Limits that hold every value, and a little room; ``low`` where the axis starts at a number of its own."""
+    """Return a panel whose limits include every value with a margin; ``low`` sets the lower end of the axis."""
     values = np.array([value for curve in curves for value in curve["values"] if value is not None] or [0.0])
     lowest, highest = float(values.min() if low is None else low), float(values.max())
-    # What is constant but for rounding has a range too, a fraction of itself: ticks are numbers that differ.
+    # Values that are constant to rounding have a range relative to their size, so that ticks differ.
     size = max(abs(lowest), abs(highest))
     room = 0.06 * (highest - lowest) if highest - lowest > ROUNDING * size else 0.05 * size or 1.0
     limits = {"low": lowest if low is not None else lowest - room, "high": highest + room}
@@ -53,7 +53,7 @@ def linear(title: str, curves: list[Panel], low: float | None = None, **options:
 
 
 def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
-    """Limits that hold every positive value of the curves down to DECADES below the largest."""
+    """Return a panel whose limits include all positive values of the curves within DECADES of the largest."""
     positive = [value for curve in curves for value in curve["values"] if value is not None and value > 0] or [1.0]
     high = 2 * max(positive)
     low = max(min(positive) / 2, high * 10.0**-DECADES)
@@ -68,8 +68,9 @@ def _energy(run_data: RunData) -> Panel:
 
 
 def _entropy(run_data: RunData) -> Panel:
-    integrand = "ρ log ρ/ρ̄" if run_data.relative_entropy else "ρ log ρ"
-    return linear(f"entropy H = ∫{integrand}", [curve_of(run_data.diagnostics["entropy"], BLUE)])
+    relative = run_data.relative_entropy
+    name, integrand = ("relative entropy", "ρ log ρ/ρ̄") if relative else ("negative entropy", "ρ log ρ")
+    return linear(f"{name} H = ∫{integrand}", [curve_of(run_data.diagnostics["entropy"], BLUE)])
 
 
 def _clusters(run_data: RunData) -> Panel:
@@ -83,7 +84,7 @@ def _clusters(run_data: RunData) -> Panel:
 
 
 def _cluster_mass(run_data: RunData) -> Panel:
-    """Masses of the heaviest clusters, as many as there are colours."""
+    """Return the masses of the heaviest clusters, one for each color."""
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     masses = [values for values in run_data.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
     found = enumerate(zip(masses, colors, strict=False), 1)
@@ -92,7 +93,7 @@ def _cluster_mass(run_data: RunData) -> Panel:
 
 def _pairs_close(run_data: RunData) -> Panel:
     values = run_data.diagnostics["pairs_close"]
-    return linear("pairs that have met: share with ⟨θ, θ′⟩ > 0.999", [curve_of(values, ORANGE)], low=0)
+    return linear("collapsed pairs: share with ⟨θ, θ′⟩ > 0.999", [curve_of(values, ORANGE)], low=0)
 
 
 def _centroid(run_data: RunData) -> Panel:
@@ -110,7 +111,7 @@ def _mass(run_data: RunData) -> Panel:
 
 
 def _power(run_data: RunData) -> Panel:
-    """Power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest while the density is nearly uniform."""
+    """Return the power of degrees 1 … 8, and the predicted growth e^{2λt} of the fastest if nearly uniform."""
     time, power = run_data.diagnostics["time"], run_data.diagnostics["power"]
     rates = np.zeros(power.shape[1]) if run_data.growth is None else run_data.growth[: power.shape[1]]
     fastest = 1 + int(np.argmax(rates[1:])) if power.shape[1] > 1 else 0
@@ -126,7 +127,7 @@ def _power(run_data: RunData) -> Panel:
 
 
 def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -> Panel:
-    """The prediction start · e^{2λt}, as far as the panel is high."""
+    """Return the prediction start · e^{2λt} up to the top of the panel."""
     with np.errstate(over="ignore", under="ignore"):
         predicted = start * np.exp(2 * rate * (time - time[0]))
     within = np.where((predicted > 0) & (predicted <= high), predicted, np.nan)
@@ -134,7 +135,7 @@ def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -
 
 
 def _with_prediction(panel: Panel, run_data: RunData, name: str) -> Panel:
-    """The panel, with the predicted curve and the moment of its event where there is a prediction."""
+    """Return the panel, with the predicted curve and the time of the predicted event if there is a prediction."""
     if (predicted := run_data.predictions.get(name)) is None:
         return panel
     values = rounded(predicted.trace(run_data.diagnostics["time"]))
@@ -147,7 +148,7 @@ def _with_prediction(panel: Panel, run_data: RunData, name: str) -> Panel:
 
 
 def _size(name: str, title: str) -> Callable[[RunData], Panel]:
-    """A positive number, on a log axis."""
+    """Return the function that makes a panel of a positive diagnostic on a log axis."""
     return lambda run_data: _logarithmic(title, [curve_of(run_data.diagnostics[name], BLUE)])
 
 
@@ -170,7 +171,7 @@ def _label_centroid(run_data: RunData) -> Panel:
 
 
 def radii(run_data: RunData) -> Panel:
-    """Radii within which parts of the tokens are, of a run with a free radius, at up to SNAPSHOTS times."""
+    """Return the quantiles of the radius of tokens, for a free radius, at up to SNAPSHOTS times."""
     shown = np.unique(np.linspace(0, len(run_data.times) - 1, SNAPSHOTS).round().astype(int))
     find = quantiles if run_data.particles is None else token_quantiles
     found = find(run_data, shown, np.array(list(PARTS))).T
@@ -182,7 +183,7 @@ def radii(run_data: RunData) -> Panel:
 
 
 def _other(run_data: RunData, name: str) -> Panel:
-    """A diagnostic that this page knows nothing of: a curve for each component, the first eight."""
+    """Return a panel of an unknown diagnostic: a curve for each of the first eight components."""
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics["time"]), -1)[:, :DEGREES]
     if values.shape[1] == 1:
         return linear(name, [curve_of(values[:, 0], INK)])

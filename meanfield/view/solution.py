@@ -1,4 +1,4 @@
-"""Data of the page of `meanfield view` for a recorded solution of a PDE: a picture of each snapshot."""
+"""Data of the page of `meanfield view` for a recorded solution of a PDE: an image of each snapshot."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from meanfield.view.panels import curve_of, linear, rounded
 if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
-PICTURES, COLORS = 80, 256  # in a page at most, and colours of each
+PICTURES, COLORS = 80, 256  # largest number in a page, and colors of each
 CURVES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 
 
 def describe_solution(run: Run) -> tuple[Described, list[str]]:
-    """The solution for the page's script, ready for JSON, and a line if there are more snapshots than pictures."""
+    """Return the solution for the script of the page, ready for JSON, and a note if there are too many snapshots."""
     shown = evenly(run.snapshots, PICTURES)
     times = run.times[shown]
     fewer = len(shown) < run.snapshots
@@ -48,7 +48,7 @@ def describe_solution(run: Run) -> tuple[Described, list[str]]:
 
 
 def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
-    """Frames of the movie, as addresses that hold their data."""
+    """Yield the frames of the movie as data URLs."""
     from PIL import Image
 
     from meanfield.movie.animate import drawn_frames
@@ -60,7 +60,7 @@ def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
 
 
 def _panels(run: Run) -> list[Described]:
-    """A panel for each diagnostic over time, with a curve for each of its first components."""
+    """Return a panel for each diagnostic over time, with a curve for each of the first components."""
     samples = evenly(len(run.sample_times), SAMPLES)
     panels = []
     for name, values in run.diagnostics.items() if len(samples) > 1 else ():

@@ -1,4 +1,4 @@
-"""Pictures of each manifold on the page of `meanfield view`: kind, coordinate, and the clusters marked."""
+"""Pictures of each manifold on the page of `meanfield view`: kind, coordinate, and marked clusters."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CLUSTERS = "Rings and arrows mark clusters, numbers their mass."
 
 @dataclass(frozen=True)
 class Stage:
-    """How a manifold is shown.
+    """Picture of a manifold on the page.
 
-    kind    of picture, a key of STAGES in web/main.js
-    dtype   of the levels
-    axis    one dimension: edges of the cells, label and ticks of the coordinate; None on the sphere
+    kind    key of STAGES in web/main.js
+    dtype   type of the levels
+    axis    one dimension: cell edges, label and ticks of the coordinate; None on the sphere
     marks   (run data, k) to the clusters, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
-    help    sentences about how to use the picture
+    help    instructions for the picture
     """
 
     kind: str
@@ -43,7 +43,7 @@ def _axis(run_data: RunData) -> dict[str, Any]:
 
 
 def cluster_marks(run_data: RunData, k: int) -> Marks:
-    """The clusters of snapshot k in two or three dimensions, heaviest first."""
+    """Return the clusters of snapshot k in two or three dimensions, heaviest first."""
     if run_data.clusters is None:
         return []
     _, masses, places = run_data.clusters(k)
@@ -55,14 +55,14 @@ def cluster_marks(run_data: RunData, k: int) -> Marks:
 RING = Stage("ring", np.uint16, _axis, cluster_marks, (CLUSTERS,))
 PROFILE = Stage("profile", np.uint16, _axis, lambda run_data, k: [])
 TURNING = (
-    "Drag the globe or turn it with the arrow keys; a double click turns it back.",
-    "A click on the map turns the globe there.",
+    "Drag the globe or turn it with the arrow keys; a double click resets it.",
+    "A click on the map centers the globe there.",
 )
 GLOBE = Stage("globe", np.uint8, None, cluster_marks, (*TURNING, CLUSTERS))
 
 
 def stage_of(run_data: RunData) -> Stage:
-    """The stage of the domain. One with a radius is shown by its directions, tokens by their density."""
+    """Return the stage of the domain. A free radius is shown by its directions, tokens by their density."""
     assert run_data.kind.stage is not None
     stage: Stage = load(run_data.kind.stage)
     return stage

@@ -1,4 +1,4 @@
-"""A sweep as one page to look at in a browser: a phase diagram whose points open what is known of their runs."""
+"""Page of a sweep for a browser: a phase diagram whose points show the results of their runs."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ from meanfield.view.panels import curve_of, linear, rounded
 from solvers.io.repair import FileError
 
 SCRIPTS = ("data", "axis", "panel", "sweep")
-MAX_NUMBERS = 400_000  # of diagnostics over time, of all points together
-CURVE = 60  # points of a curve of theory
-HELP = "Select a point to see its results; a point with a run file has a page of its own."
+MAX_NUMBERS = 400_000  # numbers of diagnostics over time, of all points together
+CURVE = 60  # points of a theoretical curve
+HELP = "Select a point to see its results; a point with a run file links to a separate page."
 
 
 def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:
     """Write the sweep whose index is ``path`` as a page to ``target`` (.html) and return ``target``.
 
-    Points whose run files were kept get pages in the folder NAME.pages beside it. The sweep may still be going. Raises
-    FileError where the index cannot be read, no point is done yet, or something is not to be overwritten.
+    Points with stored run files get pages in the folder NAME.pages beside ``target``. The sweep may be in progress.
+    Raises FileError if the index cannot be read, if no point is done, or if an output exists and ``overwrite`` is
+    false.
     """
     from solvers.io.replacing import replacement
     from solvers.io.writing import disk_errors
@@ -46,7 +47,7 @@ def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False)
     require_target(target, path, overwrite, "page", SUFFIXES)
     found = read_sweep(path)
     if not len(found.done):
-        raise FileError(f"{path}: no point is done yet, so there is nothing to show")
+        raise FileError(f"{path}: no point is done yet")
     folder = target.with_name(f"{target.stem}.pages")
     pages = _write_pages(path, folder, len(found.status), overwrite)
     with disk_errors(target, "cannot write it"), replacement(target, overwrite=overwrite) as new:
@@ -55,7 +56,7 @@ def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False)
 
 
 def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[int, str]:
-    """Pages of the points whose run files were kept, as addresses relative to the sweep's page."""
+    """Write pages of the points with stored run files, and return their addresses relative to the page of the sweep."""
     points = [number for number in range(count) if run_file(path, number).is_file()]
     if folder.exists() and points and not overwrite:
         raise FileError(f"{folder}: exists already; --overwrite replaces its pages")
@@ -65,7 +66,7 @@ def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[
     for number in points:
         try:
             page = view(run_file(path, number), folder / f"{number:04}.html", overwrite=overwrite)
-        except FileError as error:  # such as a point that is being solved, without a snapshot yet
+        except FileError as error:  # such as a point in progress without a snapshot
             print_message(f"meanfield: {error}")
         else:
             pages[number] = f"{folder.name}/{page.name}"
@@ -73,7 +74,7 @@ def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[
 
 
 def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
-    """The page of a sweep."""
+    """Return the page of a sweep."""
     done, count = len(found.done), len(found.status)
     failed = int((found.status == FAILED).sum())
     state = f"{count} points" if done == count else f"{done} of {count} points"
@@ -91,7 +92,9 @@ def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
 
 
 def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
-    """The sweep for the page's script, ready for JSON: keys, scalars, and points with their diagnostics over time."""
+    """Return the sweep for the script of the page, ready for JSON: keys, scalars, and points with diagnostics over
+    time.
+    """
     chosen = view_of(found)
     keys = {key: _key(found, key) for key, values in found.parameters.items() if len(set(values.tolist())) > 1}
     keys = keys or {key: _key(found, key) for key in found.parameters}
@@ -124,7 +127,7 @@ def _key(found: SweepResults, key: str) -> Described:
 
 
 def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
-    """What is known of each point; its diagnostics over time where it is done."""
+    """Return the status of each point, with its diagnostics over time if it is done."""
     room = MAX_NUMBERS // len(found.done)
     series = {number: _series(tables, room) for number, tables in tables_of(found)}
     return [
@@ -140,9 +143,11 @@ def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
 
 
 def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
-    """Times, and each diagnostic that is one number or the mean token, at no more times than there is room."""
+    """Return times, and the scalar diagnostics and length of the mean token, at most ``room`` numbers."""
     times = tables["time"]
-    tables = {name: values for name, values in tables.items() if len(values) == len(times)}  # the rest is of others
+    tables = {
+        name: values for name, values in tables.items() if len(values) == len(times)
+    }  # the others have other times
     curves = {name: values for name, values in tables.items() if name != "time" and values.ndim == 1}
     if "centroid" in tables:
         curves["length of the mean token"] = lengths(tables["centroid"])
@@ -154,7 +159,7 @@ def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
 
 
 def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described | None:
-    """The curve that the figure has over its map."""
+    """Return the theoretical curve of the map in the figure."""
     from meanfield.case.load import parse
 
     if y is None or (curve := beside_map(parse(found.attributes["case"]), x, y, value)) is None:

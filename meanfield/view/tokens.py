@@ -1,4 +1,4 @@
-"""Data of the page of `meanfield view` for tokens as points: directions along axes to choose from, as levels."""
+"""Data of the page of `meanfield view` for tokens as points: directions along selectable axes, as levels."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from meanfield.view.panels import rounded
 from meanfield.view.stages import Marks, cluster_marks
 from solvers.mesh.mesh import sphere
 
-MAX_TOKENS = 1000  # in more than three dimensions, and along a sequence
-AXES = 6  # principal axes to choose from in more than three dimensions, and as many coordinates
-GROUND_RINGS = 8  # rings of the empty sphere on which tokens lie
+MAX_TOKENS = 1000  # largest number in more than three dimensions, and along a sequence
+AXES = 6  # number of principal axes, and of coordinates, in more than three dimensions
+GROUND_RINGS = 8  # rings of the empty sphere behind the tokens
 
 
 def are_points(run_data: RunData) -> bool:
-    """Whether tokens are shown one by one: too many on the circle or the sphere are a density."""
+    """Return whether tokens are shown one by one; large numbers on the circle or the sphere are shown as a density."""
     tokens = tokens_of(run_data)
     max_points = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0)
     return max_points is None or tokens.length is not None or len(tokens.weights) <= max_points
 
 
 def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
-    """No more tokens, snapshots and samples than a page takes, and a line for each that was thinned."""
+    """Return the run data with the numbers of tokens, snapshots and samples that a page allows, and notes on
+    reductions.
+    """
     shown, notes = thinned_in_time(run_data)
     tokens, positions = tokens_of(shown), tokens_of(shown).positions
     count = len(tokens.weights)
@@ -48,7 +50,7 @@ def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
 
 
 def describe_tokens(run_data: RunData) -> tuple[Described, str]:
-    """The run for the page's script, ready for JSON, and its encoded directions, axis after axis."""
+    """Return the run for the script of the page, ready for JSON, and its encoded directions, axis after axis."""
     matrix, names, note = _axes(run_data)
     tokens = tokens_of(run_data)
     description = timeline(run_data) | {
@@ -67,7 +69,7 @@ def describe_tokens(run_data: RunData) -> tuple[Described, str]:
 
 
 def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
-    """(d, axes) unit vectors, what each is called, and what is said about them."""
+    """Return unit vectors (d, axes), their names, and a note about them."""
     d = run_data.dimension or 2
     if d <= 3:
         return np.eye(d), [f"x{'₁₂₃'[i]}" for i in range(d)], ""
@@ -82,9 +84,10 @@ def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
 
 
 def _marks(run_data: RunData, k: int, matrix: Floats) -> Marks:
-    """The clusters of snapshot k, heaviest first: where they are in the picture, and their mass.
+    """Return the clusters of snapshot k, heaviest first: position in the picture, and mass.
 
-    An angle on the circle, polar angle and azimuth on the sphere, else places along the axes ``matrix`` (d, axes).
+    The position is an angle on the circle, polar angle and azimuth on the sphere, else coordinates along the axes
+    ``matrix`` (d, axes).
     """
     if run_data.dimension in (2, 3):
         return cluster_marks(run_data, k)

@@ -1,4 +1,4 @@
-"""Tree of mergers on the page of `meanfield view`: clusters as lines over time, and when they merge."""
+"""Merger tree on the page of `meanfield view`: clusters as lines over time, and the times of mergers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TICKS = [[-np.pi, "−π"], [-np.pi / 2, "−π/2"], [0.0, "0"], [np.pi / 2, "π
 
 
 def tree_of(run: Run) -> Described | None:
-    """Lines and mergers of a run; None where it has no clusters to follow, or none of them merged."""
+    """Return lines and mergers of a run, or None without trackable clusters or without mergers."""
     try:
         tracks = tracks_of(run)
-    except ValueError:  # a run whose clusters cannot be followed
+    except ValueError:  # the clusters of this run cannot be tracked
         return None
     mergers, order = merger_tree(tracks), tree_order(tracks)
     if not mergers:
@@ -53,7 +53,7 @@ def _at(when: str) -> str:
 
 
 def _line(tracks: Tracks, number: int, places: dict[int, Floats], color: str) -> Described:
-    """A cluster's times, places and masses, up to where it joins another."""
+    """Return times, positions and masses of a cluster, up to where it joins another."""
     one, into = tracks.tracks[number], tracks.tracks[number].into
     times, place, mass = tracks.times[one.samples], places[number], one.masses
     keep = np.unique(np.linspace(0, len(times) - 1, MAX_POINTS).round().astype(int))

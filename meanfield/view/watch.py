@@ -1,4 +1,4 @@
-"""The page of a run while it continues, served to browsers of this machine alone."""
+"""Page of a run in progress, served to browsers on this machine only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from solvers.io.run_file import Run
 
 HOST = "127.0.0.1"
-POLL_INTERVAL = 0.5  # seconds between looks at the file
-PAUSE_RATIO = 4.0  # times as long as a page took to make: the run has the machine
-GRACE = 5.0  # seconds in which a browser that watches takes the last page
-IDLE = 10.0  # seconds after which a connection that sends nothing is closed
+POLL_INTERVAL = 0.5  # seconds between readings of the file
+PAUSE_RATIO = 4.0  # pause as a multiple of the time to make a page, which leaves the processor to the run
+GRACE = 5.0  # seconds for an open browser to load the last page
+IDLE = 10.0  # seconds after which an idle connection is closed
 WAITING = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="1"><p>No snapshot yet.</p>'
 HEADERS = {
     "Cache-Control": "no-store",
@@ -32,9 +32,9 @@ HEADERS = {
 
 
 class LivePage(ThreadingHTTPServer):
-    """Serves one page and its version, at an address with a secret token, on the loopback interface.
+    """Server of one page and its version, at an address with a secret token, on the loopback interface.
 
-    Whoever does not know the token, or asks for any other path or host name, is answered 404.
+    The answer to a request with another token, path or host name is 404.
     """
 
     daemon_threads = True
@@ -47,11 +47,11 @@ class LivePage(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """For the browser."""
+        """Return the address for the browser."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def show(self, run: Run) -> None:
-        """Make the page anew if the run has another snapshot and the last page was taken, or if the run has ended."""
+        """Update the page if the run has a new snapshot and the last page was loaded, or if the run has ended."""
         state = run.snapshots, run.attributes["stop_reason"]
         early = self.taken < self.version and run.writer is not None
         if state == self._state or run.snapshots == 0 or early:
@@ -64,8 +64,8 @@ class LivePage(ThreadingHTTPServer):
         self.body, self.version = (head + script + tail).encode(errors="backslashreplace"), version
 
     def answer(self, host: str, path: str) -> bytes | None:
-        """The body for a request, None where there is none."""
-        if host != f"{HOST}:{self.server_port}":  # the name of another site that was made to point here
+        """Return the body of the answer to a request, or None for an unknown address."""
+        if host != f"{HOST}:{self.server_port}":  # another site's name that resolves to this address
             return None
         token, _, name = path.removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.token.encode()):
@@ -92,12 +92,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body or b"")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are no news."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving() -> Iterator[LivePage]:
-    """A server that answers while the context lasts."""
+    """Yield a server that answers requests within the context."""
     with LivePage() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
@@ -109,10 +109,10 @@ def serving() -> Iterator[LivePage]:
 
 
 def watch(path: str | Path, say: Callable[[str], None]) -> str:
-    """Serve the page of a run until the run has ended, and return how: its ``stop_reason``, or "killed".
+    """Serve the page of a run until the run has ended, and return its ``stop_reason``, or "killed".
 
-    ``say`` is called with the address. Raises FileError for a file that cannot be read or shown, or is not being
-    written.
+    The function ``say`` is called with the address. Raises FileError for a file that cannot be read or shown, or is not
+    being written.
     """
     from solvers.io.run_file import FileError, read
 

@@ -127,7 +127,7 @@ def test_a_solution_of_nan_is_described_or_refused_in_a_line(space, command, sta
     name, *options = command.split()
     assert main([name, "a.h5", *options]) == status
     if status:
-        message = "meanfield: a.h5: no value of u is finite, so there is nothing to draw\n"
+        message = "meanfield: a.h5: no value of u is finite\n"
         assert capsys.readouterr().err == message
 
 

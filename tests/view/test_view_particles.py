@@ -77,7 +77,7 @@ def test_tokens_come_back_from_the_page_as_points(tmp_path: Path, d: int) -> Non
 def test_many_tokens_are_a_density_or_some_of_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = run_file(tmp_path / "run.h5", 2, MAX_LINES + 1)
     description, _ = held(view(run, tmp_path / "run.html"))
-    assert "301 tokens are shown as a density, each in the cell that it lies in" in capsys.readouterr().err
+    assert "301 tokens are shown as a density, binned into cells" in capsys.readouterr().err
     assert description["stage"] == "ring"
     assert description["cells"] == FEW_CELLS / 2  # more tokens than lines have coarser bins
     assert [mark[-1] for mark in description["marks"][1]] == pytest.approx([0.5, 0.5], abs=1e-5)

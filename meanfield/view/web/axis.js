@@ -1,4 +1,4 @@
-/* Scales, ticks, numbers, and the frame that every plot stands in. */
+/* Scales, ticks, numbers, and the axes of every plot. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -10,12 +10,12 @@ function element(parent, name, attributes = {}, text = null) {
   return made;
 }
 
-/** The id of a part that a page may have several times: of the density plain, else with the quantity before it. */
+/** Id of a part that may occur several times: unprefixed for the density, else prefixed by the quantity. */
 function partId(run, name) {
   return run.id ? `${run.id}-${name}` : name;
 }
 
-/** Values from low to high onto 0 to 1, linearly or by their logarithm, and back. */
+/** Map from [low, high] to [0, 1], linear or logarithmic, with its inverse. */
 function makeScale(low, high, log = false) {
   const bend = log ? Math.log10 : (x) => x;
   const start = bend(low), span = bend(high) - start || 1;
@@ -27,7 +27,7 @@ function superscript(n) {
   return [...String(n)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");
 }
 
-/** A number with three figures, as in 0.125, 12.5, 1.2×10⁶. */
+/** A number with three digits, such as 0.125, 12.5, 1.2×10⁶. */
 function formatNumber(x, figures = 3) {
   const size = Math.abs(x);
   if (x === 0 || (size >= 1e-3 && size < 1e5)) return String(Number(x.toPrecision(figures))).replace("-", "−");
@@ -36,7 +36,7 @@ function formatNumber(x, figures = 3) {
   return (short === "1" ? "" : short + "×") + "10" + superscript(Number(power));
 }
 
-/** [value, label] of about so many ticks. A common power of ten is returned apart, as `factor`. */
+/** About so many ticks as [value, label], with a common power of ten in `factor`. */
 function ticksOf(scale, most) {
   return scale.log ? ticksLog(scale, most) : ticksLinear(scale, most);
 }
@@ -111,7 +111,7 @@ function clippedGroup(svg, area) {
   return element(svg, "g", { "clip-path": `url(#${id})` });
 }
 
-/** Tell `seek` the x, as a part from 0 to 1 of the area's width, that a pointer presses or drags to. */
+/** Call `seek` with the x of a click or drag, as a fraction from 0 to 1 of the width of the area. */
 function followPointer(target, areaOf, seek) {
   const tell = (event) => {
     const area = areaOf(), box = target.getBoundingClientRect();

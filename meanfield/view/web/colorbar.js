@@ -1,10 +1,10 @@
-/* The colour scale that all snapshots share. */
+/* Color bar of the scale common to all snapshots. */
 
 class ColorBar {
   constructor(host, run) {
     this.run = run;
     const figure = element(host, "figure", { class: "part wide" });
-    this.svg = element(figure, "svg", { class: "plot", id: partId(run, "colorbar"), role: "img", "aria-label": `colour scale: ${run.scale.label}` });
+    this.svg = element(figure, "svg", { class: "plot", id: partId(run, "colorbar"), role: "img", "aria-label": `color scale: ${run.scale.label}` });
     const strip = document.createElement("canvas");
     strip.width = 256;
     strip.height = 1;
@@ -24,7 +24,7 @@ class ColorBar {
     svg.setAttribute("height", 52);
     const place = { x: left, y: 2, width: right - left, height: 12, preserveAspectRatio: "none" };
     element(svg, "image", { ...place, href: this.strip });
-    // Emptier cells than the scale shows have its first colour.
+    // Cells below the scale have its first color.
     if (cut) element(svg, "path", { fill: run.colors.css[0], d: `M${left + 0.5} 2v12l-11 -6z` });
     const { ticks, factor } = ticksOf(scale, Math.max(2, Math.floor((right - left) / 60)));
     for (const [value, text] of ticks) {

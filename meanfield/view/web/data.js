@@ -1,4 +1,4 @@
-/* What the page holds, decoded. meanfield/view/packing.py says how it is encoded. */
+/* Decoding of the data of the page, which meanfield/view/packing.py encodes. */
 
 /** (k) => levels of snapshot k, from base64 of deflated differences in time, modulo the number of levels. */
 async function decodeLevels(text, cells, bytes) {
@@ -10,7 +10,7 @@ async function decodeLevels(text, cells, bytes) {
   return (k) => levels.subarray(k * cells, (k + 1) * cells);
 }
 
-/** Colours of the map as 32-bit pixels (little-endian: alpha, blue, green, red) and as CSS. */
+/** Colors of the map as 32-bit pixels (little-endian: alpha, blue, green, red) and as CSS. */
 function decodeColors(text) {
   const css = text.match(/.{6}/g).map((hex) => "#" + hex);
   const pixels = Uint32Array.from(css, (c) => {
@@ -20,7 +20,7 @@ function decodeColors(text) {
   return { css, pixels };
 }
 
-/** Index of the last of increasing values that is at most x; -1 where there is none. */
+/** Index of the last of increasing values that is at most x; -1 if there is none. */
 function lastUpTo(values, x) {
   let low = 0, high = values.length;
   while (low < high) {
@@ -31,7 +31,7 @@ function lastUpTo(values, x) {
   return low - 1;
 }
 
-/** The density ρ/ρ̄, or ρ/ρ̄ − 1, that a level stands for: the middle of what was rounded to it. */
+/** The density ρ/ρ̄, or ρ/ρ̄ − 1, of a level: the center of its rounding interval. */
 function densityOf(level, run) {
   const { low, high, deviation } = run.scale;
   const part = (level + 0.5) / 256 ** run.bytes;

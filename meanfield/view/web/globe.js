@@ -1,6 +1,6 @@
-/* The globe: the sphere seen from afar, north up, to be turned. */
+/* Globe: an orthographic view of the sphere, north up, which the user rotates. */
 
-const TURN = Math.PI / 36; // an arrow key's turn
+const TURN = Math.PI / 36; // rotation of an arrow key
 
 class Globe {
   constructor(host, run, redraw) {
@@ -15,7 +15,7 @@ class Globe {
     this.listen();
   }
 
-  /** Turn so that azimuth and latitude (radians) are in the middle. */
+  /** Rotate the globe so that azimuth and latitude (radians) are at its center. */
   face(azimuth, latitude) {
     this.azimuth = Math.atan2(Math.sin(azimuth), Math.cos(azimuth));
     this.latitude = Math.min(Math.PI / 2, Math.max(-Math.PI / 2, latitude));
@@ -24,7 +24,7 @@ class Globe {
     this.canvas.dataset.latitude = this.latitude.toFixed(6);
     const degrees = (angle) => Math.round((angle * 180) / Math.PI);
     const seen = `azimuth ${degrees(this.azimuth)}°, latitude ${degrees(this.latitude)}°`;
-    this.canvas.setAttribute("aria-label", `density on the sphere, seen from ${seen}; arrow keys turn it`);
+    this.canvas.setAttribute("aria-label", `density on the sphere, seen from ${seen}; rotate by arrow keys`);
     this.redraw();
   }
 
@@ -93,7 +93,7 @@ class Globe {
     return w < 0 ? null : [middle + this.radius * u, middle - this.radius * v];
   }
 
-  /** `draw` adds to the picture, below the marks. */
+  /** Draw the picture; `draw` adds to it below the marks. */
   show(k, levels, marks, draw = () => {}) {
     if (!this.located) this.locate();
     this.levels = levels;
@@ -108,13 +108,13 @@ class Globe {
     this.tell(null);
   }
 
-  /** Say what is under the pointer. */
+  /** Show position and density under the pointer. */
   tell(event) {
     const box = this.canvas.getBoundingClientRect();
     const u = event ? (event.clientX - box.left - box.width / 2) / this.radius : 2;
     const v = event ? (box.top + box.height / 2 - event.clientY) / this.radius : 2;
     if (u * u + v * v >= 1) {
-      this.caption.textContent = "drag to turn; meridians and parallels every 30°";
+      this.caption.textContent = "drag to rotate; meridians and parallels every 30°";
       return;
     }
     const w = Math.sqrt(1 - u * u - v * v), [e, n, c] = this.axes();
@@ -127,7 +127,7 @@ class Globe {
   }
 }
 
-/** Width of a picture, such that globe, scale and map stand below each other on most screens. */
+/** Width of a picture for which globe, scale and map fit below each other on most screens. */
 function pictureSize(host) {
   return Math.floor(Math.min(host.clientWidth - 8, 560, Math.max(320, 0.44 * window.innerHeight)) / 2) * 2;
 }

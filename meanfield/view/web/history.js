@@ -1,4 +1,4 @@
-/* The space-time picture of one-dimensional densities: a column for each snapshot, time along it. */
+/* Space-time picture of one-dimensional densities: a column for each snapshot. */
 
 class History {
   constructor(host, run, seek) {
@@ -26,7 +26,7 @@ class History {
     this.cursor = element(svg, "line", { class: "cursor", y1: area.top, y2: area.bottom });
   }
 
-  /** Paint the canvas. Each snapshot's columns reach to the middle, on the axis, between it and the next. */
+  /** Paint the canvas. The column of a snapshot ends midway to the next one on the axis. */
   paint() {
     const { run, canvas } = this, { width, height } = canvas, context = canvas.getContext("2d");
     const image = context.createImageData(width, height), pixels = new Uint32Array(image.data.buffer);
@@ -39,13 +39,13 @@ class History {
     context.putImageData(image, 0, 0);
   }
 
-  /** Colours of snapshot k from top to bottom: of the densest cell in each row, for a cluster may be but one cell wide. */
+  /** Colors of snapshot k from top to bottom: of the densest cell in each row, since a cluster may be one cell wide. */
   column(k, rows) {
     const { run } = this, levels = run.levels(k), shift = 8 * (run.bytes - 1);
     return this.cellsOf(rows).map(([first, end]) => run.colors.pixels[Math.max(...levels.subarray(first, end)) >> shift]);
   }
 
-  /** The cells [first, end) that lie in each of so many rows, from top to bottom. */
+  /** The cells [first, end) of each row, from top to bottom. */
   cellsOf(rows) {
     if (this.ranges?.length === rows) return this.ranges;
     const { edges } = this.run.axis, low = edges[0], span = edges.at(-1) - low, cells = edges.length - 1;

@@ -1,6 +1,6 @@
-/* Put the page together: parts that resize() and show(k, levels, marks), and a player that says which snapshot. */
+/* Assembly of the page: parts with resize() and show(k, levels, marks), and a player that selects the snapshot. */
 
-/** The parts of the picture, by kind of manifold. */
+/** Parts of the picture by kind of manifold. */
 const STAGES = {
   globe(host, run, seek, redraw) {
     const globe = new Globe(host, run, redraw);
@@ -39,7 +39,7 @@ async function readRun() {
   return run;
 }
 
-/** A quantity along a coordinate over time, as the parts that show a density in one dimension take it. */
+/** A quantity along a coordinate over time, in the form required by the parts for a density in one dimension. */
 async function readBand(run, band) {
   const colors = band.colors ? decodeColors(band.colors) : run.colors;
   return { ...run, ...band, colors, levels: await decodeLevels(band.levels, band.cells, band.bytes) };
@@ -67,7 +67,7 @@ async function main() {
     const levels = run.levels(player.k);
     for (const part of parts) part.show(player.k, levels, run.marks[player.k]);
     for (const panel of panels) panel.show(run.times[player.k]);
-    document.body.dataset.shown = player.k; // what the picture shows, for those who wait for it
+    document.body.dataset.shown = player.k; // the snapshot shown, for tests
   });
   const layOut = () => {
     resized = true;

@@ -1,4 +1,4 @@
-/* The whole sphere at a glance: Hammer's equal-area map, as `meanfield plot` draws it, which turns the globe. */
+/* Map of the whole sphere in the equal-area Hammer projection, as in `meanfield plot`; a click rotates the globe. */
 
 class SphereMap {
   constructor(host, run, globe) {
@@ -7,7 +7,7 @@ class SphereMap {
     this.host = element(host, "div", { class: "part" });
     this.canvas = element(this.host, "canvas", { class: "points", id: "map", role: "img" });
     this.canvas.setAttribute("aria-label", "equal-area map of the density on the whole sphere");
-    element(this.host, "p", { class: "caption" }, "the whole sphere, equal-area; outlined: what the globe shows");
+    element(this.host, "p", { class: "caption" }, "the whole sphere, equal-area; outlined: visible part of the globe");
     this.canvas.addEventListener("click", (event) => this.turnGlobe(event));
   }
 
@@ -51,7 +51,7 @@ class SphereMap {
     drawMarks(context, marks.map(([theta, phi, mass]) => [...this.project(theta, phi), mass]), this.width, 5, false);
   }
 
-  /** Points on the great circle that bounds the globe's face. */
+  /** Points on the great circle around the visible part of the globe. */
   horizon() {
     const [e, n] = this.globe.axes();
     return Array.from({ length: 361 }, (_, i) => {
@@ -60,7 +60,7 @@ class SphereMap {
     });
   }
 
-  /** Lift the pen where a line leaves the map on one side and comes back on the other. */
+  /** Break a line where it leaves the map on one side and continues on the other. */
   cut(line) {
     const far = (a, b) => a && b && Math.abs(a[0] - b[0]) > this.width / 4;
     return line.flatMap((point, i) => (far(line[i - 1], point) ? [null, point] : [point]));

@@ -1,4 +1,4 @@
-/* A diagnostic over time: curves, a cursor at the present, and its value there. */
+/* A diagnostic over time: curves, and a cursor with the value at the current time. */
 
 class Panel {
   constructor(host, spec, run, seek) {
@@ -38,7 +38,7 @@ class Panel {
     });
   }
 
-  /** The curve as an SVG path: steps where a value holds until the next, and a gap where there is none. */
+  /** The curve as an SVG path: with steps for piecewise constant values, and gaps for missing ones. */
   path(times, values) {
     let path = "", pen = "M";
     values.forEach((value, i) => {

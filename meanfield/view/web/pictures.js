@@ -1,4 +1,4 @@
-/* A picture for each snapshot, drawn before. */
+/* Precomputed picture for each snapshot. */
 
 class Pictures {
   constructor(host, run) {

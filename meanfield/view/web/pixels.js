@@ -1,4 +1,4 @@
-/* Pictures of the sphere that colour each pixel by the cell that it shows. */
+/* Pictures of the sphere, with each pixel in the color of its cell. */
 
 /** The mesh: rings of latitude from the north pole, each of equal cells east from azimuth 0. */
 class Rings {
@@ -17,7 +17,7 @@ class Rings {
   }
 }
 
-/** A canvas of which some pixels show cells: index and opacity of those pixels, and the cell of each. */
+/** A canvas with pixels that show cells: their indices and opacities, and the cell of each. */
 class CellPicture {
   constructor(canvas, colors, width, height) {
     this.canvas = canvas;
@@ -38,7 +38,7 @@ class CellPicture {
     this.cells = new Int32Array(this.index.length);
   }
 
-  /** Colour the pixels by the levels of their cells; lines drawn afterwards are in CSS pixels. */
+  /** Color the pixels by the levels of their cells; lines drawn afterwards are in CSS pixels. */
   paint(levels) {
     const shift = levels.BYTES_PER_ELEMENT === 2 ? 8 : 0;
     for (let n = 0; n < this.index.length; n++) {
@@ -51,7 +51,7 @@ class CellPicture {
   }
 }
 
-/** Stroke a line of [x, y] points; null lifts the pen. */
+/** Stroke a line of [x, y] points; null breaks the line. */
 function strokeLine(context, points) {
   let down = false;
   context.beginPath();
@@ -62,7 +62,7 @@ function strokeLine(context, points) {
   context.stroke();
 }
 
-/** Ring marks [x, y, mass] and write their mass beside them, the heaviest first, where there is room. */
+/** Draw rings at marks [x, y, mass] with their masses beside them, heaviest first, if there is room. */
 function drawMarks(context, marks, width, radius, labelled) {
   const taken = marks.map(([x, y]) => [x - radius, y - radius, x + radius, y + radius]);
   for (const [x, y] of marks) {

@@ -1,4 +1,4 @@
-/* The present snapshot: slider, clock, play and pause, keys. */
+/* Player of snapshots: slider, clock, play and pause, keys. */
 
 class Player {
   constructor(run, changed) {
@@ -24,7 +24,7 @@ class Player {
     this.changed();
   }
 
-  /** Go to the snapshot nearest to a time, as the time axis measures it. */
+  /** Go to the snapshot nearest to a time, by distance on the time axis. */
   seek(time) {
     const at = (t) => (t > 0 || !this.run.timeScale.log ? this.run.timeScale.at(t) : -Infinity);
     const off = this.run.times.map((t) => Math.abs(at(t) - at(time)));
@@ -59,7 +59,7 @@ class Player {
       this.toggle();
       event.preventDefault();
     }
-    if (own || target === this.slider) return; // they have arrows of their own
+    if (own || target === this.slider) return; // these elements use the arrow keys
     const step = { ArrowLeft: this.k - 1, ArrowRight: this.k + 1, Home: 0, End: this.run.times.length - 1 }[event.key];
     if (step === undefined) return;
     this.select(step);

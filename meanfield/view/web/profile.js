@@ -1,4 +1,4 @@
-/* One dimension: the density over the coordinate of the manifold, whatever that is: run.axis says. */
+/* Density in one dimension over the coordinate run.axis. */
 
 class Profile {
   constructor(host, run) {
@@ -24,7 +24,7 @@ class Profile {
   show(k, levels, marks) {
     const { area, across, run } = this, most = 256 ** run.bytes;
     const heights = Array.from(levels, (level) => {
-      // Where the scale is cut, its lowest level is all that is emptier: the line leaves the picture there.
+      // On a truncated scale, the lowest level includes all lower densities: the line leaves the picture.
       return level === 0 && run.scale.cut ? area.bottom + 9 : area.bottom - ((level + 0.5) / most) * (area.bottom - area.top);
     });
     this.line.setAttribute("d", stairs(across, heights));
@@ -35,12 +35,12 @@ class Profile {
   }
 }
 
-/** SVG path of one height y for each cell between the places x. */
+/** SVG path with a height y for each cell between the edges x. */
 function stairs(x, y) {
   return `M${x[0].toFixed(1)} ` + y.map((height, i) => `${i ? "V" : ""}${height.toFixed(1)}H${x[i + 1].toFixed(1)}`).join("");
 }
 
-/** The circle itself, coloured, with bars outward as high as the logarithm of the density. */
+/** The circle in color, with outward bars for the logarithm of the density. */
 class Ring {
   constructor(host, run) {
     this.run = run;
@@ -75,9 +75,9 @@ class Ring {
     levels.forEach((level, cell) => {
       context.fillStyle = run.colors.css[level >> shift];
       const last = cell === levels.length - 1;
-      this.fillArc(cell, this.inner, this.base, last ? 0 : 2 / this.inner); // the next cell covers what is too long
+      this.fillArc(cell, this.inner, this.base, last ? 0 : 2 / this.inner); // the next cell covers the excess
       if (!level) return;
-      const shared = last ? 0 : Math.min(level, levels[cell + 1]); // up to the height of both no gap shows between them
+      const shared = last ? 0 : Math.min(level, levels[cell + 1]); // no gap up to the smaller height
       this.fillArc(cell, this.base - 1, this.radius(level / most), 0);
       this.fillArc(cell, this.base - 1, this.radius(shared / most), last ? 0 : 2 / this.inner);
     });

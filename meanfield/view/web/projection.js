@@ -1,4 +1,4 @@
-/* Tokens in many dimensions: their directions along two axes to choose, with the angles between them beside. */
+/* Tokens in many dimensions: directions along two selectable axes, and the angles between tokens. */
 
 class Projection {
   constructor(host, run, tokens, redraw) {
@@ -18,7 +18,7 @@ class Projection {
     element(figure, "figcaption", { class: "caption" }, tokens.note);
   }
 
-  /** Both axes reach as far as the tokens do along the two, at any time. */
+  /** Limits common to both axes, for all tokens at all times. */
   resize() {
     const { run, svg, canvas, tokens } = this, [across, up] = this.chosen();
     let reach = 1e-3;
@@ -29,7 +29,7 @@ class Projection {
       }
     });
     const scale = makeScale(-1.1 * reach, 1.1 * reach), names = [across, up].map((axis) => tokens.axes[axis]);
-    const width = svg.clientWidth, height = width - 10; // so that both axes are as long
+    const width = svg.clientWidth, height = width - 10; // equal lengths of both axes
     this.area = drawFrame(svg, width, height, { scale, label: names[0] }, { scale, label: names[1] });
     const { left, top, right, bottom } = this.area;
     Object.assign(canvas.style, { left: `${left}px`, top: `${top}px` });
@@ -52,7 +52,7 @@ class Projection {
     context.strokeStyle = style.getPropertyValue("--cursor");
     context.lineWidth = 1.5;
     const single = 1.001 * Math.max(...tokens.weights);
-    for (const mark of marks.filter((one) => one.at(-1) > single)) { // a ring around each token would say nothing
+    for (const mark of marks.filter((one) => one.at(-1) > single)) { // single tokens get no ring
       context.beginPath();
       context.arc(...place(mark[across], mark[up]), Math.sqrt((WHOLE_DOT * mark.at(-1)) / Math.PI) + 4, 0, 2 * Math.PI);
       context.stroke();

@@ -1,4 +1,4 @@
-/* A sweep: its points over two keys, coloured by a scalar; the point that is pressed, with its diagnostics over time. */
+/* A sweep: points over two keys, colored by a scalar, and the selected point with its diagnostics over time. */
 
 class Diagram {
   constructor(run, choose) {
@@ -27,7 +27,7 @@ class Diagram {
     this.mark();
   }
 
-  /** Places of the points along a key, with the edges of cells around them. */
+  /** Positions of the points along a key, with the edges of cells around them. */
   axis(key) {
     const { places, log, ticks } = this.run.keys[key], bend = log ? Math.log : (v) => v, back = log ? Math.exp : (v) => v;
     const centers = [...new Set(places)].sort((a, b) => a - b), bent = centers.map(bend);
@@ -43,7 +43,7 @@ class Diagram {
     return { scale: makeScale(low - room, high + room), label: name, places: values };
   }
 
-  /** A cell for each pair of values, shared by the points that have both. */
+  /** A cell for each pair of values, shared by the points with both values. */
   cells(x, y) {
     const { area } = this, shared = new Map(), index = (axis, n) => axis.centers.indexOf(axis.places[n]);
     this.run.points.forEach((_, n) => {
@@ -97,7 +97,7 @@ class Diagram {
     const inside = theory.points.filter(([, y]) => y !== null);
     const path = inside.map(([x, y], i) => `${i ? "L" : "M"}${this.area.x(x).toFixed(1)} ${this.area.y(y).toFixed(1)}`).join("");
     element(this.area.group, "path", { class: "theory", d: path });
-    this.svg.append(this.area.group); // above the cells, and no obstacle to them
+    this.svg.append(this.area.group); // above the cells, transparent to clicks
     element(this.svg, "text", { x: this.area.right, y: 12, "text-anchor": "end" }, `dashed: ${theory.name}`);
   }
 
@@ -117,7 +117,7 @@ class Diagram {
   }
 }
 
-/** Colours of a scalar, as the figure of a sweep has them. */
+/** Colors of a scalar, as in the figure of a sweep. */
 function colorScale(values) {
   const finite = values.filter((v) => v !== null), low = Math.min(...finite), high = Math.max(...finite);
   const scale = high > low ? makeScale(low, high) : makeScale(low - 0.5, low + 0.5);
@@ -128,7 +128,7 @@ function describePoint(run, n) {
   return Object.entries(run.keys).map(([key, { texts }]) => (texts[n].includes("=") ? texts[n] : `${key} = ${texts[n]}`)).join(", ");
 }
 
-/** What is known of a point: its keys, its scalars, a link to its run, its diagnostics over time. */
+/** Details of a point: keys, scalars, a link to the run, and diagnostics over time. */
 function showPoint(run, n) {
   const host = document.getElementById("point"), point = run.points[n], below = document.getElementById("panels");
   host.replaceChildren();
@@ -136,7 +136,7 @@ function showPoint(run, n) {
   element(host, "h2", {}, `point ${n}: ${describePoint(run, n)}`);
   const seconds = point.seconds > 0 ? `, ${formatNumber(point.seconds)} s` : "";
   element(host, "p", { class: "caption" }, point.status + seconds + (point.reason ? `: ${point.reason}` : ""));
-  if (point.page) element(element(host, "p"), "a", { href: point.page, id: "open" }, "open its run");
+  if (point.page) element(element(host, "p"), "a", { href: point.page, id: "open" }, "open the run");
   const table = element(host, "table");
   for (const { name, values } of Object.values(run.scalars)) {
     if (values[n] === null) continue;
@@ -168,7 +168,7 @@ function main() {
   }).observe(document.querySelector("main"));
   diagram.resize();
   diagram.press(Math.max(0, run.points.findIndex((point) => point.status === "done")));
-  document.body.dataset.shown = 0; // for those who wait for it
+  document.body.dataset.shown = 0; // for tests
 }
 
 main();

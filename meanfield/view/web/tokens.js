@@ -1,9 +1,9 @@
 /* Tokens as points: around the circle, on the globe and its map; the angle of each on the circle over time. */
 
-const NEAREST = 0.01; // of a picture: dots nearer than that become one
-const WHOLE_DOT = 900, LEAST_DOT = 7; // square pixels of a dot that holds all mass, and of any dot
+const NEAREST = 0.01; // fraction of a picture: closer dots are merged
+const WHOLE_DOT = 900, LEAST_DOT = 7; // square pixels: area of a dot with all mass, and smallest area
 
-/** Where tokens are along the axes of the page, from levels of −1 … 1, axis after axis. */
+/** Coordinates of tokens along the axes of the page, from levels of −1 … 1, axis after axis. */
 class Tokens {
   constructor(run) {
     Object.assign(this, run.tokens);
@@ -14,7 +14,7 @@ class Tokens {
     return ((levels[axis * this.count + token] + 0.5) / 65536) * 2 - 1;
   }
 
-  /** Draw a dot for each place [x, y] of a token, null where it is not seen; those in one place are one dot. */
+  /** Draw a dot for each position [x, y] of a token, null if hidden; coinciding tokens are one dot. */
   draw(context, size, place) {
     const step = NEAREST * size, groups = new Map();
     for (let i = 0; i < this.count; i++) {
@@ -32,7 +32,7 @@ class Tokens {
   }
 }
 
-/** A picture of the sphere on which tokens are dots: `picture` draws the empty sphere. */
+/** A picture of the sphere with tokens as dots; `picture` draws the empty sphere. */
 class DotsOn {
   constructor(picture, run, tokens) {
     Object.assign(this, { picture, tokens });
@@ -105,7 +105,7 @@ class TokenCircle {
   }
 }
 
-/** The angle of each token over time, a line each; one that passes 0 comes back at 2π. */
+/** The angle of each token over time, a line each; a line that leaves at 0 continues at 2π. */
 class AngleLines extends History {
   constructor(host, run, seek, tokens) {
     const quarters = ["0", "π/2", "π", "3π/2", "2π"].map((text, i) => [(i * Math.PI) / 2, text]);
@@ -133,7 +133,7 @@ class AngleLines extends History {
         context.lineTo(x[n], place(turned));
         const off = Math.floor(turned / (2 * Math.PI)) * 2 * Math.PI;
         if (off === 0) return;
-        turned -= off; // come back on the other side
+        turned -= off; // continue on the other side
         context.moveTo(x[n - 1], place(before - off));
         context.lineTo(x[n], place(turned));
       });
@@ -143,12 +143,12 @@ class AngleLines extends History {
   }
 }
 
-/** An angle less whole turns: −π … π. */
+/** An angle reduced to −π … π. */
 function nearest(angle) {
   return angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 }
 
-/** The context of a canvas so large, in CSS pixels, as sharp as the screen. */
+/** The context of a canvas of this size in CSS pixels, with the resolution of the screen. */
 function sharpCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1, context = canvas.getContext("2d");
   canvas.width = Math.round(width * ratio);

@@ -1,6 +1,6 @@
-/* The tree of mergers: each cluster a line over time of width ∝ mass, each merger a button that goes to its time. */
+/* Merger tree: each cluster is a line over time of width ∝ mass, each merger a button that selects its time. */
 
-const THICKEST = 16, THINNEST = 1; // pixels, of a line with all the mass, and at least
+const THICKEST = 16, THINNEST = 1; // pixels: width for the total mass, and smallest width
 
 class MergerTree {
   constructor(host, run, seek) {
@@ -23,7 +23,7 @@ class MergerTree {
     this.caption.textContent = "press a ring to go to the merger";
   }
 
-  /** A line in pieces of one thickness each; on the circle broken where it passes π. */
+  /** A line in pieces of constant width; on the circle broken at π. */
   draw(line) {
     const { area, run } = this, { times, places, masses, color } = line;
     let path = "", thick = null;

@@ -1,8 +1,8 @@
-/* Follow a run that continues: ask for the version of its page, and load the page anew when there is another. */
+/* Updates of the page of a run in progress: request its version, and reload the page for a new one. */
 
 const ASK_EVERY = 1000; // milliseconds
 
-/** Where the visitor was: at the last snapshot, whichever it is, or at one of them. */
+/** Position to restore: the last snapshot, or a selected one. */
 function follow(version) {
   const slider = document.getElementById("slider"), play = document.getElementById("play");
   const kept = sessionStorage.getItem("snapshot");
