@@ -30,7 +30,7 @@ from solvers.io.lock import remove_leftover
 from solvers.io.memory import InMemoryRun, InMemoryWriter
 from solvers.io.run_file import FileError, Run, RunFile, read
 from solvers.timestepping.integrate import integrate
-from solvers.timestepping.observers import GivenUp
+from solvers.timestepping.observers import Cancelled
 from solvers.timestepping.state import NonFinite, State
 
 KEPT = 1 << 24  # bytes
@@ -129,7 +129,7 @@ def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, sh
         np.errstate(over="ignore", divide="ignore", invalid="ignore"),
     ):
         recorder.stop_when(lambda: bool(stop))
-        with suppress(GivenUp):
+        with suppress(Cancelled):
             with recorder.compiling():
                 for observer in recorder.observers:
                     observer.begin(state)

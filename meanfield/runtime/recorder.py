@@ -23,7 +23,7 @@ from solvers.backends import backend_for
 from solvers.io.memory import InMemoryWriter
 from solvers.io.run_file import RunFile
 from solvers.mesh.mesh import Floats
-from solvers.timestepping.observers import GivenUp, Observer
+from solvers.timestepping.observers import Cancelled, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
 MAX_SAMPLES = 64  # whose diagnostics are found together
@@ -194,7 +194,7 @@ class Record:
 
         def going_on() -> None:
             if state.time < self._end and self._stopping():  # at its end the run would be taken for finished
-                raise GivenUp
+                raise Cancelled
 
         self._keep_sample(state.time, density, self._diagnostics(state.time, density, going_on))
         self._sampled = clock.monotonic()

@@ -1,1 +1,1 @@
-"""The loop in time: steppers, schedules, observers, adaptive steps, and iterations to fixed points."""
+"""Time integration: steppers, schedules, observers, adaptive steps, and iterations to fixed points."""

@@ -1,4 +1,4 @@
-"""Checks of the arguments of a loop in time: one line names the argument, its value and what was expected."""
+"""Checks of the arguments of time integration: each message names the argument, its value and the expectation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats
 
 NUMBERS = (np.float32, np.float64)
-ROUNDING = 1e-6  # of the largest value, for densities in float32 too
+ROUNDING = 1e-6  # relative to the largest value, also for densities in float32
 
 
 def check_until(until: float, time: float) -> None:
-    """Raise ValueError for an end that is not finite, or before the state's time."""
+    """Raise ValueError for an end that is not finite or lies before the state's time."""
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")
     if not math.isfinite(time):
@@ -25,9 +25,9 @@ def check_until(until: float, time: float) -> None:
 
 
 def check_values(values: Floats, terms: Iterable[object]) -> None:
-    """Raise ValueError for values that kernels would misread: numbers, layout, or a length that is not the meshes'.
+    """Raise ValueError for values with a wrong dtype or memory layout, a wrong length, or non-finite numbers.
 
-    terms   with an attribute ``mesh``, if they have one
+    terms   terms whose attribute ``mesh``, if present, gives the expected length
     """
     dtype = getattr(values, "dtype", type(values).__name__)
     if dtype not in NUMBERS:
@@ -51,7 +51,7 @@ def check_values(values: Floats, terms: Iterable[object]) -> None:
 
 
 def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> None:
-    """Raise ValueError for values below zero, by more than rounding, of terms for a density >= 0."""
+    """Raise ValueError for values below zero by more than rounding, if a term requires a density >= 0."""
     for term in terms:
         if getattr(term, "nonnegative", False) and float(values.min()) < -ROUNDING * float(abs(values).max()):
             expected = f"expected a density >= 0, by nonnegative=True of {type(term).__name__}"
@@ -59,14 +59,14 @@ def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> Non
 
 
 def check_positive(**numbers: float) -> None:
-    """Raise ValueError for the first that is not a finite number > 0, by its name."""
+    """Raise ValueError with the name of the first number that is not finite and > 0."""
     for name, number in numbers.items():
         if not (isinstance(number, (int, float, np.number)) and 0 < number < math.inf):
             raise ValueError(f"{name} = {number!r}: expected a finite number > 0")
 
 
 def check_tolerances(rtol: float, atol: float, values: Floats) -> None:
-    """Raise ValueError for tolerances that the rounding of a step exceeds, so that no step would be accepted."""
+    """Raise ValueError for tolerances below the rounding error of a step, which no step would meet."""
     rounding = 4 * float(np.finfo(values.dtype).eps)
     size = float((values.astype(np.float64) ** 2).mean()) ** 0.5  # the root mean square
     if rtol < rounding and atol < rounding * size:

@@ -1,4 +1,4 @@
-"""Control of the lengths of steps by their errors, for one system or for each of many."""
+"""Control of step lengths by error estimates, for one system or for each of many."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy.typing as npt
 from ..backends import backend_for
 from ..mesh.mesh import Floats
 
-Numbers = float | Floats  # of one step, or (rows,) of each
-SAFETY = 0.9  # of the step that the error asks for
-SHRINK, GROW = 0.1, 10.0  # limits of a change, each undoing the other
-NOW, BEFORE = 0.7, 0.4  # exponents of the changes that this step and the one before it ask for
-MAX_GROWTH = 4.0  # of a step where no error says how long the next may be
-CUT = 0.999  # of the proposed step: a shorter one has been shortened to meet a time, or by the stable step
-MIN_GAIN = 0.5  # least power of the step with which an error of time decreases; another is of limiters
-LARGE = 50.0  # times the tolerance: such an error may fall later, and is of limiters only where the end is as stable
+Numbers = float | Floats  # for one step, or (rows,) for many
+SAFETY = 0.9  # factor of the step that the error estimate allows
+SHRINK, GROW = 0.1, 10.0  # limits of the change of a step, inverse to each other
+NOW, BEFORE = 0.7, 0.4  # exponents of the changes by the errors of this step and of the previous one
+MAX_GROWTH = 4.0  # of a step without an error estimate
+CUT = 0.999  # of the proposed step: a shorter step was cut to meet a time or the stability limit
+MIN_GAIN = 0.5  # least order at which a temporal error decreases; a slower decrease is attributed to limiters
+LARGE = 50.0  # times the tolerance: a larger error is attributed to limiters only if the end of the step is stable
 MARGIN = 2.0  # factor within which two errors count as equal
-MAX_REFUSED = 12  # attempts of a step
-STEADY_PART = 0.01  # of |values − mean|, allowed error of a step of a steady state, relative to rtol
-BALANCED, MAX_SPLIT = 0.1, 0.5  # net change over that of the explicit terms, which then is below half the values
-MAX_RETRY = 0.5  # of a refused step: a shorter one shows whether the error falls
+MAX_REFUSED = 12  # rejected attempts of a step
+STEADY_PART = 0.01  # of |values − mean|: allowed error of a step of a steady state, relative to rtol
+BALANCED, MAX_SPLIT = 0.1, 0.5  # net over explicit change in a balance; then largest explicit change over the values
+MAX_RETRY = 0.5  # of a rejected step: halving shows whether the error decreases
 
 
 class Proposal(NamedTuple):
-    """The next step to try, and the error of the step that proposes it; NaN where there is none.
+    """Next step to try, and the error of the step that proposes the next one; NaN for a missing number.
 
-    The error is NaN too where the step was shortened, or a longer one refused: it then says nothing about the next one.
+    The error is NaN after a cut step or a rejected longer one, since such an error does not predict the next step.
     """
 
     step: Numbers = math.nan
@@ -46,11 +46,11 @@ class StepController:
 
         dtₙ₊₁ = dtₙ · min(10, max(1/10, sₙ^0.7 / sₙ₋₁^0.4)) ,      sₙ = 0.9 errorₙ^(−1/order)
 
-    The error of a step is relative to the allowed one, and sₙ is the change of dtₙ that would bring it there, with some
-    safety. The exponents are those of Hairer and Wanner, Solving Ordinary Differential Equations II, section IV.2
-    (Gustafsson, ACM Trans. Math. Softw. 17 (1991) 533). A step changes by sₙ itself, as in volume I, section II.4,
-    where no error before it is given, or sₙ₋₁ is beyond the limit. So do all steps whose state continues bit for bit
-    from its time, values and ``dt``, as no error is kept with a state. Numbers and arrays (rows,) are treated alike.
+    The error of a step is relative to the allowed one, and sₙ is the factor of dtₙ for the allowed error, with a safety
+    margin. The exponents are those of Hairer and Wanner, Solving Ordinary Differential Equations II, section IV.2
+    (Gustafsson, ACM Trans. Math. Softw. 17 (1991) 533). Without a previous error, or with sₙ₋₁ beyond the limit, a step
+    changes by sₙ alone, as in volume I, section II.4. Methods with bitwise reproducible restarts never have a previous
+    error, since a state stores only time, values and ``dt``. Numbers and arrays (rows,) are treated alike.
 
     order   power of dt to which the error is proportional
     """
@@ -58,7 +58,7 @@ class StepController:
     order: int
 
     def factor(self, error: Numbers, before: Numbers = math.nan) -> Floats:
-        """Return the next step over this one, by the errors of this step and the one before; NaN shrinks it most."""
+        """Return the next step over this one, by the errors of this step and the previous one; NaN gives SHRINK."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             change = SAFETY * np.power(error, -1 / self.order)
             if not np.all(np.isnan(before)):
@@ -69,10 +69,10 @@ class StepController:
     def next(
         self, dt: Numbers, error: Numbers, last: Proposal = NO_PROPOSAL, refused: npt.ArrayLike = False
     ) -> Proposal:
-        """Return the step to try after one of dt that was accepted.
+        """Return the step to try after an accepted step of dt.
 
-        last      what was proposed for this step: where it was only cut, to meet a time, it shortens no other
-        refused   whether a longer step was refused: the next does not grow
+        last      proposal for this step: a step that was only cut to meet a time does not shorten the next one
+        refused   whether a longer step was rejected: the next one does not grow
         """
         cut = np.isfinite(last.step) & (np.asarray(dt) < CUT * np.asarray(last.step))
         factor = self.factor(error, last.error)
@@ -83,16 +83,16 @@ class StepController:
 
 @dataclass
 class Attempts:
-    """Attempts of a step, each shorter than the one before, and the next step to try.
+    """Attempts of a step, each shorter than the previous one, and the next step to try.
 
-    An error that does not fall with the step is not of time. The longest step that errs no more is then taken after
-    all, at the third attempt at the earliest. From rest the change in a step, and so the allowed error, may fall as
-    fast as the error: an error that falls itself is of time, too.
+    An error that does not decrease with the step is not temporal. The longest attempted step without a larger error is
+    then accepted, at the third attempt at the earliest. Near rest the allowed error, which is relative to the change,
+    may decrease as fast as the error: an error that decreases in absolute terms is temporal, too.
 
     longest     the longest step to try
-    least       a step that is taken whatever its error
-    tolerated   error over the allowed one that is accepted
-    last        proposal of the step before, of which ``longest`` may be a part
+    least       step length that is accepted with any error
+    tolerated   accepted ratio of the error to the allowed one
+    last        proposal of the previous step, of which ``longest`` may be a part
     """
 
     control: StepController
@@ -104,11 +104,11 @@ class Attempts:
     _refused: list[tuple[float, float, float]] = field(default_factory=list, init=False)  # (dt, error, allowed error)
 
     def accept(self, dt: float, error: float, stable: float, allowed: float = 1.0) -> bool:
-        """Return whether a step of dt is taken.
+        """Return whether a step of dt is accepted.
 
-        error     over the allowed one
-        stable    the longest step that the end of this one allows
-        allowed   the allowed error, where it depends on the step
+        error     ratio to the allowed error
+        stable    longest stable step at the end of this one
+        allowed   allowed error, if it depends on the step
         """
         if error <= self.tolerated or len(self._refused) == MAX_REFUSED or dt <= self.least:
             last = NO_PROPOSAL if self._refused else self.last
@@ -124,7 +124,7 @@ class Attempts:
         return False
 
     def _is_no_better(self, dt: float, error: float, stable: float, allowed: float) -> bool:
-        """Return whether the error has not fallen, and is small, or its end is as stable as its beginning."""
+        """Return whether the error has not decreased and is either small or of a step with a stable end."""
         if not self._refused:
             return False
         before, refused, allowed_before = self._refused[-1]
@@ -136,21 +136,21 @@ class Attempts:
 class HalvingError:
     """Error of a step u₁ against two halves u₂: |u₂ − u₁|/(2ᵖ − 1) over atol + rtol (|u₂ − u₀| + |u₂ − ū₂|/100).
 
-    order     p of the method, whose steps err by O(dtᵖ⁺¹); in proportion to the change, by O(dtᵖ)
+    order     p of the method, with an error O(dtᵖ⁺¹) of a step, O(dtᵖ) relative to the change
     allowed   the denominator of the last error
 
-    Where the explicit terms and the stiff one are in balance, both may be too large for a split step to see either:
-    whole and halves agree on a wrong state. There the error is at least that of explicit terms which change the values
-    by half, to the power p. Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
+    Where explicit and stiff terms balance, both may be so large that the whole step and the halves agree on a wrong
+    state of the splitting. There the error is at least the p-th power of the explicit change over half the values.
+    Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
     """
 
     def __init__(self, rtol: float, atol: float, order: int, values: Floats) -> None:
         self._rtol, self._atol, self._order = rtol, atol, order
         self._whole, self.allowed = backend_for(values).xp.empty_like(values), atol
-        self._split = 0.0  # change of the explicit terms over the largest that is allowed, where they are balanced
+        self._split = 0.0  # change of balanced explicit terms over the largest allowed one
 
     def keep_whole(self, values: Floats, before: Floats, explicit_change: float) -> None:
-        """Keep the values after the whole step, within which the explicit terms of a split one changed so much."""
+        """Store the values after the whole step, and the change of the explicit terms within a split step."""
         self._whole[...] = values
         self._split = 0.0
         if explicit_change > 0 and root_mean_square(values - before) < BALANCED * explicit_change:
@@ -158,20 +158,20 @@ class HalvingError:
             self._split = explicit_change / (MAX_SPLIT * size) if size > 0 else math.inf
 
     def of_halves(self, values: Floats, before: Floats) -> float:
-        """Return the error over what is allowed, by the values after two halves; ∞ where a number is not finite."""
+        """Return the ratio to the allowed error for the values after two halves; ∞ if a number is not finite."""
         self.allowed = allowed_error(values, before, self._rtol, self._atol)
         error = root_mean_square(values - self._whole) / (2**self._order - 1) / self.allowed
         return max(error, self._split**self._order) if math.isfinite(error) else math.inf
 
 
 def allowed_error(values: Floats, before: Floats, rtol: float, atol: float) -> float:
-    """atol + rtol (|u − u₀| + |u − ū|/100), what a step from u₀ to u may err."""
-    cells = int(np.argmax(values.shape))  # the longest axis: a field's mean is over its cells
+    """Return atol + rtol (|u − u₀| + |u − ū|/100), the allowed error of a step from u₀ to u."""
+    cells = int(np.argmax(values.shape))  # the longest axis, that of the cells
     spread = root_mean_square(values - values.mean(axis=cells, keepdims=True))
     return atol + rtol * (root_mean_square(values - before) + STEADY_PART * spread)
 
 
 def root_mean_square(values: Floats) -> float:
-    """Root mean square."""
+    """Return the root mean square of values."""
     flat = values.reshape(-1)
     return math.sqrt(float(backend_for(values).dot(flat, flat)) / flat.size)

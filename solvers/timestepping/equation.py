@@ -1,4 +1,4 @@
-"""Evolution equation: a sum of explicit terms and stiff ones."""
+"""Evolution equation: a sum of explicit and stiff terms."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .checks import check_methods
 
 
 class Equation:
-    """∂ₜu = Σ explicit terms + Σ stiff terms.
+    """Evolution equation ∂ₜu = Σ explicit terms + Σ stiff terms.
 
-        Equation(mesh, [term, …])      terms, and plain functions f(t, u) → ∂ₜu; what is stiff is found
+        Equation(mesh, [term, …])      terms, and plain functions f(t, u) → ∂ₜu; stiff terms are recognized
         Equation(terms, stiff)         explicit terms, and the stiff one
 
-    Several stiff terms are implicit together; a stepper with splitting takes them one after the other.
+    Several stiff terms are implicit together; a stepper with splitting applies them in turn.
 
     ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
     An equation may be solved in several threads at once, as each solve works on copies of its terms (:meth:`begin`).
-    Raises TypeError for what is no term, or not of that kind, ValueError for terms of another mesh.
+    Raises TypeError for an object that is no term or no term of that kind, ValueError for terms on different meshes.
     """
 
     def __init__(
@@ -49,20 +49,20 @@ class Equation:
             check_methods(f"terms[{number}]", term, ("prepare", "rate"))
         if stiff is not None:
             check_methods("stiff", stiff, ("longest_step", "step"))
-        self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # as checked
+        self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # checked above
         self.mesh = _common_mesh(self.mesh, (*self.terms, *getattr(stiff, "terms", (stiff,))))
         self.limit = limit
-        self._stepping = None if stiff is None else Stepping(self.stiff)  # type: ignore[arg-type]  # as checked
+        self._stepping = None if stiff is None else Stepping(self.stiff)  # type: ignore[arg-type]  # checked above
 
     def begin(self) -> Equation:
-        """Return the equation with copies of its terms, for one solve: a term keeps what it prepares until its rate."""
+        """Return the equation with copies of its terms for one solve, since terms store prepared results."""
         working = copy(self)
         working.terms, working.stiff = tuple(map(copy, self.terms)), copy(self.stiff)
         working._stepping = None if working.stiff is None else Stepping(working.stiff)
         return working
 
     def with_stiff_found(self) -> Equation:
-        """The same equation with those of its explicit terms as stiff ones that step by themselves, if none is yet."""
+        """Return the equation with self-stepping explicit terms moved to the stiff ones, if it has no stiff term."""
         if self.stiff is not None:
             return self
         terms, stiff = _sorted(self.terms)
@@ -71,7 +71,7 @@ class Equation:
     def prepare(self, time: float, values: Floats, with_stiff: bool = False) -> Step:
         """Evaluate every explicit term; return the largest stable time step, NaN for a non-finite state.
 
-        with_stiff   whether the step is also one that the stiff term allows, which explicit terms do not see meanwhile
+        with_stiff   whether the stiff term limits the step too, since explicit terms miss its change within a step
         """
         longest: Step = np.inf
         with Unchanged(values):
@@ -86,14 +86,14 @@ class Equation:
         return step
 
     def _is_finite(self, values: Floats) -> Any:
-        """Whether no value is NaN or ∞; of one field, by its mass, which terms have asked for."""
+        """Return whether no value is NaN or ∞, for one field by the mass, which terms have already computed."""
         if self.mesh is not None and values.shape == (self.mesh.cells,):
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.isfinite(mass_of(self.mesh, values))
         return np.isfinite(values).all()
 
     def lost_in(self, time: float, values: Floats) -> str:
-        """What is not finite in a state whose stable step is NaN."""
+        """Return the description of the first non-finite quantity in a state whose stable step is NaN."""
         for term in self.terms if np.isfinite(values).all() else ():
             if np.isnan(term.prepare(time, values)):
                 of = getattr(term, "velocity", None) or getattr(term, "f", None)
@@ -104,20 +104,20 @@ class Equation:
         return "the sum over all cells is beyond the range of numbers"
 
     def step_stiff(self, time: float, dt: float, values: Floats, limited: bool = True) -> Step:
-        """Advance values in place by the stiff term alone, from ``time`` to time + dt; returns what its step does."""
+        """Advance values in place by the stiff term from ``time`` to time + dt; return the result of its step."""
         assert self._stepping is not None
         return self._stepping.step(time, dt, values, limited)
 
 
 def _sorted(terms: Sequence[Any]) -> tuple[list[Term], Any]:
-    """Explicit terms of a list, and the stiff one, or the sum of several: those that step by themselves."""
+    """Return the explicit terms of a list, and the stiff one or the sum of several: those with a step of their own."""
     stiff = [term for term in terms if hasattr(term, "longest_step") and hasattr(term, "step")]
     explicit = [term for term in terms if not any(term is one for one in stiff)]
     return explicit, StiffSum(stiff) if len(stiff) > 1 else stiff[0] if stiff else None
 
 
 def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:
-    """``mesh``, or that of the first term that has one. Raises ValueError for a term on another."""
+    """Return ``mesh``, or the mesh of the first term that has one; raise ValueError for a term on another mesh."""
     for term in terms:
         term_mesh = getattr(term, "mesh", None)
         if not isinstance(term_mesh, Mesh):
@@ -132,12 +132,12 @@ def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:
 
 
 def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:
-    """Whether a term is a plain function f(t, u), and no class."""
+    """Return whether a term is a plain function f(t, u), and neither a term nor a class."""
     return callable(term) and not hasattr(term, "prepare") and not isinstance(term, type)
 
 
 def limit_positivity(values: Floats) -> None:
-    """Set to zero what rounding has made negative; fluxes keep ρ ≥ 0 but for the last bit."""
+    """Set negative values to zero in place; fluxes keep ρ ≥ 0 to rounding."""
     if isinstance(values, np.ndarray) and not values.min() < 0.0:
-        return  # most often; what is on a device would have to be waited for
+        return  # the usual case; reading a device array would block
     backend_for(values).xp.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum

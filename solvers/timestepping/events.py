@@ -1,4 +1,4 @@
-"""Events that end a run: zeros of functions of time and field, found within a step."""
+"""Events that end a run: zeros of functions of time and field, located within a step."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .runge_kutta.semi_discrete import SemiDiscrete
 from .state import State, read_only
 
 Event = Callable[[float, Floats], float]  # (time, values) → a number that changes sign at the event
-TIME_RTOL = 1e-12  # of the step in which an event is located
+TIME_RTOL = 1e-12  # accuracy of an event's time relative to the step
 
 
 def largest_value(values: Floats) -> float:
-    """Return the largest of some values."""
+    """Return the largest of the values."""
     return float(values.max())
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """of(u) = level: by default the largest value reaches ``level``."""
+    """Event of(u) = level: by default the largest value reaches ``level``."""
 
     level: float
     of: Callable[[Floats], float] = largest_value
@@ -45,7 +45,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class SteadyState:
-    """|∂ₜu| ≤ rtol |u| per unit time, in root mean squares, at the end of a step: the field hardly changes any more."""
+    """Event |∂ₜu| ≤ rtol |u| per unit time, in root mean squares, at the end of a step: a nearly steady field."""
 
     rtol: float = 1e-6
 
@@ -53,13 +53,13 @@ class SteadyState:
         check_positive(rtol=self.rtol)
 
     def of(self, problem: SemiDiscrete) -> Event:
-        """The event of an equation, whose rates it needs."""
+        """Return the event for an equation whose rates determine steadiness."""
         return Steadiness(self, problem)
 
 
 @dataclass(frozen=True)
 class Steadiness:
-    """|∂ₜu| − rtol |u|."""
+    """Event function |∂ₜu| − rtol |u|."""
 
     event: SteadyState
     problem: SemiDiscrete
@@ -73,7 +73,7 @@ class Steadiness:
 
 
 def locate(event: Event, integrator: Integrator, before: State, after: State) -> State:
-    """The state at the event between two states, by steps from the first (Brent's method, to rounding of the time)."""
+    """Return the state at the event between two states, by steps from the first and Brent's method in time."""
     from scipy.optimize import brentq
 
     def value_at(time: float) -> float:

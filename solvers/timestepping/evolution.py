@@ -18,21 +18,22 @@ from .observers import Observer
 from .state import NonFinite, State, StepResult
 from .steppers import Stepper, order_of, stepper_of
 
-FIRST_PART = 1e-3  # of the time left: a first step at rest
-DECAY = 0.9  # of an error that no shorter step makes smaller: how much of it the next step may have
-SLACK = 1.1  # of a Courant number above 1, within which it may rise in a step
+FIRST_PART = 1e-3  # first step from rest over the remaining time
+DECAY = 0.9  # factor of a tolerated error, which no shorter step reduces, from a step to the next
+SLACK = 1.1  # factor by which a Courant number above 1 may rise within a step
 
 
 class SplitIntegrator:
-    """Steps of an equation: its explicit terms by a stepper, between two half steps of its stiff term (Strang 1968).
+    """Steps of an equation by a stepper for the explicit terms between two half steps of the stiff term (Strang 1968).
 
     stepper      one of STEPPERS, or its name
-    cfl          fraction of the longest stable step of the equation that is used
-    rtol, atol   tolerances of a step, as `evolve` has them; rtol = None for steps that are limited by ``cfl`` alone
-    to_device    puts a state's values where the equation's terms are
-    calm         steps without undershoot, after which none is expected: a step that undershoots then is repeated with
-                 the limiter
-    Values are taken as they come: `evolve` checks them. Raises ValueError and TypeError as it does for the rest.
+    cfl          fraction of the longest stable step of the equation in use
+    rtol, atol   tolerances of a step, see `evolve`; rtol = None for steps that are limited by ``cfl`` alone
+    to_device    moves the values to the device of the equation's terms
+    unlimited_after   number of consecutive steps without undershoot after which steps run without the limiter; an
+                 unlimited step that undershoots is repeated with the limiter
+    The values are not checked here but in `evolve`. Raises ValueError and TypeError for other arguments as `evolve`
+    does.
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class SplitIntegrator:
         rtol: float | None = None,
         atol: float = 1e-8,
         to_device: Callable[[Floats], Floats] = lambda values: values,
-        calm: int = 8,
+        unlimited_after: int = 8,
     ) -> None:
         check_positive(cfl=cfl, atol=atol, **({} if rtol is None else {"rtol": rtol}))
         self.equation, self.stepper, self.cfl = equation.begin(), stepper_of(stepper), cfl
-        self._rtol, self._atol, self._to_device, self._calm = rtol, atol, to_device, calm
+        self._rtol, self._atol, self._to_device, self._unlimited_after = rtol, atol, to_device, unlimited_after
 
     def begin(self, state: State) -> None:
         equation, state.values = self.equation, self._to_device(state.values)
@@ -57,12 +58,12 @@ class SplitIntegrator:
         self._proposal, self._tolerated = Proposal(math.inf), 1.0
         empty_like = backend_for(state.values).xp.empty_like
         self._work: tuple[Floats, ...] = (empty_like(state.values), empty_like(state.values))
-        keeps = equation.stiff is None and self._halving is None  # the stepper then starts from the same values
+        keeps = equation.stiff is None and self._halving is None  # the stepper then stores the same start values
         self._good = self._work[0] if keeps else empty_like(state.values)
         self._stable = float(equation.prepare(state.time, state.values, with_stiff=True))
         self._part = FIRST_PART
-        self._since_undershoot = 0  # steps since diffusion has last undershot
-        self._explicit_change = 0.0  # of the explicit terms in a controlled step, between the stiff term's halves
+        self._since_undershoot = 0  # steps since the last undershoot of diffusion
+        self._explicit_change = 0.0  # by the explicit terms in a controlled step, between the stiff half steps
 
     def step(self, state: State, target: float) -> StepResult:
         stable = self.cfl * self._stable
@@ -77,7 +78,7 @@ class SplitIntegrator:
                 dt, reached, result = self._controlled(self._halving, state, target, stable)
             if not result.finite:
                 raise NonFinite(f"the step of {dt:.3g} is not finite")
-        except NonFinite as error:  # this one, or a term's
+        except NonFinite as error:  # raised here or by a term
             state.values[...] = self._good
             raise type(error)(f"{state.when}: {error}") from error
         self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
@@ -85,7 +86,7 @@ class SplitIntegrator:
         return result
 
     def _from_rest(self, stable: float, left: float) -> float:
-        """The longest step, where nothing moves that bounds it a part of what is left: a wind may rise any time."""
+        """Return the stable step; for a state at rest, whose step is unbounded, a growing part of the time left."""
         if math.isfinite(stable) or not self.equation.terms:
             self._part = FIRST_PART
             return stable
@@ -93,12 +94,12 @@ class SplitIntegrator:
         return part * left
 
     def _advance(self, state: State, dt: float, reached: float, limited: bool = False) -> StepResult:
-        """Advance the values by dt, to time ``reached``; undershoots of diffusion are limited where they are expected.
+        """Advance the values by dt to time ``reached``, with the limiter of diffusion where undershoots are expected.
 
-        limited   whether they are in any case; else a step that undershoots unexpectedly is repeated
+        limited   whether to use the limiter in any case; else a step with an unexpected undershoot is repeated
         """
         equation, values, lowest, half = self.equation, state.values, None, dt / 2
-        stiff, limited = equation.stiff, limited or self._since_undershoot < self._calm
+        stiff, limited = equation.stiff, limited or self._since_undershoot < self._unlimited_after
         while True:
             if stiff is None:
                 within = self.stepper.step(equation, state, dt, self._work)
@@ -115,9 +116,9 @@ class SplitIntegrator:
             values[...], limited = self._good, True
 
     def _uncontrolled(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
-        """Advance the values by a stable step; returns dt, its end, and the result.
+        """Advance the values by a stable step; return dt, the end time, and the result.
 
-        A step that has become too long on its way, as where a wind rises from zero, is taken again, shorter.
+        A step with an unstable stage, as where a velocity rises from zero, is repeated with a shorter length.
         """
         while True:
             dt, reached = step_to_target(state.time, target, stable)
@@ -129,11 +130,11 @@ class SplitIntegrator:
                 self.equation.prepare(state.time, state.values)
 
     def _has_become_long(self, dt: float, result: StepResult) -> bool:
-        """Whether a stage of a step, or its end, is not stable for dt, as its beginning is."""
+        """Return whether dt, stable at the beginning of the step, is not stable for a stage or the end."""
         return dt > max(1.0, SLACK * self.cfl) * result.least_stable
 
     def _shorter(self, state: State, result: StepResult) -> float:
-        """The longest step to try after one that has become too long. Raises NonFinite where that is none."""
+        """Return the step to try after one with an unstable stage; raise NonFinite if the stable step vanishes."""
         stable = self.cfl * result.least_stable
         if not stable > np.spacing(state.time):
             raise NonFinite(f"stable time step within the next is {stable:.3g}")
@@ -142,11 +143,11 @@ class SplitIntegrator:
     def _controlled(
         self, halving: HalvingError, state: State, target: float, stable: float
     ) -> tuple[float, float, StepResult]:
-        """Advance the values by two stable halves of a step whose error is allowed; returns dt, its end, the result."""
+        """Advance by two stable halves of a step with an allowed error; return dt, the end time, and the result."""
         start, values, good = state.time, state.values, self._good
 
         def attempt(begin: float, dt: float, reached: float) -> StepResult:
-            state.time = begin  # the stages' times count from it
+            state.time = begin  # stages are relative to the state's time
             if self.equation.stiff is None:
                 self.equation.prepare(begin, values)
             try:
@@ -156,7 +157,7 @@ class SplitIntegrator:
 
         longest = min(stable, float(self._proposal.step))
         attempts = Attempts(self._control, longest, tolerated=self._tolerated, last=self._proposal)
-        # explicit terms have limiters, whose errors no shorter step removes
+        # explicit terms have limiters, whose errors do not decrease with the step
         of_limiters = math.inf if self.equation.terms else 0.0
         while True:
             dt, reached = step_to_target(start, target, attempts.longest)
@@ -178,7 +179,7 @@ class SplitIntegrator:
 
 
 def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> StepResult:
-    """Of the stable steps, NaN for a state that is not finite, and the least value of diffusion; waits for all once."""
+    """Return the result of a step from the stable steps (NaN if not finite) and the least value, with one transfer."""
     backend = backend_for(values)
     numbers = backend.empty((3,), np.float64)
     numbers[0], numbers[1], numbers[2] = stable, within, 0.0 if lowest is None else lowest
@@ -187,7 +188,7 @@ def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> 
 
 
 def step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:
-    """The length of the next of equal steps to the target, none above ``longest``; and the time that it reaches."""
+    """Return the length of the next of equal steps to the target, at most ``longest``, and the time it reaches."""
     parts = math.ceil((target - time) / longest)
     dt = (target - time) / max(parts, 1)
     return dt, target if parts <= 1 else time + dt
@@ -205,25 +206,28 @@ def evolve(
     rtol: float | None = 1e-4,
     atol: float = 1e-8,
 ) -> State:
-    """Advance ``state`` in place to ``until`` (Strang splitting around the stiff term) and return it.
+    """Advance ``state`` in place to ``until`` with Strang splitting around the stiff term, and return the state.
 
-        error of a step ≤ atol + rtol (|change in it| + |values − their mean|/100)      |·|: root mean square
+        error of a step ≤ atol + rtol (|change in the step| + |values − mean|/100)      |·|: root mean square
 
-    The errors of all steps then add up to about rtol of the path length of the state, whatever steady part it has. A
-    step is compared with two of half its length, which are kept; one of a larger error is taken again, shorter. Where
-    that is no better, as where limiters act, the error is not of time, and is accepted. Where the stiff term undoes
-    what the explicit ones do, a step is also too short for them to change the state by half.
+    The errors of all steps then add up to about rtol times the path length of the state, independent of a steady part.
+    A step is compared with two half steps, whose result is kept; a step with a larger error is repeated with a shorter
+    length. An error that does not decrease with the step, as by limiters, is not temporal and is accepted. Where the
+    stiff term cancels the explicit ones, a step is also so short that the explicit terms change the state by less than
+    half.
 
-    A step with a stage that is not stable is taken again, shorter, whatever the tolerance. From a state at rest, which
-    bounds no step, the first is a thousandth of the time left, each of the next at most four times as long.
+    A step with an unstable stage is repeated with a shorter length at any tolerance. From a state at rest, with an
+    unbounded stable step, the first step is a thousandth of the remaining time, and each step at most four times the
+    previous one.
 
     stepper      one of STEPPERS, or its name
-    cfl          fraction of the longest stable step of the equation that is used
+    cfl          fraction of the longest stable step of the equation in use
     after_step   called after each step with the state, read-only; True stops the loop
     rtol, atol   tolerances, see above; rtol = None for steps that are limited by ``cfl`` alone
-    Raises ValueError for an ``until`` that is not finite or before the state's time, for another stepper's name, and
-    for values that are not finite, not float32 or float64, not contiguous, or not as many as the terms' meshes have
-    cells; NonFinite when the state or its time step is lost: ``state`` is then the one after the last good step.
+    Raises ValueError for an ``until`` that is not finite or lies before the state's time, for an unknown stepper, and
+    for values that are not finite, not float32 or float64, not contiguous, or of another number than the meshes' cells.
+    Raises NonFinite for a non-finite state or a vanishing time step: ``state`` is then the one after the last accepted
+    step.
     """
     if not isinstance(state, State) or not isinstance(equation, Equation):
         given = f"{type(state).__name__}, {type(equation).__name__}"

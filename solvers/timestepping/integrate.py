@@ -1,4 +1,4 @@
-"""The loop in time: an integrator that makes steps, and observers called at their scheduled times."""
+"""Time loop: an integrator makes steps, and observers are called at their scheduled times."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from typing import Protocol, runtime_checkable
 
 from ..mesh.mesh import Floats
 from .checks import check_until
-from .observers import GivenUp, Observer
+from .observers import Cancelled, Observer
 from .schedules import TIME_RTOL, is_reached, next_time
 from .state import State, StepResult
 
 
 class Integrator(Protocol):
-    """A method that advances a state step by step."""
+    """Method that advances a state step by step."""
 
     def begin(self, state: State) -> None:
         """Prepare a first step: the device of the values, work arrays, the first stable step."""
         ...
 
     def step(self, state: State, target: float) -> StepResult:
-        """One step towards ``target``, which is met exactly where steps have no length of their own.
+        """Make one step towards ``target``, which is met exactly unless the steps have fixed lengths.
 
-        Advances time, values, steps and dt of ``state`` in place. Raises NonFinite where no step is good; the state is
-        then the one before it.
+        Advances time, values, steps and dt of ``state`` in place. Raises NonFinite if no step succeeds; the state is
+        then unchanged.
         """
         ...
 
 
 @runtime_checkable
 class DenseIntegrator(Integrator, Protocol):
-    """A method that interpolates its steps: observers are shown states within them, and none is shortened for one.
+    """Method with interpolation: observers receive states within steps, so that no step is shortened for observers.
 
-    meets_kept   whether steps meet the times of observers that keep states to continue from, all the same
+    meets_kept   whether steps nevertheless meet the times of observers that store states for restarts
     """
 
     meets_kept: bool
 
     def between(self, time: float) -> Floats:
-        """Values at a time within the last step."""
+        """Return values at a time within the last step."""
         ...
 
 
-# (state, end of the run) → integrator, and the time until which it is valid
+# (state, end of the run) → integrator, and the end of the integrator's validity
 Dynamics = Callable[[State, float], tuple[Integrator, float]]
 AfterStep = Callable[[State], bool]
 
 
 def fixed(integrator: Integrator) -> Dynamics:
-    """The same integrator at all times."""
+    """Return dynamics with the same integrator at all times."""
     return lambda state, until: (integrator, math.inf)
 
 
@@ -64,14 +64,15 @@ def integrate(
 ) -> State:
     """Advance ``state`` in place to ``until`` and return it.
 
-    dynamics     the integrator of a state, and the time to which it holds; no step crosses that time
-    observers    called with the state when they are due; steps are shortened to meet those times, or interpolated.
-                 One that returns True within a step ends the loop, with the state that it was given
+    dynamics     the integrator of a state, and the end of its validity; no step crosses that time
+    observers    called with the state when due; steps are shortened to meet those times, or interpolated.
+                 An observer that returns True within a step ends the loop with the observed state
     after_step   called after each step; True stops the loop
-    stopping     whether to stop within a step that is interpolated: observers still due in it are not called, and the
-                 state is the one before that step, from which a loop continues to the same states
-    Raises ValueError for an ``until`` that is not finite or before the state's time, what integrators raise, and
-    GivenUp of an observer, which is still due: the state is then the one before the step where that is interpolated.
+    stopping     whether to stop within an interpolated step: observers still due in the step are not called, and the
+                 state is the one before the step, from which a loop continues to the same states
+    Raises ValueError for an ``until`` that is not finite or lies before the state's time, the exceptions of
+    integrators, and Cancelled of an observer, which stays due: for an interpolated step the state is then the one
+    before the step.
     """
     check_until(until, state.time)
     for observer in observers:
@@ -86,7 +87,7 @@ def integrate(
             integrator, end = dynamics(state, until)
             if integrator is not before:
                 integrator.begin(state)
-                dense = integrator if isinstance(integrator, DenseIntegrator) else None  # slow: not in each step
+                dense = integrator if isinstance(integrator, DenseIntegrator) else None  # slow for protocols
         assert integrator is not None
         dues = [observer.due() for observer in observers]
         met = dues
@@ -98,7 +99,7 @@ def integrate(
         result = integrator.step(state, target)
         if dense is not None and _observe_within_step(state, start, dense, observers, stopping):
             break
-        if state.time > target:  # a step with a length of its own
+        if state.time > target:  # a step of fixed length
             state.time = _agreed(state.time, [until, end, *dues])
         for observer in observers:
             if result.event:
@@ -122,9 +123,9 @@ def _observe_within_step(
     observers: Sequence[Observer],
     stopping: Callable[[], bool] | None,
 ) -> bool:
-    """Call observers that are due before the end of a step; returns whether the loop ends within it.
+    """Call observers that are due before the end of a step; return whether the loop ends within the step.
 
-    Where an observer ends it, the state becomes the one it was given; where it is to stop, the one at the step's start.
+    If an observer ends the loop, the state becomes the observed one; if ``stopping`` does, the one before the step.
     """
     while not is_reached(state.time, due := min([observer.due() for observer in observers], default=math.inf)):
         if start is not None and stopping is not None and stopping():
@@ -133,7 +134,7 @@ def _observe_within_step(
         within = replace(state, time=due, values=integrator.between(due))
         try:
             ends = [observer.observe_if_due(within) for observer in observers]
-        except GivenUp:
+        except Cancelled:
             if start is not None:
                 _copied(start, state)
             raise
@@ -144,7 +145,7 @@ def _observe_within_step(
 
 
 def _copied(state: State, into: State | None) -> State:
-    """The state, in the memory of ``into`` where that has as many values."""
+    """Return a copy of the state, in the memory of ``into`` if the shapes agree."""
     if into is None or into.values.shape != state.values.shape:
         return replace(state, values=state.values.copy())
     into.time, into.steps, into.dt, into.values[...] = state.time, state.steps, state.dt, state.values
@@ -152,5 +153,5 @@ def _copied(state: State, into: State | None) -> State:
 
 
 def _agreed(time: float, dues: Sequence[float]) -> float:
-    """The first of the due times that is equal to ``time`` but for rounding, so that schedules agree exactly."""
+    """Return the first of the due times that equals ``time`` to rounding, so that schedules agree exactly."""
     return next((due for due in dues if abs(due - time) <= TIME_RTOL * abs(time)), time)

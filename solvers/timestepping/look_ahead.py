@@ -1,4 +1,4 @@
-"""Bounds of steps from rates of change ahead of them."""
+"""Bounds of steps by rates of change at later times."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from .integrate import Integrator
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .state import State
 
-PROBES = 1000  # times of a run at which rates of change are evaluated, beside those of the steps
-SMOOTH = 0.1  # residual of a parabola over the largest value, below which the methods' own error estimates hold
+PROBES = 1000  # times of a run at which rates of change are evaluated in addition to those of the steps
+SMOOTH = 0.1  # relative residual of a parabola below which the error estimates of the methods are reliable
 
 
 @dataclass
 class LookAhead:
-    """The integrator of a run, and the time that its next step may not cross: dynamics of `integrate`.
+    """Dynamics of `integrate`: the integrator of a run, and the time that the next step must not cross.
 
-    The rate of change of the present state is evaluated ahead of the state, at times ``spacing`` apart, no further than
-    a step may reach. Where its change in time is no parabola, and integrates to more than a step may err, the step
-    ends before that; there steps are no longer than ``spacing``. The first step is no longer either, and each of the
-    next at most four times as long as the one before it. A run whose steps are shorter than a quarter of ``spacing``
-    costs nothing more.
+    The rate of change of the present state is evaluated at later times with distance ``spacing``, up to the longest
+    step. Where its change in time is no parabola and integrates to more than the allowed error, the step ends before,
+    and steps there are at most ``spacing`` long. The first step is at most ``spacing`` long too, and each step at most
+    four times the previous one. A run with steps below a quarter of ``spacing`` has no additional cost.
 
     max_step   longest step
     """
@@ -49,14 +48,14 @@ class LookAhead:
         self._problem = SemiDiscrete(Equation(self.equation.terms, stiff if known else None))
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
-        """Return the integrator, and the end of its next step at the latest."""
+        """Return the integrator, and the latest end of the next step."""
         longest = MAX_GROWTH * min(state.dt, self._granted) if state.dt > 0 else 0.0
         longest = min(longest, self.max_step, until - state.time)
         self._granted = min(self._smooth_part(state, longest, until), self.max_step)
         return self.integrator, state.time + self._granted
 
     def _smooth_part(self, state: State, longest: float, until: float) -> float:
-        """Return the length of the time from a state on within which its rate is smooth in time."""
+        """Return the length of time after a state in which the rate is smooth in time."""
         if longest < 4 * self.spacing:
             return self.spacing
         parts = 2 ** math.ceil(math.log2(longest / self.spacing))
@@ -70,7 +69,7 @@ class LookAhead:
         return found
 
     def _changes(self, state: State, spacing: float, until: float) -> Iterator[float]:
-        """Return the change of the rate of a state at each of the times ahead."""
+        """Yield the change of the rate of a state at each later time."""
         first = self._problem.full(state.time, state.values)
         for k in count(1):
             time = min(state.time + k * spacing, until)
@@ -79,7 +78,7 @@ class LookAhead:
 
 
 def _is_smooth(changes: Floats, allowed: float) -> bool:
-    """Return whether changes at equal distances are those of a parabola, or sum up to no more than is allowed."""
+    """Return whether changes at equal distances form a parabola, or have at most the allowed sum."""
     x = np.linspace(0.0, 1.0, len(changes))
     middle, last = changes[len(changes) // 2], changes[-1]
     residual = np.abs(changes - (4 * middle * x * (1 - x) + last * x * (2 * x - 1)))

@@ -1,4 +1,4 @@
-"""Methods in time by name: each gives an integrator of an equation, to a tolerance."""
+"""Time integration methods by name, each with an integrator of an equation to a tolerance."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .runge_kutta.super_time_stepping import SuperTimeStepping
 from .runge_kutta.tableaux import TABLEAUX
 
 Make = Callable[[Equation, float, float, float | None], Integrator]  # of (equation, rtol, atol, cfl)
-SSP_CFL = 0.5  # of a flux's stable step, with which limiters are monotone; the method has room for twice that
+SSP_CFL = 0.5  # fraction of the stable step of fluxes for which limiters are monotone; the method is stable up to twice
 
 
 def method_of(equation: Equation, method: str) -> str:
-    """The name of a method, chosen for the equation where it is "auto". Raises ValueError for another name."""
+    """Return the name of a method, chosen by the equation for "auto"; raise ValueError for an unknown name."""
     if method == "auto":
         return choose(equation)
     if not isinstance(method, str) or method not in METHODS:
@@ -33,11 +33,11 @@ def method_of(equation: Equation, method: str) -> str:
 
 
 def choose(equation: Equation) -> str:
-    """Name of the method for an equation.
+    """Return the name of the method for an equation.
 
-    Splitting for densities, which stay ≥ 0; implicit where diffusion is nonlinear by an interaction; else additive
-    where a term is stiff. Without one, explicit:
-    strong-stability-preserving where there are fluxes through faces, of order 5 where all is smooth.
+    Densities have splitting, which keeps u ≥ 0. Diffusion that is nonlinear by an interaction has an implicit method,
+    another stiff term an additive one. Without a stiff term the method is explicit: strong-stability-preserving for
+    fluxes through faces, of order 5 for smooth rates.
     """
     stiff = equation.stiff
     every = (*equation.terms, stiff)
@@ -51,7 +51,7 @@ def choose(equation: Equation) -> str:
 
 
 def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """The integrator of a method's name, "auto" excepted. Raises ValueError for a cfl where it would do nothing."""
+    """Return the integrator of a method other than "auto"; raise ValueError for a cfl that the method ignores."""
     if cfl is not None and method in WITHOUT_CFL:
         raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, whose steps follow their error alone")
     return METHODS[method](equation, rtol, atol, cfl)
@@ -95,4 +95,4 @@ METHODS: dict[str, Make] = {
     "implicit": _implicit,
     "exponential": _exponential,
 }
-WITHOUT_CFL = {"dop853", "implicit"}  # methods whose steps no stable step limits
+WITHOUT_CFL = {"dop853", "implicit"}  # methods with steps independent of the stable step

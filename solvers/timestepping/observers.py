@@ -1,4 +1,4 @@
-"""Observers of a state during integration, each with a schedule."""
+"""Observers of a state during time integration, each with a schedule."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .schedules import Listed, Schedule, events_before, is_reached
 from .state import State
 
 
-class GivenUp(Exception):
-    """Raised by an observer's function that is to leave early, for the loop to stop; it is due again with the state."""
+class Cancelled(Exception):
+    """Early exit of an observer's function, which stops the loop; the observer stays due."""
 
 
 @dataclass
 class Observer:
-    """Calls ``function(state)``, on the host, at times that steps are shortened to meet, or within them.
+    """Observer that calls ``function(state)`` on the host at scheduled times, at the ends of steps or within steps.
 
-    The function is given a copy of the state, whose values are read-only. A return value True ends the loop where steps
-    are interpolated.
+    The function receives a copy of the state with read-only values. A return value True ends the loop if steps are
+    interpolated.
 
-    Events before the time of the state that a loop begins with are over; another state's loop begins anew. Several
-    that one step passes, as layers may, are one call.
+    Events before the start time of a loop are over; a loop with another state starts anew. Several events within one
+    step, such as a layer, make one call.
 
-    count       events of the schedule that are over
-    keeps       whether runs continue from the states that it is called with
-    last_time   time of the last call, also one of a run that is continued there; NaN before the first
+    count       number of events of the schedule that are over
+    keeps       whether runs continue from the observed states
+    last_time   time of the last call, also of a run that is resumed there; NaN before the first
     """
 
     function: Callable[[State], object]
@@ -38,13 +38,13 @@ class Observer:
     keeps: bool = False
     last_time: float = field(default=math.nan, init=False)
     _state: ref[State] | None = field(default=None, init=False, repr=False)
-    _due: tuple[int, float] = field(default=(-1, math.nan), init=False, repr=False)  # a count, and when it is due
+    _due: tuple[int, float] = field(default=(-1, math.nan), init=False, repr=False)  # count, and its due time
 
     def __getstate__(self) -> dict[str, object]:
-        return vars(self) | {"_state": None}  # which is known within one process
+        return vars(self) | {"_state": None}  # a weak reference is only valid in one process
 
     def begin(self, state: State) -> None:
-        """Call the function if it is due at the start of a loop; the state of the last loop continues its count."""
+        """Call the function if it is due at the start of a loop; the last loop's state continues the count."""
         before, reached = (events_before(self.schedule, state.time, or_at=or_at) for or_at in (False, True))
         is_other = self._state is not None and not self.follows(state)
         if is_other or not before <= self.count <= reached:
@@ -60,7 +60,7 @@ class Observer:
         return self._due[1]
 
     def observe_if_due(self, state: State) -> bool:
-        """Call the function if it is due; returns whether the loop is to end."""
+        """Call the function if it is due; return whether the loop is to end."""
         if not self.is_due(state):
             return False
         ends = self.observe_now(state)
@@ -70,11 +70,11 @@ class Observer:
         return ends
 
     def follows(self, state: State) -> bool:
-        """Whether this is the very state of the loop, and none within a step."""
+        """Return whether ``state`` is the state of the loop, and not one within a step."""
         return self._state is not None and self._state() is state
 
     def is_due(self, state: State) -> bool:
-        """Whether the next event is due, but for rounding of its time."""
+        """Return whether the next event is due, to rounding of the time."""
         return is_reached(self.due(), state.time)
 
     def observe_event(self, state: State) -> None:
@@ -83,7 +83,7 @@ class Observer:
             self.observe_now(state)
 
     def observe_now(self, state: State) -> bool:
-        """Call the function, due or not; returns whether the loop is to end."""
+        """Call the function, due or not; return whether the loop is to end."""
         ends = self.function(state.for_reading())
         self.last_time = state.time
         return isinstance(ends, bool | np.bool_) and bool(ends)

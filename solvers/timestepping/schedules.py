@@ -1,6 +1,6 @@
 """Schedules of observers: times computed from a count, without accumulated rounding.
 
-A time is due at whatever time is equal to it but for rounding: 3·0.1 is 0.30000000000000004, and is due at 0.3.
+Due times are compared to rounding: 3·0.1 is 0.30000000000000004, and is due at 0.3.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from ..mesh.mesh import Floats
 
-TIME_RTOL = 4 * float(np.finfo(float).eps)  # k·span, span rounded, errs by 1 eps, an end by ½; dues are farther apart
+TIME_RTOL = 4 * float(np.finfo(float).eps)  # above the rounding 1.5 eps of k·span and an end, below due distances
 
 
 class Schedule(Protocol):
-    """Due times by a count, never by accumulation."""
+    """Due times as a function of a count, without accumulation."""
 
     def due(self, count: int) -> float:
-        """Time of event number ``count`` = 0, 1, …; infinity after the last."""
+        """Return the time of event number ``count`` = 0, 1, …; ∞ after the last."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Every:
 
 @dataclass(frozen=True)
 class Logarithmic:
-    """0, then ``parts`` times from first to last with equal ratios, and on with the same ratio.
+    """Time 0, then ``parts`` times from first to last with equal ratios, continued with the same ratio.
 
-    A single part is the last time, from which it continues by last/first.
+    A single part is the last time, continued with the ratio last/first.
     Raises ValueError unless 0 < first <= last, both finite, and parts >= 1.
     """
 
@@ -75,7 +75,7 @@ class Logarithmic:
         return self.last * self._ratio(count - self.parts)
 
     def _ratio(self, steps: int) -> float:
-        """(last/first) to the power steps/(parts − 1); infinite where it is too large for a number."""
+        """Return (last/first)^(steps/(parts − 1)); ∞ on overflow."""
         try:
             return float((self.last / self.first) ** (steps / max(self.parts - 1, 1)))
         except OverflowError:
@@ -84,7 +84,7 @@ class Logarithmic:
 
 @dataclass(frozen=True)
 class Listed:
-    """Given times, infinite for never. Raises ValueError where they decrease."""
+    """Given times, ∞ for never. Raises ValueError for decreasing times."""
 
     times: tuple[float, ...]
 
@@ -106,12 +106,12 @@ def is_reached(due: float, time: float) -> bool: ...
 @overload
 def is_reached(due: Floats, time: Floats) -> NDArray[np.bool_]: ...
 def is_reached(due: Any, time: Any) -> Any:
-    """Return whether a due time lies at or before ``time``, but for rounding; for numbers, or for each of arrays."""
+    """Return whether a due time lies at or before ``time`` to rounding, for numbers or elementwise for arrays."""
     return due <= time + TIME_RTOL * abs(time)
 
 
 def times_until(schedule: Schedule, end: float) -> list[float]:
-    """All times of a schedule up to the end."""
+    """Return all times of a schedule up to the end."""
     times: list[float] = []
     while is_reached(due := schedule.due(len(times)), end):
         times.append(due)
@@ -119,13 +119,13 @@ def times_until(schedule: Schedule, end: float) -> list[float]:
 
 
 def next_time(dues: Iterable[float], until: float) -> float:
-    """The first of the due times and ``until``; ``until`` itself where the two are equal but for rounding."""
+    """Return the first of the due times and ``until``; ``until`` itself if both are equal to rounding."""
     first = min(dues, default=math.inf)
     return first if first < until - TIME_RTOL * abs(until) else until
 
 
 def events_before(schedule: Schedule, time: float, *, or_at: bool = False) -> int:
-    """How many events of a schedule lie before a time, or also at it, where equal is equal but for rounding."""
+    """Return the number of events of a schedule before a time, or also at the time, to rounding."""
     margin = TIME_RTOL * abs(time)
     bound = time + margin if or_at else time - margin
     bound_on_count = 1

@@ -1,4 +1,4 @@
-"""Solution of an evolution equation: times, fields, how it ended; dense output, datasets and pictures."""
+"""Solution of an evolution equation: times, fields, reason of the end, dense output, datasets and figures."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Between:
-    """Fields between two kept times of a solution, as accurate as its steps.
+    """Fields between two stored times of a solution, as accurate as the steps.
 
-    A field at time t is that after a step of the method from the last step before t. It costs that step, and no memory.
+    The field at time t is the result of a step of the method from the last step before t. It costs one step and no
+    memory.
 
-    spacing       of times, as `LookAhead` has it
-    keeps_steps   whether all steps are kept; else they are taken again from the kept time before t
+    spacing       distance of times in `LookAhead`
+    keeps_steps   whether all steps are stored; else steps are repeated from the last stored time before t
     The other attributes are arguments of `solve`.
     """
 
@@ -44,7 +45,7 @@ class Between:
     keeps_steps: bool
 
     def __call__(self, first: Floats, span: tuple[float, float], times: Sequence[float]) -> list[Floats]:
-        """Return the fields at increasing times inside a span of two kept times, the first with the field ``first``."""
+        """Return the fields at increasing times between two stored times, the first with the field ``first``."""
         begin, end = span
         integrator = self._integrator()
         if self.keeps_steps:
@@ -53,7 +54,7 @@ class Between:
         return self._found_again(State(begin, first.copy()), integrator, times)
 
     def _found_again(self, state: State, within: Integrator, times: Sequence[float]) -> list[Floats]:
-        """Return the fields at times of a run from a state, each by a step from the last one before that time."""
+        """Return the fields at times of a repeated run, each by a step from the last state before that time."""
         before, found = replace(state, values=state.values.copy()), list[Floats]()
 
         def after_step(state: State) -> bool:
@@ -77,15 +78,15 @@ class Between:
 
 @dataclass(frozen=True)
 class Solution:
-    """What `solve` returns; ``solution(t)`` is the field at any time that it covers.
+    """Result of `solve`; ``solution(t)`` is the field at any time of the run.
 
     t          (n,) times
     u          (n, cells) or (n, fields, cells)
-    steps      that were taken
-    rejected   steps that were taken again, shorter; 0 of methods that do not count them
-    message    how it ended, and by which method
-    event      number of the event that ended it, None for t1
-    mesh       of the equation; None where no term has one
+    steps      number of accepted steps
+    rejected   number of rejected steps; 0 for methods that do not count them
+    message    reason of the end, and the method
+    event      number of the event that ended the run, None for t1
+    mesh       mesh of the equation; None if no term has one
     """
 
     t: Floats
@@ -98,11 +99,11 @@ class Solution:
     _between: Between | None = field(default=None, repr=False)
 
     def __call__(self, time: npt.ArrayLike) -> Floats:
-        """Return u at a time between the first and the last, or at each of several: (times, …).
+        """Return u at a time between the first and the last, or (times, …) at several times.
 
-        Between the times ``t`` it is as accurate as at them. Each value costs a step of the method from the step
-        before it. Where ``times`` were given, steps are taken again.
-        Raises ValueError for times outside the run, and for what is no time or list of times.
+        Values between the times ``t`` are as accurate as those at ``t``. Each value costs a step of the method from the
+        previous step. A solution with given ``times`` repeats the steps.
+        Raises ValueError for times outside the run, and for an object that is no time or list of times.
         """
         times = self._times(time)
         found = np.empty((times.size, *self.u.shape[1:]), self.u.dtype)
@@ -117,7 +118,7 @@ class Solution:
         return found.reshape(*times.shape, *self.u.shape[1:])
 
     def _times(self, time: npt.ArrayLike) -> Floats:
-        """Return times as an array (), or (times,). Raises ValueError for others."""
+        """Return times as an array () or (times,); raise ValueError for other objects."""
         check_unmasked("t", time)
         try:
             times = np.asarray(time, dtype=np.float64)
@@ -132,19 +133,19 @@ class Solution:
         return times
 
     def to_xarray(self, fields: Sequence[str] | None = None) -> Dataset:
-        """The fields by name ("u", or u0, u1, …) over time and the mesh's coordinates, with the volume of each cell.
+        """Return the fields by name ("u", or u0, u1, …) over time and coordinates, with the cell volumes, as a dataset.
 
-        Raises ValueError without a mesh, or where there are not as many names as fields.
+        Raises ValueError without a mesh, or if the numbers of names and fields differ.
         """
         from ..mesh.views import dataset
 
         return dataset(self.t, self.u, self._on_mesh(), fields)
 
     def plot(self, ax: Axes | None = None, *, time: float | None = None, field: int = 0, **style: Any) -> Axes:
-        """Draw a field with Matplotlib; returns the axes.
+        """Draw a field with Matplotlib; return the axes.
 
-        time    the kept time nearest to it; by default some times as curves on a line, else the last
-        field   its number;  style   for Matplotlib's plot, pcolormesh or scatter
+        time    draws the nearest stored time; by default some times as curves on a line, else the last time
+        field   number of the field;  style   for Matplotlib's plot, pcolormesh or scatter
         Raises ValueError without a mesh, and for a box of three dimensions.
         """
         from ..mesh.views import draw
@@ -152,9 +153,9 @@ class Solution:
         return draw(self.t, self.u, self._on_mesh(), ax, time, field, **style)
 
     def movie(self, path: str | Path, *, field: int = 0, fps: int = 10, **style: Any) -> Path:
-        """Draw a field at each kept time into a GIF, or an MP4 where ffmpeg is at hand; returns the path.
+        """Draw a field at each stored time into a GIF, or into an MP4 if ffmpeg is available; return the path.
 
-        field   its number;  fps   times in a second;  style   for Matplotlib's plot, pcolormesh or scatter
+        field   number of the field;  fps   frames in a second;  style   for Matplotlib's plot, pcolormesh or scatter
         Raises ValueError without a mesh, and for a box of three dimensions.
         """
         from ..mesh.views import film

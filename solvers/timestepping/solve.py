@@ -45,23 +45,23 @@ def solve(
 ) -> Solution:
     """Solve ∂ₜu = equation from u(t0) = u0 to t1, with an error of each step below
 
-        atol + rtol (|change in it| + |u − its mean|/100)      |·|: root mean square
+        atol + rtol (|change in the step| + |u − mean|/100)      |·|: root mean square
 
-    without the cells at shocks where all terms are a ConservationLaw: there steps are limited by ``cfl`` alone. By
-    "dop853" each number of u errs by atol + rtol |u|.
+    If all terms are a ConservationLaw, cells at shocks are excluded: ``cfl`` alone limits the steps there. With
+    "dop853" the allowed error of each number of u is atol + rtol |u|.
 
     u0          (cells,) or (fields, cells); it is copied
     t_span      (t0, t1)
-    times       at which u is kept, met exactly, and at the end of a run that ends early; None for t0 and every step
-    method      "auto", which chooses by the terms and says so in ``message``, or a name of `METHODS`
+    times       times at which u is stored, met exactly; also the end of a run that ends early. None for every step
+    method      "auto", a choice by the terms that ``message`` reports, or a name of `METHODS`
     cfl         fraction of the stable step of explicit terms; None for the method's own. Not for "dop853", "implicit"
-    max_step    longest step; None for steps that follow the error. Rates are looked at a thousand times in the span
-                beside the steps: a pulse in time that is shorter than a thousandth needs a ``max_step`` of its length
+    max_step    longest step; None for steps by the error alone. Rates are evaluated at a thousand times of the span in
+                addition to the steps: a pulse in time shorter than a thousandth needs a ``max_step`` of its length
     events      functions g(t, u), SteadyState or Threshold: the first whose g changes sign ends the run there
-    callbacks   called with the state after each step, read-only, where True ends the run; or Observers
+    callbacks   functions called with the read-only state after each step, where True ends the run; or Observers
     progress    whether a line on stderr shows the time
-    Raises ValueError and TypeError for what does not fit, before anything is computed; NonFinite and Exploding, with
-    the time, where the state is lost.
+    Raises ValueError and TypeError for invalid arguments before the computation starts; NonFinite and Exploding, with
+    the time, for a state that is not finite.
     """
     t0, t1 = _span(t_span)
     optional = {"cfl": cfl, "max_step": max_step}
@@ -84,7 +84,7 @@ def solve(
         stored.after_step(state, over)
         if progress:
             print(f"\rt = {state.time:.6g} of {t1:g}, step {state.steps}", end="", file=sys.stderr, flush=True)
-        asked = [callback(state.for_reading()) is True for callback in plain]  # all of them are called
+        asked = [callback(state.for_reading()) is True for callback in plain]  # calls all callbacks
         return over or any(asked)
 
     integrate(state, dynamics, t1, (*stored.observers, *observers), after_step)
@@ -93,14 +93,14 @@ def solve(
     if progress:
         print(file=sys.stderr)
     rejected = int(getattr(dynamics.integrator, "rejected", 0))
-    reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"a callback ended it {state.when}")
+    reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"ended by a callback {state.when}")
     message = f"{reason}, by {name} in {state.steps} steps"
     t, u = stored.arrays()
     return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, between)
 
 
 class _StoredTimes:
-    """Times and fields of a solution."""
+    """Stored times and fields of a solution."""
 
     def __init__(self, state: State, times: Sequence[float] | None, end: float) -> None:
         self._t: list[float] = []
@@ -113,7 +113,7 @@ class _StoredTimes:
             self.observers = (Observer(self._keep, Listed(_times(times, state.time, end))),)
 
     def after_step(self, state: State, is_last: bool) -> None:
-        while is_last and self._t and self._t[-1] >= state.time:  # an observer has been called at the end of the step
+        while is_last and self._t and self._t[-1] >= state.time:  # an observer has stored the end of the step
             self._t.pop()
             self._u.pop()
         if self._every or is_last:
@@ -128,7 +128,7 @@ class _StoredTimes:
 
 
 class _Watch:
-    """Events, located in each step; the state is set back to the first that happens."""
+    """Events, located in each step; the state is reset to the first event."""
 
     def __init__(
         self, events: Sequence[Event | SteadyState], equation: Equation, integrator: Integrator, state: State
@@ -143,12 +143,12 @@ class _Watch:
     number: int | None
 
     def happened(self, state: State) -> bool:
-        """Whether an event lies in the step to a state, which then becomes the first of them."""
+        """Return whether an event lies in the step to a state, which is then reset to the first event."""
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):
             sign = _sign(k, event, state)
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
-                at_event = replace(state, values=state.values.copy())  # of what is steady, the end of the step
+                at_event = replace(state, values=state.values.copy())  # of a steady state: the end of the step
                 if not isinstance(event, Steadiness):
                     at_event = locate(event, self._integrator, self._before, state)
                 found.append((at_event.time, k, at_event))
@@ -167,7 +167,7 @@ class _Watch:
 
 
 def _sign(number: int, event: Event, state: State) -> float:
-    """The sign of an event's function. Raises TypeError and ValueError where it does not return one number."""
+    """Return the sign of an event's function; raise TypeError or ValueError for a result that is not one number."""
     found = event(state.time, state.values if isinstance(event, Steadiness) else read_only(state.values))
     if np.ndim(found) != 0 or np.asarray(found).dtype.kind not in "fiu":
         what = f"shape {np.shape(found)}" if np.ndim(found) else repr(found)
@@ -199,7 +199,7 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
 
 
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
-    """A copy of u0, floating-point."""
+    """Return a floating-point copy of u0."""
     check_unmasked("u0", u0)
     try:
         given = np.asarray(u0)
@@ -222,7 +222,7 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
 
 
 def _listed(name: str, given: Any, arguments: str) -> Sequence[Any]:
-    """What is given as a list. Raises TypeError for what cannot be called with the arguments, and for classes."""
+    """Return the given objects as a list; raise TypeError for classes and for wrong signatures."""
     found = given if isinstance(given, (list, tuple)) else (given,)
     for number, one in enumerate(found):
         if isinstance(one, type):

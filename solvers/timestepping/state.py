@@ -1,4 +1,4 @@
-"""State of a run, the record of a step, and the errors of a step that failed."""
+"""State of a run, outcome of a step, and errors of a failed step."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..mesh.mesh import Floats
 
 
 class NonFinite(ArithmeticError):
-    """The state has become NaN or infinite, or its time step has shrunk to nothing."""
+    """Error of a state that has become NaN or infinite, or whose time step has vanished."""
 
     what = "a non-finite state"
 
 
 class Exploding(NonFinite):
-    """The state has outgrown its mesh."""
+    """Error of a state that has outgrown its mesh."""
 
     what = "an exploding state"
 
 
 @dataclass
 class State:
-    """Where a run is: time, values (cells) or (cells, components), and steps taken so far."""
+    """State of a run: time, values (cells) or (cells, components), and the number of steps."""
 
     time: float
     values: Floats
@@ -33,16 +33,16 @@ class State:
 
     @property
     def when(self) -> str:
-        """Time and step, for messages."""
+        """Return time and step, for messages."""
         return f"at time {self.time:.6g}, step {self.steps}"
 
     def for_reading(self) -> State:
-        """Return a state that shares the values, on the host, and cannot change them."""
+        """Return a state that shares the values, on the host, read-only."""
         return replace(self, values=read_only(backend_for(self.values).to_host(self.values)))
 
 
 def read_only(values: Floats) -> Floats:
-    """Return a view of an array on the host through which nothing can be written."""
+    """Return a read-only view of an array on the host."""
     view = values.view()
     view.flags.writeable = False
     return view
@@ -52,11 +52,11 @@ def read_only(values: Floats) -> Floats:
 class StepResult:
     """Outcome of one step.
 
-    stable_dt   largest stable time step of the state that it leads to
-    within      the least of those of the stages on the way
-    undershot   whether a density has fallen below zero on the way, and was limited if that was asked for
-    finite      whether that state is finite
-    event       whether observers are called with that state although none is due (atoms have merged, …)
+    stable_dt   largest stable time step at the end of the step
+    within      least stable time step of the stages
+    undershot   whether a density has fallen below zero within the step, and was limited on request
+    finite      whether the state at the end is finite
+    event       whether observers are called at the end although none is due (atoms have merged, …)
     """
 
     stable_dt: float = np.inf
@@ -67,5 +67,5 @@ class StepResult:
 
     @property
     def least_stable(self) -> float:
-        """The least stable time step of the stages and of the end."""
+        """Return the least stable time step of the stages and of the end."""
         return min(self.stable_dt, self.within)

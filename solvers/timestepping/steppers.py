@@ -1,4 +1,4 @@
-"""Strong-stability-preserving Runge–Kutta methods of an equation's explicit terms."""
+"""Strong-stability-preserving Runge–Kutta methods for the explicit terms of an equation."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Stepper:
     order: int
 
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
-        """Advance the prepared state by dt in place; returns the least stable step of its later stages.
+        """Advance the prepared state by dt in place; return the least stable step of the later stages.
 
-        ``work`` then holds the values before it, a rate, and those after the first stage, u + dt L(u), if it has room.
+        ``work`` then holds the values before the step, a rate, and the values u + dt L(u) if it has a third array.
         """
         start, rate, *first = (array.reshape(-1) for array in work)
         values, backend = state.values.reshape(-1), backend_for(state.values)
@@ -55,7 +55,7 @@ class Stepper:
 
 
 def _may_change(limit: Callable[[Floats], None] | None, negative: Sequence[float | None]) -> bool:
-    """Whether a limit may change values, some of which are negative if one of these numbers is 1, or maybe if None."""
+    """Return whether a limit may change values, by numbers that are 1 for negative values, None for unknown."""
     return limit is not None and (limit is not limit_positivity or None in negative or any(negative))
 
 
@@ -67,7 +67,7 @@ STEPPERS = {
 
 
 def stepper_of(stepper: Stepper | str) -> Stepper:
-    """A stepper itself, or the one of that name. Raises ValueError for another name, TypeError for what is neither."""
+    """Return the stepper, or the stepper of that name; raise ValueError or TypeError for other arguments."""
     if isinstance(stepper, Stepper):
         return stepper
     expected = f"expected a Stepper, or one of {', '.join(STEPPERS)}"
@@ -79,5 +79,5 @@ def stepper_of(stepper: Stepper | str) -> Stepper:
 
 
 def order_of(equation: Equation, stepper: Stepper) -> int:
-    """Order in time of a step: Strang splitting around a stiff term is of second order."""
+    """Return the order in time of a step: Strang splitting around a stiff term is of second order."""
     return stepper.order if equation.stiff is None else min(stepper.order, 2)

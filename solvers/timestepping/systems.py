@@ -1,4 +1,4 @@
-"""Many systems of one kind solved together in one array, each with its own time, steps, error and end."""
+"""Many systems of one kind in one array, each with an own time, steps, error and end."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .schedules import TIME_RTOL, Schedule, is_reached, times_until
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-Look = tuple[int, float, Floats]  # system, time, values
+Look = tuple[int, float, Floats]  # observation: system, time, values
 
 
 class RowIntegrator(Protocol):
-    """A method that steps many systems, a row each; those of one row do not depend on the others.
+    """Method that steps many independent systems, one in each row.
 
-    numbers   (rows,) of the systems
+    numbers   (rows,) numbers of the systems
     time      (rows,)
     values    (rows, ...)
-    reached   (rows,) ends of the steps that were tried last
+    reached   (rows,) end times of the last attempted steps
     """
 
     numbers: Indices
@@ -31,40 +31,40 @@ class RowIntegrator(Protocol):
     reached: Floats
 
     def attempt(self, target: Floats) -> Mask:
-        """Try one step of each towards its target (rows,); return which are accepted."""
+        """Try one step of each system towards its target (rows,); return (rows,) whether accepted."""
         ...
 
     def between(self, rows: Indices, times: Floats) -> Floats:
-        """Return values (k, ...) of rows at times within their last steps."""
+        """Return values (k, ...) of rows at times within the last steps."""
         ...
 
     def commit(self, accepted: Mask) -> None:
-        """Take over the steps that were accepted; the other systems begin again where they were."""
+        """Apply the accepted steps; the other systems restart from the previous state."""
         ...
 
     def stuck(self) -> Mask:
-        """Return whether no step of a system (rows,) is left to try."""
+        """Return (rows,) whether no step of a system is possible."""
         ...
 
     def keep(self, stay: Mask) -> None:
-        """Leave out the other systems."""
+        """Keep the systems in ``stay`` and drop the others."""
         ...
 
 
 def taken(values: Floats, rows: Indices) -> Floats:
-    """Return rows of values (rows, ...); all of them as they are, wherever they are."""
+    """Return rows of values (rows, ...); the array itself for all rows."""
     return values if len(rows) == len(values) else values[rows]
 
 
 class Systems:
-    """Systems on their way from time 0, each to its own ``until``, and the times at which they are looked at.
+    """Run of many systems from time 0, each to an own ``until``, with observations.
 
-    rows      their method, at time 0
-    until     (systems,) > 0
-    dues      when each is looked at
-    met       times that the steps of each meet
+    rows      method of the systems, at time 0
+    until     (systems,) end times > 0
+    dues      observation times of each system
+    met       times that the steps of each system meet exactly
 
-    lost      numbers of the systems that no step can continue with
+    lost      numbers of the systems without a possible step
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class Systems:
 
     @property
     def running(self) -> Indices:
-        """Return the numbers of the systems that are still on their way."""
+        """Return the numbers of the systems that are still running."""
         return self._rows.numbers
 
     def start(self) -> Iterator[Look]:
-        """Yield the looks that are due at time 0."""
-        yield from self._looks_at_ends(np.ones(len(self._until), dtype=bool))
+        """Yield the observations that are due at time 0."""
+        yield from self._observations_at_ends(np.ones(len(self._until), dtype=bool))
 
     def step(self) -> Iterator[Look]:
-        """Try one step of each; yield the looks that were due within those that succeeded, in order of time."""
+        """Try one step of each system; yield the observations due within accepted steps, in order of time."""
         rows, numbers = self._rows, self._rows.numbers
         until = self._until[numbers]
         self._met.pass_by(numbers, rows.time)
@@ -94,14 +94,14 @@ class Systems:
             times = self._dues.take(numbers[within])
             yield from zip(numbers[within].tolist(), times.tolist(), rows.between(within, times), strict=True)
         rows.commit(accepted)
-        yield from self._looks_at_ends(accepted)
+        yield from self._observations_at_ends(accepted)
         stuck = rows.stuck()
         self.lost.update(numbers[stuck].tolist())
         ended = stuck | (accepted & (rows.time >= until))
         if ended.any():
             rows.keep(~ended)
 
-    def _looks_at_ends(self, moved: Mask) -> Iterator[Look]:
+    def _observations_at_ends(self, moved: Mask) -> Iterator[Look]:
         rows, numbers = self._rows, self._rows.numbers
         while len(at_end := np.flatnonzero(moved & is_reached(self._dues.next(numbers), rows.time))):
             self._dues.take(numbers[at_end])
@@ -110,7 +110,7 @@ class Systems:
 
 
 class _Pending:
-    """Times of schedules up to the ends (systems,), of which each system takes one after the other."""
+    """Queue of scheduled times up to the ends (systems,), for each system."""
 
     def __init__(self, schedules: Sequence[Schedule], until: Floats) -> None:
         times = [times_until(schedule, end) for schedule, end in zip(schedules, until.tolist(), strict=False)]
@@ -120,16 +120,16 @@ class _Pending:
         self._taken = np.zeros(len(until), dtype=np.intp)
 
     def next(self, numbers: Indices) -> Floats:
-        """Return the next time of each (k,), ∞ after the last."""
+        """Return (k,) the next time of each system, ∞ after the last."""
         return np.asarray(self._times[numbers, self._taken[numbers]])
 
     def take(self, numbers: Indices) -> Floats:
-        """Return the next time of each (k,), which is then over."""
+        """Return (k,) the next time of each system, and remove it from the queue."""
         times = self.next(numbers)
         self._taken[numbers] += 1
         return times
 
     def pass_by(self, numbers: Indices, time: Floats) -> None:
-        """Leave out times up to those (k,)."""
+        """Remove times up to those (k,) from the queues."""
         while len(over := numbers[is_reached(self.next(numbers), time)]):
             self._taken[over] += 1

@@ -16,7 +16,7 @@ from meanfield.case.load import load
 from meanfield.diagnostics.table import Diagnostics, DiagnosticsTogether
 from solvers.io.run_file import read
 from solvers.timestepping.integrate import fixed, integrate
-from solvers.timestepping.observers import GivenUp, Observer
+from solvers.timestepping.observers import Cancelled, Observer
 from solvers.timestepping.schedules import Listed
 from solvers.timestepping.state import State, StepResult
 
@@ -170,10 +170,10 @@ def test_the_state_that_a_loop_goes_on_from(integrator: Doubling, due: float, ex
     def observed(state: State) -> None:
         times.append(state.time)
         if len(times) == 1:
-            raise GivenUp
+            raise Cancelled
 
     state, observer = State(0.0, np.zeros(1)), Observer(observed, Listed((due,)))
-    with pytest.raises(GivenUp):
+    with pytest.raises(Cancelled):
         integrate(state, fixed(integrator), 5.0, [observer], stopping=lambda: False)
     assert (state.time, state.values[0]) == (expected, expected)
     integrate(state, fixed(integrator), 5.0, [observer], stopping=lambda: False)

@@ -95,8 +95,8 @@ def test_a_step_that_undershoots_is_taken_again():
     assert found.values[0] == expected.values[0]
     assert found.steps == 40
     assert len(term.trusted) == 80 + 2  # one step was repeated
-    calm = signature(SplitIntegrator).parameters["calm"].default
-    assert term.trusted[: 2 * calm] == [False] * 2 * calm
+    steps = signature(SplitIntegrator).parameters["unlimited_after"].default
+    assert term.trusted[: 2 * steps] == [False] * 2 * steps
     assert any(term.trusted)
 
 

@@ -69,7 +69,7 @@ def test_a_uniform_field_rests_on_the_sphere_and_modes_beside_it_have_their_rate
 
 def test_a_kernel_that_the_mesh_cannot_hold_reports_what_is_lost():
     assert 1e-12 < Zonal(circle(24), lambda z: np.exp(8 * z)).truncation < 1e-3
-    with pytest.raises(ValueError, match=r"degrees leave .* of it; expected a finer mesh"):
+    with pytest.raises(ValueError, match=r"degrees omit .* of it; expected a finer mesh"):
         Zonal(sphere(8), lambda z: np.exp(60 * z))
     with pytest.raises(ValueError, match="Zonal on a icosphere"):
         Zonal(icosphere(1), lambda z: z)

@@ -106,7 +106,7 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: with_wind(changing_wind), "velocity changes the field u that it is given: expected a new array"),
         (lambda: solve(Equation([changing]), [1.0], (0, 1)), "changing changes the field u that it is given"),
         (lambda: with_wind(gone), "at time 0, .* the rate of change by Advection of gone is not finite"),
-        (lambda: solve(NAN_LATER, np.ones(64), (0, 1)), "at time 0.05, .* just after it is not finite"),
+        (lambda: solve(NAN_LATER, np.ones(64), (0, 1)), "at time 0.05, .* just after that time is not finite"),
         (lambda: with_wind(lambda u: TURN), r"velocity = <lambda>\(u\): expected a function of \(t, u\)"),
         (lambda: Equation([lambda u: -u]), r"f = <lambda>\(u\): expected a function of \(t, u\)"),
         (lambda: ConservationLaw(LINE, lambda: 1, lambda u, x: u), r"flux = <lambda>\(\): expected .* \(u, x\)"),

@@ -1,4 +1,4 @@
-"""Explicit steps of order 8, each as long as its error allows: of one system, or of many at once."""
+"""Explicit steps of order 8 with error control, for one system or for many at once."""
 
 from .integrator import AdaptiveIntegrator
 

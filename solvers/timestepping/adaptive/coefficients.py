@@ -1,12 +1,12 @@
-"""Coefficients of Dormand and Prince's method of order 8(5,3), DOP853, and of its interpolation of order 7.
+"""Coefficients of the method DOP853 of Dormand and Prince, order 8(5,3), and of its interpolation of order 7.
 
-E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd edition, II.5, as their DOP853.
-They stand here because SciPy, which has them too, takes longer to import than many a small system takes to solve.
+Source: E. Hairer, S. P. Nørsett and G. Wanner, Solving Ordinary Differential Equations I, 2nd edition, II.5, DOP853.
+The import of SciPy, which has these coefficients too, takes longer than the solution of many small systems.
 """
 
 from __future__ import annotations
 
-STAGES: tuple[dict[int, float], ...] = (  # weights, not 0, of the rates before each stage
+STAGES: tuple[dict[int, float], ...] = (  # nonzero weights of the rates before each stage
     {},
     {0: 0.05260015195876773},
     {0: 0.0197250569845379, 1: 0.0591751709536137},
@@ -35,7 +35,7 @@ STAGES: tuple[dict[int, float], ...] = (  # weights, not 0, of the rates before 
         7: -2.8589982771350235, 8: -8.87285693353063, 9: 12.360567175794303, 10: 0.6433927460157636,
     },
 )  # fmt: skip
-INTERPOLATION_STAGES = (  # of three more stages, numbers 13 to 15; the rate after the step is number 12
+INTERPOLATION_STAGES = (  # stages 13 to 15; stage 12 is the rate after the step
     {
         0: 0.056167502283047954, 6: 0.25350021021662483, 7: -0.2462390374708025, 8: -0.12419142326381637,
         9: 0.15329179827876568, 10: 0.00820105229563469, 11: 0.007567897660545699, 12: -0.008298,
@@ -49,7 +49,7 @@ INTERPOLATION_STAGES = (  # of three more stages, numbers 13 to 15; the rate aft
         8: 0.3567271874552811, 12: -0.0013990241651590145, 13: 2.9475147891527724, 14: -9.15095847217987,
     },
 )  # fmt: skip
-INTERPOLATION = (  # of the interpolating polynomial, beyond its first three terms
+INTERPOLATION = (  # terms of the interpolating polynomial after the first three
     {
         0: -8.428938276109013, 5: 0.5667149535193777, 6: -3.0689499459498917, 7: 2.38466765651207, 8: 2.117034582445028,
         9: -0.871391583777973, 10: 2.2404374302607883, 11: 0.6315787787694688, 12: -0.08899033645133331,
@@ -71,15 +71,15 @@ INTERPOLATION = (  # of the interpolating polynomial, beyond its first three ter
         12: -43.53345659001114, 13: 96.32455395918828, 14: -39.17726167561544, 15: -149.72683625798564,
     },
 )  # fmt: skip
-WEIGHTS = {  # of the rates in the step
+WEIGHTS = {  # weights of the rates in the step
     0: 0.054293734116568765, 5: 4.450312892752409, 6: 1.8915178993145003, 7: -5.801203960010585,
     8: 0.3111643669578199, 9: -0.1521609496625161, 10: 0.20136540080403034, 11: 0.04471061572777259,
 }  # fmt: skip
-ERROR_5 = {  # of the estimate of order 5
+ERROR_5 = {  # weights of the error estimate of order 5
     0: 0.01312004499419488, 5: -1.2251564463762044, 6: -0.4957589496572502, 7: 1.6643771824549864,
     8: -0.35032884874997366, 9: 0.3341791187130175, 10: 0.08192320648511571, 11: -0.022355307863886294,
 }  # fmt: skip
-ERROR_3 = {  # of the estimate of order 3
+ERROR_3 = {  # weights of the error estimate of order 3
     0: -0.18980075407240762, 5: 4.450312892752409, 6: 1.8915178993145003, 7: -5.801203960010585,
     8: -0.4226823213237919, 9: -0.1521609496625161, 10: 0.20136540080403034, 11: 0.02265179219836082,
 }  # fmt: skip

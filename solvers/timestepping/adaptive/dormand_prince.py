@@ -1,4 +1,4 @@
-"""Dormand and Prince's method of order 8 for systems of ordinary equations, a row each."""
+"""Dormand and Prince's method of order 8 for many systems of ordinary differential equations, one in each row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..control import Proposal, StepController
 from ..systems import Indices, Mask, taken
 from . import coefficients
 
-TARGET_SPACINGS = 16  # spacings of floating-point time from a target that count as there
-MIN_SPACINGS = 10  # spacings of time that a step has to have
-ORDER = 8  # of the method: the error of a step is of the same order, which is that of the next lower method
+TARGET_SPACINGS = 16  # floating-point spacings of time within which a target is reached
+MIN_SPACINGS = 10  # minimum step in floating-point spacings of time
+ORDER = 8  # of the method, and of the error estimate
 CONTROL = StepController(ORDER)
 
 Rates = Callable[[Indices, Floats, Floats], Floats]
 
 
 class DormandPrince:
-    """Steps of systems u̇ = f(t, u), (rows, ...), each from its own time, of its own length and by its own error.
+    """Adaptive steps of systems u̇ = f(t, u), (rows, ...), each with an own time, step length and error.
 
     rates      (numbers of systems (k,), times (k,), values (k, ...)) → rates of change (k, ...)
     values     (rows, ...) at time 0
@@ -31,11 +31,11 @@ class DormandPrince:
     limit      applied to values (k, ...) after a step, in place
 
     numbers    (rows,) numbers of the systems
-    reached    (rows,) ends of the steps that were tried last
+    reached    (rows,) end times of the last attempted steps
 
     The method has errors of orders 5 and 3 (Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I,
-    section II.10). A step depends on time, values and dt alone. Of a step one number a system comes to the host, its
-    error. Between its ends a step is interpolated, at order 7, by four more rates (section II.6).
+    section II.10). A step depends on time, values and dt alone. One number for each system is transferred to the host
+    in a step, the error. Interpolation within a step has order 7 and takes four more rates (section II.6).
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class DormandPrince:
         self.start(values.copy(), np.zeros(count), np.full(count, np.nan))
 
     def start(self, values: Floats, time: Floats, dt: Floats) -> None:
-        """Begin at values (rows, ...), which are kept, times and first steps (rows,), NaN for those of the rates."""
+        """Begin at values (rows, ...), stored without a copy, times and first steps (rows,); NaN for an estimate."""
         self.values, self.time, self.dt, self._refused = values, time, dt, np.zeros(len(time), dtype=bool)
 
     def attempt(self, target: Floats) -> Mask:
-        """Try one step of each towards its target (rows,), by equal steps; return which are accepted."""
+        """Try one step of each system towards its target (rows,) in equal steps; return (rows,) whether accepted."""
         new = np.flatnonzero(~self._refused)
         if len(new):
             self._begin(new, target)
@@ -83,25 +83,25 @@ class DormandPrince:
         return after
 
     def commit(self, accepted: Mask) -> None:
-        """Take over the steps that were accepted; the other systems begin again where they were."""
+        """Apply the accepted steps; the other systems restart from the previous state."""
         self.values[accepted], self.time[accepted] = self.ends(np.flatnonzero(accepted)), self.reached[accepted]
 
     def stuck(self) -> Mask:
-        """Return whether no step of a system (rows,) is left to try, by its rate or by the spacing of its time."""
+        """Return (rows,) whether no smaller step is possible, by the spacing of time or a non-finite rate."""
         return self._refused & ((self._size < MIN_SPACINGS * np.spacing(self.time)) | ~self.begins_finite())
 
     def begins_finite(self) -> Mask:
-        """Return whether the rates of systems (rows,) at the beginning are finite."""
+        """Return (rows,) whether the rates at the beginning of the step are finite."""
         return np.asarray(self._backend.to_host(_all_finite(self._rates[0])))
 
     def keep(self, stay: Mask) -> None:
-        """Leave out the other systems."""
+        """Keep the systems in ``stay`` and drop the others."""
         for name in ("numbers", "values", "time", "dt", "_relative", "_ratio", "_size", "_refused", "_interpolated"):
             setattr(self, name, getattr(self, name)[stay])
         self._rates = self._rates[:, stay]
 
     def between(self, rows: Indices, times: Floats) -> Floats:
-        """Return values (k, ...) of rows at times within the last steps: in x and 1 − x by turns."""
+        """Return values (k, ...) of rows at times within the last steps, by Hairer's nested form in x and 1 − x."""
         if missing := [row for row in rows.tolist() if not self._interpolated[row]]:
             self._interpolate(np.array(missing))
         x = self._columns((times - self.time[rows]) / self._taken[rows])
@@ -115,7 +115,7 @@ class DormandPrince:
         return values
 
     def _begin(self, new: Indices, target: Floats) -> None:
-        """Evaluate the rates of systems that begin a step, and choose its length."""
+        """Evaluate the rates of systems that begin a step, and choose the step length."""
         values, time, dt, left = taken(self.values, new), self.time[new], self.dt[new], (target - self.time)[new]
         rate = self._rates_of(self.numbers[new], time, values)
         _put(self._rates[0], new, rate)
@@ -126,7 +126,7 @@ class DormandPrince:
         self._size[new] = np.fmax(size, MIN_SPACINGS * np.spacing(time))
 
     def _first_size(self, rows: Indices, values: Floats, rate: Floats, longest: Floats) -> Floats:
-        """Return first steps (k,), no longer than ``longest``, by the rates now and after an Euler step (II.4)."""
+        """Return first steps (k,), at most ``longest``, by the rates now and after an Euler step (section II.4)."""
         allowed = taken(self._relative, rows) * (taken(self._ratio, rows) + np.abs(values))
         size, speed = self._norms(values / allowed), self._norms(rate / allowed)
         slow = (size < 1e-5) | (speed < 1e-5)
@@ -138,7 +138,7 @@ class DormandPrince:
         return np.asarray(np.minimum(np.minimum(100 * trial, second), longest))
 
     def _advance(self) -> Floats:
-        """Find the values after the steps; return their errors (rows,) over the allowed ones, NaN where not finite."""
+        """Compute the values after the steps; return errors (rows,) over the allowed ones, NaN where not finite."""
         before, dt, rates = self.values, self._columns(self._taken), self._rates
         times = self.time + self._nodes[:, None] * self._taken
         for k in range(1, len(rates)):
@@ -153,7 +153,7 @@ class DormandPrince:
         return np.abs(self._taken) * self._backend.to_host(error)
 
     def _interpolate(self, rows: Indices) -> None:
-        """Find the coefficients (7, k, ...) of the interpolation of rows, by four more rates."""
+        """Compute the coefficients (7, k, ...) of the interpolation of rows, by four more rates."""
         stages, nodes, coefficients = dense_tableau()
         before, after, dt = taken(self.values, rows), taken(self._after, rows), self._columns(self._taken[rows])
         count = len(self._rates)
@@ -177,37 +177,37 @@ class DormandPrince:
         return np.asarray(np.sqrt(self._backend.to_host(_means(values**2)).astype(float)))
 
     def _columns(self, numbers: Floats) -> Floats:
-        """Return numbers (k,) as (k, 1, ...), in the format and on the device of the values; a single one as it is."""
+        """Return numbers (k,) as (k, 1, ...) in the dtype and on the device of the values; a single one as a scalar."""
         if len(numbers) == 1:
             only: Floats = numbers.astype(self.values.dtype)[0]
             return only
         return self._table(numbers.reshape(-1, *[1] * (self.values.ndim - 1)))
 
     def _table(self, numbers: Floats) -> Floats:
-        """Return an array in the format and on the device of the values."""
+        """Return an array in the dtype and on the device of the values."""
         return self._backend.to_device(numbers.astype(self.values.dtype))
 
 
 def _put(values: Floats, rows: Indices, some: Floats) -> None:
-    """Set rows of values (rows, ...)."""
+    """Set the given rows of values (rows, ...) to ``some``."""
     values[slice(None) if len(rows) == len(values) else rows] = some
 
 
 def _means(values: Floats) -> Floats:
-    """Return the mean over all numbers of each system (rows,)."""
+    """Return (rows,) the mean over all numbers of each system."""
     means: Floats = values.reshape(len(values), -1).sum(axis=1) / values[0].size
     return means
 
 
 def _all_finite(values: Floats) -> Mask:
-    """Return whether all numbers of a system (rows,) are finite."""
+    """Return (rows,) whether all numbers of a system are finite."""
     rows: Any = np.isfinite(values).reshape(len(values), -1)
     finite: Mask = rows.all(axis=1)
     return finite
 
 
 def _combined(weights: Floats, rates: Floats) -> Floats:
-    """Return Σ_s weights_s rates_s, always in the same order for each number."""
+    """Return Σ_s weights_s rates_s, in the same order of summation for each number."""
     total: Floats = backend_for(rates).xp.einsum("s,s...->...", weights, rates)
     return total
 
@@ -228,7 +228,7 @@ def dense_tableau() -> tuple[Floats, Floats, Floats]:
 
 
 def _rows(sparse: Sequence[Mapping[int, float]], columns: int) -> Floats:
-    """Return (rows, columns) of the numbers in each row that are not 0, by column."""
+    """Return (rows, columns) for the nonzero numbers of each row by column."""
     full = np.zeros((len(sparse), columns))
     for row, numbers in zip(full, sparse, strict=True):
         row[list(numbers)] = list(numbers.values())

@@ -1,4 +1,4 @@
-"""One system of ordinary equations u̇ = f(t, u), to a given accuracy, with adaptive step size."""
+"""Adaptive steps of one system of ordinary differential equations u̇ = f(t, u) to a given accuracy."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _ONLY = np.zeros(1, dtype=np.intp)
 
 
 class AdaptiveIntegrator:
-    """Steps of u̇ = rate(time, u) of adaptive length, by the error of each: one row of `DormandPrince`.
+    """Adaptive steps of u̇ = rate(time, u) with error control: one row of `DormandPrince`.
 
     rate         (time, values) → rate of change, of the values' shape
     tolerance    error of a step over |u|, as the root mean square over all numbers of the state
-    absolute     error of a step beside that, of numbers near zero; None for the tolerance
-    limit        applied to the state after each step, in place (back to a sphere, …)
-    to_device    puts a state's values where the rate is computed
+    absolute     additional absolute error of a step, for numbers near zero; None for the tolerance
+    limit        applied to the state after each step, in place (projection on a sphere, …)
+    to_device    moves the values to the device of the rate
 
-    Each step depends on time, values and ``state.dt``, the next step to try, so that a state kept after any step
-    continues bit for bit. NaN as ``dt`` has the first step chosen from the rates.
-    Raises ValueError for a tolerance ≤ 0; Exploding where no step is small enough, and NonFinite where the rate is not
-    finite; the state is then the one after the last good step.
+    Each step depends on time, values and ``state.dt``, the next step to try, so that a run resumed after any step is
+    bitwise identical. For ``dt`` = NaN the first step is chosen from the rates.
+    Raises ValueError for a tolerance ≤ 0, Exploding on underflow of the step, and NonFinite for a rate that is not
+    finite; the state is then the one after the last accepted step.
     """
 
-    meets_kept = False  # order 7 is as good as a step
+    meets_kept = False  # interpolated states have order 7 and serve for restarts
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class AdaptiveIntegrator:
         )
 
     def step(self, state: State, target: float) -> StepResult:
-        """Advance by one step towards ``target``, which is met exactly, by equal steps as long as those before."""
+        """Advance by one of equal steps towards ``target``, which the last one meets exactly."""
         row = self._row
         row.start(state.values[None].copy(), np.array([state.time]), np.array([state.dt]))
-        with np.errstate(all="ignore"):  # a step that overflows is refused, and a shorter one tried
+        with np.errstate(all="ignore"):  # a step that overflows is rejected, and a shorter one tried
             while not row.attempt(np.array([target]))[0]:
                 if not row.begins_finite()[0]:
                     raise NonFinite(f"{state.when}: the rate of change is not finite")

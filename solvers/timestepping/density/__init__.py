@@ -1,4 +1,4 @@
-"""Steps of densities by the error of their moments: of one, or of many at once."""
+"""Steps of densities with errors estimated in moments, for one density or for many at once."""
 
 from .integrator import DensityIntegrator
 

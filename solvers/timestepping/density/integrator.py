@@ -1,4 +1,4 @@
-"""Steps of one density by the error of its moments."""
+"""Steps of one density with errors estimated in its moments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ONLY = np.zeros(1, dtype=np.intp)
 class DensityIntegrator:
     """Steps of a density to a tolerance in its moments: one row of `DensityRows`.
 
-    equation    of the density
+    equation    equation of the density
     stepper     one of STEPPERS, or its name
-    moments     of values of the state
-    cfl, rtol   those of `DensityRows`
-    to_device   puts a state's values where the equation's terms are
+    moments     moments of the state's values
+    cfl, rtol   see `DensityRows`
+    to_device   moves the values to the device of the equation's terms
 
-    Values are taken as they come. Raises ValueError and TypeError for the rest as `evolve` does, NonFinite for a step
-    that is not finite, or none; the state is then the one after the last good step.
+    The values are not checked. Raises ValueError and TypeError for other arguments as `evolve` does. Raises NonFinite
+    for a step that is not finite or has no stable length; the state is then the one after the last accepted step.
     """
 
     meets_kept = True
@@ -62,7 +62,7 @@ class DensityIntegrator:
                 if row.stuck()[0]:
                     raise NonFinite(f"the step of {row.lengths[0]:.3g} is not finite")
                 row.commit(accepted)
-        except NonFinite as lost:  # this one, or a term's
+        except NonFinite as lost:  # raised here or by a term
             row.commit(np.zeros(1, dtype=bool))
             raise type(lost)(f"{state.when}: {lost}") from lost
         state.time, state.dt, state.steps = float(row.time[0]), float(row.dt[0]), state.steps + 1
@@ -75,7 +75,7 @@ class DensityIntegrator:
 
 
 class OneDensity:
-    """A single density of an equation: `Densities` of one row."""
+    """Single density of an equation: `Densities` with one row."""
 
     def __init__(self, equation: Equation, stepper: Stepper, moments: Moments) -> None:
         self._equation, self._stepper, self._moments = equation, stepper, moments

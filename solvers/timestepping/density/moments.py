@@ -1,4 +1,4 @@
-"""Moments of a field: few linear functionals that are smooth, whatever limiters do from cell to cell."""
+"""Moments of a field: few smooth linear functionals, insensitive to limiters in single cells."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import numpy as np
 from ...mesh.mesh import Floats, Mesh
 from ...transforms.harmonics import harmonic_transform
 
-DEGREES = 6  # waves of 60°: wider than any peak, and few enough to cost nothing
+DEGREES = 6  # wavelength of 60°, wider than peaks; few enough for a negligible cost
 _ONE = np.ones(1)
 
 
 class Moments(Protocol):
-    """Linear functionals of fields, and their norm."""
+    """Linear functionals of fields, and norms of their values."""
 
     def __call__(self, *fields: Floats) -> list[Floats]:
-        """(k,) moments of each field, on the host: one transfer for all of them."""
+        """Return (k,) moments of each field, on the host, with one transfer for all fields."""
         ...
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
-        """(2,) norms of (k,) moments of degree 1, and of higher ones, relative to the extent of a state of moments
-        ``state``: those of a mean that is nearly zero are not lost among others."""
+        """Return (2,) norms of moments (k,): of degree 1, and of higher degrees, relative to the size of ``state``.
+
+        Two norms keep the error of a nearly vanishing mean visible. ``state`` holds the moments (k,) of the state.
+        """
         ...
 
 
 class HarmonicMoments:
-    """Harmonics of degree 1 to 6 of a field on a circle or a sphere, or of each of several, one after the other."""
+    """Harmonics of degree 1 to 6 of one or several fields on a circle or a sphere."""
 
     def __init__(self, mesh: Mesh) -> None:
         degree = min(DEGREES, mesh.cells // 2) if mesh.manifold == "circle" else DEGREES
@@ -46,7 +48,7 @@ class HarmonicMoments:
 
 
 class CosineMoments:
-    """∫ cos(kθ) ρ dθ, k = 1 to 6, of a field of the polar angle θ of an interval's cells."""
+    """Moments ∫ cos(kθ) ρ dθ, k = 1 to 6, of a field of the polar angle θ on an interval."""
 
     def __init__(self, mesh: Mesh) -> None:
         theta = mesh.centers[:, 0]
@@ -61,11 +63,11 @@ class CosineMoments:
 
 
 class PolynomialMoments:
-    """∫ x ρ and ∫ xxᵀ ρ of a density of points x, in units of its root mean square √∫|x|² ρ.
+    """Moments ∫ x ρ and ∫ xxᵀ ρ of a density of points x, in units of its root mean square √∫|x|² ρ.
 
-    mesh     of x; or of directions ω, where cells are (radii, directions) and x = rω
+    mesh     mesh of x; or of directions ω, with cells (radii, directions) and x = rω
     radii    (radii,) r, on the host
-    widths   (radii,) of the cells of r
+    widths   (radii,) widths of the cells of r
     """
 
     def __init__(self, mesh: Mesh, radii: Floats = _ONE, widths: Floats = _ONE) -> None:

@@ -1,4 +1,4 @@
-"""Steps of densities, a row each, whose errors are estimated in their moments, and which are interpolated."""
+"""Steps of densities, one in each row, with errors estimated in moments, and interpolation within steps."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from ..systems import Indices, Mask, taken
 
 RTOL = 1e-3
 Numbers = NDArray[Any]  # real or complex moments
-CONTROL = StepController(2)  # of an estimate of second order
-OPPOSED_PART = 0.3  # of what explicit terms alone change: where the stiff one undoes it, splitting errs all the same
-OTHERS_PART = 1e-6  # of the larger norm, that of smaller moments: below it limiters and rounding break symmetries
+CONTROL = StepController(2)  # for an error estimate of second order
+OPPOSED_PART = 0.3  # of the change by explicit terms alone: splitting errors remain where the stiff term cancels it
+OTHERS_PART = 1e-6  # of the larger norm: limiters and rounding break symmetries below this size
 ROUNDING = 1e-13  # of moments of a density of mass 1
-SINGLE_ROUNDING = 3e-7  # in float32
-MIN_STEP = 16  # spacings of floating-point time
+SINGLE_ROUNDING = 3e-7  # of moments in float32
+MIN_STEP = 16  # minimum step in floating-point spacings of time
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Moments (..., k) at an end of a step: of the state, its rate of change, and that of terms beside a stiff one."""
+    """Moments (..., k) at an end of a step: of the state, of its rate, and of the rate of the explicit terms."""
 
     moments: Numbers
     rates: Numbers
     explicit: Numbers | None = None
 
     def where(self, accepted: Mask, end: Measured) -> Measured:
-        """Return moments (rows, ...) of the end where a step is accepted."""
+        """Return moments (rows, ...) of the end for accepted rows and of the start for the others."""
         pairs = ((self.moments, end.moments), (self.rates, end.rates))
         shape = (-1, *[1] * (self.moments.ndim - 1))
         return Measured(*(np.where(accepted.reshape(shape), after, before) for before, after in pairs))
 
 
 class Densities(Protocol):
-    """Equations of densities (rows, ...), a row each; their terms keep what they prepare until their rates.
+    """Equations of densities (rows, ...), one in each row; the terms store prepared results until their rates.
 
-    splits   whether steps are split around a stiff term
+    splits   whether steps are split between explicit terms and a stiff one
     """
 
     splits: bool
@@ -54,58 +54,58 @@ class Densities(Protocol):
     def prepare(self, times: Floats, values: Floats, with_stiff: bool = False) -> Step:
         """Prepare the explicit terms; return the longest stable steps (rows,), NaN for values that are not finite.
 
-        with_stiff   whether the steps are also those that the stiff term allows
+        with_stiff   whether the stiff term limits the steps too
         """
         ...
 
     def step_stiff(self, times: Floats, lengths: Floats, values: Floats) -> None:
-        """Advance values in place by the stiff term alone, limited."""
+        """Advance values in place by the stiff term alone, with its limiter."""
         ...
 
     def step_explicit(self, times: Floats, lengths: Floats, values: Floats, work: tuple[Floats, ...]) -> Step:
-        """Advance values in place by the explicit terms, which are prepared; return the least stable steps (rows,).
+        """Advance values in place by the prepared explicit terms; return the least stable steps (rows,).
 
-        ``work`` is that of `Stepper.step`.
+        ``work`` holds the scratch arrays of `Stepper.step`.
         """
         ...
 
     def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
-        """Return moments of values, for which the explicit terms are prepared; ``rate`` is scratch memory."""
+        """Return moments of values with prepared explicit terms; ``rate`` is scratch memory."""
         ...
 
     def norms(self, moments: Numbers, ends: Numbers) -> Floats:
-        """Return norms (rows, 2) of moments of degree 1, and of higher ones, of densities of moments ``ends``."""
+        """Return norms (rows, 2) of moments of degree 1 and of higher degrees, for densities of moments ``ends``."""
         ...
 
 
 class DensityRows:
-    """Steps of densities by a stepper, with Strang splitting around a stiff term, to a tolerance in their moments M.
+    """Steps of densities by a stepper, with Strang splitting around a stiff term, to a tolerance in the moments M.
 
         |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)| ≤ rtol (|M₁ − M₀| + 0.3 dt |Ṁ of explicit terms|, if there is a stiff one)
 
-    for the moments of degree 1, and for higher ones; Ṁ are those of the rate of change at the ends of a step. The
-    trapezoidal rule is of second order, as is splitting, whose error it shows too; what limiters do from cell to cell
-    is not in moments. A step of a larger error is taken again, shorter, unless that is no better. Without it a density
-    nearly in balance, where nothing flows that would bound the step, would leave its balance in one.
+    for the moments of degree 1, and for those of higher degrees; Ṁ are moments of the rate of change at the ends of a
+    step. The trapezoidal rule is of second order, as is splitting, and shows the splitting error too. Moments are
+    insensitive to limiters in single cells. A step with a larger error is repeated with a shorter length, unless
+    shortening does not help. Without error control a density near equilibrium, with an unbounded stable step, would
+    leave the equilibrium in a single step.
 
-    A step depends on time, values and dt, the next step to try, alone, so that a state kept after any step continues
-    bit for bit; NaN as dt for none, as after a step that has met its target, so that a state kept there needs no dt.
-    Values within a step are
+    A step depends only on time, values and dt, the next step to try, so that a resumed run is bitwise identical. dt is
+    NaN after a step that has met its target, so that a restart from there needs no dt. Values within a step are
 
         u(θ) = (1 − θ) u₀ + θ (1 − θ) (u₀ + dt L(u₀)) + θ² u₁          0 ≤ θ ≤ 1
 
-    of second order and, as a mean of densities, ≥ 0; around a stiff term they are those of a step of θ dt.
+    of second order and, as a mean of densities, ≥ 0; with a stiff term they result from a step of θ dt.
 
-    values      (rows, ...), which change in place
-    densities   numbers of systems → their equations; one of a density may not depend on the others
-    cfl         fraction of the largest stable step that is used
+    values      (rows, ...), changed in place
+    densities   numbers of systems → equations, each independent of the other densities
+    cfl         fraction of the largest stable step in use
     rtol        tolerance of a step, see above
-    time, dt    of the values
+    time, dt    time of the values, and next step to try
 
-    The other names are those of :class:`solvers.timestepping.systems.RowIntegrator`.
+    For the other names see :class:`solvers.timestepping.systems.RowIntegrator`.
     """
 
-    stable: Floats  # (rows,) longest steps that are taken
+    stable: Floats  # (rows,) cfl times the longest stable steps
     _start: Measured
 
     def __init__(
@@ -125,7 +125,7 @@ class DensityRows:
         self._attempts = [self._new_attempts(k) for k in range(count)]
 
     def attempt(self, target: Floats) -> Mask:
-        """Try one step of each towards its target (rows,), by equal steps; return which are accepted."""
+        """Try one step of each density towards its target (rows,) in equal steps; return (rows,) whether accepted."""
         values, self._begin, self._target = self.values, self.time, target
         self._stuck = ~(self.stable > np.spacing(self.time))
         self.lengths, self.reached = np.zeros(len(target)), self.time.copy()
@@ -144,7 +144,7 @@ class DensityRows:
         return np.asarray(np.array([attempts.accept(*step) for attempts, *step in steps]) & ~self._stuck)
 
     def commit(self, accepted: Mask) -> None:
-        """Take over the steps that were accepted; the other systems begin again where they were."""
+        """Apply the accepted steps; the other densities restart from the previous state."""
         self.time = np.where(accepted, self.reached, self.time)
         if accepted.any():
             self.stable = np.where(accepted, self._stable_end, self.stable)
@@ -173,12 +173,12 @@ class DensityRows:
         return within
 
     def stuck(self) -> Mask:
-        """Return whether no step of a density (rows,) is left to try: its stable step is none, or its end is lost."""
+        """Return (rows,) whether no step is possible: the stable step vanishes, or the end is not finite."""
         stuck: Mask = self._stuck
         return stuck
 
     def keep(self, stay: Mask) -> None:
-        """Leave out the other densities."""
+        """Keep the densities in ``stay`` and drop the others."""
         for name in ("numbers", "values", "time", "dt"):
             setattr(self, name, getattr(self, name)[stay])
         self._attempts = [attempts for attempts, stays in zip(self._attempts, stay.tolist(), strict=True) if stays]
@@ -186,7 +186,7 @@ class DensityRows:
             self._lay_out()
 
     def _lay_out(self) -> None:
-        """Make the equations and the memory for the systems of now, prepared for their next steps."""
+        """Create the equations and the scratch arrays of the present densities, and prepare the next step."""
         values, self._densities = self.values, self._densities_of(self.numbers)
         empty_like = backend_for(values).xp.empty_like
         self._work = tuple(empty_like(values) for _ in range(2 if self._densities.splits else 3))
@@ -195,12 +195,12 @@ class DensityRows:
         self._start = self._densities.measured(self.time, values, self._work[1])
 
     def _new_attempts(self, k: int) -> Attempts:
-        """Return the attempts of the next step of a row: first the proposed one, where it is > 0 and stable."""
+        """Return the attempts of the next step of a row, beginning with the proposed step if it is > 0 and stable."""
         longest = float(min(self.stable[k], self.dt[k]) if self.dt[k] > 0 else self.stable[k])
         return Attempts(CONTROL, longest, least=MIN_STEP * float(np.spacing(self.time[k])))
 
     def _advanced(self, lengths: Floats, reached: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """Advance values in place; return the longest stable steps (rows,) of the ends, and the least of the stages."""
+        """Advance values in place; return the longest stable steps (rows,) at the ends, and the least of the stages."""
         densities, begin, half = self._densities, self._begin, lengths / 2
         if densities.splits:
             densities.step_stiff(begin, half, values)
@@ -212,7 +212,7 @@ class DensityRows:
         return stable, within
 
     def _on_host(self, *steps: Step) -> Floats:
-        """Return steps (k, rows), for which a device is waited for once."""
+        """Return steps (k, rows) on the host with one transfer."""
         backend = backend_for(self.values)
         numbers = backend.empty((len(steps), len(self.time)), np.float64)
         for number, step in zip(numbers, steps, strict=True):
@@ -227,9 +227,9 @@ class DensityRows:
 
 
 def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> tuple[Floats, ...]:
-    """Return the rate of values, for which the explicit terms are prepared, in ``rate``, and that of explicit terms.
+    """Return the full rate of values in ``rate`` and the rate of the prepared explicit terms.
 
-    The second is left out where no term is stiff.
+    Without a stiff term only the first is returned.
     """
     rate[...] = 0.0
     for term in equation.terms:
@@ -244,7 +244,7 @@ def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> t
 def step_error(
     dt: float | Floats, start: Measured, end: Measured, norms: Callable[[Numbers], Floats], rtol: float, rounding: float
 ) -> Floats:
-    """Return the errors of steps (...) over the allowed ones, by norms (..., 2) of moments; ∞ where not finite."""
+    """Return the errors (...) of steps over the allowed ones by norms (..., 2) of moments; ∞ if not finite."""
     change = end.moments - start.moments
     error, allowed = norms(change - 0.5 * dt * (start.rates + end.rates)), norms(change)
     if end.explicit is not None:

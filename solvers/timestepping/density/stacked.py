@@ -1,7 +1,7 @@
 """Many independent densities on one curve, side by side in one array.
 
-A step of h of ∂ₜρ + div(ρX) = 0 is one of 1 of ∂ₛρ + div(ρ hX) = 0, so that all take steps of 1 together, each with
-its own h.
+A step h of ∂ₜρ + div(ρX) = 0 is a unit step of ∂ₛρ + div(ρ hX) = 0. All densities take unit steps together, each with
+an own h.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class StackedDensities:
     """Equations ∂ₜρ + div(ρ X) = κ Δρ of densities (rows, cells) of equal mass: `Densities` on a circle.
 
     mesh        the circle
-    rows        how many densities
-    velocity    X of all; a density's may not depend on the others
-    longest     densities (rows, cells) → the longest step (rows,) that anything but the flow allows
+    rows        number of densities
+    velocity    X of all densities, each independent of the others
+    longest     densities (rows, cells) → the longest step (rows,) by all criteria except advection
     stepper     one of STEPPERS, or its name
-    diffusion   κΔ of fields (rows, cells); None for none
+    diffusion   κΔ of fields (rows, cells); None without diffusion
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class StackedDensities:
 
 
 class _Flow:
-    """Advection of all rows by h X with the h of each row, and the longest step of each.
+    """Advection of all rows by h X with an own h for each row, and the longest step of each.
 
-    steps   (rows,) stable as of the last ``prepare``, NaN for a row that is not finite
-    least   (rows,) of all since the last ``begin``
+    steps   (rows,) stable steps of the last ``prepare``, NaN for a row that is not finite
+    least   (rows,) least stable steps since the last ``begin``
     """
 
     def __init__(self, mesh: Mesh, rows: int, velocity: RowVelocity, longest: Callable[[Floats], Floats]) -> None:
@@ -91,15 +91,15 @@ class _Flow:
         self._advection = Advection(stack(mesh, rows), lambda time, values: self._found, nonnegative=True)
 
     def begin(self, times: Floats, lengths: Floats) -> None:
-        """Set what is prepared next: stages of steps of these lengths h that begin at these times."""
+        """Set the start times and lengths h of the steps whose stages are prepared next."""
         self._times, self._lengths, self.least = times, lengths, np.full(len(times), np.inf)
 
     def scale(self) -> None:
-        """Scale what has been prepared with h = 1 to the lengths of the steps."""
+        """Scale the prepared fluxes from h = 1 to the lengths of the steps."""
         self._advection.scale_copies(self._lengths)
 
     def prepare(self, part: float, values: Floats) -> Step:
-        """Find h X for densities (rows, cells) after this part of the steps."""
+        """Compute h X for densities (rows, cells) after the fraction ``part`` of the steps; return ∞."""
         lengths, flat = self._lengths, values.reshape(-1)
         velocity = self._velocity(self._times + part * lengths, values) * lengths[:, None, None]
         self._found = velocity.reshape(-1, velocity.shape[-1])

@@ -1,1 +1,1 @@
-"""Runge–Kutta and exponential steps of a semi-discrete equation, by the error of each."""
+"""Runge–Kutta and exponential steps of a semi-discrete equation with error control."""

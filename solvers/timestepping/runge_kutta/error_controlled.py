@@ -1,4 +1,4 @@
-"""Runge–Kutta steps of a semi-discrete equation, explicit, additive or implicit, with embedded errors."""
+"""Explicit, additive and implicit Runge–Kutta steps of a semi-discrete equation with embedded error estimates."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..state import Exploding, NonFinite, State, StepResult
 from .semi_discrete import SemiDiscrete
 from .tableaux import Tableau
 
-FIRST = 1e-3  # of |u|/|∂ₜu|: a first step
-MIN_STEP = 16  # spacings of floating-point time
+FIRST = 1e-3  # first step over |u|/|∂ₜu|
+MIN_STEP = 16  # minimum step in floating-point spacings of time
 
 
 class ErrorControlled(ABC):
-    """Steps whose length follows an estimate of their error: a base of methods that give u after a step, and that.
+    """Base of methods with error control: subclasses give u after a step and an estimate of the error.
 
         |error| ≤ atol + rtol (|change| + |u − ū|/100)      |·|: root mean square
 
-    Where all terms are conservation laws, cells at their shocks do not count (`ConservationLaw.at_jumps`): the cfl
-    limits the step there. Beside other terms they do, as these may err most at a front.
+    If all terms are conservation laws, cells at shocks are excluded from the error (`ConservationLaw.at_jumps`), since
+    the cfl limits the step there. With other terms shocks are included, since those terms may err most at a front.
 
     order   of the error estimate in dt
     cfl     fraction of the stable step of the explicit terms
@@ -42,10 +42,10 @@ class ErrorControlled(ABC):
 
     @abstractmethod
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
-        """Values after a step of dt, and their error. Raises NonFinite where a solver does not converge."""
+        """Return values after a step of dt, and the error; raise NonFinite if a solver does not converge."""
 
     def begin(self, state: State) -> None:
-        """Choose the first step to try: ``state.dt``; else a part of |u|/|∂ₜu|, which is ∞ where nothing moves."""
+        """Choose the first step to try: ``state.dt``, or a part of |u|/|∂ₜu|, which is ∞ for a rate of 0."""
         if state.dt > 0:
             self._proposal = Proposal(state.dt)
             return
@@ -54,7 +54,7 @@ class ErrorControlled(ABC):
         self._proposal = Proposal(FIRST * (size + self.atol) / speed if speed > 0 else math.inf)
 
     def step(self, state: State, target: float) -> StepResult:
-        self.problem.explicit(state.time, state.values, 0.0)  # for its stable step
+        self.problem.explicit(state.time, state.values, 0.0)  # sets stable_dt
         if math.isnan(self.problem.stable_dt):
             lost = self.problem.equation.lost_in(state.time, state.values)
             raise NonFinite(f"{state.when}: {lost}")
@@ -79,13 +79,13 @@ class ErrorControlled(ABC):
 
     def _raise_underflow(self, state: State, dt: float) -> NoReturn:
         with np.errstate(all="ignore"):
-            after = self.problem.full(state.time + 2 * dt / SHRINK, state.values)  # where a step was tried
+            after = self.problem.full(state.time + 2 * dt / SHRINK, state.values)  # at an attempted stage
         if not np.isfinite(after).all():
-            raise NonFinite(f"{state.when}: the rate of change of the same state just after it is not finite")
+            raise NonFinite(f"{state.when}: the rate of change of the same state just after that time is not finite")
         raise Exploding(f"{state.when}: step size underflow (blow-up?)")
 
     def _try(self, state: State, dt: float) -> tuple[Floats, float]:
-        """Values after a step of dt, and its error over what is allowed; ∞ where it is lost."""
+        """Return values after a step of dt, and the error over the allowed one; ∞ where it is not finite."""
         with np.errstate(all="ignore"):
             try:
                 values, error = self.attempt(state, dt)
@@ -98,9 +98,9 @@ class ErrorControlled(ABC):
 
 
 class RungeKutta(ErrorControlled):
-    """Steps by a tableau: explicit, or additive with the stiff term implicit (no splitting).
+    """Runge–Kutta steps by a tableau: explicit, or additive with the stiff term implicit (no splitting).
 
-    fully_implicit   all terms are implicit, by Newton's iteration with GMRES, preconditioned from the diffusion
+    fully_implicit   whether all terms are implicit, by Newton's iteration with GMRES and a preconditioner
     """
 
     def __init__(
@@ -146,6 +146,6 @@ class RungeKutta(ErrorControlled):
 
 
 def _sum(weights: Floats, rates: list[Floats]) -> Floats:
-    """Σ weights_k rates_k of as many as there are."""
+    """Return Σ weights_k rates_k over the available rates."""
     used = [(float(w), rate) for w, rate in zip(weights, rates, strict=False) if w != 0]
     return np.asarray(sum((w * rate for w, rate in used), np.zeros(1)))

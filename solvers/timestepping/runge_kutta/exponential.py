@@ -1,4 +1,4 @@
-"""Exponential steps by functions of a matrix times a vector, in its Krylov space."""
+"""Exponential Rosenbrock steps with matrix functions in Krylov spaces."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ MAX_DIMENSION = 60
 
 
 class ExponentialRosenbrock(ErrorControlled):
-    """y + dt φ₁(dt J) F(y), y = (u, t), F = (f, 1), J = ∂F/∂y: exact for ∂ₜu = Lu + b + ct, of second order else.
+    """Steps y + dt φ₁(dt J) F(y), y = (u, t), F = (f, 1), J = ∂F/∂y: exact for ∂ₜu = Lu + b + ct, else of order 2.
 
-    φ₁(z) = (e^z − 1)/z in a Krylov space of J. The error is that of the remainder of the linearization, ⅓ dt |f₁ − f₀ −
-    J(y₁ − y₀)|, and of the Krylov space. Hochbruck and Ostermann, Acta Numerica 19 (2010) 209, section 2.4.
+    φ₁(z) = (e^z − 1)/z is evaluated in a Krylov space of J. The error estimate is the remainder of the linearization,
+    ⅓ dt |f₁ − f₀ − J(y₁ − y₀)|, and the error of the Krylov space. Source: Hochbruck and Ostermann, Acta Numerica 19
+    (2010) 209, section 2.4.
     """
 
     order = 3
@@ -27,7 +28,8 @@ class ExponentialRosenbrock(ErrorControlled):
         rate = problem.full(time, start)
         small = 1e-7 * (1.0 + float(np.abs(start).max()))
         drift = (problem.full(time + 1e-6 * dt, start) - rate) / (1e-6 * dt)  # ∂f/∂t
-        unit = max(float(np.linalg.norm(rate)), dt * float(np.linalg.norm(drift))) or 1.0  # of t: both parts of F alike
+        # scale of t, which gives both parts of F equal size
+        unit = max(float(np.linalg.norm(rate)), dt * float(np.linalg.norm(drift))) or 1.0
 
         def jacobian(vector: Floats) -> Floats:
             of_values = vector[:-1].reshape(start.shape)
@@ -44,7 +46,7 @@ class ExponentialRosenbrock(ErrorControlled):
 def phi1_times(matrix: Callable[[Floats], Floats], vector: Floats, dt: float) -> tuple[Floats, Floats]:
     """Return dt φ₁(dt J) v and an estimate of its error, from at most MAX_DIMENSION products with J.
 
-    Hochbruck and Lubich, SIAM J. Numer. Anal. 34 (1997) 1911.
+    Source: Hochbruck and Lubich, SIAM J. Numer. Anal. 34 (1997) 1911.
     """
     from scipy.linalg import expm
 
@@ -62,7 +64,7 @@ def phi1_times(matrix: Callable[[Floats], Floats], vector: Floats, dt: float) ->
             break
         basis.append(found / small[k + 1, k])
     m = k + 1
-    augmented = np.zeros((m + 2, m + 2))  # its exponential holds φ₁ and φ₂ of the small matrix
+    augmented = np.zeros((m + 2, m + 2))  # the exponential holds φ₁ and φ₂ of the small matrix
     augmented[:m, :m], augmented[0, m], augmented[m, m + 1] = dt * small[:m, :m], 1.0, 1.0
     exponential = expm(augmented)
     weights = size * dt * exponential[:m, m]

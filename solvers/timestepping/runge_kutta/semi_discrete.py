@@ -1,4 +1,4 @@
-"""Semi-discrete equation ∂ₜu = E(t, u) + I(t, u): explicit terms E, a stiff linear one I, and solves with it."""
+"""Semi-discrete equation ∂ₜu = E(t, u) + I(t, u) with explicit terms E and a stiff linear term I, and its solvers."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from ..state import NonFinite
 
 Vector = Callable[[Floats], Floats]
 REUSE = 1.5  # ratio of steps up to which a factorization serves as a preconditioner
-SOLVE_RTOL = 1e-10  # of linear systems: far below errors of steps
-MAX_ITERATIONS = 60  # of GMRES, and the dimension of its Krylov space
+SOLVE_RTOL = 1e-10  # of linear systems, far below the errors of steps
+MAX_ITERATIONS = 60  # of GMRES, and dimension of the Krylov space
 LINEAR_RTOL = 1e-3  # of a linear system within Newton's iteration
-MAX_REUSED = 12  # iterations of GMRES, after which the preconditioner is made anew
-NEWTON_RTOL, MAX_NEWTON = 1e-2, 12  # of an update over what a step may err; updates
-DIFFERENCE = 1e-7  # relative length of a difference quotient: √eps, where f is of the size of u
+MAX_REUSED = 12  # iterations of GMRES after which the preconditioner is computed anew
+NEWTON_RTOL, MAX_NEWTON = 1e-2, 12  # last update over the allowed error of a step; maximum number of updates
+DIFFERENCE = 1e-7  # relative length of a difference quotient: √eps if f has the size of u
 
 
 class SemiDiscrete:
     """Right-hand side of an equation, on the host.
 
-    Raises ValueError for a stiff term that advances by itself only.
+    Raises ValueError for a stiff term with steps but without a rate.
     """
 
     def __init__(self, equation: Equation) -> None:
         self.equation = Equation(tuple(map(_unbounded, equation.terms)), equation.stiff, equation.limit).begin()
-        self.stable_dt = np.inf  # of the explicit terms, where they were last evaluated
+        self.stable_dt = np.inf  # of the explicit terms at their last evaluation
         stiff = equation.stiff
         without = [term for term in getattr(stiff, "terms", (stiff,)) if stiff is not None and not has_rate(term)]
         if without:
             name = type(without[0]).__name__
-            raise ValueError(f'{name} has no rate of change, it only steps: expected method = "ssprk3" with it')
+            raise ValueError(f'{name} has steps but no rate of change: expected method = "ssprk3" with it')
         self._inverse: tuple[float, list[Vector]] | None = None
-        self._iterations = 0  # at most of a linear system, since it was factorized
+        self._iterations = 0  # maximum for a linear system since the factorization
         self._linear: list[ShiftedSolver] | None = None
 
     def explicit(self, time: float, values: Floats, dt: float) -> Floats:
-        """E(t, u), such that a step of dt keeps it admissible."""
+        """Return E(t, u), such that a step of dt keeps u admissible."""
         self.stable_dt = float(_prepare(self.equation, time, values))
         rate = np.zeros_like(values)
         for term in self.equation.terms:
@@ -54,7 +54,7 @@ class SemiDiscrete:
         return rate
 
     def stiff(self, time: float, values: Floats) -> Floats:
-        """I(t, u); zero without a stiff term."""
+        """Return I(t, u); zero without a stiff term."""
         term: Any = self.equation.stiff
         rate = np.zeros_like(values)
         if term is not None:
@@ -62,19 +62,19 @@ class SemiDiscrete:
         return rate
 
     def full(self, time: float, values: Floats, dt: float = 0.0) -> Floats:
-        """E + I."""
+        """Return E + I."""
         return self.explicit(time, values, dt) + self.stiff(time, values)
 
     def solve_stiff(self, time: float, start: Floats, step: float) -> Floats:
-        """Y with Y − step·I(t, Y) = ``start``: GMRES, preconditioned by the two-point Laplacian."""
+        """Return Y with Y − step·I(t, Y) = ``start``, by a direct solver or preconditioned GMRES."""
         if self.equation.stiff is None:
             return start.copy()
-        offset = self.stiff(time, np.zeros_like(start))  # I is affine: what comes in through the boundary
+        offset = self.stiff(time, np.zeros_like(start))  # I is affine: the offset is the inflow through the boundary
         right = start + step * offset
         return self.solve_linear(time, right, step)
 
     def solve_linear(self, time: float, right: Floats, step: float) -> Floats:
-        """Y with Y − step·L Y = ``right``, L the linear part of I."""
+        """Return Y with Y − step·L Y = ``right``, where L is the linear part of I."""
         if self.equation.stiff is None:
             return right
         solvers = self._stiff_solvers(right)
@@ -88,10 +88,10 @@ class SemiDiscrete:
         return _gmres(left, right, self.preconditioner(time, right, step), SOLVE_RTOL)
 
     def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
-        """Y with Y − step·(E + I)(t, Y) = ``start``, to a part of ``allowed``: Newton's iteration with GMRES.
+        """Solve Y − step·(E + I)(t, Y) = ``start`` by Newton's iteration with GMRES, to a part of ``allowed``.
 
-        guess   of the rate of change at Y
-        Raises NonFinite where the iteration does not converge.
+        guess   estimate of the rate of change at Y
+        Raises NonFinite if the iteration does not converge.
         """
         values = start + step * guess
         preconditioner = self.preconditioner(time, values, step)
@@ -109,7 +109,7 @@ class SemiDiscrete:
         raise NonFinite("Newton's iteration does not converge")
 
     def _stiff_solvers(self, values: Floats) -> list[ShiftedSolver]:
-        """Solvers with the matrix of the stiff term, for each field; none where it has no matrix."""
+        """Return solvers with the matrix of the stiff term, one for each field; none without a matrix."""
         stiff: Any = self.equation.stiff
         mesh = getattr(stiff, "mesh", None)
         if self._linear is None and isinstance(mesh, Mesh) and hasattr(stiff, "jacobian"):
@@ -119,7 +119,7 @@ class SemiDiscrete:
         return self._linear or []
 
     def preconditioner(self, time: float, values: Floats, step: float) -> Vector:
-        """Approximate inverse of 1 − step·(E + I), by the matrices that the terms have; else by the Laplacian's."""
+        """Return an approximate inverse of 1 − step·(E + I), by the terms' matrices or a fitted Laplacian."""
         explicit = [term for term in self.equation.terms if hasattr(term, "jacobian")]
         if not explicit and (exact := self._stiff_solvers(values)):
             return lambda right: _by_field(exact, right, step)
@@ -138,7 +138,7 @@ class SemiDiscrete:
         return apply
 
     def _factorize_jacobians(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
-        """By the matrices of all terms that have one, at a state."""
+        """Return solvers by the sum of all available matrices of terms at a state."""
         self.full(time, values)
         every: tuple[Any, ...] = (*self.equation.terms, self.equation.stiff)
         terms = [term for term in every if hasattr(term, "jacobian")]
@@ -165,7 +165,7 @@ def _by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Float
 
 
 def _unbounded(term: Term) -> Term:
-    """A source of an unknown fastest rate without a bound of the step, which the control of its error finds."""
+    """Return a source of unknown rate without a step limit, since error control limits the step; else the term."""
     is_unknown = isinstance(term, Source) and term.fastest is None
     return Source(term.f, fastest=float(np.finfo(float).tiny)) if is_unknown else term  # type: ignore[attr-defined]
 
@@ -180,7 +180,7 @@ def _probe(shape: tuple[int, ...]) -> Floats:
 
 
 class _Jacobian:
-    """v → v − step·J v, J v by a difference quotient."""
+    """Operator v → v − step·J v, with J v by a difference quotient."""
 
     def __init__(self, problem: SemiDiscrete, time: float, values: Floats, rate: Floats, step: float) -> None:
         self._problem, self._time, self._values, self._rate, self._step = problem, time, values, rate, step
@@ -198,7 +198,7 @@ class _Jacobian:
 
 
 def _gmres(left: Vector, right: Floats, preconditioner: Vector, rtol: float) -> Floats:
-    """x with left(x) = right. Raises NonFinite where the iteration does not converge."""
+    """Return x with left(x) = right; raise NonFinite if the iteration does not converge."""
     from scipy.sparse.linalg import LinearOperator, gmres
 
     def operator(function: Vector) -> Any:

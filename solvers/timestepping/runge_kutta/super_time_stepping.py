@@ -1,4 +1,4 @@
-"""Super-time-stepping: explicit steps with as many stages as a diffusion needs to be stable."""
+"""Super-time-stepping: explicit steps with the number of stages that stable diffusion requires."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ POWER_ITERATIONS = 40
 
 
 class SuperTimeStepping(ErrorControlled):
-    """RKL2: as many stages as the step needs, stable for real negative spectra (Meyer, Balsara and Aslam 2014).
+    """RKL2 with a number of stages by the step, stable for real negative spectra (Meyer, Balsara and Aslam 2014).
 
-    The error of a step is that of Sommeijer, Shampine and Verwer (1998), 0.8 (u₀ − u₁) + 0.4 dt (f₀ + f₁).
+    The error estimate of a step is that of Sommeijer, Shampine and Verwer (1998), 0.8 (u₀ − u₁) + 0.4 dt (f₀ + f₁).
     """
 
     order = 3
@@ -48,7 +48,7 @@ class SuperTimeStepping(ErrorControlled):
 
 
 def spectral_radius(problem: SemiDiscrete, state: State) -> float:
-    """Largest |eigenvalue| of ∂f/∂u by power iterations, and a tenth more."""
+    """Return 1.1 times the largest |eigenvalue| of ∂f/∂u by power iterations."""
     values, rate = state.values, problem.full(state.time, state.values)
     size = 1e-6 * (1.0 + root_mean_square(values))
     vector, found = np.random.default_rng(1).standard_normal(values.shape), 0.0

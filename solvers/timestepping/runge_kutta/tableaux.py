@@ -1,4 +1,4 @@
-"""Butcher tableaux of Runge–Kutta methods, explicit and additive, which check their order conditions.
+"""Butcher tableaux of explicit and additive Runge–Kutta methods with checked order conditions.
 
     Yᵢ = u + dt Σⱼ (a^E_ij E(Yⱼ) + a^I_ij I(Yⱼ)) ,   u ← u + dt Σ (b^E_i E(Yᵢ) + b^I_i I(Yᵢ)) ,   ∂ₜu = E + I
 
@@ -19,20 +19,20 @@ import numpy as np
 from ...mesh.mesh import Floats
 
 Tree = tuple["Tree", ...]  # the children, each a tree
-MAX_CHECKED = 5  # of orders: trees double at each, and colors multiply them
-ROUNDING = 1e-13  # of coefficients as rational numbers of 13 digits
+MAX_CHECKED = 5  # largest checked order: the number of trees doubles with each order, times the colorings
+ROUNDING = 1e-13  # of coefficients given as rational numbers of 13 digits
 
 
 @dataclass(frozen=True, eq=False)
 class Tableau:
-    """Coefficients of a Runge–Kutta method with an embedded one of another order.
+    """Coefficients of a Runge–Kutta method with an embedded method of another order.
 
     stages     (s, s) a^E, strictly lower
     weights    (s,) b^E of order ``order``
-    embedded   (s,) b̂: u less its own result is the error of a step, of order ``embedded_order`` + 1
-    implicit   (s, s) a^I, lower with one value on its diagonal, 0 in its first row allowed; None for an explicit method
-    implicit_weights   (s,) b^I; None where they are ``weights``
-    Raises ValueError where a condition of the order does not hold, to rounding.
+    embedded   (s,) b̂: the difference of both results is the error of a step, of order ``embedded_order`` + 1
+    implicit   (s, s) a^I, lower with a constant diagonal, 0 in the first row allowed; None for an explicit method
+    implicit_weights   (s,) b^I; None for b^I = ``weights``
+    Raises ValueError if an order condition does not hold to rounding.
     """
 
     stages: Floats
@@ -53,7 +53,7 @@ class Tableau:
 
     @property
     def nodes(self) -> Floats:
-        """(s,) c = Σⱼ a_ij."""
+        """Return (s,) c = Σⱼ a_ij."""
         return np.asarray(self.stages.sum(axis=1))
 
 
@@ -68,12 +68,12 @@ def _check(colors: list[tuple[Floats, Floats]], order: int) -> None:
 
 @cache
 def _trees(size: int) -> tuple[Tree, ...]:
-    """All rooted trees of so many nodes."""
+    """Return all rooted trees with ``size`` nodes."""
     return tuple({tuple(sorted(children)) for children in _forests(size - 1)})
 
 
 def _forests(size: int, largest: int | None = None) -> Iterator[Tree]:
-    """All multisets of trees with so many nodes in total."""
+    """Yield all multisets of trees with ``size`` nodes in total, of at most ``largest`` nodes each."""
     if size == 0:
         yield ()
         return
@@ -89,7 +89,7 @@ def _size(tree: Tree) -> int:
 
 
 def _density(tree: Tree) -> Fraction:
-    """γ(t): the product of the sizes of all subtrees."""
+    """Return γ(t), the product of the sizes of all subtrees."""
     found = Fraction(_size(tree))
     for child in tree:
         found *= _density(child)
@@ -97,19 +97,19 @@ def _density(tree: Tree) -> Fraction:
 
 
 def _elementary_weights(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[float]:
-    """Φ(t) for all colorings of the tree."""
+    """Return Φ(t) for all colorings of the tree."""
     return [float(weights @ stage) for _, weights in colors for stage in _stages(colors, tree)]
 
 
 def _stages(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[Floats]:
-    """Π over the children of Σⱼ a_ij ψⱼ(child), for all colorings of them."""
+    """Return Π over the children of Σⱼ a_ij ψⱼ(child), for all colorings of the children."""
     each = [[a @ stage for a, _ in colors for stage in _stages(colors, child)] for child in tree]
     one = np.ones(len(colors[0][1]))
     return [np.prod([one, *chosen], axis=0) for chosen in product(*each)]
 
 
 def _lower(rows: list[list[float]]) -> Floats:
-    """(s, s) of the rows of a lower triangle."""
+    """Return (s, s) the matrix with the rows of a lower triangle."""
     found = np.zeros((len(rows), len(rows)))
     for i, row in enumerate(rows):
         found[i, : len(row)] = row
@@ -117,23 +117,23 @@ def _lower(rows: list[list[float]]) -> Floats:
 
 
 def ssp3() -> Tableau:
-    """Strong-stability-preserving, 4 stages, order 3 (Kraaijevanger 1991), pair of Conde, Fekete, Shadid (2018)."""
+    """Return the SSP method of 4 stages and order 3 (Kraaijevanger 1991), pair of Conde, Fekete, Shadid (2018)."""
     stages = _lower([[], [1 / 2], [1 / 2, 1 / 2], [1 / 6, 1 / 6, 1 / 6]])
     return Tableau(stages, np.array([1 / 6, 1 / 6, 1 / 6, 1 / 2]), np.full(4, 1 / 4), 3, 2)
 
 
 def dopri5() -> Tableau:
-    """Dormand and Prince (1980), order 5; SciPy has the numbers, with its stage at the end of the step."""
+    """Return the method of Dormand and Prince (1980) of order 5, with SciPy's numbers and a stage at the end."""
     from scipy.integrate import RK45
 
     stages = np.zeros((7, 7))
     stages[:6, :5], stages[6, :6] = RK45.A, RK45.B
     weights = np.append(RK45.B, 0.0)
-    return Tableau(stages, weights, weights + RK45.E, 5, 4)  # its error is that of the fourth order less the fifth
+    return Tableau(stages, weights, weights + RK45.E, 5, 4)  # RK45.E is the result of order 4 less that of order 5
 
 
 def ars2() -> Tableau:
-    """Ascher, Ruuth and Spiteri, Appl. Numer. Math. 25 (1997), section 2.6: L-stable, order 2."""
+    """Return the L-stable method of order 2 of Ascher, Ruuth and Spiteri, Appl. Numer. Math. 25 (1997), section 2.6."""
     gamma = 1 - np.sqrt(0.5)
     delta = 1 - 1 / (2 * gamma)
     implicit = np.diag([0.0, gamma, gamma])
@@ -150,7 +150,7 @@ def ars2() -> Tableau:
 
 
 def ark3() -> Tableau:
-    """ARK3(2)4L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44 (2003): L-stable, order 3."""
+    """Return ARK3(2)4L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44 (2003): L-stable, order 3."""
     gamma = 1767732205903 / 4055673282236
     weights = [
         1471266399579 / 7840856788654, -4482444167858 / 7529755066697, 11266239266428 / 11593286722821, gamma,
@@ -175,7 +175,7 @@ def ark3() -> Tableau:
 
 
 def ark4() -> Tableau:
-    """ARK4(3)6L[2]SA of the same: L-stable, order 4."""
+    """Return ARK4(3)6L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44 (2003): L-stable, order 4."""
     weights = [82889 / 524892, 0.0, 15625 / 83664, 69875 / 102672, -2260 / 8211, 1 / 4]
     explicit = _lower([
         [],
