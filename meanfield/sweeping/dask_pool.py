@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from meanfield.case.errors import CaseError, install
 from meanfield.components.loaded import Source
 from meanfield.runtime.messages import print_message
-from meanfield.sweeping.apart import solve_apart
 from meanfield.sweeping.local_pool import SolverLost
 from meanfield.sweeping.point import FAILED, PointResult
+from meanfield.sweeping.separate_process import solve_in_separate_process
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
 from meanfield.sweeping.together import merged, solve_task
 
@@ -116,7 +116,7 @@ def solve_on_worker(
     With a limit a separate process is used, because threads of workers cannot be stopped.
     """
     if limit is not None:
-        return solve_apart(cases, keep, limit, components)
+        return solve_in_separate_process(cases, keep, limit, components)
     return merged(solve_task(cases, keep, None, components))
 
 

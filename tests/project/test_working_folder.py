@@ -9,8 +9,8 @@ import pytest
 from support.sweeping import CASE, write
 
 from meanfield.case.load import load
-from meanfield.sweeping.apart import solve_apart
 from meanfield.sweeping.local_pool import with_processes
+from meanfield.sweeping.separate_process import solve_in_separate_process
 from meanfield.sweeping.tasks import Work
 from meanfield.transformer.experiments.workers import Workers
 
@@ -68,7 +68,7 @@ def test_the_settings_of_the_working_folder_choose_no_program(folder):
 
 
 def test_a_process_of_a_thread_imports_nothing_from_the_working_folder(folder):
-    (result,) = solve_apart({0: (folder / "case.toml").read_text()}, False, 60.0).values()
+    (result,) = solve_in_separate_process({0: (folder / "case.toml").read_text()}, False, 60.0).values()
     assert result.status == "done"
 
 
@@ -83,6 +83,6 @@ def test_an_application_that_is_no_python_starts_itself_nowhere(folder, monkeypa
     assert list(Workers(2).map(abs, [-1, 2])) == [1, 2]
     work = Work([0, 1], lambda number: load(folder / "case.toml"))
     assert [result.status for results in with_processes(2)(work) for result in results.values()] == ["done", "done"]
-    monkeypatch.setattr("meanfield.sweeping.apart._own", threading.local())
+    monkeypatch.setattr("meanfield.sweeping.separate_process._own", threading.local())
     with pytest.raises(RuntimeError, match=r"^a limit needs a process of Python, and '.*program' is no interpreter$"):
-        solve_apart({0: ""}, False, 60.0)
+        solve_in_separate_process({0: ""}, False, 60.0)

@@ -16,12 +16,12 @@ from meanfield.components.loaded import Source
 from meanfield.runtime.children import can_start_python
 from meanfield.sweeping.point import PointResult
 
-_START = "import sys; sys.path.append(sys.argv[1]); from meanfield.sweeping.apart import main; main()"
+_START = "import sys; sys.path.append(sys.argv[1]); from meanfield.sweeping.separate_process import main; main()"
 _LENGTH = 8  # bytes of the length before each message
 _own = threading.local()  # the process of each thread
 
 
-def solve_apart(
+def solve_in_separate_process(
     cases: Mapping[int, str], keep: bool, limit: float | None, components: tuple[Source, ...] = ()
 ) -> dict[int, PointResult]:
     """Return the results of `meanfield.sweeping.together.solve_task`, computed in a separate process of this thread.
