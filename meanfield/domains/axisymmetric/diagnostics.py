@@ -16,7 +16,9 @@ from solvers.transforms.polar import log_area, log_masses
 
 @dataclass(frozen=True)
 class Polar:
-    """A density p (cells) of the polar angle at a time, how it moves, β, and the multiples q k of Q and K."""
+    """Density p (cells) of the polar angle at a time, with its velocity, β, and the product q k of the scales of Q
+    and K.
+    """
 
     velocity: AxisymmetricVelocity
     time: float
@@ -34,28 +36,28 @@ class Polar:
 
     @cached_property
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
-        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v/s, (cells, 1)."""
+        """Return ∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v/s, (cells, 1)."""
         return self.velocity.normalizer_and_velocity(self.time, self.density)
 
 
 def mass(sample: Polar) -> float:
-    """∫p dθ."""
+    """Return ∫p dθ."""
     return float(sample.masses.sum())
 
 
 def entropy(sample: Polar) -> float:
-    """∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
+    """Return ∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
     return float(functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension)))
 
 
 @lru_cache(maxsize=2)
 def _log_areas(mesh: Mesh, dimension: int) -> Floats:
-    """(cells,) logarithms of the areas of cells, which are zones of S^{d−1}."""
+    """Return the logarithms of the areas of cells (cells,), which are zones of S^{d−1}."""
     return np.asarray(log_masses(mesh, dimension) + log_area(dimension))
 
 
 def energy(sample: Polar) -> float:
-    """E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of :func:`meanfield.model.functionals.energy`; at β = 0 ½ q k ⟨cos θ⟩²."""
+    """Return E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of ``functionals.energy``; at β = 0 ½ q k ⟨cos θ⟩²."""
     log_bound = abs(sample.beta * sample.scales)
     normalizer = sample.normalizer_and_velocity[0]
 
@@ -66,12 +68,12 @@ def energy(sample: Polar) -> float:
 
 
 def speed(sample: Polar) -> float:
-    """Root mean square speed of the tokens."""
+    """Return the root mean square speed of the tokens."""
     return float(functionals.speed(sample.masses, sample.normalizer_and_velocity[1]))
 
 
 def centroid(sample: Polar) -> Floats:
-    """∫cos θ p dθ, (1): the mean token along the axis."""
+    """Return ∫cos θ p dθ, (1): the mean token along the axis."""
     return np.array([sample.masses @ np.cos(sample.attention.mesh.centers[:, 0])])
 
 

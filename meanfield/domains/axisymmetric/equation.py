@@ -1,4 +1,4 @@
-"""The mean-field equation of densities on S^{d−1} that are symmetric about an axis, for any d ≥ 2.
+"""Mean-field equation of densities on S^{d−1} that are symmetric about an axis, for any d ≥ 2.
 
     ∂ₜp + ∂_θ(p v[p]) = κ ∂_θ(∂_θ p − (d − 2) cot θ p)
 
@@ -23,14 +23,14 @@ from solvers.transforms.polar import log_masses, uniform_distribution
 from solvers.transforms.polar_kernel import PolarKernel
 from solvers.transforms.uniform import uniform_share
 
-UNDERFLOW = 1e-280  # of the mass: less has not all digits
+UNDERFLOW = 1e-280  # relative to the mass: a smaller Z has lost digits
 
 
 class AxisymmetricAttention:
-    """v[p](θ) = v ⟨e_θ, ∫ y e^{β⟨x,y⟩} dμ(y)⟩ / Z(θ), e_θ towards growing polar angles, for multiples of the identity.
+    """Attention velocity v[p](θ) = v ⟨e_θ, ∫ y e^{β⟨x,y⟩} dμ(y)⟩ / Z(θ), e_θ towards growing θ, for Q, K, V ∝ I.
 
     softmax: Z = ∫ e^{β⟨x,y⟩} dμ, so v[p] = (v/β) ∂_θ log Z and |v[p]| ≤ |v|.
-    unnormalized: Z = 1. Geshkovski and others (2312.10794), (SA) and (USA); the sums are polar_kernel.py's.
+    unnormalized: Z = 1. Geshkovski and others (2312.10794), (SA) and (USA); sums by ``PolarKernel``.
 
     mesh            polar angles, see ``solvers.mesh.interval.polar``
     dimension       d ≥ 2, of the space around the sphere
@@ -39,15 +39,16 @@ class AxisymmetricAttention:
     value           v of V = vI
     rescaled        unnormalized attention with e^{β⟨x,y⟩ − |β|}: the same flow in the time e^{|β|} t
 
-    ``rate`` is the fastest growth or decay of a mode about the uniform distribution, ``rate_degree`` that mode's
-    degree.
+    Attributes: ``rate``: the fastest growth or decay of a mode about the uniform distribution; ``rate_degree``: the
+    degree of that mode.
 
-    The cells' masses count as circles at the cell centers. About the uniform distribution the error of that sum, O(h²),
-    would grow: it is taken off in the share of :func:`solvers.transforms.uniform.uniform_share`. So the uniform
-    distribution is steady to the last bit, and the correction vanishes for clusters.
+    The masses of the cells count as circles at the cell centers. About the uniform distribution the error O(h²) of that
+    sum would grow: it is subtracted in the share of :func:`solvers.transforms.uniform.uniform_share`. The uniform
+    distribution is therefore exactly stationary, and the correction vanishes for clusters.
 
-    Sums are right to rounding at every latitude, but where all mass is so far that Z is e^{−700} of what mass at that
-    latitude would make it: with softmax v[p] there is as ``empty`` says, right by default, NaN, or "bounded": 0.
+    Sums are accurate to rounding at every latitude, except where all mass is so far away that Z underflows (e^{−700} of
+    the value with mass at that latitude). With softmax, ``empty`` sets v[p] there: accurate by default, NaN, or
+    "bounded": 0.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class AxisymmetricAttention:
     ) -> None:
         self.mesh, self.dimension, self.beta = mesh, dimension, beta
         self.normalization, self.value = normalization_of(normalization, two_sided=False), value
-        self._clock = abs(beta) if rescaled else 0.0
+        self._log_rescaling = abs(beta) if rescaled else 0.0
         self.uniform: Floats = mesh.backend.to_device(uniform_distribution(mesh.on_host, dimension))
         self._sums = PolarKernel(mesh, dimension, beta)
         self._size = np.exp(self._sums.log_scale - abs(beta))
@@ -71,11 +72,11 @@ class AxisymmetricAttention:
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def velocity(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
-        """v[p] at cell centers, (cells, 1), radians per unit time; ``time`` is not used."""
+        """Return v[p] at cell centers, (cells, 1), radians per unit time; ``time`` is not used."""
         return self.normalizer_and_velocity(density, empty)[1]
 
     def normalizer_and_velocity(self, density: Floats, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a distribution (cells)."""
+        """Return ∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a distribution (cells)."""
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         velocity = self._normalized(normalizer, slope[:, None])
@@ -85,7 +86,9 @@ class AxisymmetricAttention:
         return (normalizer - share * self._error[0]) * self._size, velocity
 
     def output(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
-        """v ∫ y e^{β⟨x,y⟩} dμ / Z, (cells, 2): the parts along x and along e_θ. Layer norms need the first."""
+        """Return v ∫ y e^{β⟨x,y⟩} dμ / Z, (cells, 2): the parts along x and along e_θ. Some layer norms need the
+        first part.
+        """
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         xp = self.mesh.backend.xp
@@ -96,7 +99,9 @@ class AxisymmetricAttention:
         return vectors
 
     def _fill(self, vectors: Floats, normalizer: Floats, masses: Floats, share: Floats, empty: Empty) -> None:
-        """Put what ``empty`` says into rows of v A (cells, parts), the part along e_θ last, whose Z has underflowed."""
+        """Set the rows of v A (cells, parts), the part along e_θ last, whose Z has underflowed, to the values by
+        ``empty``.
+        """
         if empty == "bounded" or not self.normalization.is_relative:
             return
         backend = self.mesh.backend
@@ -111,22 +116,26 @@ class AxisymmetricAttention:
         vectors[backend.to_device(lost)] = np.nan if empty == "nan" else parts
 
     def is_near_uniform(self, density: Floats) -> Near:
-        """Whether ½ ∫|p − p̄| < ½: a density of θ is not near its mean where it is uniform on the sphere."""
+        """Return whether ½ ∫|p − p̄| < ½; unlike on the sphere, p̄ itself is not constant in θ."""
         distance: Step = 0.5 * np.abs(density - self.uniform) @ self.mesh.volumes
         return distance < 0.5
 
     def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
-        """v A (cells, parts) of numerators (cells, parts), which are used up; 0 where softmax has neither N nor Z."""
-        output: Floats = self.normalization((self._sums.log_scale, normalizer, vectors), self._clock, reach=1.0)
+        """Return v A (cells, parts) of numerators (cells, parts), which are overwritten; 0 where softmax has N = Z
+        = 0.
+        """
+        output: Floats = self.normalization((self._sums.log_scale, normalizer, vectors), self._log_rescaling, reach=1.0)
         output *= self.value
         return output
 
     def _uniform_share(self, masses: Floats) -> Floats:
-        """() 1 for the uniform density, 0 for one that is far from it."""
+        """Return the share (): 1 for the uniform density, 0 for a density far from uniform."""
         return uniform_share(masses - self.uniform * self.mesh.volumes, np.ones(()))
 
     def _error_of_uniform(self) -> Floats:
-        """(3, cells) what the sums over cells give for Z and for both parts of the output, less what is exact."""
+        """Return the errors (3, cells) of the sums over cells for Z and both parts of the output, at the uniform
+        density.
+        """
         masses = self.uniform * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         xp = self.mesh.backend.xp
@@ -138,7 +147,7 @@ class AxisymmetricAttention:
 
 
 class AxisymmetricVelocity:
-    """v[p]/s at cell centers, s that of a layer norm."""
+    """Velocity v[p]/s at cell centers, with s of a layer norm."""
 
     def __init__(self, attention: AxisymmetricAttention, norm: LayerNorm) -> None:
         self.attention, self.norm = attention, norm
@@ -146,14 +155,14 @@ class AxisymmetricVelocity:
         self._along_x = mesh.backend.to_device(np.tile([1.0, 0.0], (mesh.cells, 1)))
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """(cells, 1), radians per unit time."""
+        """Return v[p]/s (cells, 1), radians per unit time."""
         if not self.norm.sees_size:
             return self.normalizer_and_velocity(time, density)[1]
         output = self.attention.output(time, density, "bounded")  # along x and along e_θ
         return self.norm.angular_velocity(time, 1.0, self._along_x, output)[:, 1:]
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and this velocity, (cells, 1)."""
+        """Return ∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p]/s, (cells, 1)."""
         normalizer, velocity = self.attention.normalizer_and_velocity(density, "bounded")
         if self.norm.sees_size:
             return normalizer, self(time, density)
@@ -163,9 +172,10 @@ class AxisymmetricVelocity:
 def axisymmetric_equation(
     attention: AxisymmetricAttention, noise: float = 0.0, norm: LayerNorm | None = None
 ) -> Equation:
-    """∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells) with mass 1; noise κ ≥ 0.
+    """Return ∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells) with mass 1; noise κ ≥
+    0.
 
-    norm    a layer norm that fixes the radius, which gives s; post if absent
+    norm    a layer norm that fixes the radius and determines s; post if absent
     """
     mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
     host = mesh.on_host

@@ -16,28 +16,28 @@ from solvers.transforms.polar import log_masses, uniform_distribution
 
 
 def initial_uniform(mesh: Mesh, dimension: int) -> Floats:
-    """p̄ ∝ sin^{d−2} θ."""
+    """Return p̄ ∝ sin^{d−2} θ."""
     return uniform_distribution(mesh, dimension)
 
 
 def initial_perturbed(mesh: Mesh, dimension: int, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
-    """p̄ (a g + √(1 + a²g²)) normalized, a the amplitude, g a Gaussian random function: see below.
+    """Return p̄ (a g + √(1 + a²g²)) normalized, a the amplitude, g a Gaussian random function: see below.
 
-    g has unit variance over the sphere, with equal power in degrees 1 … ``degrees``. For small a·g it is p̄ e^{a·g}, as
-    on the circle and the sphere; but for large d the functions φ_l grow towards the poles, up to the square root of
-    the number of harmonics, and e^{a·g} would have all its mass there. The function depends on the seed alone, not on
-    the resolution.
+    g has unit variance over the sphere, with equal power in degrees 1 … ``degrees``. For small a·g the result is p̄
+    e^{a·g}, as on the circle and the sphere. For large d, however, the functions φ_l grow towards the poles, up to the
+    square root of the number of harmonics, and e^{a·g} would have all its mass there. The function depends on the seed
+    alone, not on the resolution.
     """
     draws = np.random.default_rng(seed).standard_normal(degrees) * (amplitude / np.sqrt(degrees))
 
     def log_relative(theta: Floats) -> Floats:
         return np.asarray(np.arcsinh(np.tensordot(draws, gegenbauer(dimension, theta, degrees)[1:], 1)))
 
-    return _law(mesh, dimension, log_relative)
+    return _distribution(mesh, dimension, log_relative)
 
 
 def initial_harmonic(mesh: Mesh, dimension: int, degree: int, amplitude: float) -> Floats:
-    """p̄ (1 + amplitude·φ_l), φ_l the axisymmetric harmonic of unit mean square.
+    """Return p̄ (1 + amplitude·φ_l), φ_l the axisymmetric harmonic of unit mean square.
 
     Raises ValueError where the density would be negative: |amplitude| is at most 1/φ_l(0), for some signs.
     """
@@ -51,7 +51,7 @@ def initial_harmonic(mesh: Mesh, dimension: int, degree: int, amplitude: float) 
     def log_relative(theta: Floats) -> Floats:
         return np.asarray(np.log1p(np.maximum(amplitude * gegenbauer(dimension, theta, degree)[degree], -1 + 1e-15)))
 
-    return _law(mesh, dimension, log_relative)
+    return _distribution(mesh, dimension, log_relative)
 
 
 def initial_von_mises_fisher(
@@ -61,12 +61,12 @@ def initial_von_mises_fisher(
     masses: Sequence[float],
     cosines: Sequence[float] | None = None,
 ) -> Floats:
-    """Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫…, with Σ m_k scaled to 1, ``cosines`` z_k = ⟨μ_k,e⟩, by default 1.
+    """Return Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫…, with Σ m_k scaled to 1, ``cosines`` z_k = ⟨μ_k,e⟩, by default 1.
 
-    Off the axis the mean over all turns about it: e^{c z cosθ} g(c √(1 − z²) sinθ), as `polar_kernel` has
-    it. c < 0 is about the opposite of μ. A component narrower than half a cell is deposited as the circle of latitude
-    through its mean, ⟨x,e⟩ = zA, so that its mass and mean angle are kept: A = c/(k + √(k² + c²)), k = (d − 1)/2, is
-    I_{d/2}(c)/I_{d/2−1}(c) but for a part of d/c² (Amos 1974).
+    Off the axis the density is the mean over all rotations about the axis: e^{c z cosθ} g(c √(1 − z²) sinθ), as in
+    `polar_kernel`. c < 0 is centered at the opposite of μ. A component narrower than half a cell is deposited as the
+    circle of latitude through its mean, ⟨x,e⟩ = zA, so that its mass and mean angle are kept: A = c/(k + √(k² + c²)), k
+    = (d − 1)/2, is I_{d/2}(c)/I_{d/2−1}(c) up to a relative error of d/c² (Amos 1974).
     """
     density = np.zeros(mesh.cells)
     for c, mass, z in zip(concentrations, masses, cosines or [1.0] * len(masses), strict=True):
@@ -74,7 +74,7 @@ def initial_von_mises_fisher(
             length = c / (0.5 * (dimension - 1) + np.hypot(0.5 * (dimension - 1), c))
             component = initial_points(mesh, [float(np.arccos(z * length))])
         else:
-            component = _law(mesh, dimension, partial(_log_von_mises_fisher, dimension, c, z))
+            component = _distribution(mesh, dimension, partial(_log_von_mises_fisher, dimension, c, z))
         density += mass * component
     return density / (density @ mesh.volumes)
 
@@ -85,7 +85,8 @@ def _log_von_mises_fisher(dimension: int, concentration: float, cosine: float, t
 
 
 def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:
-    """The uniform density pushed along the axis by the flow ż = 1 − z² for a time s = parameter, of either sign.
+    """Return the uniform density transported along the axis by the flow ż = 1 − z² for a time s = parameter, of either
+    sign.
 
     p ∝ sin^{d−2} θ (cosh s − cos θ sinh s)^{−(d−1)}: an exact state of the flow at β = 0 on every sphere, ṡ = ⟨z⟩.
     """
@@ -95,17 +96,17 @@ def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:
         half = np.sin(theta / 2) if s >= 0 else np.cos(theta / 2)
         return np.asarray(-(dimension - 1) * np.log(np.exp(-abs(s)) + 2 * np.sinh(abs(s)) * half**2))
 
-    return _law(mesh, dimension, log_relative)
+    return _distribution(mesh, dimension, log_relative)
 
 
 def initial_points(mesh: Mesh, angles: Sequence[float], masses: Sequence[float] | None = None) -> Floats:
-    """Circles of latitude at polar angles, masses scaled to 1 in all, deposited keeping mass and mean angle.
+    """Return circles of latitude at polar angles, total mass scaled to 1, deposited keeping mass and mean angle.
 
-    Within half a cell of a pole the whole goes to the last cell.
+    Within half a cell of a pole all mass goes to the last cell.
     """
-    shares = np.ones(len(angles)) if masses is None else np.asarray(masses, dtype=float)
-    return deposit_on_interval(mesh, angles, shares / shares.sum())
+    weights = np.ones(len(angles)) if masses is None else np.asarray(masses, dtype=float)
+    return deposit_on_interval(mesh, angles, weights / weights.sum())
 
 
-def _law(mesh: Mesh, dimension: int, log_relative: Callable[[Floats], Floats]) -> Floats:
+def _distribution(mesh: Mesh, dimension: int, log_relative: Callable[[Floats], Floats]) -> Floats:
     return np.asarray(np.exp(log_masses(mesh, dimension, log_relative)) / mesh.volumes)

@@ -45,7 +45,7 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
     stage: ClassVar = "meanfield.view.stages:PROFILE"
     coordinate: ClassVar = "meanfield.figures.coordinate:polar_angle"
 
-    resolution: Annotated[int, Meta(ge=8, le=4096)]  # all pairs of polar angles are kept
+    resolution: Annotated[int, Meta(ge=8, le=4096)]  # the kernel of all pairs of polar angles is stored
     dimension: Annotated[int, Meta(ge=2, le=4096)] = 3
 
     about: ClassVar = {

@@ -28,7 +28,7 @@ from solvers.timestepping.integrate import fixed
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
-    """The problem of a case with an axis. Raises ValueError for a domain that cannot be."""
+    """Return the problem of a case with an axis. Raises ValueError for a domain that is not valid."""
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
     assert isinstance(case.domain, Axisymmetric)
     mesh = polar(case.domain.resolution, dimension)

@@ -1,10 +1,10 @@
-"""Attention on the line, d = 1, without layer norm: nothing keeps tokens on a sphere.
+"""Attention on the line, d = 1, without layer norm: tokens are not confined to a sphere.
 
     ∂ₜρ + ∂ₓ(ρ (V A[ρ] − γx)) = κ ∂ₓₓρ ,     A(x) = ∫ y e^{βxy} ρ(y) dy / Z(x)
 
 Gaussians stay Gaussian (softmax, V = 1, γ = 0): A = m + βsx, so s = s₀/(1 − 2βs₀t), which blows up at 1/(2βs₀). Until
-βs = 1 a token attends to y = βsx, nearer than itself; beyond that the flow depends on unresolved tails. A
-compact support grows no faster than e^{|V|t}, and in the end at that rate.
+βs = 1 a token attends to y = βsx, nearer to the center than itself; beyond that the flow depends on unresolved tails. A
+compact support grows at most as e^{|V|t}, and asymptotically at that rate.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MIN_MASS = 1e-12
 
 
 class LineAttention:
-    """X[ρ](x) = V ∫ y e^{βxy} ρ(y) dy / Z(x) − γx on a line, by sums over all pairs of cells.
+    """Velocity X[ρ](x) = V ∫ y e^{βxy} ρ(y) dy / Z(x) − γx on a line, by sums over all pairs of cells.
 
     softmax: Z = ∫ e^{βxy} ρ dy, so that the first part is at most |V| times the farthest token; unnormalized: Z = 1.
 
@@ -34,11 +34,12 @@ class LineAttention:
     value           V
     gate            γ ≥ 0 of −γx
     least_mass      cells with less than this share of the mass are not attended to. Exponents βxy grow with x², so a
-                    softmax would follow the foot that transport leaves ahead of a density, however thin. Good
-                    values: 1/n for a density that stands for n tokens, 1e-12 for many
+                    softmax would follow the numerical tail ahead of a moving density, however small. Good values: 1/n
+                    for
+                    a density that represents n tokens, 1e-12 for many
 
-    Where βx over a cell exceeds 1, the softmax would also follow the front of a peak some cells wide, whose shape means
-    nothing: tokens of such a peak are seen at its center of mass (see ``_effective_positions``).
+    Where βx over a cell exceeds 1, the softmax would also follow the front of a peak a few cells wide, whose shape is a
+    numerical artifact: the tokens of such a peak attract from their center of mass (see ``_effective_positions``).
     """
 
     def __init__(
@@ -55,31 +56,32 @@ class LineAttention:
         self.value, self.gate, self.least_mass = value, gate, least_mass
 
     def velocity(self, time: float, density: Floats) -> Floats:
-        """X[ρ] at cell centers, (cells, 1); ``time`` is not used."""
+        """Return X[ρ] at cell centers, (cells, 1); ``time`` is not used."""
         x = self.mesh.centers
         return self.output_at(time, density, x) - self.gate * x
 
     def output_at(self, time: float, density: Floats, points: Floats) -> Floats:
-        """V A[ρ] at points (n, 1); ``time`` is not used."""
+        """Return V A[ρ] at points (n, 1); ``time`` is not used."""
         masses = density * self.mesh.volumes
         masses = self.mesh.backend.xp.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
         places = _effective_positions(self.mesh, masses, self.beta)
         return self.value * self.normalization(exponential_sums(self.beta * points, places[:, None], masses))
 
 
-_RESOLVED = 2.5, 4.0  # rms width of a peak in cells, and of what is resolved; transport widens a moving peak to about 2
-_RESOLVED_STEEP = 4.0, 8.0  # the same where e^{βxy} is steep, so that the front of a peak would count for the whole
-_CONTRAST = 2.0  # of a peak over the pass to a higher one: what rises less is a ripple
+_RESOLVED = 2.5, 4.0  # rms width in cells, unresolved and resolved; transport widens a moving peak to 2
+_RESOLVED_STEEP = 4.0, 8.0  # these widths where e^{βxy} is steep, so that the front of a peak would dominate
+_CONTRAST = 2.0  # of a peak over the pass to a higher one: a smaller contrast is a ripple
 _STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from gentle to steep
 
 
 def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
-    """(cells) where the tokens of each cell are: its center x, or the center of mass of its peak.
+    """Return the positions (cells) of the tokens of each cell: the center x, or shifted to the center of mass of its
+    peak.
 
-    A peak has the slopes around it, and the fewer cells it spans the more it counts as one atom.
+    A peak includes the slopes around it; the fewer cells it spans, the larger is the shift, up to a single atom.
     """
     x, backend = mesh.centers[:, 0], mesh.backend
-    index = backend.xp.ones_like(x).cumsum()  # of a cell, whose differences are widths in cells
+    index = backend.xp.ones_like(x).cumsum()  # cell numbers: differences are widths in cells
     level = masses / mesh.volumes
     level = np.maximum(level, 1e-304 * level.max())  # empty cells
     peak, order = backend.empty(mesh.cells, np.int32), backend.empty(mesh.cells, np.int32)
@@ -96,13 +98,13 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
 
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
-    """0 below low, 1 above high, linear between."""
+    """Return 0 below ``low``, 1 above ``high``, linear between."""
     ramp: Floats = ((values - low) / (high - low)).clip(0.0, 1.0)
     return ramp
 
 
 def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:
-    """∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density (cells) with mass 1; noise κ ≥ 0. Nothing passes the line's ends."""
+    """Return ∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density (cells) with mass 1; noise κ ≥ 0. No flux passes the ends."""
     return Equation(
         terms=[Advection(mesh, attention.velocity, nonnegative=True)],
         stiff=IntervalDriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
@@ -111,7 +113,7 @@ def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> E
 
 
 def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
-    """(cells) exact cell averages of the Gaussian, tails included, scaled to mass 1 on the line.
+    """Return exact cell averages (cells) of the Gaussian, tails included, scaled to mass 1 on the line.
 
     Raises ValueError for a variance that is not a finite number > 0.
     """
@@ -126,7 +128,7 @@ def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
 
 
 def initial_interval(mesh: Mesh, left: float, right: float) -> Floats:
-    """(cells) exact cell averages of the uniform density on [left, right]: compact support.
+    """Return exact cell averages (cells) of the uniform density on [left, right]: compact support.
 
     Raises ValueError unless left < right, both on the line.
     """

@@ -1,4 +1,4 @@
-"""Section [domain] of the line R, d = 1, where nothing keeps tokens on a sphere."""
+"""Section [domain] of the line R, d = 1, without a sphere that confines tokens."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Line(Domain, frozen=True, kw_only=True, tag="line"):
-    """From −``outermost`` to ``outermost``, ``resolution`` cells: equal within ``core``, logarithmic beyond.
+    """Line from −``outermost`` to ``outermost``, ``resolution`` cells: equal within ``core``, logarithmic beyond.
 
-    The defaults are good for densities about as wide as 1.
+    The defaults are good for densities of a width of about 1.
     """
 
     typical: ClassVar = {"resolution": 512, "core": 4.0, "outermost": 40.0}
@@ -45,7 +45,7 @@ class Line(Domain, frozen=True, kw_only=True, tag="line"):
 
     about: ClassVar = {
         "resolution": Key("number of cells", 400),
-        "outermost": Key("the mesh runs from −outermost to it", 20.0),
+        "outermost": Key("end of the mesh, which runs from −outermost to outermost", 20.0),
         "core": Key("distance from 0 within which cells are equal; beyond it they are logarithmic", 5.0),
     }
 

@@ -1,4 +1,4 @@
-"""Problems on the line, where there is no layer norm."""
+"""Problems on the line, without layer norm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from solvers.timestepping.state import State
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
-    """The problem of a case on the line. Raises ValueError for a domain that cannot be."""
+    """Return the problem of a case on the line. Raises ValueError for a domain that is not valid."""
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
     mesh = line(domain.resolution, domain.outermost, domain.core)
@@ -41,7 +41,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
         attention.normalization,
         attention.value_scale,
         case.stabilizers.gate,
-        least_mass=0.0 if method == "layers" else MIN_MASS,  # a push-forward has no foot ahead of the density
+        least_mass=0.0 if method == "layers" else MIN_MASS,  # a push-forward has no numerical tail ahead of the density
     )
     equation = line_equation(device_mesh, velocity, case.stabilizers.noise)
     integrator: Integrator = (
@@ -72,7 +72,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _layer(case: Case, attention: LineAttention) -> LayerMap:
-    """The push-forward by one layer, with A exact at every point."""
+    """Return the push-forward by one layer, with A exact at every point."""
 
     def output(time: float, density: Floats) -> Floats:
         return attention.output_at(time, density, attention.mesh.centers)

@@ -1,1 +1,1 @@
-"""Hidden states of a trained Transformer, moved by all of its layers or by some of their parts."""
+"""Hidden states of a trained Transformer, transformed by all of its layers or by some of their parts."""

@@ -1,4 +1,4 @@
-"""Diagnostics of hidden states, one small function each, in the table at the foot; none needs a velocity."""
+"""Diagnostics of hidden states, one small function each, in the table at the foot; none depends on a velocity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHARED = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pa
 
 @dataclass(frozen=True)
 class LayerStates(ParticleSample):
-    """States (n, d) of tokens after some layers, and their lengths (n,) where only directions are kept."""
+    """States (n, d) of tokens after some layers, and their lengths (n,) where only directions are stored."""
 
     lengths: Floats | None = None
 
@@ -29,18 +29,18 @@ class LayerStates(ParticleSample):
 
 
 def cosine(sample: ParticleSample) -> float:
-    """Mean of ⟨x_i, x_j⟩ over i ≠ j: (n |Σ x/n|² − 1)/(n − 1) for unit vectors."""
+    """Return the mean of ⟨x_i, x_j⟩ over i ≠ j: (n |Σ x/n|² − 1)/(n − 1) for unit vectors."""
     return mean_cosine(sample.directions)
 
 
 def mean_cosine(directions: Floats) -> float:
-    """Mean of ⟨x_i, x_j⟩ over i ≠ j for unit vectors (n, d)."""
+    """Return the mean of ⟨x_i, x_j⟩ over i ≠ j for unit vectors (n, d)."""
     n = len(directions)
     return float((n * (directions.mean(axis=0) ** 2).sum() - 1) / (n - 1))
 
 
 def effective_rank(vectors: Floats) -> float:
-    """e^H of the shares σ_i/Σσ of the singular values of (n, d) vectors (Roy and Vetterli 2007); 0 for zeros."""
+    """Return e^H of the shares σ_i/Σσ of the singular values of (n, d) vectors (Roy and Vetterli 2007); 0 for zeros."""
     values = np.linalg.svd(vectors, compute_uv=False)
     total = values.sum()
     if not total > 0:
@@ -52,13 +52,13 @@ def effective_rank(vectors: Floats) -> float:
 def diagnostics_of_states(
     names: Sequence[str], masses: Floats, dimension: int, lengths: Callable[[float], Floats | None] = lambda time: None
 ) -> Diagnostics:
-    """Diagnostics of states (n, d).
+    """Return the diagnostics of states (n, d).
 
     names     from the table DIAGNOSTICS
     masses    (n,) of sum 1
-    lengths   time → |h| (n,) where the states looked at are directions
+    lengths   time → |h| (n,) where the states are directions
     """
-    velocity = ParticleVelocity(1.0, masses=masses)  # clusters take their scale from it
+    velocity = ParticleVelocity(1.0, masses=masses)  # sets the scale of clusters
     counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(velocity)),))
 
     def sample_of(time: float, points: Floats) -> LayerStates:

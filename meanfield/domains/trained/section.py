@@ -1,4 +1,4 @@
-"""Section [domain] of a trained Transformer: its hidden states in R^d, moved by its own layers."""
+"""Section [domain] of a trained Transformer: hidden states in R^d, transformed by the layers of the model."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ else:
 
 
 class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
-    """States of tokens in R^``dimension``, moved by the layers in ``file`` (.h5), less the parts in ``without``.
+    """States of tokens in R^``dimension``, transformed by the layers in ``file`` (.h5), without the parts in
+    ``without``.
 
-    Layers beyond those of the file are its layers again. ``logits``: whether attention is softmax of
-    β⟨Qx, Ky⟩; "unknown" in files of models of another kind, of which no case can be run. ``lengths``: whether a file
-    has states and not only their directions.
+    Layers beyond those of the file repeat the layers of the file. ``logits``: whether attention is softmax of β⟨Qx,
+    Ky⟩; "unknown" in files of models of another kind, which can be read but not run. ``lengths``: whether a file has
+    states and not only their directions.
     """
 
     set_up: ClassVar = "meanfield.domains.trained.setup:set_up_trained"
     diagnostics: ClassVar = "meanfield.domains.trained.diagnostics:DIAGNOSTICS"
-    layer_norms: ClassVar = ("post",)  # the key's default, which means nothing here: layer norm is the model's own
+    layer_norms: ClassVar = ("post",)  # the default, without effect: layer norm is part of the model
     initial: ClassVar = (Tokens,)
     features: ClassVar = frozenset({"causal mask", "layers"})
     has_tokens: ClassVar = True

@@ -1,4 +1,4 @@
-"""Problem of a trained Transformer: the states before its first layer, moved by one layer after another."""
+"""Problem of a trained Transformer: the states before the first layer, transformed by one layer after another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from solvers.timestepping.integrate import fixed
 
 
 def set_up_trained(case: Case, backend: Backend | None = None) -> Problem:
-    """The problem of a case with a trained Transformer, on the host.
+    """Return the problem of a case with a trained Transformer, on the host.
 
     Raises ValueError or OSError for a file that cannot be used.
     """

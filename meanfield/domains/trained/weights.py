@@ -1,4 +1,4 @@
-"""File of a trained Transformer's layers: the form of its layers as attributes, arrays (layers, ...) as datasets."""
+"""File of the layers of a trained Transformer: their form as attributes, arrays (layers, ...) as datasets."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from solvers.mesh.mesh import Floats
 if TYPE_CHECKING:
     import h5py
 
-LAYERS = "layers"  # group of the arrays, each with as many rows as layers, or one for all
+LAYERS = "layers"  # group of the arrays, each with one row for each layer, or one row for all
 START = "start"
 FREQUENCIES = "frequencies"
 _FORM = ("placement", "norm", "epsilon", "activation", "rotary_scale")
 
 
 class TrainedLayers:
-    """The layers in a file, read one by one: the arrays of a large model do not fit a host's memory twice.
+    """Layers in a file, read one by one: the arrays of a large model do not fit the memory of a host twice.
 
     path     of the file
     beta     β of the logits
-    causal   whether token i sees tokens j ≤ i only
+    causal   whether token i attends to tokens j ≤ i only
     without  parts that are left out
-    total    layers of a run: the file's layers again and again, and a final norm after the last
+    total    layers of a run: the layers of the file repeated, and a final norm after the last
+
     Raises ValueError for a file that holds no layers.
     """
 
@@ -59,14 +60,14 @@ class TrainedLayers:
             )
         self.count = len(self._stored["query"])
         self._path, self._without, self.total = path, without, total or self.count
-        self.layer(0)  # what no layer can have is refused here
+        self.layer(0)  # raises here for arrays that no layer can have
 
     @property
     def dimension(self) -> int:
         return int(self._stored["query"].shape[-1])
 
     def layer(self, index: int) -> TrainedLayer:
-        """Layer ``index`` of a run, from 0 on."""
+        """Return layer ``index`` of a run, from 0 on."""
         k = index % self.count
         arrays = {name: np.asarray(array[min(k, len(array) - 1)], float) for name, array in self._stored.items()}
         try:
@@ -79,13 +80,13 @@ class TrainedLayers:
 
 
 def _arrays_of(file: h5py.File, size: int) -> dict[str, Floats]:
-    """Return the arrays of the layers; others in the group are a user's. Raises as ``_numbers``."""
+    """Return the arrays of the layers; the group may hold other arrays. Raises as ``_numbers``."""
     group = group_of(file, LAYERS)
     return {name: _numbers(group, name, size) for name in ARRAYS if name in group}
 
 
 def _numbers(group: h5py.Group, name: str, size: int) -> Floats:
-    """Return a dataset. Raises ValueError for one outside the file or larger than it can hold, or of no numbers."""
+    """Return a dataset. Raises ValueError for data outside the file, larger than the file, or not numeric."""
     dataset = dataset_of(group, name)
     require_size(dataset, size)
     if dataset.dtype.kind not in "fiu" or not dataset.shape or not dataset.shape[0]:
@@ -103,5 +104,5 @@ def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm
 
 
 def form_attributes(form: LayerForm) -> dict[str, str | float]:
-    """What a file says of the form beside β and the mask, which are of the case."""
+    """Return the form of the layers without β and the mask, which belong to the case, as attributes of a file."""
     return {name: getattr(form, name) for name in _FORM}
