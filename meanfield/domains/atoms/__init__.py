@@ -1,1 +1,1 @@
-"""Clusters as weighted point masses, exact over exponentially long times, and the handover to them."""
+"""Clusters as weighted point masses, exact over exponentially long times, and the handover from densities or tokens."""

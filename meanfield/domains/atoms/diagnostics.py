@@ -28,7 +28,7 @@ class AtomSample:
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """Heaviest first."""
+        """Return the indices of the atoms, heaviest first."""
         return np.argsort(-self.atoms.masses, kind="stable")
 
     @property
@@ -37,20 +37,22 @@ class AtomSample:
 
 
 def energy(sample: AtomSample) -> float:
-    """(1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩}, as :func:`meanfield.domains.particles.diagnostics.energy`."""
+    """Return (1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩}, by the energy of particles."""
     atoms = sample.atoms
     velocity = replace(sample.velocity.particles, masses=atoms.masses)
     return particles.energy(particles.ParticleSample(velocity, sample.time, atoms.positions, atoms.masses))
 
 
 def speed(sample: AtomSample) -> float:
-    """√(Σ m|X|²), also where it is far below the rounding of a sum over particles."""
+    """Return √(Σ m|X|²), accurate also far below the rounding of a sum over particles."""
     velocities = sample.velocity.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
     return float(functionals.speed(sample.atoms.masses, velocities))
 
 
 def power(sample: AtomSample) -> Floats:
-    """(degrees) N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩): S¹ P_l = cos lφ, N_l = 2, N_0 = 1; S² Legendre's, N_l = 2l + 1."""
+    """Return N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩), (degrees): P_l = cos lφ, N_l = 2, N_0 = 1 on S¹; Legendre, N_l = 2l +
+    1 on S².
+    """
     x, m = sample.atoms.positions, sample.atoms.masses
     cosines, l = np.clip(x @ x.T, -1.0, 1.0), np.arange(sample.degrees)[:, None, None]
     if x.shape[1] == 2:

@@ -1,7 +1,7 @@
-"""Events of a run in two stages: the appearance of each atom, at the handover or in place of two that have touched.
+"""Events of a run in two stages: the appearance of each atom, at the handover or by a merger of two atoms.
 
-Rows of the table are numbered from 0 on. The first are the atoms of the handover. A later one names the rows of the two
-atoms that it replaces as its ``parents``, as a linkage table does.
+Rows of the table are numbered from 0 on. The first rows are the atoms of the handover. A later row contains the row
+numbers of the two merged atoms as its ``parents``, as a linkage table does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def of_hand_over(time: float, atoms: Atoms) -> list[Event]:
 
 
 def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: Atoms) -> list[Event]:
-    """Return the events of the mergers of one step, after which there are these atoms; ``events`` are those before."""
+    """Return the events of the mergers of one step, with ``atoms`` after the step and ``events`` before the step."""
     now: list[int] = present([event["parents"] for _, event in events])[-1]
     found: list[Event] = []
     for merger in mergers:
@@ -48,14 +48,16 @@ def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: At
         now[i], now[j] = len(events) + len(found) - 1, -1
     for number, mass in zip([number for number in now if number >= 0], atoms.masses, strict=True):
         if number >= len(events):
-            found[number - len(events)][1]["mass"] = mass  # as diagnostics have it: other sums differ by rounding
+            found[number - len(events)][1]["mass"] = (
+                mass  # the mass of the diagnostics: another order of summation differs by rounding
+            )
     return found
 
 
 def present(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
     """Return the numbers of the atoms that are present after each event, in the order of the states.
 
-    A new atom has the place of the first of its parents. Raises ValueError for parents that are none.
+    A new atom takes the position of the first of its parents. Raises ValueError for invalid parents.
     """
     rows: list[list[int]] = []
     for number, (first, second) in enumerate(np.asarray(parents, dtype=float).reshape(-1, 2).tolist()):

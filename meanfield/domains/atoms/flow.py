@@ -6,9 +6,9 @@
 by Radau's stiff method of order 5. The transformed time s measures both the e-folds of the time since t₀ and the path
 length of the atoms: intervals without motion are short in s, however long in t, and so is the approach to a merger,
 where speeds grow by e^β per radian. Steps are limited by the growth of speeds, since the method would damp a growing
-motion far below its tolerance. u is the time in which the fastest atom moves by a radian. Two atoms that touch become
-one, and t₀ is set to that time. The last part up to a given time has g = 0, so that it ends there exactly. Motion that
-takes less time than the rounding of t leaves t unchanged.
+motion far below its tolerance. u is the time in which the fastest atom moves by a radian. Two atoms that touch merge,
+and t₀ is set to that time. The last part up to a given time has g = 0, so that the integration ends there exactly.
+Motion that takes less time than the rounding of t leaves t unchanged.
 """
 
 from __future__ import annotations
@@ -23,22 +23,26 @@ from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
-MERGE_ANGLE = 1e-4  # radians: what is lost then is β times its square of 2βe^{−β}E, and less of the later times
-TOLERANCE = 1e-9  # error of a step: far below MERGE_ANGLE; merging times, about β times as sensitive, right to 1e-7
-MAX_GROWTH = 0.25  # e-folds of growth in a step: each is right to 1e-7, whatever the tolerance
-MIN_STEP = 1e-9  # of s: smaller steps would feel the rounding of s
-TOUCH_RTOL = 1e-6  # of MERGE_ANGLE: pairs that touch at once but for rounding merge at once
+MERGE_ANGLE = (
+    1e-4  # radians: the lost energy is β times its square of 2βe^{−β}E, and the relative error of later times is less
+)
+TOLERANCE = (
+    1e-9  # error of a step: far below MERGE_ANGLE; errors of merging times, about β times as sensitive, are below 1e-7
+)
+MAX_GROWTH = 0.25  # e-folds of growth in a step: the error of each is below 1e-7 for any tolerance
+MIN_STEP = 1e-9  # of s: smaller steps are affected by the rounding of s
+TOUCH_RTOL = 1e-6  # relative to MERGE_ANGLE: pairs that touch at the same time to rounding merge together
 MAX_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MAX_NUMBERS = 1_000_000  # in one evaluation of many states
 MAX_STEP = 1e3  # in s
-DIFFERENCE_STEP = 1e-2  # of the angle 1/(1 + β): the difference by which growth is found
+DIFFERENCE_STEP = 1e-2  # relative to the angle 1/(1 + β): finite difference for the growth rate
 
 
 @dataclass(frozen=True, eq=False)
 class AtomMerger:
-    """Two atoms of ``masses`` that became one at ``position`` (d,) when they touched, at ``time``.
+    """Merger of two atoms of ``masses`` into one at ``position`` (d,), when they touched at ``time``.
 
-    ``atoms`` are their numbers i < j among those of before; of these i continues.
+    ``atoms`` are their numbers i < j among the atoms before the merger; number i continues.
     """
 
     time: float
@@ -50,8 +54,8 @@ class AtomMerger:
 def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[AtomMerger, ...]]:
     """Return the atoms at ``until`` from those at ``time``, and the mergers between, in order.
 
-    Atoms within MERGE_ANGLE become one: at the mean of both by their masses, on the sphere. The result depends on the
-    arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError where no step is small enough.
+    Atoms within MERGE_ANGLE merge at the mean of both by their masses, on the sphere. The result depends on the
+    arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError for a step size underflow.
     """
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")
@@ -65,7 +69,7 @@ def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> 
 def until_merger(
     velocity: AtomVelocity, atoms: Atoms, time: float, until: float
 ) -> tuple[Atoms, float, tuple[AtomMerger, ...]]:
-    """Advance as :func:`advance`, up to the first merger; return the atoms, its time, and the mergers."""
+    """Advance as :func:`advance`, up to the first merger; return the atoms, the time of the merger, and the mergers."""
     while time < until:
         atoms, time, touching = _advance_to_event(velocity, atoms, time, until)
         if touching:
@@ -84,7 +88,9 @@ def _advance_to_event(
     until: float,
     uniform_time: bool = False,
 ) -> tuple[Atoms, float, list[Touch]]:
-    """Atoms and time at ``until``, at a touch, or after a step without motion or too short for s; pairs that touch."""
+    """Return atoms, time and touching pairs, at ``until``, a touch, or the end of a step with no motion or too
+    short for s.
+    """
     time_map = _time_map(velocity, atoms, time, until, uniform_time)
     if time_map is None:
         return atoms, until, []
@@ -109,7 +115,7 @@ def _advance_to_event(
 
 @dataclass(frozen=True, eq=False)
 class _TimeMap:
-    """The equations in s, of states (k·d + 1): vectors along the atoms, whose lengths have no effect, and ℓ.
+    """Equations in s, of states (k·d + 1): vectors along the atoms, whose lengths have no effect, and ℓ.
 
     uniform_time   whether g = 0
     no_motion      whether no atom moves by more than rounding before ``until``
@@ -125,11 +131,11 @@ class _TimeMap:
 
     @property
     def inverse_angle(self) -> float:
-        """g/((u + t − t₀)|ẋ|)."""
+        """Return g/((u + t − t₀)|ẋ|)."""
         return 0.0 if self.uniform_time else 1 + abs(self.velocity.particles.beta)
 
     def longest(self, state: Floats) -> float:
-        """The step in s in which speeds grow by MAX_GROWTH e-folds."""
+        """Return the step in s in which speeds grow by MAX_GROWTH e-folds."""
         atoms, time = self.atoms(state), self.time(state[-1])
         passed = self.unit * math.exp(min(max(state[-1], 0.0), self.end))
         speed = np.linalg.norm(self.velocity.velocities(time, atoms.positions, atoms.masses))
@@ -142,7 +148,7 @@ class _TimeMap:
 
     @property
     def end(self) -> float:
-        """ℓ at ``until``."""
+        """Return ℓ at ``until``."""
         return math.log1p((self.until - self.start) / self.unit)
 
     def time(self, log: float) -> float:
@@ -161,7 +167,7 @@ class _TimeMap:
         return Radau(self.rate, 0.0, start, end, MAX_STEP, TOLERANCE, TOLERANCE, None, None, True, first)
 
     def rate(self, s: float, states: Floats) -> Floats:
-        """dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
+        """Return dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
         at_once = max(1, MAX_NUMBERS // (len(self.masses) * len(states)))
         parts = [self._rate(states[:, c : c + at_once]) for c in range(0, states.shape[1], at_once)]
         return np.concatenate(parts, axis=1)
@@ -169,7 +175,7 @@ class _TimeMap:
     def _rate(self, states: Floats) -> Floats:
         vectors = states[:-1].T.reshape(states.shape[1], len(self.masses), -1)
         lengths = np.linalg.norm(vectors, axis=2, keepdims=True)
-        passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be anywhere
+        passed = self.unit * np.exp(np.clip(states[-1], 0.0, self.end + 1))  # trial states may be arbitrary
         times = self.start - self.unit + passed
         velocities = self.velocity.velocities(times[:, None], vectors / lengths, self.masses)
         slowing = 1 + passed * self.inverse_angle * np.sqrt((velocities**2).sum(axis=(1, 2)))
@@ -179,7 +185,7 @@ class _TimeMap:
 
 
 def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, uniform_time: bool) -> _TimeMap | None:
-    """The transformation of time from now on, None where no atom moves."""
+    """Return the transformation of time from ``time`` on, None where no atom moves."""
     velocities = velocity.velocities(time, atoms.positions, atoms.masses)
     speed = float(np.linalg.norm(velocities, axis=1).max())
     if speed == 0.0:
@@ -193,7 +199,7 @@ def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, u
 
 
 def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
-    """The largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
+    """Return the largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
     inverse_angle = 1 + abs(velocity.particles.beta)
     velocities = velocity.velocities(time, atoms.positions, atoms.masses)
     speeds = np.linalg.norm(velocities, axis=-1)
@@ -211,9 +217,9 @@ def _touching(positions: Floats, touch: float = MERGE_ANGLE) -> list[tuple[int, 
 def _at_first_touch(
     time_map: _TimeMap, solver: Any, touching: list[tuple[int, int]]
 ) -> tuple[Atoms, float, list[Touch]]:
-    """Return the atoms and the time at the first touch within the solver's last step, and the pairs that touch there.
+    """Return the atoms and the time at the first touch within the last step of the solver, and the pairs that touch.
 
-    The step may be long beside the time since the last merger, so its end would be too late.
+    The step may be long compared with the time since the last merger, so its end would be too late.
     """
     from scipy.optimize import brentq
 
@@ -224,7 +230,7 @@ def _at_first_touch(
         return float(np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).min()) - MERGE_ANGLE
 
     first = solver.t_old
-    if distance(first) > 0:  # else they touched from the start
+    if distance(first) > 0:  # else the pair touched from the start
         first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
     state = within(first)
     atoms, time = time_map.atoms(state), time_map.time(state[-1])
@@ -237,7 +243,7 @@ def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[AtomMerger]]
     slot = list(range(atoms.count))
     for time, i, j in sorted(touches):
         a, b = sorted((slot[i], slot[j]))
-        if a == b:  # through a third
+        if a == b:  # merged already through a third atom
             continue
         total = masses[a] * positions[a] + masses[b] * positions[b]
         positions[a] = total / np.linalg.norm(total)

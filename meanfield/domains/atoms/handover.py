@@ -1,12 +1,12 @@
 """Handover from a collapsed density, or tokens, to atoms, and an estimate of its error.
 
-A cluster that has collapsed is a point mass to its mesh: the scheme holds it in the cell around it and the next ones,
-and carries it as an atom. From then on the velocity of the atoms is the same without a mesh.
+A collapsed cluster is a point mass on its mesh: the scheme keeps its mass in one cell and the adjacent cells, and moves
+the cluster as an atom. From then on the velocity of the atoms needs no mesh.
 
-Its width in cells: on the circle ½ at most, a mass that two cells share; on spheres of 32 to 128 rings 0.5
-to 0.9 for clusters at rest, and up to 4 for those that move fast or merge. On metastable_circle a handover at a spread
-of 10, 5, 2 and 1 moves the next merger by 1.2 %, 0.2 %, 0.01 % and 0.002 %; on metastable_sphere with 64 rings by 7 %,
-1.1 %, 1.1 % and 0.7 %, of which 0.6 % is what the mesh itself does to the motion.
+The width of a collapsed cluster in cells: on the circle ½ at most, a mass shared by two cells; on spheres of 32 to 128
+rings 0.5 to 0.9 for clusters at rest, and up to 4 for clusters that move fast or merge. On metastable_circle a handover
+at a spread of 10, 5, 2 and 1 moves the next merger by 1.2 %, 0.2 %, 0.01 % and 0.002 %; on metastable_sphere with 64
+rings by 7 %, 1.1 %, 1.1 % and 0.7 %, of which 0.6 % is the error of the motion on the mesh.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
 
-SPREAD = 1.0  # cells: above what is held at rest, and where waiting longer gains less than the mesh loses
+SPREAD = 1.0  # in cells: above the width at rest; a later handover gains less than the mesh loses
 
 
 @dataclass(frozen=True)
 class HandOverError:
     """Differences made by a handover at another time.
 
-    angle    largest between an atom of one and of the other, radians
+    angle    largest angle between corresponding atoms, radians
     mass     largest difference of their masses
-    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first handover; NaN where there
-             is none to compare
+    merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first handover; NaN without a
+    merger
     """
 
     angle: float
@@ -41,13 +41,15 @@ class HandOverError:
 
 
 def spread(mesh: Mesh, density: Floats) -> float:
-    """How wide the widest cluster of a density (cells) is, by :func:`cluster_spreads`; infinite where there is none."""
+    """Return the largest width of a cluster of a density (cells), by :func:`cluster_spreads`; infinite without
+    clusters.
+    """
     clusters = find_clusters(mesh, density)
     return float(cluster_spreads(mesh, density, clusters).max()) if clusters.count else np.inf
 
 
 def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
-    """√(Σ m |x − center|²/Σ m) over the basin of each cluster, (k,), in units of the mesh's cell width."""
+    """Return √(Σ m |x − center|²/Σ m) over the basin of each cluster, (k,), in units of the cell width of the mesh."""
     in_cluster = clusters.basin >= 0
     basin, masses = clusters.basin[in_cluster], (density * mesh.volumes)[in_cluster]
     squares = ((mesh.centers[in_cluster] - clusters.centers[basin]) ** 2).sum(axis=1)
@@ -56,7 +58,7 @@ def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
 
 
 def collapsed(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Clusters | None:
-    """The clusters of a density (cells) if none is wider than ``max_spread`` cells, else None."""
+    """Return the clusters of a density (cells) if none is wider than ``max_spread`` cells, else None."""
     clusters = find_clusters(mesh, density)
     if clusters.count == 0 or cluster_spreads(mesh, density, clusters).max() > max_spread:
         return None
@@ -64,7 +66,7 @@ def collapsed(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Cluste
 
 
 def atoms_of(clusters: Clusters) -> Atoms:
-    """One atom for each cluster: all mass of its basin, at its center of mass, on the sphere."""
+    """Return one atom for each cluster: all mass of its basin, at its center of mass, on the sphere."""
     return Atoms(clusters.centers, clusters.masses)
 
 
@@ -77,23 +79,25 @@ def hand_over_error(
     end: float,
     carry_on: Callable[[Floats, float, float], Floats],
 ) -> HandOverError:
-    """Differences between handing over a density (cells), or tokens (n, d), at ``later`` and at ``time``.
+    """Return the differences between a handover of a density (cells), or tokens (n, d), at ``later`` and at ``time``.
 
-    atoms_at   values → the atoms that they become
-    end        time up to which the next merger is computed; itself where there is none
+    atoms_at   values → their atoms
+    end        time up to which the next merger is computed; the result without a merger
     carry_on   values, from, to → values, as before a handover
     """
     early, _ = advance(velocity, atoms_at(values), time, later)
     late = atoms_at(carry_on(values, time, later))
     angle, mass = difference(early, late)
-    fewest = min(early.count, late.count)  # a merger that one has had by then, and the other is about to have, is past
-    times = [_falls_below(fewest, velocity, atoms, later, end) for atoms in (early, late)]
+    fewest = min(
+        early.count, late.count
+    )  # skips a merger that one of both has had by then, and the other is about to have
+    times = [_time_below(fewest, velocity, atoms, later, end) for atoms in (early, late)]
     merger = abs(times[0] - times[1]) / (times[1] - time) if min(times) < end else np.nan
     return HandOverError(angle, mass, merger)
 
 
-def _falls_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
-    """When there are fewer atoms than ``count``; ``end`` where that is later."""
+def _time_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
+    """Return the time from which there are fewer atoms than ``count``; ``end`` where that is later."""
     while time < end:
         atoms, time, mergers = until_merger(velocity, atoms, time, end)
         if atoms.count < count:
@@ -102,10 +106,10 @@ def _falls_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, 
 
 
 def difference(one: Atoms, other: Atoms) -> tuple[float, float]:
-    """Largest angle and largest difference of mass between the atoms of two states.
+    """Return the largest angle and the largest difference of mass between the atoms of two states.
 
-    Each atom of the more numerous counts to the nearest of the fewer, so that a pair about to merge and the one that
-    it becomes compare well. Infinite where one of the fewer is nearest to none.
+    Each atom of the larger set is assigned to the nearest of the smaller set, so that a pair about to merge compares
+    well with the merged atom. The result is infinite where an atom of the smaller set has no assigned atom.
     """
     fewer, more = sorted((one, other), key=lambda atoms: atoms.count)
     nearest = (more.positions @ fewer.positions.T).argmax(axis=1)

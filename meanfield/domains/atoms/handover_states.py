@@ -1,7 +1,7 @@
-"""The states of a run that is handed over: a density or tokens at first, then their clusters as atoms.
+"""States of a run with a handover: a density or tokens at first, then their clusters as atoms.
 
-A density (cells,) becomes (atoms, 1 + d): mass and position of each. Tokens (n, d) become (n, d + 1): the place of the
-atom that each belongs to, and its number.
+A density (cells,) becomes (atoms, 1 + d): mass and position of each. Tokens (n, d) become (n, d + 1): the position of
+the atom of each token, and its number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEW_ATOMS = 4  # in any dimension
 
 
 def most_atoms(dimension: int) -> int:
-    """How many clusters of tokens in R^d are followed as atoms."""
+    """Return the maximum number of clusters of tokens in R^d that are followed as atoms."""
     return min(MAX_ATOMS, max(FEW_ATOMS, MAX_COORDINATES // dimension))
 
 
@@ -34,31 +34,31 @@ class HandoverStates(Protocol):
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """Diagnostics that are computed from the atoms themselves."""
+        """Return the names of the diagnostics that are computed from the atoms themselves."""
         ...
 
     def are_atoms(self, values: Floats) -> bool:
-        """Whether the values are of the second stage."""
+        """Return whether the values are of the second stage."""
         ...
 
     def have_collapsed(self, values: Floats) -> bool:
-        """Whether values of the first stage can be handed over."""
+        """Return whether values of the first stage can be handed over."""
         ...
 
     def atoms(self, values: Floats) -> Atoms:
-        """The atoms of either stage."""
+        """Return the atoms of either stage."""
         ...
 
     def handed_over(self, values: Floats) -> Floats:
-        """Values of the second stage from those of the first."""
+        """Return values of the second stage from values of the first."""
         ...
 
     def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
-        """Values of the second stage for these atoms, after mergers at the end."""
+        """Return values of the second stage for ``atoms``, after ``mergers`` at the end."""
         ...
 
     def snapshot(self, values: Floats) -> Floats:
-        """A density (cells), or positions (n, d)."""
+        """Return a density (cells), or positions (n, d)."""
         ...
 
 
@@ -83,7 +83,7 @@ class DensityStates:
         if self.are_atoms(values):
             return Atoms(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
         clusters = collapsed(self.mesh, values, np.inf)
-        assert clusters is not None  # there is one at least
+        assert clusters is not None  # there is at least one cluster
         return atoms_of(clusters)
 
     def handed_over(self, values: Floats) -> Floats:
@@ -104,8 +104,8 @@ def _rows(atoms: Atoms) -> Floats:
 class TokenStates:
     """Clusters of tokens with ``masses`` (n,) in R^d.
 
-    They have collapsed when all tokens are within ``spread`` · 1e-4 rad of the center of their cluster, by the density
-    estimate of that ``scale``, and clusters are few enough.
+    Tokens have collapsed when all are within ``spread`` · 1e-4 rad of the center of their cluster, by the density
+    estimate with bandwidth ``scale``, and there are at most ``most_atoms`` clusters.
     """
 
     masses: Floats
@@ -121,8 +121,8 @@ class TokenStates:
         clusters = self._clusters(values)
         if not 0 < clusters.count <= most_atoms(self.dimension):
             return False
-        away = np.linalg.norm(values - clusters.centers[clusters.basin], axis=1)
-        return bool(away.max() <= self.spread * MERGE_ANGLE)
+        distances = np.linalg.norm(values - clusters.centers[clusters.basin], axis=1)
+        return bool(distances.max() <= self.spread * MERGE_ANGLE)
 
     def _clusters(self, values: Floats) -> Clusters:
         return find_clusters_of_tokens(values, self.masses, self.scale)
@@ -140,8 +140,8 @@ class TokenStates:
     def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         numbers = np.unique(values[:, -1], return_inverse=True)[1]
         for merger in mergers:
-            survivor, gone = merger.atoms
-            numbers[numbers == gone] = survivor
+            survivor, absorbed = merger.atoms
+            numbers[numbers == absorbed] = survivor
         numbers = np.unique(numbers, return_inverse=True)[1]
         return np.column_stack([atoms.positions[numbers], numbers])
 

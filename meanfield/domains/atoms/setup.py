@@ -1,7 +1,6 @@
-"""A run in two stages: a density or tokens until they have collapsed, and from then on their clusters as atoms, to any
-time.
+"""Problem of a run in two stages: a density or tokens until they have collapsed, then their clusters as atoms.
 
-The file continues with densities, the atoms deposited on its mesh, or with tokens, each where its atom is; its
+The file continues with densities, the atoms deposited on the mesh, or with tokens, each at the position of its atom;
 diagnostics are those of the atoms themselves.
 """
 
@@ -32,15 +31,15 @@ from solvers.timestepping.schedules import Logarithmic, events_before, is_reache
 from solvers.timestepping.state import State, StepResult
 
 RUN_SCALARS = ("hand_over_time", "hand_over_error", "hand_over_angle")
-FIRST_CHECK = 0.1  # time of the first check whether all has collapsed, in units of ``_Stages``
+FIRST_CHECK = 0.1  # time of the first check for a collapse, in units of ``_Stages``
 CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
 
 
 def with_hand_over(case: Case, problem: Problem) -> Problem:
-    """A problem on a circle or sphere, or of tokens, that continues as atoms once they have collapsed.
+    """Return a problem on a circle or sphere, or of tokens, that continues as atoms after the collapse.
 
-    Its run scalars: the time of the handover; the relative change of the time left to the next merger, and the distance
-    of the atoms (radians), if it is done ``again`` later.
+    The run scalars are the time of the handover, and two differences to a handover later by ``again``: the relative
+    change of the time left to the next merger, and the distance of the atoms (radians).
     """
     velocity = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
     states = _states(case, problem, velocity)
@@ -68,10 +67,10 @@ def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> HandoverSta
 
 
 class _Stages:
-    """The dynamics of a density or tokens, and of the atoms that they become.
+    """Dynamics of a density or tokens, and of their atoms after the handover.
 
-    Whether all has collapsed is checked at fixed times, from the first after 0 on, whatever the samples: in a run
-    to 1e14 they may be 1e11 apart. A run that continues from that time, or from before, is handed over then as well.
+    The collapse is checked at fixed times, from the first after 0 on, independent of the samples: in a run to 1e14
+    these may be 1e11 apart. A run that continues from an earlier time is handed over at the same time.
     """
 
     def __init__(self, case: Case, problem: Problem, states: HandoverStates, velocity: AtomVelocity) -> None:
@@ -85,7 +84,9 @@ class _Stages:
         self._atoms = AtomIntegrator(velocity, states, self.events)
 
     def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
-        """The integrator of a state of either stage, to the next check; hands it over where all has collapsed."""
+        """Return the integrator of a state of either stage, up to the next check; hand the state over after a
+        collapse.
+        """
         if self._states.are_atoms(state.values):
             return self._atoms, np.inf
         checks = max(1, events_before(self._check_times, state.time))
@@ -98,7 +99,7 @@ class _Stages:
         return integrator, min(end, self._check_times.due(checks))
 
     def _hand_over(self, state: State, until: float) -> None:
-        """On to atoms, with an estimate of the error from a handover at another time."""
+        """Replace the state by its atoms, with an estimate of the error from a handover at another time."""
         state.values = _on_host(state.values)
         error = self._error(state, until)
         self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
@@ -115,9 +116,9 @@ class _Stages:
 
 
 class AtomIntegrator:
-    """Steps of atoms, each to its target or to the next merger, at which observers are called besides.
+    """Steps of atoms, each to its target or to the next merger, where observers are called too.
 
-    events   those of the handover, to which mergers are added
+    events   events of the handover, to which mergers are added
     """
 
     def __init__(self, velocity: AtomVelocity, states: HandoverStates, events: list[Event]) -> None:
@@ -136,13 +137,13 @@ class AtomIntegrator:
 
 
 class _OfEitherStage(Diagnostics):
-    """The diagnostics of the first stage, and from the handover on the same ones of atoms."""
+    """Diagnostics of the first stage, and after the handover those of atoms with the same names."""
 
     may_wait = False
 
-    def __init__(self, at_first: Diagnostics, velocity: AtomVelocity, states: HandoverStates) -> None:
-        super().__init__(at_first.names, at_first.table, at_first.lengths, at_first.sample_of)
-        self._at_first, self._velocity, self._states = at_first, velocity, states
+    def __init__(self, first_stage: Diagnostics, velocity: AtomVelocity, states: HandoverStates) -> None:
+        super().__init__(first_stage.names, first_stage.table, first_stage.lengths, first_stage.sample_of)
+        self._first_stage, self._velocity, self._states = first_stage, velocity, states
 
     @property
     def columns(self) -> list[Column]:
@@ -150,17 +151,17 @@ class _OfEitherStage(Diagnostics):
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         if not self._states.are_atoms(values):
-            return self._at_first(time, values, going_on)
+            return self._first_stage(time, values, going_on)
         sample = AtomSample(self._velocity, time, self._states.atoms(values), self.lengths.get("degree", 0))
-        theirs = [name for name in self.names if name in self._states.diagnostics]
-        rest = [name for name in self.names if name not in theirs]
-        found = {name: of_atoms[name](sample) for name in theirs}
-        if rest:  # of tokens, each where its atom is
-            tokens = self._at_first.only(rest)
+        of_atoms_names = [name for name in self.names if name in self._states.diagnostics]
+        rest = [name for name in self.names if name not in of_atoms_names]
+        found = {name: of_atoms[name](sample) for name in of_atoms_names}
+        if rest:  # of tokens at the positions of their atoms
+            tokens = self._first_stage.only(rest)
             found |= tokens(time, self._states.snapshot(values), going_on)
         return found
 
 
 def _on_host(values: Floats) -> Floats:
-    brought: Floats = backend_for(values).to_host(values).astype(np.float64, copy=False)
-    return brought
+    on_host: Floats = backend_for(values).to_host(values).astype(np.float64, copy=False)
+    return on_host

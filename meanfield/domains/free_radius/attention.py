@@ -1,11 +1,11 @@
-"""Attention between tokens x = rω with a radius of their own, and between their directions.
+"""Attention between tokens x = rω with a free radius, and between their directions.
 
     A(x) = V ∫ y e^{⟨Bx, y⟩} ρ(y) dy / Z(x) ,   Z(x) = ∫ e^{⟨Bx, y⟩} ρ(y) dy        B = β, or βKᵀQ
 
-Shells of radius r and r' see each other by the kernel e^{βrr'⟨ω,ω'⟩}: a dense matrix for each degree, and transforms
-of the directions. Their rounding is that of the largest value, e^{βr·r'} for the outermost r' that matters, while at
-a token Z ≥ m e^{βr²} for its own mass m. Where this falls short, and for a B that is no multiple of the identity, sums
-are taken over pairs of cells, less the shells that cannot matter.
+Shells of radius r and r' interact by the kernel e^{βrr'⟨ω,ω'⟩}: a dense matrix for each degree, and transforms of the
+directions. The rounding error is relative to the largest value, e^{βr·r'} for the outermost relevant r', while at a
+token Z ≥ m e^{βr²} for its own mass m. Where this accuracy is insufficient, and for a B that is no multiple of the
+identity, sums are taken over pairs of cells, without the shells whose contribution is negligible.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from solvers.transforms.lost_sums import Empty
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.shells import shells
 
-VISIBLE = 1e-12  # of the mass: lighter cells are leaks or tails; they attend, but are not attended to
+VISIBLE = 1e-12  # relative to the mass: lighter cells are numerical tails; they attend, but are not attended to
 REACH = 1e-11  # error of A times mass that the transforms may leave, over the largest radius
-NEGLIGIBLE = 40.0  # what is e^{−40} of a sum is less than its rounding
+NEGLIGIBLE = 40.0  # a part e^{−40} of a sum is below its rounding error
 
 
 Indices = NDArray[np.intp]
@@ -33,7 +33,7 @@ Lost = NDArray[np.bool_] | bool
 
 
 class Sums(NamedTuple):
-    """Z e^{−scale} (shells, directions), ∫ y e^{⟨Bx,y⟩} ρ dy e^{−scale} (shells, directions, d), and scale."""
+    """Sums Z e^{−scale} (shells, directions), ∫ y e^{⟨Bx,y⟩} ρ dy e^{−scale} (shells, directions, d), and scale."""
 
     normalizer: Floats
     numerator: Floats
@@ -41,17 +41,20 @@ class Sums(NamedTuple):
 
 
 class ShellAttention:
-    """The output A of attention for masses on shells of radius r over the cells of a circle or a sphere.
+    """Output A of attention for masses on shells of radius r over the cells of a circle or a sphere.
 
     directions      the mesh of the directions
     beta            β
     value           V (d, d); the identity if absent
-    key_query       KᵀQ (d, d), B = β KᵀQ; the identity if absent. Other than a multiple of it: sums over pairs of cells
+    key_query       KᵀQ (d, d), B = β KᵀQ; the identity if absent. Unless KᵀQ is a multiple of the identity, sums are
+    over
+                    pairs of cells
     normalization   "softmax", or "unnormalized": A = V N
 
     Cost for n shells of m directions: n²m on the circle; on the sphere 4n transforms of degree 101 each way and 101²n²
-    for the matrices between shells. By pairs at most n²m², as many as there are cells that hold mass. One evaluation on
-    one core: 4 ms for 96 × 64 on the circle, 25 ms where β = 100 asks for pairs; 0.17 s for 48 × 1368 on the sphere.
+    for the matrices between shells. By pairs at most n²m², the square of the number of cells that hold mass. One
+    evaluation on one core: 4 ms for 96 × 64 on the circle, 25 ms where β = 100 requires pairs; 0.17 s for 48 × 1368 on
+    the sphere.
     """
 
     def __init__(
@@ -71,46 +74,52 @@ class ShellAttention:
         self._shells = shells(directions)
 
     def output(self, radii: Floats, masses: Floats, empty: Empty = "exact") -> Floats:
-        """A at every cell, (shells, directions, d), for ``masses`` (shells, directions) at ``radii`` (shells,).
+        """Return A at every cell, (shells, directions, d), for ``masses`` (shells, directions) at ``radii`` (shells,).
 
-        Radii are on the host, as is what they and the masses of whole shells decide; masses and A where the mesh is.
-        NaN for masses that are not finite. Cells that hold no mass, and whose Z the transforms lose to rounding, are
-        as ``empty`` says: right by default; NaN; or "bounded", |A| ≤ ‖V‖·(largest radius that holds mass) with softmax
-        and 0 on shells that are far from all mass: what runs take.
+        Radii are on the host, as are decisions that depend on radii and on the masses of whole shells; masses and A are
+        on the device of the mesh. A is NaN for masses that are not finite. In cells that hold no mass, and whose Z the
+        transforms lose to rounding, ``empty`` sets the values: accurate by default; NaN; or "bounded", |A| ≤
+        ‖V‖·(largest radius that holds mass) with softmax and 0 on shells far from all mass, the option of runs.
         """
         backend, total = self.directions.backend, masses.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
             nothing = (total - total) / total  # NaN where the total is not finite, or 0
             seen = backend.xp.where(masses > VISIBLE * total, masses / total, nothing)
-        weight = backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)  # no need to wait for a single one
+        weight = (
+            backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)
+        )  # avoids a synchronization for a single shell
         if np.isnan(weight).any():
             lost: Floats = backend.xp.full_like(seen[..., None] * self.directions.centers, np.nan)
             return lost
         sums = self._sums(radii, seen, weight, empty)
         largest = float(radii[weight > 0].max())
-        with np.errstate(over="ignore", invalid="ignore"):  # a state that explodes is reported by the loop in time
+        with np.errstate(over="ignore", invalid="ignore"):  # the time loop reports a state that explodes
             mean = self.normalization((sums.scale, sums.normalizer, sums.numerator), reach=largest)
             mean = mean if self.normalization.is_relative else total * mean
         output: Floats = mean @ backend.to_device(self.value.T)
         return output
 
     def _sums(self, radii: Floats, masses: Floats, weight: Floats, empty: Empty) -> Sums:
-        """Z and N of masses of total 1, ``weight`` (shells,) on each: by transforms where exact, else by pairs."""
+        """Return Z and N of masses of total 1, ``weight`` (shells,) on each shell: by transforms where accurate,
+        else by pairs.
+        """
         cells, backend = masses.shape, self.directions.backend
         sources = np.flatnonzero(weight)
-        reach = self.size * np.outer(radii, radii[sources]) + np.log(weight[sources])  # log of all that r' can add at r
+        reach = self.size * np.outer(radii, radii[sources]) + np.log(
+            weight[sources]
+        )  # log of the largest contribution of r' at r
         own_exponents = np.where(self.isotropic, self.form[0, 0] * radii**2, -np.inf)  # Z ≥ m e^own at a cell of mass m
         scale = reach.max(axis=1)
         everywhere = backend.to_device(np.repeat(scale[:, None], cells[1], axis=1))
         sums = Sums(backend.zeros(cells), backend.zeros((*cells, len(self.form))), everywhere)
-        # A transform errs by ε e^scale in N and Z, so by that over m e^own in A; summed over cells, each with its mass:
+        # The error of a transform is ε e^scale in N and Z, so over m e^own in A; summed over cells, weighted by mass:
         rounding = np.finfo(float).eps * cells[1]
         exact = rounding * np.exp(np.minimum(scale - own_exponents, NEGLIGIBLE)) < REACH
         fast = exact & (self.size * radii * radii[sources].max() <= self._shells.largest_exponent)
         if fast.any():
             self._add_by_shells(radii, masses, np.flatnonzero(fast), sources, scale, sums)
-        asked = ~fast & ((empty == "exact") | _beside(weight > 0))
-        for shell in np.flatnonzero(asked):
+        needed = ~fast & ((empty == "exact") | _occupied_or_adjacent(weight > 0))
+        for shell in np.flatnonzero(needed):
             visible = sources[reach[shell] >= own_exponents[shell] + np.log(VISIBLE) - NEGLIGIBLE]
             self._add_by_pairs(radii, masses, int(shell), sources if empty == "exact" else visible, sums)
         if empty != "bounded":
@@ -122,7 +131,9 @@ class ShellAttention:
     def _fill(
         self, radii: Floats, masses: Floats, shell: int, lost: Lost, sources: Indices, sums: Sums, empty: Empty
     ) -> None:
-        """Put what ``empty`` says into the directions of a shell that are ``lost`` (directions,), or all for True."""
+        """Set the ``lost`` directions (directions,) of a shell, or all directions for True, to the values by
+        ``empty``.
+        """
         backend = self.directions.backend
         if empty == "nan":
             cells = backend.to_device(np.flatnonzero(lost & (backend.to_host(masses[shell]) == 0)))
@@ -145,7 +156,7 @@ class ShellAttention:
     def _add_by_pairs(
         self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums, targets: Rows = slice(None)
     ) -> None:
-        """Put in the sums at directions ``targets`` of a shell over all cells of the shells ``sources``."""
+        """Set the sums at directions ``targets`` of a shell to sums over all cells of the shells ``sources``."""
         to_device, centers = self.directions.backend.to_device, self.directions.centers
         source_masses = masses[to_device(sources)].reshape(-1)
         places, _ = self.directions.backend.true_indices(source_masses != 0)
@@ -158,19 +169,19 @@ class ShellAttention:
 
 
 def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
-    """The output of a layer that sees x = rω, for no layer norm: A (radii, directions, d)."""
+    """Return the output of a layer that depends on x = rω, for no layer norm: A (radii, directions, d)."""
     return lambda time, density: attention.output(
         space.radii(time), density.reshape(space.shape) * space.volumes, "bounded"
     )
 
 
 def output_at_directions(space: FreeRadius, attention: ShellAttention) -> Output:
-    """The output of a layer that sees directions ω only, for pre, peri and mix: A (1, directions, d)."""
+    """Return the output of a layer that depends on directions ω only, for pre, peri and mix: A (1, directions, d)."""
     areas = space.directions.volumes
     return lambda time, density: attention.output(np.ones(1), (space.on_directions(density) * areas)[None], "bounded")
 
 
-def _beside(occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Shells that are occupied or next to one that is: elsewhere no velocity is asked for."""
-    beside: NDArray[np.bool_] = occupied | np.append(occupied[1:], False) | np.insert(occupied[:-1], 0, False)
-    return beside
+def _occupied_or_adjacent(occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the shells that are occupied or adjacent to an occupied shell: only there the velocity is needed."""
+    adjacent: NDArray[np.bool_] = occupied | np.append(occupied[1:], False) | np.insert(occupied[:-1], 0, False)
+    return adjacent

@@ -7,8 +7,9 @@
 R^d, so that radius and direction are two independent coordinates, and growth at a given rate is a translation of ρ.
 
 c is the expansion: radii of cells grow as e^{ct}, so that growth over any number of decades stays on the mesh. Without
-it the foremost mass leaks ahead by a cell a stage; where βr² is large, attention sees nothing but the foremost mass,
-and would follow the leak. With c = ‖V‖ − γ nothing can move outwards on the mesh: R(t) ≤ R₀ e^{(‖V‖ − γ)t}.
+expansion, the outermost mass spreads outwards by one cell a stage; where βr² is large, attention depends on the
+outermost mass alone, and would follow this numerical tail. With c = ‖V‖ − γ nothing can move outwards on the mesh: R(t)
+≤ R₀ e^{(‖V‖ − γ)t}.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Output = Callable[[float, Floats], Floats]
 
 @dataclass(frozen=True)
 class FreeRadius:
-    """Cells of radius × direction; a density is an array (radii, directions), or the same flattened.
+    """Cells of radius × direction; a density is an array (radii, directions), or flattened.
 
     directions   a circle or a sphere
     radial       an interval in s = log r, see :func:`radial_mesh`
@@ -45,31 +46,31 @@ class FreeRadius:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(radii, directions)"""
+        """Return the shape (radii, directions) of a density."""
         return self.radial.cells, self.directions.cells
 
     @cached_property
     def around(self) -> Mesh:
-        """The directions once for each radius: the order of the cells of a flattened density."""
+        """Return the mesh of directions repeated for each radius: the order of the cells of a flattened density."""
         return stack(self.directions, self.radial.cells)
 
     @cached_property
     def outward(self) -> Mesh:
-        """The radii once for each direction."""
+        """Return the mesh of radii repeated for each direction."""
         return stack(self.radial, self.directions.cells)
 
     @cached_property
     def volumes(self) -> Floats:
-        """(radii, directions) Δs·Δω: mass = density × volume."""
+        """Return the volumes Δs·Δω (radii, directions): mass = density × volume."""
         volumes: Floats = self.radial.volumes[:, None] * self.directions.volumes
         return volumes
 
     def on(self, backend: Backend) -> FreeRadius:
-        """The same cells with their arrays on the device of a backend, but for :meth:`radii`."""
+        """Return these cells with their arrays on the device of a backend, except :meth:`radii`."""
         return replace(self, directions=self.directions.on(backend), radial=self.radial.on(backend))
 
     def radii(self, time: float = 0.0) -> Floats:
-        """(radii,) radius of the cell centers, on the host: few numbers, which loops go by."""
+        """Return the radii of the cell centers (radii,), on the host: few numbers, which control loops."""
         return np.exp(self._log_radii + self.expansion * time)
 
     @cached_property
@@ -77,32 +78,31 @@ class FreeRadius:
         return self.radial.on_host.centers[:, 0]
 
     def centers(self, time: float = 0.0) -> Floats:
-        """(radii, directions, d) the points x = rω."""
+        """Return the points x = rω (radii, directions, d)."""
         radii = self.directions.backend.to_device(self.radii(time))
         points: Floats = radii[:, None, None] * self.directions.centers
         return points
 
     def on_directions(self, density: Floats) -> Floats:
-        """(directions,) marginal over radii: the density of directions, ∫ρ ds."""
+        """Return the marginal over radii (directions,): the density of directions, ∫ρ ds."""
         return self.radial.volumes @ density.reshape(self.shape)
 
     def on_radii(self, density: Floats) -> Floats:
-        """(radii,) marginal over directions: the density of s = log r, ∫ρ dω."""
+        """Return the marginal over directions (radii,): the density of s = log r, ∫ρ dω."""
         return density.reshape(self.shape) @ self.directions.volumes
 
     def escaped(self, density: Floats) -> tuple[float, float]:
-        """Masses in the innermost and the outermost cells. What comes there stays: its radius is no longer known."""
+        """Return the masses in the innermost and the outermost cells, where mass stays and its radius is lost."""
         masses = self.on_radii(density) * self.radial.volumes
         return float(masses[0]), float(masses[-1])
 
 
 def radial_mesh(innermost: float, outermost: float, cells: int, core: float) -> Mesh:
-    """``cells`` cells of s = log r between two radii, r = core·sinh ξ in equal steps of ξ: equal in r within ``core``,
-    logarithmic beyond.
+    """Return a mesh of ``cells`` cells of s = log r between two radii: equal in r within ``core``, logarithmic beyond.
 
-    Good values: a core of twice the width of the density to begin with, an innermost of a hundredth of that, an
-    outermost of twice the radius that is expected. Raises ValueError unless 0 < innermost < outermost and 0 < core, all
-    finite.
+    The edges are r = core·sinh ξ in equal steps of ξ. Good values: a core of twice the width of the initial density, an
+    innermost of a hundredth of that, an outermost of twice the expected radius. Raises ValueError unless 0 < innermost
+    < outermost and 0 < core, all finite.
     """
     if not 0 < innermost < outermost < np.inf:
         raise ValueError(f"radii from {innermost} to {outermost}: expected 0 < innermost < outermost, both finite")
@@ -113,10 +113,10 @@ def radial_mesh(innermost: float, outermost: float, cells: int, core: float) -> 
 
 
 def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gate: float = 0.0) -> Equation:
-    """∂ₜρ = −div_ω(ρ θ̇) − ∂_s(ρ ṡ) for a density of mass 1, (radii, directions) or flat.
+    """Return ∂ₜρ = −div_ω(ρ θ̇) − ∂_s(ρ ṡ) for a density of mass 1, (radii, directions) or flat.
 
     norm     a layer norm that carries the radius, or none
-    output   (time, density (radii, directions)) → A (radii, directions, d), or (1, directions, d) where it does not
+    output   (time, density (radii, directions)) → A (radii, directions, d), or (1, directions, d) where A does not
              depend on the radius, as for pre, peri and mix: see :mod:`meanfield.domains.free_radius.attention`
     gate     γ of −γx
     """
@@ -125,7 +125,7 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
 
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
-    """θ̇ (radii, directions, d) and ṡ (radii, directions, 1); both are zero in the innermost and outermost cells."""
+    """Return θ̇ (radii, directions, d) and ṡ (radii, directions, 1), both zero in the innermost and outermost cells."""
     xp, to_device = space.directions.backend.xp, space.directions.backend.to_device
     direction = xp.tile(space.directions.centers, (space.radial.cells, 1))
 

@@ -12,34 +12,35 @@ from solvers.remap.deposit import deposit_points
 
 
 def initial_at_radius(space: FreeRadius, directions: Floats, radius: float) -> Floats:
-    """A density of directions (directions,), all at one radius, split over two cells such that ⟨log r⟩ is right.
+    """Return a density of directions (directions,) at one radius, split over two cells such that ⟨log r⟩ is exact.
 
-    Raises ValueError for a radius outside the centers of the mesh's cells.
+    Raises ValueError for a radius outside the centers of the cells of the mesh.
     """
     (radial,) = _split(space, np.array([radius])).T
     return initial_product(space, directions, radial / space.radial.volumes)
 
 
 def initial_at_points(space: FreeRadius, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
-    """Point masses Σ m_k δ at points x_k = r_k ω_k, (n, d), with Σ m_k scaled to 1; masses (n,), equal by default.
+    """Return point masses Σ m_k δ at points x_k = r_k ω_k, (n, d), with Σ m_k scaled to 1; masses (n,), equal by
+    default.
 
-    Each is split as in :func:`initial_at_radius`, and its directions keep mass and first moment. Raises ValueError for
-    a radius outside the centers of the mesh's cells.
+    Radii are split as in :func:`initial_at_radius`; directions keep mass and first moment. Raises ValueError for a
+    radius outside the centers of the cells of the mesh.
     """
-    places = np.asarray(points, dtype=float)
-    radii = np.linalg.norm(places, axis=1)
-    shares = np.ones(len(places)) if masses is None else np.asarray(masses, dtype=float)
+    positions = np.asarray(points, dtype=float)
+    radii = np.linalg.norm(positions, axis=1)
+    shares = np.ones(len(positions)) if masses is None else np.asarray(masses, dtype=float)
     density = np.zeros(space.shape)
     for cell, weights in enumerate(_split(space, radii) * shares):
         if (occupied := weights > 0).any():
             density[cell] = deposit_points(
-                space.directions, places[occupied] / radii[occupied, None], weights[occupied]
+                space.directions, positions[occupied] / radii[occupied, None], weights[occupied]
             )
     return _normalized(space, density / space.radial.volumes[:, None])
 
 
 def _split(space: FreeRadius, radii: Floats) -> Floats:
-    """(cells, n) the share of each radius (n,) in each radial cell: two each, such that ⟨log r⟩ is right."""
+    """Return the share (cells, n) of each radius (n,) in each radial cell: two each, such that ⟨log r⟩ is exact."""
     s, centers = space.radial.centers[:, 0], space.radii()
     for radius in radii[(radii < centers[0]) | (radii > centers[-1])]:
         raise ArgumentError("radius", float(radius), f"{centers[0]:.4g} to {centers[-1]:.4g}, where the mesh is")
@@ -51,15 +52,17 @@ def _split(space: FreeRadius, radii: Floats) -> Floats:
 
 
 def initial_product(space: FreeRadius, directions: Floats, radial: Floats) -> Floats:
-    """Independent direction and radius: densities of directions (directions,) and of log r (radii,), normalized."""
+    """Return the product of densities of directions (directions,) and of log r (radii,), normalized."""
     return _normalized(space, np.outer(radial, directions))
 
 
 def initial_gaussian(space: FreeRadius, mean: ArrayLike, variance: ArrayLike) -> Floats:
-    """N(mean, variance) in R^d, variance a number or a matrix (d, d): ∫ e^{−½⟨x − m, Σ⁻¹(x − m)⟩} r^d ds in each cell.
+    """Return N(mean, variance) in R^d, variance a number or a matrix (d, d): ∫ e^{−½⟨x − m, Σ⁻¹(x − m)⟩} r^d ds by
+    cell.
 
-    Lebesgue's measure is r^{d−1} dr dω = r^d ds dω. Along s by Gauss's rule, along ω at the center. What lies within
-    the innermost radius is left out. Raises ValueError for a variance that is not positive definite.
+    Lebesgue's measure is r^{d−1} dr dω = r^d ds dω. The integral is Gauss quadrature along s and the midpoint rule
+    along ω. Mass within the innermost radius is left out. Raises ValueError for a variance that is not positive
+    definite.
     """
     dimension = space.directions.centers.shape[1]
     given = np.asarray(variance, dtype=float)
@@ -69,8 +72,8 @@ def initial_gaussian(space: FreeRadius, mean: ArrayLike, variance: ArrayLike) ->
     precision, density = np.linalg.inv(covariance), np.zeros(space.shape)
     for node, weight in zip(*np.polynomial.legendre.leggauss(8), strict=True):
         radii = np.exp(space.radial.centers[:, 0] + 0.5 * node * space.radial.volumes)
-        away = radii[:, None, None] * space.directions.centers - np.asarray(mean, dtype=float)
-        exponent = -0.5 * np.einsum("rnd,de,rne->rn", away, precision, away)
+        offset = radii[:, None, None] * space.directions.centers - np.asarray(mean, dtype=float)
+        exponent = -0.5 * np.einsum("rnd,de,rne->rn", offset, precision, offset)
         density += weight * np.exp(exponent) * radii[:, None] ** dimension
     return _normalized(space, density)
 

@@ -17,14 +17,15 @@ from meanfield.sections.section import Key, Positive, Problems
 if TYPE_CHECKING:
     from meanfield.case.case import Case
 
-MAX_SIZE = 1e100  # of a rate: its square is a double too
+MAX_SIZE = 1e100  # largest rate: its square is a double too
 
 
 class _FreeRadius(Domain, frozen=True, kw_only=True):
-    """``radii`` cells from ``innermost`` to ``outermost``, equal within ``core`` and logarithmic beyond.
+    """Free-radius domain: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core``, logarithmic
+    beyond.
 
-    All of them grow as e^{``expansion``·t}: where tokens grow over decades let it be ‖V‖ − gate, which nothing
-    outruns. The defaults have radial steps of 4 %; `check` estimates how much a Gaussian is widened by the mesh.
+    All radii grow as e^{``expansion``·t}: for growth over decades a good value is ‖V‖ − gate, which bounds the growth
+    of tokens. The defaults have radial steps of 4 %; `check` estimates by how much the mesh widens a Gaussian.
     """
 
     set_up: ClassVar = "meanfield.domains.free_radius.setup:set_up_free_radius"
@@ -66,7 +67,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
 
     @property
     def _around(self) -> Domain:
-        """The directions alone."""
+        """Return the domain of the directions alone."""
         assert self.directions is not None
         return self.directions(resolution=self.resolution)
 
@@ -85,7 +86,9 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
             yield "domain.expansion", self.expansion, f"numbers of at most {MAX_SIZE:g} in size"
 
     def estimates(self, case: Case) -> list[str]:
-        """The spreading of a Gaussian by the mesh, from its cells at the mean radius over its width."""
+        """Return the relative widening of a Gaussian by the mesh, from cells at the mean radius over the width, as
+        a line.
+        """
         initial = case.initial
         if not isinstance(initial, Gaussian):
             return []
@@ -96,11 +99,12 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
         return [f"mesh error    variance about {error:.2g} % high after unit time at unit speed (radii, resolution)"]
 
     def spreading(self, radius: float, width: float) -> float:
-        """About the relative error of the variance of a density of standard deviation σ = ``width`` at a radius r.
+        """Return the approximate relative error of the variance of a density of standard deviation σ = ``width`` at
+        radius r.
 
-        1.1 (Δr/σ)² + 0.27 (rΔω/σ)² after unit time at unit speed: limited slopes widen what few cells hold. The factors
-        are measured for peri and N((1.5, 0.5), 0.1) on 64 × 128, 128 × 128, 64 × 256 and 128 × 256 cells, where the
-        errors are 15.4, 10.5, 8.4 and 3.6 %, and fit all four to a tenth.
+        The estimate is 1.1 (Δr/σ)² + 0.27 (rΔω/σ)² after unit time at unit speed: limited slopes widen densities that
+        span few cells. The factors are measured for peri and N((1.5, 0.5), 0.1) on 64 × 128, 128 × 128, 64 × 256 and
+        128 × 256 cells, where the errors are 15.4, 10.5, 8.4 and 3.6 %; the fit is within a tenth of each.
         """
         steps = math.asinh(self.outermost / self.core) - math.asinh(self.innermost / self.core)
         along = math.hypot(radius, self.core) * steps / self.radii
@@ -112,13 +116,13 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
 
 
 class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
-    """The marginal of log r, as figures show it: no domain of a case."""
+    """Marginal of log r in figures, not a domain of a case."""
 
     coordinate: ClassVar = "meanfield.figures.coordinate:log_radius"
 
 
 class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_circle"):
-    """The plane: directions on the circle in ``resolution`` cells."""
+    """Plane: directions on the circle in ``resolution`` cells."""
 
     typical: ClassVar = {"resolution": 64, "radii": 96, "innermost": 0.005, "core": 1.0, "outermost": 8.0}
     phenomena: ClassVar = ("blow_up",)
@@ -133,7 +137,7 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
 
 
 class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
-    """The space R³: directions on the sphere in ``resolution`` rings of latitude."""
+    """Space R³: directions on the sphere in ``resolution`` rings of latitude."""
 
     ambient: ClassVar = 3
     formula: ClassVar = Sphere.formula

@@ -1,4 +1,4 @@
-"""Problems where tokens have a radius beside their direction."""
+"""Problems of tokens with a radius beside their direction."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from solvers.timestepping.state import State
 
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
-    """The problem of a case with a free radius. Raises ValueError for a domain that cannot be."""
+    """Return the problem of a case with a free radius. Raises ValueError for a domain that is not valid."""
     domain = case.domain
     assert isinstance(domain, FreeRadiusCircle | FreeRadiusSphere)
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
@@ -61,7 +61,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _equations(case: Case, space: FreeRadius) -> Callable[[int], Equation]:
-    """Number k: 0 before the switch of mix, 1 from then on."""
+    """Return the equations by interval: 0 before the switch of mix, 1 after the switch."""
 
     @lru_cache(maxsize=1)
     def equation(k: int) -> Equation:
@@ -72,7 +72,7 @@ def _equations(case: Case, space: FreeRadius) -> Callable[[int], Equation]:
 
 
 def _switch_time(case: Case) -> float:
-    """The time from which mix is pre-norm; infinite for other layer norms."""
+    """Return the time from which mix is pre-norm; infinite for other layer norms."""
     stabilizers = case.stabilizers
     if LAYER_NORMS[stabilizers.layer_norm].parameter != "switch":
         return np.inf
@@ -80,7 +80,7 @@ def _switch_time(case: Case) -> float:
 
 
 def _within_radius(space: FreeRadius, outermost: float) -> Check:
-    """A check that little mass is in the outermost cells, at radius ``outermost`` at time 0."""
+    """Return a check that little mass is in the outermost cells, at radius ``outermost`` at time 0."""
 
     def in_last_cells(state: State) -> float:
         return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
@@ -112,7 +112,7 @@ def _radii_of_edges(space: FreeRadius) -> Variable:
 
 
 def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
-    """A of the case's head, and F, at positions or at directions as layer norm has it."""
+    """Return A of the single head plus F, at positions or at directions depending on the layer norm."""
     (head,) = heads_by_layer(case)[0]
     d = case.domain.d
     key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
@@ -151,7 +151,7 @@ def _initial(case: Case, space: FreeRadius) -> Floats:
 
 
 def _cells(space: FreeRadius) -> Mesh:
-    """The cells of a snapshot, radius by radius: their directions, and volumes with respect to d(log r) dω."""
+    """Return the cells of a snapshot, radius by radius, with volumes with respect to d(log r) dω."""
     return replace(space.around, volumes=space.volumes.reshape(-1))
 
 
