@@ -14,7 +14,7 @@ from importlib import import_module
 
 from meanfield.shadowing import secure_imports
 
-TYPE_CHECKING = False  # as in typing, whose place a file of the user's may have taken until this is looked for below
+TYPE_CHECKING = False  # as in typing, which a file of the user may replace until secure_imports has run
 if TYPE_CHECKING:
     from meanfield import solvers as solvers
     from meanfield import transformer as transformer

@@ -1,4 +1,4 @@
-"""``python -m meanfield`` is the same as ``meanfield``."""
+"""Entry point of ``python -m meanfield``, which is the same as ``meanfield``."""
 
 import sys
 

@@ -1,11 +1,11 @@
-"""The mean-field equation of a Transformer, term by term.
+"""Mean-field equation of a Transformer, term by term.
 
     ∂ₜρ + div(ρ X[ρ]) = κ Δρ + R[ρ]
 
 on the circle or the sphere:
 
-    X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm, at
-                                              its speed scale s: s = 1 for post, see meanfield/model/layer_norm.py
+    X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s         attention and feed-forward network, kept on the sphere by layer norm, with
+                                              the speed scale s: s = 1 for post, see meanfield/model/layer_norm.py
     κ Δρ                                      noise
     R[ρ]                                      growth and decay of tokens
 """
@@ -31,12 +31,12 @@ Local = Callable[[Floats], Floats]
 
 
 class Velocity:
-    """X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s at cell centers.
+    """Velocity X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s at cell centers.
 
     attention     A[ρ]
     norm          the layer norm, which gives s; None for post
-    feed_forward  F: points (n, d) → (n, d), None for none
-    empty         what A is in cells far from all mass, see :class:`meanfield.model.attention.Attention`
+    feed_forward  F: points (n, d) → (n, d), None without a network
+    empty         value of A in cells far from all mass, see :class:`meanfield.model.attention.Attention`
     """
 
     def __init__(
@@ -54,22 +54,25 @@ class Velocity:
 
     @cached_property
     def where_mass_is(self) -> Velocity:
-        """The velocity that is right where there is mass, and costs less: what an equation takes."""
+        """Return the velocity that is exact only where the density has mass, and is cheaper.
+
+        Equations use this velocity.
+        """
         velocity = copy(self)
         velocity.empty = "bounded"
         return velocity
 
     @property
     def centers(self) -> Floats:
-        """(cells, d) of the mesh."""
+        """Return the cell centers (cells, d) of the mesh."""
         return self.attention.mesh.centers
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """X (cells, d), tangent, of a density (cells)."""
+        """Return X (cells, d), tangent, of a density (cells)."""
         return self.of_output(time, self.attention.output(density, empty=self.empty))
 
     def along_rings(self, time: float, density: Floats, normalizer: Floats | None = None) -> Floats | None:
-        """X by its components along east and north (2, cells); None where they are not found without vectors in R³.
+        """Return the components of X along east and north (2, cells); None where they require vectors in R³.
 
         Z is then added to ``normalizer`` (cells,), as by `Attention.along_rings`.
         """
@@ -82,7 +85,10 @@ class Velocity:
         return output if isinstance(scale, float) and scale == 1.0 else output / scale
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Σ_h w_h Z_h e^{−log_bound} (cells) and X (cells, d), or its components along east and north (cells, 2)."""
+        """Return Σ_h w_h Z_h e^{−log_bound} (cells) and X (cells, d).
+
+        X may be returned as its components along east and north (cells, 2).
+        """
         normalizer = self.attention.mesh.backend.xp.zeros_like(density)
         velocity = self.along_rings(time, density, normalizer)
         if velocity is not None:
@@ -92,11 +98,14 @@ class Velocity:
 
     @property
     def takes_rows(self) -> bool:
-        """Whether :meth:`of_rows` is less work than one density after the other."""
+        """Return whether :meth:`of_rows` is less work than one density after the other."""
         return self.attention.takes_rows or (self.attention.has_components and self._local is None)
 
     def of_rows(self, times: Sequence[float], densities: Floats) -> tuple[Floats, Floats]:
-        """Both for densities (rows, cells), at their times, where it ``takes_rows``: (rows, cells [, d])."""
+        """Return normalizers and velocities of densities (rows, cells), at their times, (rows, cells [, d]).
+
+        The method requires ``takes_rows``.
+        """
         normalizer, output = self.attention.of_rows(densities, empty=self.empty)
         for row, time in zip(output, times, strict=True):
             velocity = self.of_output(time, row)
@@ -105,18 +114,21 @@ class Velocity:
         return normalizer, output
 
     def output(self, density: Floats) -> Floats:
-        """A + F (cells, d) of a density (cells), P_x of them where attention is tangent: what one layer adds."""
+        """Return A + F (cells, d) of a density (cells), the output of one layer.
+
+        Where attention is tangent, the output is projected by P_x.
+        """
         return self._with_local(self.attention.output(density, empty=self.empty))
 
     def of_output(self, time: float, output: Floats) -> Floats:
-        """X (cells, d) where A is ``output`` (cells, d), which is used up."""
+        """Return X (cells, d) for A = ``output`` (cells, d), which may be overwritten."""
         output = self._with_local(output)
         scale = self.norm.speed_scale(time, 1.0, output)
         velocity = output if self.attention.tangent else projected(self.centers, output)
         return velocity if isinstance(scale, float) and scale == 1.0 else velocity / by_row(scale)
 
     def _with_local(self, output: Floats) -> Floats:
-        """A + F in the place of A."""
+        """Add F to A in place and return the sum."""
         if self._local is not None:
             output += self._local
         return output
@@ -125,11 +137,11 @@ class Velocity:
 def mean_field_equation(
     mesh: Mesh, velocity: Velocity, noise: float = 0.0, reaction: Reaction | None = None
 ) -> Equation:
-    """∂ₜρ = −div(ρ X[ρ]) + κ Δρ + R[ρ] for a density (cells) with mass 1.
+    """Return the equation ∂ₜρ = −div(ρ X[ρ]) + κ Δρ + R[ρ] of a density (cells) with mass 1.
 
-    velocity    X[ρ], of which ``where_mass_is`` is taken
+    velocity    X[ρ], used through ``where_mass_is``
     noise       κ ≥ 0
-    reaction    R[ρ], None for none
+    reaction    R[ρ], None without a reaction
     """
     near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, BelowTwiceTheMean(mesh))
     terms: list[Term] = [Advection(mesh, velocity.where_mass_is, nonnegative=True), near_uniform]

@@ -1,4 +1,4 @@
-"""A run of a case, into a file or in memory: set-up (mesh, equation) → initial state → recorder → evolve."""
+"""Run of a case, into a file or in memory: set-up (mesh, equation) → initial state → recorder → evolve."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Printer = Callable[[str], None]
 
 
 def print_nothing(text: str) -> None:
-    """A printer that prints nothing."""
+    """Print nothing."""
 
 
 def run(
@@ -56,10 +56,11 @@ def run(
 ) -> None:
     """Run a case into a new file, on the device of ``backend``, by default the host.
 
-    problem   its set-up, by default that of ``set_up``
-    quiet     no progress bar, and no lines in a log
-    show      prints a line: how the run has ended
-    stop      condition beside that of the case, checked with each sample; callbacks are called with it
+    problem   set-up of the case, by default that of ``set_up``
+    quiet     whether the progress bar, and lines in a log, are suppressed
+    show      function that prints a line: the end of the run
+    stop      condition besides that of the case, checked with each sample; callbacks are called with it
+
     Raises CaseError for an invalid initial density, FileError for a file that cannot be written, NonFinite for a state
     that is not finite, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed and valid then.
     """
@@ -92,7 +93,7 @@ def run_in_memory(
 ) -> InMemoryRun:
     """Run a case as ``run`` does, with the same numbers, without a file.
 
-    Raises as ``run``; the results up to then are the error's attribute ``run``.
+    Raises as ``run``; the attribute ``run`` of the error has the results so far.
     """
     problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
@@ -112,9 +113,9 @@ def run_in_memory(
 def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, show: Printer = print_nothing) -> None:
     """Integrate a state to ``end``, in place; the recorder's observers are called at their times.
 
-    Raises NonFinite; Interrupted or Terminated after a signal, in the step after it or before the next diagnostic of a
-    sample, which is given up; KeyboardInterrupt at once after a second one. The state is then the one after the last
-    good step, and the recorder is closed.
+    Raises NonFinite. After a signal, raises Interrupted or Terminated in the next step or before the next diagnostic of
+    a sample, which is abandoned; after a second signal, raises KeyboardInterrupt at once. The state is then the one
+    after the last good step, and the recorder is closed.
     """
 
     def after_step(state: State) -> bool:
@@ -141,10 +142,10 @@ def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, sh
 
 
 def _keep_freed_memory() -> None:
-    """Let freed arrays up to KEPT bytes stay with the process, where they are used again without page faults.
+    """Keep freed arrays up to KEPT bytes in the process, so that they are reused without page faults.
 
-    glibc hands freed memory back to the system by default, but none of a size of which a block has been freed before;
-    where a variable such as MALLOC_TRIM_THRESHOLD_ says what it does, as for workers of dask, it does that.
+    By default glibc returns freed memory to the system, except for sizes of which a block has been freed before. A
+    variable such as MALLOC_TRIM_THRESHOLD_, as for workers of Dask, overrides this behavior.
     """
     np.empty(KEPT, np.uint8)
 
@@ -163,9 +164,11 @@ def resume(
 ) -> None:
     """Continue the run of a file from its last checkpoint, to the end of its case or ``until``.
 
-    On the device of ``backend``, by default the host, whichever it ran on before; between devices results differ by
-    rounding. ``changes`` are settings from then on, like "attention.beta=4"; a later resume keeps them. Without a
-    checkpoint it starts from the last snapshot, or the initial density. The file's attribute ``segments`` lists all.
+    The run continues on the device of ``backend``, by default the host, whatever its earlier device; results on
+    different devices differ by rounding. ``changes`` are settings from then on, like "attention.beta=4"; a later resume
+    keeps them. Without a checkpoint the run starts from the last snapshot, or the initial density. The file's attribute
+    ``segments`` lists all segments.
+
     Raises as ``run``, FileError for a file that holds no run or is being written, CaseError for settings that cannot
     change, and for components of a user's own that are not loaded.
     """
@@ -206,7 +209,7 @@ def resume(
 
 
 def _already_finished(before: Run, start: Start, show: Printer) -> None:
-    """Report that a file has reached its end; record it where the writer was killed just before that."""
+    """Report that a file has reached its end; record the end where the writer was killed just before."""
     if before.attributes["stop_reason"] == "running":
         file = RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples, events=len(start.events))
         file.close(wall_time=start.wall_time)
@@ -218,7 +221,7 @@ def _already_finished(before: Run, start: Start, show: Printer) -> None:
 
 @contextmanager
 def end_messages(problem: Problem, record: Record, quiet: bool, show: Printer) -> Iterator[None]:
-    """Add to an error the state of the file and how to resume; print a summary of a run that has not failed."""
+    """Add the state of the file and the advice to resume to an error; print a summary of a run without errors."""
     path, advice = record.path, resume_advice(problem.attributes, record.path)
     try:
         yield

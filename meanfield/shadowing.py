@@ -1,7 +1,7 @@
-"""Imports that files of the working folder do not replace, such as a ``solvers.py`` or ``numpy.py`` of the user's.
+"""Protection of imports from files of the working folder, such as a ``solvers.py`` or ``numpy.py`` of the user's.
 
-``python -m meanfield`` has the working folder first on the path of imports: a command leaves it out. Imports only what
-Python has loaded at its start, for the user's files may stand before anything else.
+``python -m meanfield`` puts the working folder first on the import path, and a command removes it. This module imports
+only modules that Python has loaded at its start, because files of the user may precede all others.
 """
 
 import os
@@ -14,12 +14,12 @@ _ROOT = os.path.dirname(_PACKAGE)
 
 
 def secure_imports() -> None:
-    """Leave the working folder out of the imports of a command, and import the ``solvers`` beside this package.
+    """Remove the working folder from the import path of a command, and import the ``solvers`` beside this package.
 
     Raises ImportError, with the file's path, where a program of the user's would import another ``solvers``.
     """
     called = (getattr(sys, "argv", None) or [""])[0]
-    if called == "-m" and not sys.flags.safe_path:  # what Python puts there until it has found the module
+    if called == "-m" and not sys.flags.safe_path:  # the value that Python sets until it has found the module
         _leave_out_working_folder()
     ours, found = os.path.join(_ROOT, "solvers"), find_spec("solvers")
     path = _path(found)
@@ -33,20 +33,20 @@ def secure_imports() -> None:
 
 
 def _leave_out_working_folder() -> None:
-    """Remove the folder that Python has put first; it comes last where it is the source folder of this package."""
+    """Remove the folder that Python has put first; the source folder of this package is moved to the end instead."""
     folder = sys.path.pop(0)
     if _same(folder, _ROOT):
         sys.path.append(folder)
 
 
 def _is_command(called: str) -> bool:
-    """Return whether this process, or the one that has started it, is a command."""
+    """Return whether this process, or the process that started it, is a command."""
     script = os.path.basename(called)
     return called == "-m" or script.partition(".")[0] == "meanfield" or _same(os.path.dirname(called), _PACKAGE)
 
 
 def _is_namespace(found: ModuleSpec | None) -> bool:
-    """Return whether nothing is found but folders without a module, such as those that an uninstallation leaves."""
+    """Return whether only folders without a module are found, such as those that an uninstallation leaves."""
     return found is None or (found.origin is None and found.submodule_search_locations is not None)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 def shipped_folder(kind: str) -> Traversable:
     """Return the folder of the shipped "cases" or "sweeps".
 
-    A wheel puts the folder into the package. In a source folder it lies beside the package: there no import finds it,
-    unless the source folder is installed, and then perhaps from another source folder.
+    A wheel has the folder inside the package, a source folder beside it. The folder beside the package could not be
+    found by imports, which may refer to another installed source folder.
     """
     installed = resources.files("meanfield") / kind
     return installed if installed.is_dir() else Path(__file__).parents[1] / kind

@@ -1,4 +1,4 @@
-"""Problem of a case, ready to run, and its schedules."""
+"""Problem of a case, ready to run, and the schedules of its output."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from solvers.io.layout import Space, Variable
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.timestepping.schedules import Every, Listed, Logarithmic, Schedule
 
-HOST_ATTRIBUTES = {"device": "cpu"}  # the attributes that say so
-MAX_CHECKED_SIZE = 10**5  # cells, or coordinates of tokens: set up within a second, and tried before a run is started
-MAX_GIVEN_SIZE = 2 * 10**6  # the same where a user's own file or formula may not fit: its set-up takes seconds
-GIVEN_KINDS = ("array", "by_label", "file", "formula", "tokens")  # such kinds of initial densities
+HOST_ATTRIBUTES = {"device": "cpu"}  # attributes of a run on the host
+MAX_CHECKED_SIZE = 10**5  # cells, or coordinates of tokens: set up within a second, and tested before a run is started
+MAX_GIVEN_SIZE = 2 * 10**6  # the same where a file or formula of the user may be invalid; this set-up takes seconds
+GIVEN_KINDS = ("array", "by_label", "file", "formula", "tokens")  # kinds of initial densities given by the user
 
 
 def set_up(case: Case, backend: Backend | None = None) -> Problem:
-    """Everything that a case names, on the device of ``backend``, by default the host.
+    """Return the problem that a case describes, on the device of ``backend``, by default the host.
 
-    Raises CaseError for what only shows now, such as a file that is not there.
+    Raises CaseError for errors that only the set-up finds, such as a missing file.
     """
     with _as_case_errors():
         problem: Problem = load(case.domain.set_up)(case, backend)
@@ -47,11 +47,11 @@ def set_up(case: Case, backend: Backend | None = None) -> Problem:
         return problem if case.hand_over is None else with_hand_over(case, problem)
 
 
-def refuse(case: Case) -> None:
-    """Raise CaseError for what only the set-up refuses: matrices out of range, files, impossible initial densities.
+def validate_setup(case: Case) -> None:
+    """Raise CaseError for errors that only the set-up finds: matrices, files, impossible initial densities.
 
-    States of more than MAX_CHECKED_SIZE numbers, or MAX_GIVEN_SIZE where a file or a formula of the user's gives them,
-    are not built: of these the matrices alone are checked.
+    States of more than MAX_CHECKED_SIZE numbers, or MAX_GIVEN_SIZE where a file or a formula of the user gives them,
+    are not built: for these only the matrices are validated.
     """
     with _as_case_errors():
         heads_by_layer(case)
@@ -63,7 +63,10 @@ def refuse(case: Case) -> None:
 
 
 def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:
-    """Initial values from another run's snapshot, alike for all labels of a causal mask; None without such a run."""
+    """Return initial values from another run's snapshot, equal for all labels of a causal mask.
+
+    None without such a run.
+    """
     if not (isinstance(case.initial, Snapshot) and isinstance(cells, Mesh)):
         return None
     labels = case.domain.labels or 1
@@ -71,7 +74,10 @@ def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:
 
 
 def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
-    """The same initial values, refused where they are not finite: a density that no cell sees, or that overflows."""
+    """Return the initial values as a function that raises CaseError where they are not finite.
+
+    The reason is a density narrower than a cell, or an overflow.
+    """
 
     def values() -> Floats:
         first = initial()
@@ -85,7 +91,10 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
 
 @contextmanager
 def _as_case_errors() -> Iterator[None]:
-    """Errors of values, and of files, as CaseError; without NumPy's warnings: the results are checked."""
+    """Convert errors of values, and of files, to CaseError.
+
+    NumPy's warnings are suppressed, because the results are checked.
+    """
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             yield
@@ -98,7 +107,10 @@ def _as_case_errors() -> Iterator[None]:
 
 
 def _key_of(argument: str) -> str:
-    """The key of a case that became an argument of the model, which knows no case files; itself where none did."""
+    """Return the key of a case for an argument of the model; the argument itself without such a key.
+
+    The model has no access to case files.
+    """
     return next((f"{section}.{argument}" for section, names in _ARGUMENTS.items() if argument in names), argument)
 
 
@@ -112,7 +124,7 @@ PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the 
 
 
 def snapshot_schedule(case: Case) -> Schedule:
-    """When snapshots are due."""
+    """Return the times of the snapshots."""
     output = case.output
     if output.times is not None:
         return Listed(tuple(output.times))
@@ -123,7 +135,7 @@ def snapshot_schedule(case: Case) -> Schedule:
 
 
 def sample_schedule(case: Case) -> Schedule:
-    """When the diagnostics are due."""
+    """Return the times of the diagnostics."""
     return _spaced(case, case.output.samples)
 
 

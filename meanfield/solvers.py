@@ -2,7 +2,7 @@
 
     from meanfield.solvers import Advection, Diffusion, Equation, solve, sphere
 
-is the same as from `solvers`; modules within are imported from there (`solvers.mesh.mesh`).
+is the same as from `solvers`; import modules within the package from there (`solvers.mesh.mesh`).
 """
 
 from typing import TYPE_CHECKING, Any

@@ -57,9 +57,8 @@ def compare(
 ) -> Comparison:
     """Compare two run files at their common times, or one file's snapshots with each other and with the last.
 
-    Where B lacks A's times, B's nearest earlier snapshots are used, with a note. A circle compares with particles in d
-    = 2,
-    a sphere with particles in d = 3, by direction; otherwise runs must be on the same manifold.
+    Where B lacks A's times, B's nearest earlier snapshots are used, with a note. A circle compares with particles in
+    d = 2, a sphere with particles in d = 3, by direction; otherwise runs must be on the same manifold.
 
     ``report`` is called after each pair of snapshots: in several dimensions a pair takes a tenth of a second or more.
 

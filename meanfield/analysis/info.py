@@ -27,9 +27,8 @@ def describe(path: str | Path | Run) -> Facts:
     """Return the status of a run file as plain values, None where unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` is the recommended next command. Times are
-    model
-    time; ``wall_time`` and ``remaining`` (an estimate, of a running file without handover) are seconds. Settings are
-    those of the last of the ``segments``. Raises solvers.io.run_file.FileError for a file that cannot be read.
+    model time; ``wall_time`` and ``remaining`` (an estimate, of a running file without handover) are seconds. Settings
+    are those of the last of the ``segments``. Raises solvers.io.run_file.FileError for a file that cannot be read.
     """
     run = read(path)
     attributes, segments = run.attributes, read_segments(run.attributes)

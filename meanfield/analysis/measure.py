@@ -70,8 +70,7 @@ def measure_of(run: Run, k: int, space: str | None = None) -> PointMeasure:
     """Return the distribution of the tokens in snapshot k, in ``space``, by default the first of `spaces_of`.
 
     In one dimension the mass of a cell is spread evenly; in more dimensions it is a point with an extent. Raises
-    IndexError
-    for a missing snapshot, and FileError for directions of tokens of which one is at the origin.
+    IndexError for a missing snapshot, and FileError for directions of tokens of which one is at the origin.
     """
     space = space or spaces_of(run)[0]
     kind = kind_of(run.manifold)

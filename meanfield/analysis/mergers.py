@@ -81,8 +81,7 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
     """Return times (samples,) and 2β e^{−β} E (samples,) of a run.
 
     None unless Q = K = V = I, β > 0, and E was recorded. Q and K may be multiples qI and kI with q k > 0: then the
-    values
-    are 2β e^{−βqk} E.
+    values are 2β e^{−βqk} E.
     """
     from meanfield.diagnostics.table import energy_beta, energy_unit
     from meanfield.runtime.segments import case_of
@@ -104,8 +103,7 @@ def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values:
     """Return the increase of 2β e^{−β} E, ``values`` (samples,) at ``times``, at each merger.
 
     The step is between two plateaus: the flattest part since a cluster last appeared or merged, and the flattest part
-    until
-    the next merger. None for simultaneous mergers, and where a plateau is too short or far from Σ m².
+    until the next merger. None for simultaneous mergers, and where a plateau is too short or far from Σ m².
     """
     steps: list[float | None] = []
     changes = sorted([tracks.start(number) for number in range(len(tracks.tracks))] + [one.time for one in mergers])
@@ -125,8 +123,7 @@ def report(run: Run) -> dict[str, Any]:
     """Return the mergers, lifetimes and clusters at the end of a run, as plain values.
 
     ``mergers``: each merger's fields and ``energy_step_measured``, None where unknown. Raises ValueError for a run
-    without
-    clusters: see meanfield.analysis.tracks.tracks_of.
+    without clusters: see meanfield.analysis.tracks.tracks_of.
     """
     tracks = tracks_of(run)
     mergers, stairs = merger_tree(tracks), staircase(run)

@@ -33,8 +33,7 @@ def overlay(first: Integers, second: Integers) -> Overlap:
     """Return the intersections of the cells of two meshes, given the number of cells (rings,) in each ring.
 
     The rings have equal height from pole to pole. Cells are bounded by circles of latitude and meridians, so that the
-    areas
-    of the pieces are exact.
+    areas of the pieces are exact.
     """
     return _overlay(tuple(int(n) for n in first), tuple(int(n) for n in second))
 

@@ -33,10 +33,8 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
     """Return a function that counts the clusters of snapshot k; None where the domain has no such diagnostic.
 
     The position of a cluster is the peak of a density, and the center of tokens. Tokens use the clusters recorded at
-    the
-    time of the snapshot, else those that :func:`cluster_finder` finds in it. From the handover on clusters are the
-    atoms of
-    the preceding sample. Raises FileError for recorded clusters that no run can have.
+    the time of the snapshot, else those that :func:`cluster_finder` finds in it. From the handover on clusters are the
+    atoms of the preceding sample. Raises FileError for recorded clusters that no run can have.
     """
     _require_counts(run)
     try:

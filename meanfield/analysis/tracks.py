@@ -25,8 +25,7 @@ class Track:
     """Cluster from the sample ``first`` to the sample ``last``, both included.
 
     masses (samples of the track,), centers (samples of the track, d); ``into`` is the number of the track into which
-    this
-    one merges right after ``last``, None where the cluster lasts to the end or vanishes.
+    this one merges right after ``last``, None where the cluster lasts to the end or vanishes.
     """
 
     first: int
@@ -104,10 +103,9 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
 
     Successive samples are matched by the optimal transport plan for the square of the angle. Each cluster is matched
     with the new one that receives most of its mass. Where several are matched with one, the cluster that contributes
-    the
-    most mass continues, and the rest have merged into it. Clusters are thus matched by position, and masses distinguish
-    neighbors. Clusters whose masses add up exactly may be farther away than ``max_angle``. Raises ValueError for shapes
-    that do not fit.
+    the most mass continues, and the rest have merged into it. Clusters are thus matched by position, and masses
+    distinguish neighbors. Clusters whose masses add up exactly may be farther away than ``max_angle``. Raises
+    ValueError for shapes that do not fit.
     """
     if masses.shape != centers.shape[:2] or len(masses) != len(times):
         shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"

@@ -92,8 +92,7 @@ def _patches_of_cells(
     """Return the measures, and the patch of each of their points; patches consist of whole cells of the coarser mesh.
 
     A patch that cut cells would have their centers on one side and tokens on both, and so a spurious difference. A
-    finer
-    mesh is therefore cut into the pieces that lie in the cells of the coarser one.
+    finer mesh is therefore cut into the pieces that lie in the cells of the coarser one.
     """
     base = min((m for m in (a, b) if m.rings is not None), key=lambda m: len(m.masses))
     parts = [(m, np.arange(len(m.masses))) if m is base else _in_cells_of(base, m) for m in (a, b)]
@@ -119,8 +118,7 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
     """Return ∫|ρ_a − ρ_b| of snapshot k of one run and j of another, 0 to 2; None where one of them has atoms.
 
     On two meshes the mass on the finer mesh is moved to the coarser, cell by cell, in proportion to the common length
-    or
-    area. None on two meshes with a free radius.
+    or area. None on two meshes with a free radius.
     """
     kind = kind_of(a.manifold)
     if a.manifold != b.manifold or kind.has_tokens:

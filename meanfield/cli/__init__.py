@@ -1,1 +1,1 @@
-"""The command line: parser, options, and what each command does."""
+"""Command line: parser, options and commands."""

@@ -1,4 +1,4 @@
-"""Commands that say what there is: shipped cases, keys, the schema, a new case; and the check of an installation."""
+"""Commands that list shipped cases, keys and the schema, write a new case, and test the installation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Commands on cases and sweeps: checks of their files, then one call. Each returns the exit status.
+"""Commands on cases and sweeps: validation of the files, then one call. Each returns the exit status.
 
-Imports stand in the functions, so that a command loads what it needs and help loads nothing.
+Imports are in the functions, so that a command loads only what it needs and the help loads nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _backend(device: str) -> Backend:
-    """The backend of a device by name. Raises CaseError for one that cannot be used."""
+    """Return the backend of a device by name. Raises CaseError for an unusable device."""
     from meanfield.case.errors import CaseError, install
     from solvers.backends import NoDevice, NotInstalled, backend_on
 
@@ -102,11 +102,11 @@ def sweep(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     from meanfield.runtime.cost import estimate
     from meanfield.runtime.paths import require_files
-    from meanfield.simulation import refuse
+    from meanfield.simulation import validate_setup
 
     case = case_of(options)
     require_files(case)
-    refuse(case)
+    validate_setup(case)
     print(estimate(case))
     if options.time:
         from meanfield.runtime.timing import timing

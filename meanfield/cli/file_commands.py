@@ -1,6 +1,6 @@
-"""Commands on the files of runs and sweeps: checks of them, then one call. Each returns the exit status.
+"""Commands on the files of runs and sweeps: validation of the files, then one call. Each returns the exit status.
 
-Imports stand in the functions, so that a command loads what it needs and help loads nothing.
+Imports are in the functions, so that a command loads only what it needs and the help loads nothing.
 """
 
 from __future__ import annotations

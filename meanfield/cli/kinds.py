@@ -1,6 +1,6 @@
 """Kind of a command's argument: case, sweep, run file or index of a sweep; errors name the command that takes it.
 
-And the path of a figure that a command draws once it has computed something.
+The file also validates the path of a figure before a command computes anything.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from meanfield.shipped import shipped_folder
 
-_MAX_BYTES = 2**24  # of a case or a sweep: the rest of a longer file says nothing more
-HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of such a file
+_MAX_BYTES = 2**24  # bytes read of a case or a sweep, more than any valid file has
+HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of an HDF5 file
 
 
 def require_kind(name_or_path: str, *kinds: str) -> None:
-    """Raise CaseError, with the command to use, for what is known to be none of ``kinds``; see ``kind_of``."""
+    """Raise CaseError, with the command to use, for an argument known to be none of ``kinds``; see ``kind_of``."""
     from meanfield.case.errors import CaseError
 
     found = kind_of(name_or_path)
@@ -24,7 +24,7 @@ def require_kind(name_or_path: str, *kinds: str) -> None:
 
 
 def require_file(path: str, *kinds: str) -> None:
-    """As ``require_kind``, and raise OSError, which names the file, unless it can be opened."""
+    """Raise CaseError as ``require_kind``, and OSError, which names the file, for a file that cannot be opened."""
     from meanfield.runtime.paths import require_readable
 
     require_kind(path, *kinds)
@@ -32,7 +32,7 @@ def require_file(path: str, *kinds: str) -> None:
 
 
 def require_figure(output: str | None) -> None:
-    """Raise FileError where a figure is asked for and cannot be drawn there, before anything is computed."""
+    """Raise FileError where a figure is requested and cannot be drawn there, before anything is computed."""
     if output is not None:
         from meanfield.figures.saving import figure_target
 
@@ -40,7 +40,10 @@ def require_figure(output: str | None) -> None:
 
 
 def kind_of(name_or_path: str) -> str:
-    """``case``, ``sweep``, ``run`` or ``index``; empty for what is not there, or whose reader will say what it is."""
+    """Return ``case``, ``sweep``, ``run`` or ``index``.
+
+    Empty for a missing file, or one whose reader will report its kind.
+    """
     path = Path(name_or_path)
     if not path.is_file():
         return next((kind for kind in ("case", "sweep") if _is_shipped(name_or_path, kind)), "")
@@ -57,7 +60,7 @@ def _is_shipped(name: str, kind: str) -> bool:
 
 
 def _kind_of_text(path: Path) -> str:
-    """By the tables that only a case or only a sweep has."""
+    """Return the kind by the tables that only a case or only a sweep has."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES).decode("utf-8-sig")

@@ -1,4 +1,4 @@
-"""The arguments of each command, as values: functions that add them to its parser."""
+"""Arguments of each command, as values: functions that add them to its parser."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 Argument = Callable[[ArgumentParser], object]
-PHENOMENA = "clusters, merging, noise, drift, blow_up, collapse"  # meanfield.case.catalogue's: help loads nothing
-FORMATS = ("vtkhdf", "netcdf", "csv")  # meanfield.export.formats's, named here so that help loads nothing
-MAX_DEGREE = 32  # of a branch: its density is held by 128 nodes
+PHENOMENA = "clusters, merging, noise, drift, blow_up, collapse"  # of meanfield.case.catalogue: help loads nothing
+FORMATS = ("vtkhdf", "netcdf", "csv")  # as in meanfield.export.formats, repeated here so that the help loads nothing
+MAX_DEGREE = 32  # of a branch, whose density has 128 nodes
 MAX_SHARDS = 100_000
 _BRANCHES = ("stabilizers.noise", "attention.beta", "attention.value")
 

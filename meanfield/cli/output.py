@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 
 def print_found(options: Namespace, facts: Callable[[], Mapping[str, object]], text: Callable[[], str]) -> None:
-    """Print what a command has found: ``facts`` with --json, else ``text``."""
+    """Print the result of a command: ``facts`` with --json, else ``text``."""
     if options.json:
         print_json(facts())
     else:
@@ -17,7 +17,7 @@ def print_found(options: Namespace, facts: Callable[[], Mapping[str, object]], t
 
 
 def print_json(facts: Mapping[str, object]) -> None:
-    """Print ``facts`` as JSON; NaN and infinities, which JSON lacks, as null. ASCII only outside UTF."""
+    """Print ``facts`` as JSON, NaN and infinities as null; in ASCII if standard output is not in a Unicode encoding."""
     import json
 
     ascii_only = not str(sys.stdout.encoding).lower().startswith("utf")

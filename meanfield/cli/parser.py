@@ -1,4 +1,4 @@
-"""The command ``meanfield``: reads arguments, calls one function, returns an exit status.
+"""Command ``meanfield``: reads arguments, calls one function, returns an exit status.
 
 0 done; 2 bad input (one line on stderr); 3 the state became non-finite or exploded; 130 interrupted.
 """
@@ -23,8 +23,8 @@ from meanfield.cli.table import COMMANDS, Command
 from meanfield.runtime.messages import print_message
 
 _BAD_INPUT, _NON_FINITE = 2, 3
-_INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as shells have it
-_LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters of a path or a key, and of its two ends
+_INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 + the signal, as in shells
+_LONG_WORD, _SHOWN = re.compile(r"\S{301,}"), 100  # characters at each end of a shortened path or key
 _EPILOG = """\
 CASE is the path of a case file or the name of a shipped case (`meanfield cases` lists them).
 Exit status: 0 done, 2 bad input, 3 non-finite or exploding state, 130 interrupted (`meanfield resume` continues).
@@ -37,12 +37,12 @@ first steps:
 
 
 class CommandError(Exception):
-    """Arguments that cannot be followed. Its message is one line."""
+    """Error in the arguments of a command. The message is one line."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Instead of printing the usage and leaving: the one line is printed by ``main``."""
+        """Raise CommandError instead of printing the usage and exiting; ``main`` prints the line."""
         raise CommandError(f"{message}; usage: {self.usage or self.prog + ' COMMAND ...'}")
 
 
@@ -57,18 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         return _refuse(str(error) or "interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        give_up_output()  # the reader has gone
+        give_up_output()  # the reader of the output has ended
         return _BROKEN_PIPE
     except CommandError as error:
         return _refuse(str(error))
     except OSError as error:
-        if error.filename is None:  # not about a file that the user named
+        if error.filename is None:  # an error of no file that the user named
             raise
         if error.filename == OUTPUT:
             give_up_output()
         return _refuse(f"{error.filename}: {error.strerror}")
     except (Exception, SystemExit) as error:
-        if isinstance(error, SystemExit) and not error.code:  # help
+        if isinstance(error, SystemExit) and not error.code:  # an exit after help
             raise
         for kind, code in _errors_of_users().items():
             if isinstance(error, kind):
@@ -77,10 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> int:
-    """As ``main``, where the process ends with it: a signal that comes late does not change the status.
+    """Run ``main`` as the last action of a process: later signals do not change the exit status.
 
-    Python searches for cycles of garbage less often, as imports leave none, and at the end not at all: among all that
-    Numba has made that takes 0.1 s.
+    Garbage collection runs less often, since imports leave no cycles, and not at the end, where it takes 0.1 s for the
+    objects of Numba.
     """
     gc.set_threshold(20_000)
     prepare()
@@ -95,7 +95,7 @@ def command() -> int:
 
 @contextmanager
 def _flushed() -> Iterator[None]:
-    """What the block has written to standard output is there at its end, also where help or a version ends it."""
+    """Flush standard output at the end of the block, also where help or a version ends it."""
     try:
         yield
     finally:
@@ -113,7 +113,7 @@ def _cut(word: re.Match[str]) -> str:
 
 
 def _errors_of_users() -> dict[type[BaseException], int]:
-    """The exit status of each error whose message is one line for users."""
+    """Return the exit status of each error whose message is one line for users."""
     from meanfield.case.errors import CaseError
     from meanfield.runtime.signals import Terminated
     from solvers.io.run_file import FileError
@@ -123,7 +123,7 @@ def _errors_of_users() -> dict[type[BaseException], int]:
 
 
 def _parsed(argv: list[str]) -> argparse.Namespace:
-    """Return the options of a command line; ``handler`` does what it says, with its options, and returns the status."""
+    """Return the options of a command line; ``handler`` runs the command with the options and returns the status."""
     parser: argparse.ArgumentParser = _parsers()
     name = ""
     for word in argv:
@@ -155,7 +155,7 @@ def _print_help(parser: argparse.ArgumentParser, _: argparse.Namespace) -> int:
 
 
 def _with_overrides_joined(words: Sequence[str]) -> list[str]:
-    """``--set a=1 b=2 CASE`` as ``--set=a=1 --set=b=2 CASE``: a word without = is not taken for an override."""
+    """Return ``--set a=1 b=2 CASE`` as ``--set=a=1 --set=b=2 CASE``: a word without = is no override."""
     joined: list[str] = []
     is_first = is_later = False
     for word in words:
@@ -177,16 +177,16 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """The parser of each command of a parser, by name; none where it has no commands."""
+    """Return the parser of each command of a parser, by name; none where it has no commands."""
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return groups[0].choices if groups else {}
 
 
 def help_texts() -> dict[str, str]:
-    """The help of every command by what is typed, ``meanfield transformer read`` and the like included."""
+    """Return the help of every command by its words, ``meanfield transformer read`` and the like included."""
     found: dict[str, str] = {}
     waiting: list[argparse.ArgumentParser] = [_parsers()]
-    for parser in waiting:  # which grows by the commands of each
+    for parser in waiting:  # the loop appends the commands of each parser
         found[parser.prog] = parser.format_help()
         waiting.extend(_commands_of(parser).values())
     return found
@@ -194,7 +194,7 @@ def help_texts() -> dict[str, str]:
 
 @cache
 def _parsers() -> _Parser:
-    """The parser, with those of its commands."""
+    """Return the parser, with those of its commands."""
     parser = _Parser(
         prog="meanfield",
         description="Mean-field theory of Transformers: a token density moved by self-attention.",
@@ -208,7 +208,7 @@ def _parsers() -> _Parser:
 
 
 def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, Command]) -> None:
-    """Add the commands of a table to the parser of what is typed before them."""
+    """Add the commands of a table to the parser of the preceding words."""
     parser.set_defaults(handler=None)
     group = parser.add_subparsers(title="commands", metavar="COMMAND", prog=words, parser_class=_Parser)
     for name, (handler, summary, usage, arguments) in table.items():

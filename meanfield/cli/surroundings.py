@@ -1,4 +1,4 @@
-"""Surroundings of a command: its standard streams, files of settings in the working folder, environment variables.
+"""Environment of a command: its standard streams, settings files in the working folder, environment variables.
 
 Streams may be closed, full, or of an encoding without Greek letters. No command follows settings of the folder.
 """
@@ -15,34 +15,34 @@ from typing import Any
 
 
 def ignore_settings_of_folder() -> None:
-    """Keep Matplotlib and Numba from the settings in the working folder, which may name programs and libraries to load.
+    """Keep Matplotlib and Numba from reading settings in the working folder, which may name programs and libraries.
 
-    Settings of the user hold: those of ``MATPLOTLIBRC``, of Matplotlib's folder in the user's home, of ``NUMBA_...``.
+    Settings of the user apply: those of ``MATPLOTLIBRC``, of Matplotlib's folder in the user's home, of ``NUMBA_...``.
     """
     if os.path.lexists("matplotlibrc"):
         with chdir(os.path.dirname(os.path.abspath(__file__))):
             import_module("matplotlib")
     if os.path.lexists(".numba_config.yaml"):
-        os.environ.setdefault("NUMBA_CUDA_DRIVER", "")  # the others of Numba's settings name no code
+        os.environ.setdefault("NUMBA_CUDA_DRIVER", "")  # the remaining settings of Numba name no code
 
 
 def problem_of_variables() -> str | None:
-    """Return a line on a variable with which Numba cannot be imported; None where there is none."""
+    """Return a line on an environment variable with which Numba cannot be imported; None without such a variable."""
     threads = os.environ.get("NUMBA_NUM_THREADS", "1")
     if re.fullmatch(r"\s*(-\d+|0+)\s*", threads):
         return f"NUMBA_NUM_THREADS={threads}: expected a whole number >= 1"
     return None
 
 
-OUTPUT = "standard output"  # the name that a failure to write to it gives
+OUTPUT = "standard output"  # the name in errors of writing
 
 
 def prepare() -> None:
-    """Make the three streams usable, before any file is opened.
+    """Make the three standard streams usable, before any file is opened.
 
-    A descriptor that is closed would be given to the next file, into which messages would then be written. What cannot
-    be written to standard error is lost without harm; to standard output it raises OSError with the stream's name.
-    Characters that an encoding lacks are written as \\uXXXX.
+    A closed descriptor would be given to the next opened file, into which messages would then be written. Failed writes
+    to standard error are ignored; failed writes to standard output raise OSError with the stream's name. Characters
+    that an encoding lacks are written as \\uXXXX.
     """
     for descriptor, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):  # writing to a closed output fails
         if not _is_open(descriptor):
@@ -52,7 +52,7 @@ def prepare() -> None:
 
 
 def give_up_output() -> None:
-    """Let what waits for standard output, at the end of the process too, go nowhere."""
+    """Discard the buffered standard output, also at the end of the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -70,12 +70,12 @@ class _Messages(io.FileIO):
     def write(self, data: Any) -> int:
         try:
             return super().write(data)
-        except OSError:  # it has no reader, which is no reason to lose a run
+        except OSError:  # a run must not fail because its messages have no reader
             return len(data)
 
 
 def _text(raw: io.FileIO, like: Any) -> io.TextIOWrapper:
-    """A text stream with the encoding of ``like``, None where it was closed."""
+    """Return a text stream with the encoding of ``like``, which is None for a closed stream."""
     is_messages = isinstance(raw, _Messages)
     return io.TextIOWrapper(
         io.BufferedWriter(raw),

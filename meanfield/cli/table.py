@@ -1,4 +1,4 @@
-"""Table of commands: what each calls, its summary, usage and arguments."""
+"""Table of commands: function, summary, usage and arguments."""
 
 from __future__ import annotations
 

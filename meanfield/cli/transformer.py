@@ -1,4 +1,4 @@
-"""The commands `meanfield transformer ...`: each calls the function of its name in `meanfield.transformer`."""
+"""Commands `meanfield transformer ...`: each calls the function of the same name in `meanfield.transformer`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from meanfield.runtime.messages import print_message
 
 Handler = Callable[[Namespace], int]
 _FILES = "[-o FILE.h5] [--figure FILE.png] [--overwrite]"
-OF_COMMAND = ("handler", "command", "output", "figure", "overwrite", "quiet")  # options that are no arguments
+OF_COMMAND = ("handler", "command", "output", "figure", "overwrite", "quiet")  # no arguments of the function
 
 
 def in_words_of_options(handler: Handler) -> Handler:
@@ -90,7 +90,7 @@ def train(options: Namespace) -> int:
         )
     except BaseException as error:
         if hasattr(error, "result"):
-            try:  # a figure of the epochs so far, whose own error does not take the place of this one
+            try:  # a figure of the completed epochs; its error must not replace the first one
                 save(error.result.plot(), target)
             except FileError as refused:
                 print_message(f"meanfield: {refused}")
@@ -102,7 +102,7 @@ def train(options: Namespace) -> int:
 
 
 def study(name: str, noun: str = "", source: str = "") -> Handler:
-    """Return the command that calls a function, writes its outcome into a file and a figure, and prints its tables.
+    """Return a command that calls a function, writes its outcome into a file and a figure, and prints its tables.
 
     noun     follows the model's name in the default name of the file, which else is the name of the experiment
     source   option that names an input file
@@ -125,7 +125,7 @@ def study(name: str, noun: str = "", source: str = "") -> Handler:
 
 
 def _arguments(options: Namespace) -> dict[str, Any]:
-    """Return the options that are given, or have a default, and are arguments of a function."""
+    """Return the options with a value that are arguments of a function."""
     return {name: value for name, value in vars(options).items() if name not in OF_COMMAND and value is not None}
 
 
@@ -135,7 +135,7 @@ def _of_run(options: Namespace) -> dict[str, Any]:
 
 
 def _lines(options: Namespace) -> dict[str, Any]:
-    """Return the function that shows lines of progress, of commands that have some."""
+    """Return the function that prints lines of progress, for commands that have such lines."""
     return {} if getattr(options, "quiet", True) else {"show": print_message}
 
 

@@ -1,10 +1,10 @@
-"""The arguments of the commands `meanfield transformer ...`, as functions that add them to a parser."""
+"""Arguments of the commands `meanfield transformer ...`, as functions that add them to a parser."""
 
 from __future__ import annotations
 
 from meanfield.cli.options import Argument, flag, option, overwrite
 
-EXPERIMENTS = (  # of meanfield.transformer.experiments.table, named here so that help loads nothing
+EXPERIMENTS = (  # as in meanfield.transformer.experiments.table, repeated here so that the help loads nothing
     "information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers", "scaling", "untrained",
 )  # fmt: skip
 

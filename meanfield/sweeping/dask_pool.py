@@ -30,8 +30,7 @@ def with_dask(address: str) -> Solver:
     """Return a solver on the workers of the Dask scheduler at ``address``, "host:port".
 
     Other workers take over lost points. Raises CaseError where Dask is not installed or no scheduler answers; the
-    solver
-    raises SolverLost where the scheduler ends. Without workers the solver prints a message and waits for one.
+    solver raises SolverLost where the scheduler ends. Without workers the solver prints a message and waits for one.
     """
     client = client_of(address)
     solve = with_client(client, f"--dask {address}")

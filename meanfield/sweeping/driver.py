@@ -47,11 +47,9 @@ def sweep(
              processes
 
     Returns 0, 3 where points have failed or ran over the limit (the index has their reasons), or 130 after an
-    interrupt:
-    the same call then continues the sweep, as it does after a kill. Raises CaseError for an invalid sweep, before
-    solving
-    any point. Raises FileError for an index of another sweep or one that cannot be written, and where a run file would
-    replace a file that is not of this sweep.
+    interrupt: the same call then continues the sweep, as it does after a kill. Raises CaseError for an invalid sweep,
+    before solving any point. Raises FileError for an index of another sweep or one that cannot be written, and where a
+    run file would replace a file that is not of this sweep.
     """
     plan = load_sweep(path)
     target = Path(output_for(str(path)) if output is None else output)

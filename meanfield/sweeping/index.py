@@ -135,8 +135,7 @@ class PartOfIndex(Index):
     """Points ``part``, ``part`` + ``parts``, … of a sweep, for one of several processes that share no memory.
 
     Results are stored in files beside the index, and a start without parts merges them. A part writes the index itself
-    only
-    if no index exists.
+    only if no index exists.
     """
 
     part, parts = 0, 1

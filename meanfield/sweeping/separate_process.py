@@ -27,8 +27,7 @@ def solve_in_separate_process(
     """Return the results of `meanfield.sweeping.together.solve_task`, computed in a separate process of this thread.
 
     The process is started once, and ends with the process that started it. Raises RuntimeError where the process dies
-    or
-    cannot start.
+    or cannot start.
     """
     process = getattr(_own, "process", None)
     if process is None or process.poll() is not None:

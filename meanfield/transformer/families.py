@@ -1,8 +1,7 @@
 """Families of trained Transformers, and the arrays of their layers under the names of TrainedLayer.
 
 BERT, RoBERTa, DistilBERT and ALBERT have layer norm after attention and network, GPT-2 before, with a causal mask.
-Llama,
-Qwen and Mistral also have RMS norm, rotary positions, gated networks and heads that share keys and values.
+Llama, Qwen and Mistral also have RMS norm, rotary positions, gated networks and heads that share keys and values.
 """
 
 from __future__ import annotations

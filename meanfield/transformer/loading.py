@@ -100,8 +100,7 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
     """Return the network in float64. Raises CaseError where weights and configuration disagree.
 
     The library would draw missing weights at random, and drop layers beyond the configuration's count. Missing weights
-    of
-    the pooler are permitted: it follows all layers, and no state depends on it.
+    of the pooler are permitted: it follows all layers, and no state depends on it.
     """
     network, found = _loaded(model, getattr(require_transformers(), kind), config=config, output_loading_info=True)
     lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))

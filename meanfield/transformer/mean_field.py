@@ -56,8 +56,7 @@ def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None
     layer   the layer whose attention all layers of the case use, from 1 on; None: each layer uses its own
 
     Existing files of these names are replaced. Raises CaseError for an unknown family or a missing layer; FileError for
-    a
-    folder that cannot be written.
+    a folder that cannot be written.
     """
     folder = Path(folder)
     family = require_attention(states.name, states.config, layer)

@@ -106,8 +106,7 @@ def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Pa
     """Write case.toml and layers.h5 into a folder, created if necessary; return the case's path.
 
     Existing files of these names are replaced. Raises CaseError for an unknown family, FileError for a folder that
-    cannot
-    be written.
+    cannot be written.
     """
     folder = Path(folder)
     family = family_of(states.name, states.config)

@@ -10,7 +10,7 @@ from meanfield.case.load import parse, shipped
 from meanfield.cli import options
 from meanfield.cli.parser import main
 from meanfield.domains.table import DOMAINS
-from meanfield.simulation import refuse
+from meanfield.simulation import validate_setup
 
 OFFERED = [(manifold, name) for name in PHENOMENA for manifold, kind in DOMAINS.items() if name in kind.phenomena]
 
@@ -33,7 +33,7 @@ def test_search_is_in_names_topics_and_texts(capsys: pytest.CaptureFixture[str])
 def test_new_cases_pass_their_check_and_say_what_each_key_is(manifold: str, phenomenon: str) -> None:
     text = new_case(manifold, phenomenon)
     case = parse(text)
-    refuse(case)
+    validate_setup(case)
     assert case.domain.manifold == manifold
     keys = [
         line for line in text.splitlines() if " = " in line and not line.startswith(("#", "title", "manifold", "kind"))

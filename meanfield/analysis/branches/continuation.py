@@ -52,12 +52,9 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
     """Return the branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
 
     ``negative``: the branch with less of the harmonic, a different one for even degrees and d ≥ 3. The branch ends
-    where
-    the parameter is below ``min_ratio`` times the critical one or beyond 1/``min_ratio`` times it, where the nodes do
-    not
-    resolve the density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere neutral to
-    this
-    degree.
+    where the parameter is below ``min_ratio`` times the critical one or beyond 1/``min_ratio`` times it, where the
+    nodes do not resolve the density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere
+    neutral to this degree.
     """
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)

@@ -92,8 +92,7 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
     """Return the names of the history, weights and moments.
 
     Raises ValueError for other shapes, before reading any values. The size of the file bounds the size of the arrays.
-    The
-    network of the case is built without allocating memory.
+    The network of the case is built without allocating memory.
     """
     with torch.device("meta"):
         network = build(case, task.shape)
