@@ -1,8 +1,8 @@
-"""Finite-volume solvers for PDEs of your own: meshes, terms of an equation, time stepping, files.
+"""Finite-volume solvers for user-defined PDEs: meshes, terms of an equation, time stepping, files.
 
     from solvers import Advection, Diffusion, Equation, solve, sphere
 
-Names load their module on first use, so that ``import solvers`` costs nothing.
+Names load their module on first use, so that ``import solvers`` is fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays from a user's .npy, .npz and .h5 files; invalid files are refused in one line."""
+"""Arrays from a user's .npy, .npz and .h5 files; invalid files are rejected with a message of one line."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from .opening import open_to_read
 from .repair import FileError
 from .schema import DAMAGE, dataset_of, require_size
 
-_MAX_LENGTH = 200  # characters of a reason
+_MAX_LENGTH = 200  # characters of a message
 
 
 def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
-    """The array in a .npy file, or ``dataset`` of an .h5 file. Raises ValueError, in one line, for what is none."""
+    """Return the array in a .npy file, or ``dataset`` of an .h5 file; raise ValueError for an invalid file."""
     with _refused():
         if path.suffix == ".npy":
-            return _real(np.load(path, mmap_mode="r"))  # mapped: a shape beyond the file's size is refused
+            return _real(np.load(path, mmap_mode="r"))  # a memory map rejects a shape beyond the file's size
         return read_arrays(path, [dataset])[dataset]
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Those of ``names`` that an .npz or .h5 file has. Raises ValueError as ``read_array``."""
+    """Return the arrays among ``names`` that an .npz or .h5 file has; raise ValueError for an invalid file."""
     with _refused():
         if not path.is_file():
             raise ValueError("expected a regular file")
         if path.suffix == ".npz":
-            if not zipfile.is_zipfile(path):  # NumPy would take it for Python objects, and say how to load these
-                raise ValueError("no archive of NumPy's")
+            if not zipfile.is_zipfile(path):  # NumPy's own message would suggest to load Python objects
+                raise ValueError("no NumPy archive")
             with np.load(path) as file:
                 return {name: _real(file[name]) for name in names if name in file}
         found = {}
@@ -50,7 +50,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
         return found
 
 
-# what NumPy raises of damaged files, whose headers it reads as Python
+# exceptions of NumPy for damaged files, whose headers are parsed as Python
 ARRAY_DAMAGE = (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, tokenize.TokenError, SyntaxError)
 
 

@@ -1,11 +1,11 @@
-"""Attributes of a run file: facts of the run beside its data, those that change while others read it, its writers.
+"""Attributes of a run file: facts of the run, attributes that change under readers, and writers.
 
 The attribute ``contents`` of a file lists the names of what this package has written: attributes as "@name", datasets
-that have units as "name", the table of events as "events/", a line each. What is listed is checked. Other attributes,
-groups and datasets are a user's: they are neither read nor changed.
+that have units as "name", the table of events as "events/", one in each line. Listed contents are checked. Other
+attributes, groups and datasets belong to a user: they are neither read nor changed.
 
 The attribute ``writers`` has a line for the run that has created the file, and one for each continuation. Checkpoints
-beside a file carry the identity of their writer, so that those of another run are not taken for its own.
+beside a file carry the identity of their writer, so that checkpoints of another run are recognized.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RESERVED = ("schema_version", "manifold", "resolution", CONTENTS, WRITERS)
 
 
 def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
-    """``attributes`` and those that every file has."""
+    """Return ``attributes`` and the attributes that every file has."""
     return {
         "schema_version": SCHEMA_VERSION,
         "manifold": space.manifold,
@@ -46,14 +46,14 @@ def root_attributes(space: Space, attributes: Mapping[str, Attribute]) -> dict[s
 
 
 def _resolution(space: Space) -> int:
-    """Points, rings of a sphere, or cells."""
+    """Return the number of points, of rings of a sphere, or of cells."""
     if isinstance(space, Points):
         return len(space.weights)
     return len(space.ring_cells) if space.dimension == 2 else space.cells
 
 
 def check_attributes(attributes: Mapping[str, Attribute]) -> None:
-    """ValueError for a reserved name, or a value that is neither text nor numbers."""
+    """Raise ValueError for a reserved name, or for a value that is neither text nor numbers."""
     for name, value in attributes.items():
         if name in RESERVED:
             raise ValueError(f"attribute {name} is reserved")
@@ -63,7 +63,7 @@ def check_attributes(attributes: Mapping[str, Attribute]) -> None:
 
 
 def create_attributes(file: h5py.File, attributes: Mapping[str, Any]) -> None:
-    """Create attributes, or replace them by such of another type or length."""
+    """Create attributes, or replace attributes of another type or length."""
     import h5py
 
     for name, value in attributes.items():
@@ -76,9 +76,9 @@ def create_attributes(file: h5py.File, attributes: Mapping[str, Any]) -> None:
 
 
 def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -> None:
-    """Overwrite in place, all that may be done under the eyes of readers: numbers, and CHANGING texts.
+    """Overwrite attributes in place while readers have the file open: numbers, and CHANGING texts.
 
-    Raises ValueError for others, and for those that the file does not have.
+    Raises ValueError for other attributes, and for attributes that the file lacks.
     """
     check_attributes(attributes)
     for name, value in attributes.items():
@@ -86,13 +86,13 @@ def overwrite_attributes(file: h5py.File, attributes: Mapping[str, Attribute]) -
         if name in CHANGING and isinstance(value, str):
             file.attrs.modify(name, _text_of_fixed_length(name, value))
         elif old is None or isinstance(old, str | bytes) or isinstance(value, str) or np.shape(old) != np.shape(value):
-            raise ValueError(f"attribute {name}: {old!r} cannot become {value!r}, expected the like")
+            raise ValueError(f"attribute {name}: {old!r} cannot become {value!r}, expected the same type and shape")
         else:
             file.attrs.modify(name, value)
 
 
 def _text_of_fixed_length(name: str, value: str) -> np.bytes_:
-    """UTF-8, cut to the room that there is for ``name``."""
+    """Return UTF-8, cut to the length reserved for ``name``."""
     return np.bytes_(value.encode()[: CHANGING[name]].decode(errors="ignore").encode())
 
 
@@ -102,20 +102,20 @@ def _check_stop_reason(name: str, value: Any) -> None:
 
 
 def list_contents(file: h5py.File) -> None:
-    """List all that a new file holds."""
+    """List the contents of a new file in the attribute."""
     datasets = [name for name, item in file.items() if "units" in item.attrs]
     events = [f"{EVENTS}/"] if "columns" in file.get(EVENTS, file).attrs else []
     _write_list(file, [*(f"@{name}" for name in file.attrs), f"@{CONTENTS}", *datasets, *events])
 
 
 def list_attributes(file: h5py.File, names: Iterable[str]) -> None:
-    """Add attributes to the list of a file that has one."""
+    """Add attributes to the list of contents, if the file has one."""
     if CONTENTS in file.attrs:
         _write_list(file, dict.fromkeys([*listed_contents(file), *(f"@{name}" for name in names)]))
 
 
 def listed_contents(file: h5py.File) -> list[str]:
-    """Return the list. Raises ValueError for a file without one."""
+    """Return the list of contents; raise ValueError for a file without one."""
     text = file.attrs.get(CONTENTS)
     if not is_text(text):
         raise ValueError(f"attribute {CONTENTS} is {text!r:.40}, no text")
@@ -149,7 +149,7 @@ def all_attributes(owner: h5py.Group | h5py.Dataset) -> Iterator[tuple[str, Any]
     for name in owner.attrs:
         try:
             yield name, plain(owner.attrs[name])
-        except DAMAGE:  # of a type that NumPy has not, or bytes that are no UTF-8
+        except DAMAGE:  # a type unknown to NumPy, or invalid UTF-8
             continue
 
 
@@ -165,8 +165,7 @@ def _write_list(file: h5py.File, names: Iterable[str]) -> None:
 def copy_additions(old: h5py.Group, new: h5py.Group) -> None:
     """Copy attributes, groups, datasets and links that ``new`` lacks from ``old``.
 
-    Links are copied as links, without the bytes that they lead to. Raises ValueError for a group or dataset that
-    cannot be read.
+    Links are copied as links, without their targets. Raises ValueError for a group or dataset that cannot be read.
     """
     import h5py
 
@@ -201,20 +200,20 @@ def _copy_inside(old: object, new: object) -> None:
 
 
 def _copy_attributes(old: h5py.Group | h5py.Dataset, new: h5py.Group | h5py.Dataset) -> None:
-    """Copy the attributes that h5py can read, but for references of dimension scales."""
+    """Copy the attributes that h5py can read, except references of dimension scales."""
     for name in old.attrs:
         if name not in new.attrs and name not in NETCDF:
-            with suppress(*DAMAGE):  # of a type that NumPy has not
+            with suppress(*DAMAGE):  # a type unknown to NumPy
                 new.attrs[name] = old.attrs[name]
 
 
 @dataclass(frozen=True)
 class Writer:
-    """One writer of a file.
+    """Writer of a file.
 
-    identity    random
-    snapshots   rows that the file held when the writer began
-    samples     rows of the diagnostics
+    identity    random text
+    snapshots   number of snapshots in the file when the writer began
+    samples     number of samples of the diagnostics at that time
     """
 
     identity: str
@@ -223,17 +222,17 @@ class Writer:
 
 
 def new_writer(snapshots: int = 0, samples: int = 0) -> Writer:
-    """Return a writer with an identity that no other has."""
+    """Return a writer with a unique identity."""
     return Writer(secrets.token_hex(16), snapshots, samples)
 
 
 def writers_as_text(writers: Sequence[Writer]) -> str:
-    """Return the value of the attribute."""
+    """Return the value of the attribute ``writers``."""
     return "\n".join(f"{writer.identity} {writer.snapshots} {writer.samples}" for writer in writers)
 
 
 def writers_from_text(text: str) -> tuple[Writer, ...]:
-    """Return the writers of a file by its attribute. Raises ValueError for another text."""
+    """Return the writers of a file from the attribute; raise ValueError for an invalid text."""
     return tuple(_writer(line) for line in text.split("\n"))
 
 

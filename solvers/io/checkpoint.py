@@ -1,7 +1,8 @@
-"""Checkpoints: the whole state of a run, from which it continues exactly.
+"""Checkpoints: the whole state of a run, from which the run resumes exactly.
 
-While a run continues there are two beside its file, in rotation, so that one is always good; when the file is closed
-the last one moves into it. Each carries the identity of its writer, see `solvers.io.attributes`.
+A running writer alternates between two checkpoints beside the run file, so that one is always valid. When the file is
+closed, the last checkpoint moves into it. Each checkpoint carries the identity of its writer, see
+`solvers.io.attributes`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Contents = tuple[dict[str, NDArray[Any]], dict[str, Scalar]]
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A whole checkpoint: its bytes, what they hold, its writer and its number among those of the writer."""
+    """Complete checkpoint: bytes, contents, writer and sequence number of the writer."""
 
     data: bytes
     contents: Contents
@@ -53,11 +54,11 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """The checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside it, else that in the file.
+    """Checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside the file, else that in the file.
 
-    A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive. Files of these names without that word
-    are somebody else's, and stay as they are; so do checkpoints of other writers than ``writers``, by default those
-    that the file names.
+    A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive. Files of these names without the magic
+    word, and checkpoints of writers outside ``writers``, are never changed. The default of ``writers`` is the list in
+    the file.
     """
 
     def __init__(self, path: str | Path, writers: Sequence[Writer] | None = None) -> None:
@@ -66,7 +67,7 @@ class Checkpoints:
 
     @classmethod
     def to_be_replaced(cls, path: Path) -> Checkpoints:
-        """Return those of a file that is about to be replaced: of none if there is no such file, or a damaged one."""
+        """Return the checkpoints of a file that is about to be replaced; none for an absent or damaged file."""
         try:
             return cls(path, _writers_of(path))
         except FileError:
@@ -74,14 +75,14 @@ class Checkpoints:
 
     @cached_property
     def writers(self) -> Sequence[Writer]:
-        """Writers of the file, the last of which writes checkpoints."""
+        """Return the writers of the file; the last one writes checkpoints."""
         return self._given if self._given is not None else _writers_of(self.path)
 
     def write(self, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar]) -> None:
-        """Write a new checkpoint in place of the older one, so that it is on the disk when this returns.
+        """Write a new checkpoint in place of the older one, and flush it to the disk.
 
-        Raises ValueError for a state that is not finite or cannot be stored exactly, FileError if writing
-        fails; the checkpoints that were there are still there then.
+        Raises ValueError for a state that is not finite or cannot be stored exactly, FileError for a failed write,
+        which leaves the existing checkpoints intact.
         """
         for name, array in arrays.items():
             _check(name, array)
@@ -98,7 +99,7 @@ class Checkpoints:
             raise FileError(f"{target}: cannot write the checkpoint: {reason(error)}") from error
 
     def read(self) -> Contents | None:
-        """(arrays, scalars) of the latest checkpoint, None if there is none. FileError for one of another run."""
+        """Return (arrays, scalars) of the latest checkpoint, or None; raise FileError for one of another run."""
         found = [*self._beside().values()]
         inside = _inside(self.path)
         if inside is not None and self._is_valid(inside):
@@ -106,23 +107,23 @@ class Checkpoints:
         return max(found, key=self._order).contents if found else None
 
     def latest_beside(self) -> bytes | None:
-        """The bytes of the latest checkpoint beside the file, or None."""
+        """Return the bytes of the latest checkpoint beside the file, or None."""
         valid = self._beside()
         return max(valid.values(), key=self._order).data if valid else None
 
     def copy_to(self, path: Path) -> None:
-        """Put the latest checkpoint beside the file, if there is one, beside a copy of the file."""
+        """Copy the latest checkpoint beside the file, if there is one, to a copy of the file."""
         target = Checkpoints(path, self.writers)
         target.require_own()
         if data := self.latest_beside():
             _replace(target._slots[0], data)
 
     def require_own(self) -> None:
-        """Raise FileError where a checkpoint of another run, or no checkpoint, has a checkpoint's name."""
+        """Raise FileError if a file with a checkpoint's name is no checkpoint or belongs to another run."""
         self._beside()
 
     def remove(self) -> None:
-        """Remove both. FileError if they cannot be removed, or are somebody else's files."""
+        """Remove both checkpoints; raise FileError if this fails or the files are no checkpoints of the run."""
         valid = self._beside()
         orders = {slot: self._order(found) for slot, found in valid.items()}
         try:
@@ -132,7 +133,7 @@ class Checkpoints:
             raise FileError(f"{self.path}: cannot remove its checkpoints: {reason(error)}") from error
 
     def remove_copies(self) -> None:
-        """Remove checkpoints beside a closed file that holds a state as late as theirs. Raises as ``remove``."""
+        """Remove checkpoints beside a closed file that holds an equally late state; raise the errors of ``remove``."""
         latest = max(map(self._order, self._beside().values()), default=None)
         inside = None if latest is None else _inside(self.path)
         if latest is not None and inside is not None and self._order(inside) >= latest:
@@ -143,7 +144,7 @@ class Checkpoints:
                 lock.release()
 
     def _beside(self) -> dict[Path, Checkpoint]:
-        """Return the valid ones beside the file. Raises FileError as ``require_own``."""
+        """Return the valid checkpoints beside the file; raise the errors of ``require_own``."""
         valid = {}
         for slot in self._slots:
             if _is_of_others(slot):
@@ -155,7 +156,7 @@ class Checkpoints:
         return valid
 
     def _is_valid(self, found: Checkpoint) -> bool:
-        """Whether it is of a writer of the file, and of no state after the one from which the next writer began."""
+        """Return whether a checkpoint is of a writer of the file, and not later than the start of the next writer."""
         number = self._order(found)[0]
         if number < 0:
             return False
@@ -164,16 +165,16 @@ class Checkpoints:
         return all(int(scalars.get(name, 0)) <= limit for name, limit in limits.items())
 
     def _order(self, found: Checkpoint) -> tuple[int, int]:
-        """Return a number that grows from one checkpoint to the next; of other writers' the first part is -1."""
+        """Return a key that grows from one checkpoint to the next; its first part is −1 for other writers."""
         identities = [writer.identity for writer in self.writers]
         return identities.index(found.writer) if found.writer in identities else -1, found.sequence
 
 
 def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], sequence: int, writer: str) -> bytes:
-    """The bytes of a checkpoint, with its number in the sequence and the identity of its writer."""
+    """Return the bytes of a checkpoint, with the sequence number and the identity of the writer."""
     text = json.dumps({"sequence": sequence, "writer": writer, "scalars": dict(scalars)}, allow_nan=False)
     archive = io.BytesIO()
-    # savez's own parameters would swallow arrays named like them, hence the prefix
+    # the prefix avoids clashes of array names with the parameters of savez
     entries: dict[str, Any] = {SCALARS: text, **{f"array.{name}": array for name, array in arrays.items()}}
     np.savez(archive, **entries)
     payload = archive.getvalue()
@@ -181,7 +182,7 @@ def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], se
 
 
 def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[str], counts: Sequence[str]) -> None:
-    """Raise FileError unless a checkpoint has finite numbers >= 0 by these names, and whole ones for ``counts``."""
+    """Raise FileError unless a checkpoint has finite numbers >= 0 for ``floats`` and integers for ``counts``."""
     for name in (*floats, *counts):
         value = scalars.get(name)
         is_count = type(value) is int and 0 <= value < 2**63
@@ -191,9 +192,9 @@ def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[
 
 
 def store(file: h5py.File, data: bytes) -> None:
-    """Put the bytes of a checkpoint into a run file that is open for writing.
+    """Store the bytes of a checkpoint in a run file that is open for writing.
 
-    What is written over is not whole until all is written: then its hash is right.
+    An interrupted write leaves a checkpoint with a wrong hash.
     """
     dataset = dataset_of(file, LOCATION)
     dataset.resize(len(data), axis=0)
@@ -202,14 +203,14 @@ def store(file: h5py.File, data: bytes) -> None:
 
 
 def _writers_of(path: Path) -> Sequence[Writer]:
-    """Return the writers that a file names; none where there is no file."""
+    """Return the writers that a file names; none if the file is absent."""
     from .reading import read
 
     return read(path).writers if path.is_file() else ()
 
 
 def _inside(path: Path) -> Checkpoint | None:
-    """Return the checkpoint in a run file; None if there is none, or no file."""
+    """Return the checkpoint in a run file; None if there is no checkpoint or no file."""
     from .reading import read
 
     if not path.is_file():
@@ -224,7 +225,7 @@ def _inside(path: Path) -> Checkpoint | None:
 
 
 def _load(slot: Path) -> Checkpoint | None:
-    """Return the checkpoint in a file beside; None if the file is absent or torn."""
+    """Return the checkpoint in a file beside the run file; None if the checkpoint is absent or incomplete."""
     try:
         data = slot.read_bytes()
     except FileNotFoundError:
@@ -235,7 +236,7 @@ def _load(slot: Path) -> Checkpoint | None:
 
 
 def _unpacked(data: bytes, path: Path) -> Checkpoint | None:
-    """Return the checkpoint of these bytes; None if they are not whole. FileError for whole ones that are none."""
+    """Return the checkpoint of these bytes; None for incomplete bytes; raise FileError for invalid contents."""
     head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
     if head != MAGIC + hashlib.sha256(payload).digest():
         return None
@@ -263,7 +264,7 @@ def _require_stored(archive: zipfile.ZipFile) -> None:
 
 
 def _is_of_others(slot: Path) -> bool:
-    """Whether a file of a checkpoint's name holds something else; an empty file holds nothing."""
+    """Return whether a file with a checkpoint's name holds something else; an empty file does not."""
     try:
         if not stat.S_ISREG(os.lstat(slot).st_mode):
             return True
@@ -276,15 +277,15 @@ def _is_of_others(slot: Path) -> bool:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Put ``data`` in the place of ``target`` so that a crash at any moment leaves the old or the new one."""
+    """Replace ``target`` by ``data`` atomically, so that a crash leaves the old or the new file."""
     with replacement(target) as new, open(new, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    with suppress(PermissionError):  # Windows opens no folder
+    with suppress(PermissionError):  # Windows cannot open a folder
         folder = os.open(target.parent, os.O_RDONLY)
         try:
-            os.fsync(folder)  # the rename itself
+            os.fsync(folder)  # makes the rename durable
         finally:
             os.close(folder)
 

@@ -1,4 +1,4 @@
-"""The layout of a run file: netCDF-4's, with named dimensions as HDF5 dimension scales."""
+"""Layout of a run file: netCDF-4, with named dimensions as HDF5 dimension scales."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .schema import EVENTS, SNAPSHOT, TABLES
 if TYPE_CHECKING:
     import h5py
 
-_CHUNK_ROWS = 2**20  # of what is written once
-CHUNK_BYTES = 8192  # of a diagnostics column: small, for a chunk is rewritten as it fills
+_CHUNK_ROWS = 2**20  # of datasets that are written once
+CHUNK_BYTES = 8192  # of a diagnostics column: small, since a chunk is rewritten as it fills
 
 
 @dataclass(frozen=True)
 class Column:
-    """One diagnostic under /diagnostics, or one value of events: a number a row, or an array with named dimensions.
+    """Diagnostic under /diagnostics, or value of events: a number for each row, or an array with named dimensions.
 
     dims   (name, length) of each dimension after the sample, e.g. (("degree", 9),)
-    units  in the notation of UDUNITS, "1" where there are none
-    attributes  (name, value) of what else its dataset states
-    table  group that holds it: "diagnostics", or "events", which have times of their own
+    units  in the notation of UDUNITS, "1" for none
+    attributes  (name, value) of further attributes of the dataset
+    table  group that holds the column: "diagnostics", or "events", which have times of their own
     """
 
     name: str
@@ -43,7 +43,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Variable:
-    """Something about the mesh that a file keeps beside its cells: values with named dimensions, and units."""
+    """Quantity of the mesh in addition to the cells: values with named dimensions, and units."""
 
     name: str
     dims: tuple[str, ...]
@@ -54,11 +54,11 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Weighted points, which a file keeps instead of a mesh: the weights (n,) of n points, their positions in R^d.
+    """Weighted points, stored instead of a mesh: the weights (n,) of n points with positions in R^d.
 
     time_name   long_name of time in the file
-    name        of one point, and of the dimension along them
-    position    what a position is, for its long_name
+    name        name of one point, and of the dimension along the points
+    position    meaning of a position, for its long_name
     """
 
     weights: NDArray[np.float64]
@@ -74,7 +74,7 @@ Space = Mesh | Points
 
 @dataclass(frozen=True)
 class Measure:
-    """Measure of a mesh's cells: the units of their size, and the long_name of a density with respect to it."""
+    """Measure of a mesh's cells: units of the cell sizes, and the long_name of a density with respect to it."""
 
     units: str
     density: str
@@ -88,9 +88,9 @@ def lay_out(
     measure: Measure | None = None,
     fields: Sequence[str] = (),
 ) -> None:
-    """Create every dataset of the file, those over time empty. ValueError for contradictory columns.
+    """Create every dataset of the file, empty ones over time; raise ValueError for contradictory columns.
 
-    fields   names of fields on the cells beside the density, which is the first
+    fields   names of the fields on the cells after the first one, which is stored as the density
     """
     time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
@@ -117,7 +117,7 @@ def lay_out(
 
 
 def _lay_out_checkpoint(group: h5py.Group) -> None:
-    """Room for the bytes of the last state, written when the file is closed; in a group, out of the way of readers."""
+    """Create the dataset for the last state, in a group of its own, since it is not a result."""
     scales = {"byte": _dimension(group, "byte", None)}
     place = group.create_dataset("bytes", shape=(0,), maxshape=(None,), chunks=(CHUNK_BYTES,), dtype=np.uint8)
     place.attrs["long_name"] = "state from which a run continues exactly"
@@ -147,7 +147,7 @@ def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[s
 
 
 def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Dataset:
-    """An empty dataset that grows by one chunk, compressed, for each snapshot."""
+    """Create an empty dataset that grows by one compressed chunk for each snapshot."""
     return file.create_dataset(
         name,
         shape=(0, *shape),
@@ -155,14 +155,14 @@ def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Datas
         chunks=(1, *shape),
         dtype=np.float64,
         shuffle=True,
-        fletcher32=True,  # each chunk is written once: no writer that is killed leaves a wrong checksum
+        fletcher32=True,  # each chunk is written once: a killed writer leaves no wrong checksum
         compression="gzip",
-        compression_opts=1,  # 4 to 9 save nothing more on densities
+        compression_opts=1,  # levels 4 to 9 do not compress densities further
     )
 
 
 _PLAIN = Measure("1", "density with respect to cell_area")
-_MEASURES = {  # of meshes that this package makes, by their manifold
+_MEASURES = {  # of this package's meshes, by manifold
     "circle": Measure("rad", "density with respect to surface area"),
     "sphere": Measure("sr", "density with respect to surface area"),
 }
@@ -198,7 +198,7 @@ def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_
         )
         group[column.name].attrs.update(dict(column.attributes))
         if column.name != "time":
-            group[column.name].attrs["coordinates"] = "time"  # CF: readers of netCDF find the times of samples by it
+            group[column.name].attrs["coordinates"] = "time"  # CF convention for the times of samples
     _attach(group, scales)
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
 
@@ -206,7 +206,7 @@ def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_
 def _dataset(
     group: h5py.Group, name: str, dims: Sequence[str], values: NDArray[Any], units: str, long_name: str
 ) -> None:
-    """Store ``values``; if there are none yet, in a dataset that grows along its first dimension."""
+    """Store ``values``; without values create a dataset that grows along the first dimension."""
     if len(values):
         rows = min(len(values), _CHUNK_ROWS)
         dataset = group.create_dataset(name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True)
@@ -219,7 +219,7 @@ def _dataset(
             chunks=(rows, *values.shape[1:]),
             dtype=np.float64,
             fillvalue=np.nan,
-            compression="gzip" if rows == 1 else None,  # long rows are mostly places that hold nothing
+            compression="gzip" if rows == 1 else None,  # long rows are mostly empty entries
             compression_opts=1 if rows == 1 else None,
         )
     _describe(dataset, dims, units, long_name)
@@ -238,7 +238,7 @@ def _scale(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
 
 
 def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset:
-    """A netCDF dimension without coordinates: an empty scale that says so. Length None: it grows."""
+    """Create a netCDF dimension without coordinates: an empty scale, which grows for length None."""
     scale = group.create_dataset(
         name,
         shape=(length or 0,),
@@ -250,7 +250,7 @@ def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset
 
 
 def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
-    """Join each dataset's labelled dimensions to their scales."""
+    """Attach the scales of each dataset's labeled dimensions."""
     for dataset in group.values():
         for dimension in dataset.dims if dataset.name.split("/")[-1] not in scales else ():
             dimension.attach_scale(scales[dimension.label])

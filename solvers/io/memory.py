@@ -1,4 +1,4 @@
-"""A run kept in memory: written by the methods of a run file, read by those of a run."""
+"""Run in memory: written with the methods of a run file, read with those of a run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EmptyFile:
-    """A run file as it is created, with its mesh, units and names; laid out once it is read, copied or pickled."""
+    """Newly created run file with mesh, units and names, laid out at the first read, copy or pickling."""
 
     columns: Sequence[Column]
     space: Space
@@ -52,7 +52,7 @@ class EmptyFile:
 
     @cached_property
     def image(self) -> bytes:
-        """Its bytes."""
+        """Return the bytes of the file."""
         return image(self.columns, self.space, self.attributes, self.variables, self.measure)
 
     def __getstate__(self) -> dict[str, bytes]:
@@ -62,11 +62,11 @@ class EmptyFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InMemoryRun(Run):
-    """A run that is in no file, or not yet: its snapshots, and an empty run file for all else.
+    """Run without a file: the snapshots, and an empty run file for the other contents.
 
     values       (snapshots, cells) or (snapshots, n, d)
-    layout       the empty file
-    checkpoint   of the last state
+    layout       empty file
+    checkpoint   checkpoint of the last state
     """
 
     values: Floats
@@ -75,7 +75,7 @@ class InMemoryRun(Run):
 
     @contextmanager
     def opened(self) -> Iterator[h5py.File]:
-        """The empty file, open for reading."""
+        """Open the empty file for reading."""
         import h5py
 
         with h5py.File(io.BytesIO(self.layout.image), "r") as file:
@@ -86,7 +86,7 @@ class InMemoryRun(Run):
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """Return the memory of the run in bytes."""
         return len(self.layout.image) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
 
     def _read(self, name: str, index: Any = None, kinds: str = "fiu") -> Floats:
@@ -95,9 +95,9 @@ class InMemoryRun(Run):
         return super()._read(name, index, kinds)
 
     def write(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write it as a run file, with the checkpoint from which it continues.
+        """Write the run to a run file, with the checkpoint for resuming the run.
 
-        Raises FileError if the file exists and ``overwrite`` is false, is being written, or cannot be written.
+        Raises FileError if the file exists and ``overwrite`` is false, or if the file is being or cannot be written.
         """
         path = Path(path)
         lock = Lock(path)
@@ -131,7 +131,7 @@ class InMemoryRun(Run):
 
 
 class InMemoryWriter:
-    """The methods of `RunFile`, for a run that is kept in memory under a name; `run` is what it holds.
+    """Writer with the methods of `RunFile` for a run in memory under a name; `run` returns the run.
 
     snapshots   number of snapshots written
     samples     number of samples written
@@ -159,37 +159,37 @@ class InMemoryWriter:
         self._times: list[float] = []
         self._values: list[Floats] = []
         self._sample_times: list[float] = []
-        self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}  # (samples, ...) one after the other
+        self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}  # consecutive blocks (samples, ...)
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
-        """Keep a copy of a density (cells,) or positions (n, d) at ``t``."""
+        """Store a copy of a density (cells,) or positions (n, d) at ``t``."""
         self._times.append(float(t))
         self._values.append(np.array(values, dtype=np.float64))
         self.snapshots += 1
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Keep a copy of one value for each column at ``t``."""
+        """Store a copy of one value for each column at ``t``."""
         self.write_samples([t], {name: np.asarray(values[name])[None] for name in self._rows})
 
     def write_samples(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> None:
-        """Keep copies of (times, ...) values for each column."""
+        """Store copies of (times, ...) values for each column."""
         self._sample_times += map(float, times)
         for name, rows in self._rows.items():
             rows.append(np.array(values[name], dtype=np.float64))
         self.samples += len(times)
 
     def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Keep a copy of one value for each column of events at ``t``."""
+        """Store a copy of one value for each column of events at ``t``."""
         self._events.append({name: np.array(value, dtype=np.float64) for name, value in {**values, "time": t}.items()})
         self.events += 1
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing, since no rows wait for a disk."""
 
     sync = flush_if_due = flush
 
     def rows_until(self, time: float) -> tuple[int, int]:
-        """How many snapshots and samples have times up to ``time``."""
+        """Return the numbers of snapshots and samples with times up to ``time``."""
         return bisect_right(self._times, time), bisect_right(self._sample_times, time)
 
     def update(self, **attributes: Attribute) -> None:
@@ -198,11 +198,11 @@ class InMemoryWriter:
         self._attributes.update(attributes)
 
     def close(self, **attributes: Attribute) -> None:
-        """Set attributes, the ``stop_reason`` "finished" unless given."""
+        """Set attributes; the default of ``stop_reason`` is "finished"."""
         self.update(**{"stop_reason": "finished", **attributes})
 
     def run(self) -> InMemoryRun:
-        """What has been written so far, in copies."""
+        """Return the run written so far, in copies."""
         times, sample_times = np.array(self._times), np.array(self._sample_times)
         diagnostics = {
             name: np.concatenate([np.empty((0, *self._columns[name])), *rows]) for name, rows in self._rows.items()
@@ -232,7 +232,7 @@ class InMemoryWriter:
 
 
 class MemoryCheckpoints:
-    """The last checkpoint alone, see `Checkpoints`."""
+    """Last checkpoint of a run in memory, see `Checkpoints`."""
 
     def __init__(self) -> None:
         self.last: Contents | None = None

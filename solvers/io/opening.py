@@ -1,7 +1,7 @@
-"""Opening of HDF5 files for reading, whatever else has them open in this process.
+"""Opening of HDF5 files for reading, independent of other handles in this process.
 
-Texts lie in global heaps, rows of objects each of which has its size. HDF5 steps from one to the next, and never ends
-where damage has made a step 0 or one that leads back: heaps are walked through here first.
+Texts are stored in global heaps, sequences of objects with sizes. HDF5 follows the sizes, and loops forever if damage
+has made a size 0 or too large. This module therefore checks the heaps first.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 DRIVER = "unlogged"
 HEADER = struct.Struct("<4sB3xQ")  # signature, version, size of the heap with this header
-OBJECT = struct.Struct("<HHIQ")  # index, references, reserved, size; index 0 is free space, whose size has this header
-MAX_SEARCHED = 1 << 26  # bytes at either end of a file: texts are written with its layout, and when it is gone on with
+OBJECT = struct.Struct("<HHIQ")  # index, references, reserved, size; index 0: free space, size including this header
+MAX_SEARCHED = 1 << 26  # bytes at either end of a file: texts are written at the creation and when a run is resumed
 
 
 def open_file(path: str | Path, *, locking: bool = False, **options: Any) -> h5py.File:
-    """Open a file for reading as ``h5py.File`` does, without HDF5's locks and apart from handles of other libraries.
+    """Open a file for reading like ``h5py.File``, without HDF5's locks and separate from other handles.
 
-    All handles of a file that one process opens with one driver share a state in HDF5: a second handle with other
-    locks is refused while a user's is open. The driver here is HDF5's logging driver without a log, which reads as the
-    default driver does. So a user's handles (h5py, xarray) act like those of another process. (It allocates otherwise:
-    files are written with the default driver, always as new files, which nobody has open.)
+    All handles of one process with the same driver share a state in HDF5: HDF5 rejects a second handle with other locks
+    while a user's handle is open. This function uses HDF5's logging driver without a log, which reads like the default
+    driver. A user's handles (h5py, xarray) then act like handles of another process. (Files are written with the
+    default driver, since the allocation differs, and always as new files without other handles.)
     """
     import h5py
 
@@ -38,7 +38,7 @@ def open_file(path: str | Path, *, locking: bool = False, **options: Any) -> h5p
 
 
 def open_to_read(path: str | Path, *, swmr: bool = False) -> h5py.File:
-    """Open for reading. Raises FileError for a pipe, a device and a heap without end, OSError for what is no HDF5."""
+    """Open for reading; raise FileError for a pipe, a device and an endless heap, OSError for no HDF5 file."""
     require_sound_heaps(path)
     return open_file(path, swmr=swmr)
 
@@ -51,9 +51,9 @@ def _register_driver() -> None:
 
 
 def require_sound_heaps(path: str | Path) -> None:
-    """Raise FileError for what HDF5 would read without end: a pipe, a device, a heap that leads back.
+    """Raise FileError for files that HDF5 would read forever: pipes, devices, damaged heaps.
 
-    What is no HDF5 file passes.
+    Files that are not HDF5 pass.
     """
     require_regular(path)
     with open(path, "rb") as file:
@@ -80,7 +80,7 @@ def _never_ends(data: mmap.mmap, start: int, size: int) -> bool:
         return False
     _, version, length = HEADER.unpack_from(data, start)
     if version != 1 or not HEADER.size <= length <= size - start:
-        return False  # no heap, or one that HDF5 refuses
+        return False  # no heap, or a heap that HDF5 rejects
     place, end = start + HEADER.size, start + length
     while end - place >= OBJECT.size:
         index, _, _, own = OBJECT.unpack_from(data, place)

@@ -1,4 +1,4 @@
-"""Reading of run files, running, killed or finished, without blocking a writer."""
+"""Reading of run files (running, killed or finished) without blocking a writer."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ if TYPE_CHECKING:
 
 PAUSE = 0.01  # seconds between tries
 TRIES = 200  # to open a file that is being written: two seconds
-TRIES_WRITTEN = 20  # to read one that is, before it is called damaged
-TRIES_ALONE = 5  # of these while no process writes it, for a writer may come and go within one of them
+TRIES_WRITTEN = 20  # to read a file that is being written, before it counts as damaged
+TRIES_ALONE = 5  # of TRIES without a writer, since a writer may start and end within one try
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What a run file held when it was read.
+    """Contents of a run file at the time of reading.
 
-    path          of the file
-    attributes    those of this package; text is str
-    times         (snapshots,) of the snapshots
-    sample_times  (samples,) of the diagnostics
-    diagnostics   for each column (samples, ...)
-    events        for each column (events, ...), "time" among them; empty without a table of events
+    path          path of the file
+    attributes    attributes of this package; text is str
+    times         (snapshots,) times of the snapshots
+    sample_times  (samples,) times of the diagnostics
+    diagnostics   (samples, ...) for each column
+    events        (events, ...) for each column, including "time"; empty without a table of events
     manifold      name of the manifold
     resolution    rings on the sphere, the number of points, cells elsewhere
     ring_cells    (rings,) cells in each ring; empty for particles
-    writer        "process 123 on name" while somebody is writing the file, else None
-    writers       all that have written the file, the latest last
+    writer        "process 123 on name" while a process is writing the file, else None
+    writers       all writers of the file, the latest last
     """
 
     path: Path
@@ -99,10 +99,10 @@ class Run:
         return 0 if self.manifold == "particles" else len(self.cell_areas)
 
     def snapshot(self, k: int) -> Floats:
-        """Return the density (cells,) or positions (n, d) of snapshot k, read now; from the end if k < 0.
+        """Return the density (cells,) or positions (n, d) of snapshot k, read at this call; from the end if k < 0.
 
-        Raises IndexError for a number that has no snapshot, FileError for a state that is not finite, which no run
-        records; a user's own equation may.
+        Raises IndexError for a number without a snapshot, and FileError for a state that is not finite, which only the
+        equation of a user may have.
         """
         values = self._read(self.kind, range(self.snapshots)[k])
         self._expect(self.is_solution or bool(np.isfinite(values).all()), f"damaged: snapshot {k} is not finite")
@@ -110,32 +110,32 @@ class Run:
 
     @property
     def is_solution(self) -> bool:
-        """Whether `solvers.record` wrote it: fields of any equation, without a case."""
+        """Return whether `solvers.record` wrote the file: fields of any equation, without a case."""
         return "fields" in self.attributes
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields on the cells; one without a name is "density"."""
+        """Return the names of the fields on the cells; a single field without a name is "density"."""
         return tuple(str(self.attributes.get("fields", "density")).split(","))
 
     def field(self, name: str, k: int) -> Floats:
-        """(cells,) of one field in snapshot k, as ``snapshot``. Raises FileError for a name that is none."""
+        """Return one field (cells,) of snapshot k, see ``snapshot``; raise FileError for an unknown name."""
         self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
         return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k])
 
     def density(self, k: int) -> Floats:
-        """(cells,) of snapshot k, as ``snapshot``. Raises FileError where the file holds particles."""
+        """Return the density (cells,) of snapshot k, see ``snapshot``; raise FileError for a file with particles."""
         self._expect(self.manifold != "particles", "holds particles: expected a file with a density")
         return self.snapshot(k)
 
     def positions(self, k: int) -> Floats:
-        """(n, d) of the points in snapshot k, x = rθ, as ``snapshot``. Raises FileError where there is a density."""
+        """Return the positions x = rθ (n, d) of snapshot k, see ``snapshot``; raise FileError for a density."""
         self._expect(self.manifold == "particles", "holds a density: expected a file with particles")
         return self.snapshot(k)
 
     @cached_property
     def weights(self) -> Floats:
-        """(n,) masses of the points of a file without a mesh. Raises FileError for negative ones, and for no mass."""
+        """Return the masses (n,) of the points; raise FileError for negative masses or a sum that is 0 or infinite."""
         weights = self._read("weight")
         positive = bool((weights >= 0).all()) and 0 < float(weights.sum()) < np.inf
         self._expect(positive, "damaged: weight: expected masses >= 0 of a finite sum above 0")
@@ -143,39 +143,39 @@ class Run:
 
     @cached_property
     def cell_centers(self) -> Floats:
-        """(cells, d) centroids on the manifold."""
+        """Return (cells, d) the centroids on the manifold."""
         return self._read("cell_center")
 
     @cached_property
     def cell_areas(self) -> Floats:
-        """(cells,) length or area of each cell."""
+        """Return (cells,) the length or area of each cell."""
         return self._read("cell_area")
 
     @cached_property
     def ring_edges(self) -> Floats:
-        """(rings + 1,) polar angle between rings of latitude; empty but on the sphere."""
+        """Return (rings + 1,) the polar angles between rings of latitude; empty for other manifolds."""
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
     def variable(self, name: str, kinds: str = "fiu") -> Floats:
-        """Return an array of the mesh by its name, see `solvers.io.layout.Variable`. Raises FileError for another name.
+        """Return an array of the mesh by its name, see `solvers.io.layout.Variable`; raise FileError for other names.
 
         kinds   of numbers in NumPy's letters; S for texts too
         """
         return self._read(name, kinds=kinds)
 
     def long_name(self, diagnostic: str) -> str:
-        """What a diagnostic is, in the file's words. FileError if it has none by this name."""
+        """Return the description of a diagnostic in the file; raise FileError for an unknown diagnostic."""
         with self.opened() as file:
             return str(dataset_of(file, f"diagnostics/{diagnostic}").attrs["long_name"])
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
-        """The attributes of a diagnostic's dataset, beside its units and long name; none where it is absent."""
+        """Return the further attributes of a diagnostic's dataset; none for an absent diagnostic."""
         with self.opened() as file:
             known = diagnostic in columns_of(file)
             return dict(all_attributes(dataset_of(file, f"diagnostics/{diagnostic}"))) if known else {}
 
     def number(self, attribute: str, default: float, diagnostic: str | None = None) -> float:
-        """An attribute of the file, or of a diagnostic; FileError unless it is a number or NaN, or absent."""
+        """Return an attribute of the file or a diagnostic, or the default; raise FileError unless it is a number."""
         attributes = self.attributes if diagnostic is None else self.attributes_of(diagnostic)
         value = attributes.get(attribute, default)
         known = isinstance(value, int | float) and (value == default or not np.isinf(value))
@@ -183,7 +183,7 @@ class Run:
         return float(value)
 
     def require_growing(self) -> None:
-        """Raise FileError for snapshots, samples or a checkpoint that no writer can continue with."""
+        """Raise FileError if snapshots, samples or the checkpoint cannot be extended by a writer."""
         with self.opened() as file:
             snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
             for name in (*snapshots, "diagnostics/time", *rows_of(file), LOCATION):
@@ -195,9 +195,9 @@ class Run:
             raise FileError(f"{self.path}: {otherwise}")
 
     def rows(self, index: Any) -> Floats:
-        """Snapshots by any index of the committed ones, read now: (...) of (snapshots, cells) or (snapshots, n, d)."""
+        """Return snapshots by any index of the committed ones, (...) of (snapshots, cells) or (snapshots, n, d)."""
         numbers = np.arange(self.snapshots)[index]
-        stored, back = np.unique(numbers, return_inverse=True)  # increasing, as HDF5 wants them
+        stored, back = np.unique(numbers, return_inverse=True)  # HDF5 requires increasing numbers
         block = len(stored) > 0 and stored[-1] - stored[0] == len(stored) - 1
         found = self._read(self.kind, slice(stored[0], stored[-1] + 1) if block else stored)
         return found[back.reshape(numbers.shape)]
@@ -205,7 +205,7 @@ class Run:
     def described(self) -> dict[str, Described]:
         """Return dimensions and attributes of each dataset by its name: "density", "diagnostics/mass", ...
 
-        Raises FileError for a dataset without units, or with a dimension that has no name.
+        Raises FileError for a dataset without units, or with an unnamed dimension.
         """
         with self.opened() as file:
             names = dict.fromkeys([*own_datasets(file), "diagnostics/time", *rows_of(file)])
@@ -213,23 +213,23 @@ class Run:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes."""
+        """Return the size of the file in bytes."""
         return self.path.stat().st_size
 
     @property
     def snapshot_shape(self) -> tuple[int, ...]:
-        """(cells,) or (n, d) of a snapshot."""
+        """Return the shape (cells,) or (n, d) of a snapshot."""
         with self.opened() as file:
             return tuple(int(length) for length in file[self.kind].shape[1:])
 
     @property
     def kind(self) -> str:
-        """What a snapshot is called: "density", or "position" of particles."""
+        """Return the name of a snapshot's dataset: "density", or "position" of particles."""
         return SNAPSHOT.get(self.manifold, "density")
 
     @contextmanager
     def opened(self) -> Iterator[h5py.File]:
-        """The file, open for reading. Raises FileError where it cannot be read."""
+        """Open the file for reading; raise FileError if the file cannot be read."""
         with _open(self.path) as file:
             yield file
 
@@ -245,7 +245,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Described:
-    """Names of a dataset's dimensions, and its attributes: units, long_name and what else it states."""
+    """Names of a dataset's dimensions, and its attributes: units, long_name and others."""
 
     dims: tuple[str, ...]
     attributes: Mapping[str, Any]
@@ -261,10 +261,9 @@ def _described(name: str, dataset: h5py.Dataset) -> Described:
 
 
 def read(path: str | Path | Run) -> Run:
-    """Read a run file in whatever state it is, mending a killed writer's file where that is permitted.
+    """Read a run file in any state; repair the file of a killed writer if permitted.
 
-    A run that has been read is returned as it is. Raises FileError if the file is missing, unreadable, cut short, or no
-    run file.
+    A Run is returned unchanged. Raises FileError if the file is missing, unreadable, truncated, or no run file.
     """
     if isinstance(path, Run):
         return path
@@ -276,19 +275,19 @@ def read(path: str | Path | Run) -> Run:
         except FileError:
             if writer is None and holder(path) is None:
                 raise
-        clock.sleep(PAUSE)  # parts of a file can be older than others while it is being written
+        clock.sleep(PAUSE)  # parts of a file under writing may be out of date
     return _read(path, holder(path))
 
 
 def _read(path: Path, writer: str | None) -> Run:
-    """Read it once, being written by ``writer``, or by nobody."""
+    """Read the file once, with the given writer or none."""
     _mend(path)
     with _open(path) as file:
         attributes = own_attributes(file)
         texts = own_texts(file)
         if found := list(faults(file, attributes, path.stat().st_size)):
             raise FileError(f"{path}: damaged: {'; '.join(found[:3])}{'; and more' if found[3:] else ''}")
-        times = read_times(file["time"])  # first: a snapshot has the samples before it
+        times = read_times(file["time"])  # read first: samples precede the snapshot that includes them
         group = file["diagnostics"]
         sample_times = read_times(group["time"])
         if (np.diff(times) <= 0).any() or (np.diff(sample_times) <= 0).any():
@@ -309,12 +308,12 @@ def _read(path: Path, writer: str | None) -> Run:
             writer=writer if attributes["stop_reason"] == "running" else None,
             writers=writers_from_text(texts[WRITERS]),
         )
-    _require_sound(run, texts)  # which opens the file again; HDF5 refuses another mode while this one is open
+    _require_sound(run, texts)  # opens the file again; HDF5 rejects another mode while this handle is open
     return run
 
 
 def _require_sound(run: Run, texts: dict[str, str]) -> None:
-    """Raise FileError for counts of cells that do not fit, short columns, or a digest that is not the file's."""
+    """Raise FileError for inconsistent counts of cells, short columns, or a wrong digest."""
     cells, path = run.ring_cells, run.path
     if run.manifold not in SNAPSHOT and not (len(cells) and (cells > 0).all() and cells.sum(dtype=object) == run.cells):
         raise FileError(f"{path}: damaged: ring_cells do not sum up to the number of cells")
@@ -328,23 +327,23 @@ def _require_sound(run: Run, texts: dict[str, str]) -> None:
     expected = run.attributes["digest"]
     if expected and expected != digest(texts, run.times, run.sample_times, run.diagnostics, run.events):
         good = f"the {run.snapshots} snapshots have checksums of their own"
-        raise FileError(f"{path}: damaged: times, diagnostics or attributes are not those that were written; {good}")
+        raise FileError(f"{path}: damaged: times, diagnostics or attributes differ from what was written; {good}")
 
 
 def _rows(dataset: h5py.Dataset, count: int) -> Floats:
-    """The first ``count`` rows, which may be newer than what was known when the dataset was opened."""
+    """Return the first ``count`` rows, which may be newer than the dataset's state at opening."""
     dataset.refresh()
     rows: Floats = dataset[:count]
     return rows
 
 
 def path_of(source: str | Path | Run) -> Path:
-    """The path of a file, or of a run that was read from it."""
+    """Return the path of a file, or of the file of a run."""
     return source.path if isinstance(source, Run) else Path(source)
 
 
 def read_times(dataset: h5py.Dataset) -> Floats:
-    """The committed times: those before the first that is not finite. What comes later does not exist."""
+    """Return the committed times: those before the first non-finite one."""
     dataset.refresh()
     times = np.asarray(dataset[:], dtype=float)
     absent = np.flatnonzero(~np.isfinite(times))
@@ -352,26 +351,26 @@ def read_times(dataset: h5py.Dataset) -> Floats:
 
 
 def _mend(path: Path) -> None:
-    """Repair the file if its writer is dead and we may write it; if not, it is read as a live one is."""
+    """Repair the file if its writer is dead and the file is writable; else leave it, readable as under writing."""
     permitted = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     if not is_open_for_writing(path) or holder(path) or not permitted:
         return
     try:
         lock = Lock(path)
-    except FileError:  # somebody has begun to write it meanwhile: it can be read as it is
+    except FileError:  # a new writer has started: the file is readable under writing
         return
     try:
         repair(path)
     except OSError as error:
-        raise FileError(f"{path}: its writer was killed, and it cannot be mended: {reason(error)}") from error
+        raise FileError(f"{path}: its writer was killed, and the file cannot be repaired: {reason(error)}") from error
     finally:
         lock.release()
 
 
 @contextmanager
 def _open(path: Path) -> Iterator[h5py.File]:
-    """Open for reading, again and again for a moment if a writer is just then opening or closing the file."""
-    left, alone = TRIES, TRIES_ALONE  # not seconds: a process that is held up has tried only once when they are over
+    """Open for reading, with retries while a writer is opening or closing the file."""
+    left, alone = TRIES, TRIES_ALONE  # counts, not seconds, which may pass in one try of a suspended process
     while True:
         try:
             file = open_to_read(path, swmr=is_open_for_writing(path))

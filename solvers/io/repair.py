@@ -1,7 +1,7 @@
-"""Repair of the file of a writer that was killed.
+"""Repair of the file of a killed writer.
 
-HDF5 marks a file that is open for writing in its superblock and refuses it until the writer has closed it. A killed
-writer never does; `repair` clears that mark.
+HDF5 marks a file that is open for writing in the superblock and rejects the file until the writer has closed it. A
+killed writer leaves the mark; `repair` clears it.
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ SUPERBLOCK = struct.Struct(
 
 
 class FileError(Exception):
-    """A run file or checkpoint cannot be used; the message is one line fit for a user."""
+    """Error of a run file or checkpoint that cannot be used; the message is one line for the user."""
 
 
 def reason(error: Exception) -> str:
-    """The operating system's words for what went wrong, dug out of HDF5's error text where necessary."""
+    """Return the operating system's message for an error, extracted from HDF5's text if necessary."""
     if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)  # h5py puts HDF5's whole text beside some numbers
+        return os.strerror(error.errno)  # h5py appends HDF5's whole text to some numbers
     found = re.search(r"errno = (\d+)", str(error))
     text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
     return os.strerror(int(found[1])) if found else (text.splitlines() or [type(error).__name__])[0][:_MAX_REASON]
 
 
 def repair(path: Path) -> None:
-    """Mend the superblock of a file whose writer was killed; 48 bytes change, and nothing else.
+    """Repair the superblock of a file whose writer was killed; only its 48 bytes change.
 
-    The caller holds the `Lock`, or nobody does. Clears the consistency flags and raises the end-of-file
-    mark to the file's size: the writer's last flush left the tree sound (SWMR), but not these. A sound file
-    is left untouched. Raises FileError if the file is not HDF5, or is shorter than it was when it was
-    closed.
+    No process other than the caller may hold the `Lock`. Clears the consistency flags and raises the end-of-file mark
+    to the file's size: the last flush of the writer left the tree valid (SWMR), but not these fields. A valid file is
+    unchanged. Raises FileError if the file is not HDF5, or is shorter than at its closing.
     """
     with open(path, "r+b") as file:
         superblock = _superblock(path, file)
@@ -51,38 +50,38 @@ def repair(path: Path) -> None:
         if not flags:
             return
         _require_no_writer(path)
-        if size < end:  # killed between allocating the space and writing to it: nothing there was committed
-            with suppress(OSError):  # a file of that size may not be allowed: the space is then given back
+        if size < end:  # killed between allocation and write: nothing there was committed
+            with suppress(OSError):  # the size may be forbidden: the allocation is then dropped
                 size = file.truncate(end)
-        mended = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], size, superblock[8], 0)
+        repaired = SUPERBLOCK.pack(*superblock[:4], 0, *superblock[5:7], size, superblock[8], 0)
         file.seek(0)
-        file.write(with_checksum(mended))
+        file.write(with_checksum(repaired))
         file.flush()
         os.fsync(file.fileno())
 
 
 def _require_no_writer(path: Path) -> None:
-    """Raise FileError while another program, or a handle of the user's in this one, has a file open for writing."""
+    """Raise FileError while another program, or a handle in this process, has the file open for writing."""
     from .opening import open_file
 
     try:
         open_file(path, locking=True).close()
-    except OSError as error:  # of a killed writer's file in any case; HDF5 asks for its lock first
+    except OSError as error:  # always raised for the file of a killed writer; HDF5 requests its lock first
         if reason(error) == os.strerror(errno.EAGAIN):
             message = f"{path}: is open for writing in h5py or another program; close it there first"
             raise FileError(message) from None
 
 
 def require_regular(path: str | Path) -> None:
-    """Raise FileError for a device or a pipe: opening one may wait for ever."""
+    """Raise FileError for a device or a pipe, which might block at opening."""
     if is_special(path):
         raise FileError(f"{path}: is a device or a pipe; expected a file")
 
 
 def is_open_for_writing(path: Path) -> bool:
-    """Whether HDF5's mark of a writer is set, of one that is alive or was killed.
+    """Return whether HDF5's mark of a writer, alive or killed, is set.
 
-    Raises FileError if the file is missing, unreadable, not HDF5, or cut short.
+    Raises FileError if the file is missing, unreadable, not HDF5, or truncated.
     """
     require_regular(path)
     try:
@@ -97,13 +96,13 @@ def is_open_for_writing(path: Path) -> bool:
 
 
 def with_checksum(data: bytes) -> bytes:
-    """A file's bytes, or its superblock's alone, with the superblock's checksum as its other fields have it."""
+    """Return the bytes of a file or a superblock with the checksum of the superblock's fields."""
     fields = data[: SUPERBLOCK.size - 4]
     return fields + struct.pack("<I", lookup3(fields)) + data[SUPERBLOCK.size :]
 
 
 def lookup3(data: bytes) -> int:
-    """Bob Jenkins' lookup3 hash (hashlittle) with initial value 0, the checksum of HDF5's metadata."""
+    """Return Bob Jenkins' lookup3 hash (hashlittle) with initial value 0, the checksum of HDF5's metadata."""
     a = b = c = (0xDEADBEEF + len(data)) % 2**32
     words = struct.unpack(f"<{-(-len(data) // 12) * 3}I", data.ljust(-(-len(data) // 12) * 12, b"\0"))
     for i in range(0, len(words) - 3, 3):
@@ -118,7 +117,7 @@ def _rotate(x: int, bits: int) -> int:
 
 def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:
     for bits in (4, 6, 8, 16, 19, 4):
-        a, b, c = b, c + b, (a - c) ^ _rotate(c, bits)  # the three roles turn at each step
+        a, b, c = b, c + b, (a - c) ^ _rotate(c, bits)  # the three roles rotate at each step
     return a % 2**32, b % 2**32, c % 2**32
 
 
@@ -134,7 +133,7 @@ def _superblock(path: Path, file: BinaryIO) -> tuple[Any, ...]:
         raise FileError(f"{path}: not an HDF5 file")
     superblock = SUPERBLOCK.unpack(head)
     if superblock[1] == 3 and superblock[9] != lookup3(head[:-4]):
-        raise FileError(f"{path}: damaged: its first {len(head)} bytes, which say where all else is")
+        raise FileError(f"{path}: damaged: its first {len(head)} bytes, the superblock")
     if superblock[1] != 3 or superblock[2:4] != (8, 8):
         raise FileError(f"{path}: not a run file of this package (HDF5 superblock version {superblock[1]}, expected 3)")
     return superblock

@@ -1,4 +1,4 @@
-"""Atomic replacement of files; other files beside them are left alone."""
+"""Atomic replacement of files, without changes to other files in the folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PART_OF_NAME = 40  # characters of a name, at most four bytes each: with the rest less than the 255 that systems allow
-MAX_SUFFIX = len(".checkpoint-0")  # bytes of the longest suffix of a file beside a run's
+_PART_OF_NAME = 40  # characters of a name, at most four bytes each: below the limit of 255 bytes with the suffix
+MAX_SUFFIX = len(".checkpoint-0")  # bytes of the longest suffix of a file beside a run file
 
 
 def is_special(path: str | Path) -> bool:
-    """Whether ``path`` is a device, a pipe or a socket, or a link to one: it is neither replaced nor read as a file."""
+    """Return whether ``path`` is, or links to, a device, a pipe or a socket, which are neither replaced nor read."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -25,13 +25,13 @@ def is_special(path: str | Path) -> bool:
 
 @contextmanager
 def replacement(path: Path, *, overwrite: bool = True, suffix: str = ".new") -> Iterator[Path]:
-    """The name of an empty new file to write, which takes the place of ``path`` if all goes well, and else vanishes.
+    """Yield the name of an empty new file, which replaces ``path`` if the block succeeds, and is else removed.
 
-    A link by the name ``path`` is replaced itself, not what it leads to. Raises FileExistsError where something has
-    this name and ``overwrite`` is false, be it since a moment ago, and for a device or a pipe, which stays.
+    A link of this name is replaced itself, not its target. Raises FileExistsError if the name exists, even since the
+    call, and ``overwrite`` is false, and for a device or a pipe, which is never replaced.
     """
     if is_special(path):
-        raise FileExistsError(errno.EEXIST, "a device or a pipe has this name, and stays")
+        raise FileExistsError(errno.EEXIST, "a device or a pipe has this name")
     new = new_file(path, suffix)
     try:
         yield new
@@ -44,7 +44,7 @@ def replacement(path: Path, *, overwrite: bool = True, suffix: str = ".new") -> 
 
 
 def new_file(path: Path, suffix: str = ".new") -> Path:
-    """An empty file beside ``path``, by a name that nobody has: no other file is replaced, and no link followed."""
+    """Create an empty file beside ``path`` with an unused name, without replacing a file or following a link."""
     while True:
         new = path.with_name(f"{path.name[:_PART_OF_NAME]}.{secrets.token_hex(4)}{suffix}")
         with suppress(FileExistsError):
@@ -53,12 +53,12 @@ def new_file(path: Path, suffix: str = ".new") -> Path:
 
 
 def _rename_to_free_name(new: Path, path: Path) -> None:
-    """Rename without replacing; FileExistsError where the name is taken."""
+    """Rename without replacement; raise FileExistsError if the name is taken."""
     try:
         os.link(new, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links: then a moment remains between looking and renaming
+    except OSError:  # a file system without hard links: the check and the rename are not atomic
         if os.path.lexists(path):
             raise FileExistsError(f"{path}") from None
         os.replace(new, path)

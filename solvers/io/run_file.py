@@ -1,8 +1,8 @@
-"""The run file: snapshots of the density and a table of diagnostics over time, in HDF5 laid out as netCDF-4.
+"""Run file: snapshots of the density and a table of diagnostics over time, in HDF5 with the layout of netCDF-4.
 
-The whole layout is created before the first snapshot; from then on HDF5 is in its single-writer-multiple-readers mode,
-so that the file can be read while it grows and stays sound wherever the writer is killed. A snapshot exists once its
-time is written, which is the last thing that happens to it; the same holds for a sample of the diagnostics.
+The whole layout is created before the first snapshot. HDF5 is then in its single-writer-multiple-readers mode, so that
+the file can be read while it grows and stays valid if the writer is killed. A snapshot is committed by its time, which
+is written last, and so is a sample of the diagnostics.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
 
 __all__ = ["STOP_REASONS", "Attribute", "Column", "FileError", "Run", "RunFile", "read"]
 
-FLUSH_EVERY = 1.0  # seconds that rows wait in memory at most, so that one a step costs next to nothing
-MAX_WAITING = 1 << 22  # bytes of snapshots that wait
-Waiting = tuple[list[float], dict[str, Floats]]  # times of rows that wait, and of each dataset (times, ...)
+FLUSH_EVERY = 1.0  # seconds that rows are buffered at most, so that a row in each step costs little
+MAX_WAITING = 1 << 22  # bytes of buffered snapshots
+Waiting = tuple[list[float], dict[str, Floats]]  # times of buffered rows, and (times, ...) of each dataset
 
 
 class RunFile:
-    """A run file open for writing, by `create` or `append`; close it, or use it in a `with` block.
+    """Run file open for writing, by `create` or `append`; close it, or use it in a `with` block.
 
-    snapshots, samples, events   how many are written, those that still wait in memory included
-    checkpoints                  beside it
+    snapshots, samples, events   numbers of written rows, including those buffered in memory
+    checkpoints                  checkpoints beside the file
 
-    Methods raise FileError when the disk is full or a write fails; the file is then valid up to the last snapshot.
+    Methods raise FileError for a full disk or a failed write; the file is then valid up to the last snapshot.
     """
 
     def __init__(self, path: Path, lock: Lock, file: h5py.File, writers: Sequence[Writer]) -> None:
@@ -81,14 +81,14 @@ class RunFile:
         fields: Sequence[str] = (),
         overwrite: bool = False,
     ) -> Self:
-        """Start a new file, with ``attributes`` beside stop_reason, message and wall_time, which all have.
+        """Create a new file with ``attributes`` in addition to stop_reason, message and wall_time.
 
-        ``space`` is the mesh that densities live on, or weighted points; ``variables`` are kept beside it. ``measure``
-        says what a density is with respect to; by default the surface, or the sizes of cells. ``fields`` are the names
-        of several fields on the cells, of which the first is stored as the density.
-        An existing file is replaced, and its checkpoints removed, only once the new one is laid out in full. Raises
-        FileError if the file exists and ``overwrite`` is false, if another process is writing it, or if the folder
-        cannot be written; ValueError for columns or attributes that cannot be stored.
+        ``space`` is the mesh of the densities, or weighted points; ``variables`` are stored with the mesh. ``measure``
+        is the reference measure of densities, by default the surface area or the cell sizes. ``fields`` are the names
+        of several fields on the cells; the first field is stored as the density. An existing file is replaced, and its
+        checkpoints removed, only after the new file is complete. Raises FileError if the file exists and ``overwrite``
+        is false, if another process is writing it, or if the folder cannot be written; ValueError for columns or
+        attributes that cannot be stored.
         """
         path = Path(path)
         attributes = {**(attributes or {}), **({"fields": ",".join(fields)} if fields else {})}
@@ -97,7 +97,7 @@ class RunFile:
         attributes = {**attributes, WRITERS: writers_as_text(writers)}
         start = image(columns, space, attributes, variables, measure, fields[1:])
         lock = Lock(path)
-        with lock.kept_if_well():
+        with lock.released_on_error():
             if os.path.lexists(path) and not (overwrite and path.is_file()):
                 raise FileError(f"{path}: exists already; choose another name, or overwrite it if it is a file")
             replaced = Checkpoints.to_be_replaced(path)
@@ -118,30 +118,30 @@ class RunFile:
         events: int | None = None,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Self:
-        """Go on with a file, cut back to its first ``snapshots``, ``samples`` and ``events``; None keeps all.
+        """Continue a file after its first ``snapshots``, ``samples`` and ``events``; None keeps all.
 
-        Mends a killed writer's file first, and sets ``stop_reason`` to "running". ``attributes`` are set or replaced in
-        a copy that then takes the file's place. Raises FileError if the file holds fewer than that, is no run file, or
-        is being written by another process.
+        Repairs the file of a killed writer first, and sets ``stop_reason`` to "running". ``attributes`` are set or
+        replaced in a copy that then replaces the file. Raises FileError if the file holds fewer rows, is no run file,
+        or is being written by another process.
         """
         path = Path(path)
         check_attributes(attributes or {})
         if not path.is_file():
             raise FileError(f"{path}: no such file")
         lock = Lock(path)
-        with lock.kept_if_well():
+        with lock.released_on_error():
             with disk_errors(path, "cannot write it"):
                 repair(path)
-            run = read(path)  # also refuses what is not a run file
+            run = read(path)  # raises FileError for other files
             run.require_growing()
             Checkpoints(path, run.writers).require_own()
             counts = (
-                _kept(run, "snapshots", snapshots, run.snapshots),
-                _kept(run, "samples", samples, len(run.sample_times)),
+                _row_count(run, "snapshots", snapshots, run.snapshots),
+                _row_count(run, "samples", samples, len(run.sample_times)),
             )
-            kept_events = _kept(run, "events", events, len(run.events.get("time", ())))
+            kept_events = _row_count(run, "events", events, len(run.events.get("time", ())))
             with disk_errors(path, "cannot write it"):
-                # with no digest: a writer killed now leaves a file whose texts are not the digest's
+                # without a digest: a killed writer would leave texts that differ from the digest
                 writers = (*run.writers, new_writer(*counts))
                 replace_attributes(path, {**(attributes or {}), WRITERS: writers_as_text(writers), "digest": ""})
                 self = cls(path, lock, open_shared(path), writers)
@@ -151,9 +151,9 @@ class RunFile:
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = False) -> None:
-        """Write a density, (cells,) with respect to surface area, fields (fields, cells), or positions (n, d) at ``t``.
+        """Write a density (cells,) with respect to surface area, fields (fields, cells), or positions (n, d) at ``t``.
 
-        What waited is written, too; unless it ``may_wait`` as samples do, in a copy.
+        Buffered rows are written, too. A snapshot that ``may_wait`` is copied and buffered like samples.
 
         Raises ValueError for another shape, or a time that is not finite.
         """
@@ -172,14 +172,14 @@ class RunFile:
             self.flush()
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Write one value for each column at time ``t``; it may wait in memory, a second or until `flush`.
+        """Write one value for each column at time ``t``; the row is buffered for up to a second or until `flush`.
 
         Raises ValueError for a missing or unknown column, another shape, or a time that is not finite.
         """
         self.write_samples([t], {name: np.asarray(value, dtype=np.float64)[None] for name, value in values.items()})
 
     def write_samples(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> None:
-        """Write (times, ...) values for each column, as `write_sample` does."""
+        """Write (times, ...) values for each column, like `write_sample`."""
         _ = self._handle
         rows = self._samples.rows(times, values)
         self._waiting.append(([float(t) for t in times], {name: value.copy() for name, value in rows.items()}))
@@ -187,9 +187,9 @@ class RunFile:
         self.flush_if_due()
 
     def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Write one value for each column of events, at once; several may have one time. Raises as `write_sample`.
+        """Write one value for each column of events immediately; raise the errors of `write_sample`.
 
-        Nothing is written to a file without a table of events, which only runs with a handover have.
+        Several events may have one time. A file without a table of events, as of runs without a handover, is unchanged.
         """
         if self._events is not None:
             self.flush()
@@ -199,14 +199,14 @@ class RunFile:
             self.events += 1
 
     def flush_if_due(self) -> None:
-        """`flush` once a second; call it now and then, so that what waits does so no longer."""
+        """Call `flush` if the last call is more than a second ago."""
         if clock.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that wait in memory: samples, then snapshots, from which a run may be resumed.
+        """Write the buffered rows: samples, then snapshots, from which a run may be resumed.
 
-        Call it before a checkpoint that counts on them.
+        A checkpoint that refers to the rows requires a flush before.
         """
         self._flushed = clock.monotonic()
         with self._writing():
@@ -214,7 +214,7 @@ class RunFile:
             self._write_waiting(self._snapshots, self._waiting_snapshots, self.snapshots)
 
     def _write_waiting(self, series: Series, waiting: list[Waiting], count: int) -> None:
-        """Append the last rows of ``count``, those that wait."""
+        """Append the buffered rows, the last ones of ``count``."""
         if waiting:
             times, rows = [time for some, _ in waiting for time in some], [values for _, values in waiting]
             columns = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
@@ -222,27 +222,27 @@ class RunFile:
             waiting.clear()
 
     def sync(self) -> None:
-        """`flush`, and wait until the disk has everything: what is written then survives a power cut."""
+        """Flush, and wait until the disk holds all data, which then survives a power failure."""
         self.flush()
         with self._writing():
             os.fsync(self._handle.id.get_vfd_handle())
 
     def rows_until(self, time: float) -> tuple[int, int]:
-        """How many snapshots and samples have times up to ``time``; what waits is written first."""
+        """Flush, and return the numbers of snapshots and samples with times up to ``time``."""
         self.flush()
         return self._snapshots.rows_until(time), self._samples.rows_until(time)
 
     def update(self, **attributes: Attribute) -> None:
-        """Overwrite attributes that exist since `create`: numbers, stop_reason and message."""
+        """Overwrite attributes that `create` has set: numbers, stop_reason and message."""
         with self._writing():
             self._set(attributes)
 
     def close(self, **attributes: Attribute) -> None:
-        """Write what waits, overwrite ``attributes`` (they exist since `create`), and give the file free.
+        """Write buffered rows, overwrite ``attributes`` that `create` has set, and release the file.
 
-        The last checkpoint moves from beside the file into it.
-        ``stop_reason`` is "finished" unless given: see STOP_REASONS. A second call does nothing. After a failed write
-        it still records the attributes, if there is room for them; else it raises FileError.
+        The last checkpoint beside the file moves into the file. The default of ``stop_reason`` is "finished", see
+        STOP_REASONS. A second call does nothing. After a failed write the attributes are still recorded if the disk has
+        room; else FileError is raised.
         """
         if self._lock.released:
             return
@@ -250,7 +250,7 @@ class RunFile:
             if stored := self._file is not None:
                 self._store_checkpoint()
             else:
-                self._waiting.clear()  # the write that failed may have been theirs
+                self._waiting.clear()  # the failed write may have been of these rows
                 with disk_errors(self.path, "cannot record how the run ended"):
                     repair(self.path)
                     self._adopt(open_shared(self.path))
@@ -259,10 +259,10 @@ class RunFile:
                 self.events = 0 if self._events is None else min(self.events, self._events.committed)
             self.flush()
             with self._writing():
-                self._cut(self.snapshots, self.samples, self.events)  # what an interrupt left half written
+                self._cut(self.snapshots, self.samples, self.events)  # drops rows that an interrupt left incomplete
                 self._set({"stop_reason": "finished", **attributes})
                 self._set({"digest": self._digest()})
-            self._abandon()  # all is in the file; HDF5's own close writes more, and crashes where that fails
+            self._abandon()  # all data is written; HDF5's own close writes more, and crashes on failure
             with disk_errors(self.path, "cannot close it"):
                 repair(self.path)
                 if stored:
@@ -273,7 +273,7 @@ class RunFile:
             self._lock.release()
 
     def _store_checkpoint(self) -> None:
-        """Put the last checkpoint beside the file, if there is one, into the file and onto the disk."""
+        """Copy the last checkpoint beside the file, if there is one, into the file and flush it to the disk."""
         if (data := self.checkpoints.latest_beside()) is not None:
             with self._writing():
                 store(self._handle, data)
@@ -283,13 +283,13 @@ class RunFile:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close; an exception is recorded as "failed", a KeyboardInterrupt or a failing write as "interrupted"."""
+        """Close; record an exception as "failed", a KeyboardInterrupt or a failed write as "interrupted"."""
         if error is None:
             self.close()
         elif isinstance(error, KeyboardInterrupt):
             self.close(stop_reason="interrupted", message="interrupted")
         elif isinstance(error, FileError):
-            with suppress(FileError):  # no room for this either: the file is left as a killed writer leaves it
+            with suppress(FileError):  # no room either: the file is left like that of a killed writer
                 self.close(stop_reason="interrupted", message=str(error))
         else:
             self.close(stop_reason="failed", message=f"{type(error).__name__}: {error}")
@@ -297,14 +297,14 @@ class RunFile:
     @property
     def _handle(self) -> h5py.File:
         if self._file is None:
-            raise FileError(f"{self.path}: closed, or given up after a failed write")
+            raise FileError(f"{self.path}: closed, or abandoned after a failed write")
         return self._file
 
     def _adopt(self, file: h5py.File) -> None:
-        """Take over a file that is in SWMR mode."""
+        """Use a file that is in SWMR mode."""
         self._file: h5py.File | None = file
         others = str(own_attributes(file).get("fields", "")).split(",")[1:]
-        self._kinds = [SNAPSHOT.get(str(file.attrs["manifold"]), "density"), *others]  # what a snapshot has
+        self._kinds = [SNAPSHOT.get(str(file.attrs["manifold"]), "density"), *others]  # datasets of a snapshot
         group = file["diagnostics"]
         self._snapshots = Series(file, file, self._kinds)
         self._samples = Series(file, group, group.attrs["columns"])
@@ -313,10 +313,10 @@ class RunFile:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Turn a failing write into a FileError, and keep HDF5 from trying it again."""
+        """Convert a failed write to a FileError, and prevent HDF5 from repeating the write."""
         try:
             yield
-        except (OSError, RuntimeError) as error:  # h5py has RuntimeError for a failing flush
+        except (OSError, RuntimeError) as error:  # h5py raises RuntimeError for a failed flush
             self._abandon()
             self.snapshots -= len(self._waiting_snapshots)
             self._waiting_snapshots.clear()
@@ -345,7 +345,7 @@ class RunFile:
         self._handle.flush()
 
 
-def _kept(run: Run, what: str, wanted: int | None, there: int) -> int:
-    if wanted is not None and not 0 <= wanted <= there:
-        raise FileError(f"{run.path}: holds {there} {what}, cannot continue after {wanted}")
-    return there if wanted is None else wanted
+def _row_count(run: Run, what: str, requested: int | None, stored: int) -> int:
+    if requested is not None and not 0 <= requested <= stored:
+        raise FileError(f"{run.path}: holds {stored} {what}, cannot continue after {requested}")
+    return stored if requested is None else requested

@@ -1,8 +1,7 @@
-"""Schema of a run file: attributes, datasets, shapes and types, and that their bytes lie in the file itself.
+"""Schema of a run file: attributes, datasets, shapes and types, all stored in the file itself.
 
-A file may come from anybody, or from a disk that has lost bits. What it claims is checked before it is used: a dataset
-whose bytes would be taken from another file (external storage, an external link, a virtual source) is refused, and so
-is a shape that no file of its size can hold.
+A file may be untrusted or damaged, so that all its claims are checked before use. Datasets with bytes in other files
+(external storage, an external link, a virtual source) are rejected, and so are shapes that exceed the file's size.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ DAMAGE = (
     OverflowError,
     MemoryError,
 )
-# of h5py and NumPy for bytes that make no sense; also UnicodeDecodeError, a ValueError
+# exceptions of h5py and NumPy for invalid bytes; also UnicodeDecodeError, a ValueError
 CHANGING = {
     "stop_reason": 32,
     "message": 1000,
-    "digest": 64,  # of a closed file, see `solvers.io.verifying.digest`; empty while it is written
-}  # bytes; text of fixed length can be overwritten under readers
+    "digest": 64,  # of a closed file, see `solvers.io.verifying.digest`; empty under writing
+}  # bytes; text of fixed length can be overwritten while readers have the file open
 STOP_REASONS = ("running", "finished", "interrupted", "failed")
 EVENTS = "events"
 TABLES = {"diagnostics": "sample", EVENTS: "event"}  # groups of rows over time, and the dimension of their rows
-LOCATION = "checkpoint/bytes"  # of the last checkpoint in a file
-SNAPSHOT = {"particles": "position"}  # what a file calls its snapshots; those of a mesh are densities
+LOCATION = "checkpoint/bytes"  # dataset of the last checkpoint in a file
+SNAPSHOT = {"particles": "position"}  # dataset of snapshots by manifold; "density" on a mesh
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
     "manifold": lambda value: isinstance(value, str),
     "resolution": lambda value: type(value) is int and value >= 0,
@@ -59,14 +58,14 @@ _GROWING = (
     "time",
     "sample",
     "event",
-)  # dimensions that a killed writer may have left longer in some datasets than in others
+)  # dimensions that a killed writer may leave longer in some datasets than in others
 _INTEGERS = ("ring_cells",)
-_MAX_COMPRESSION = 1100  # deflate makes at most 1032 bytes of one
-_UNWRITTEN = 1 << 24  # bytes that rows of a dataset may have in its writer's memory only: chunks that HDF5 caches
+_MAX_COMPRESSION = 1100  # deflate expands one byte to at most 1032
+_UNWRITTEN = 1 << 24  # bytes of a dataset that may exist in the writer's memory only: chunks cached by HDF5
 
 
 def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
-    """The dataset ``name`` of a group, "diagnostics/mass" too. Raises ValueError unless its bytes are in this file."""
+    """Return the dataset ``name`` of a group, a path too; raise ValueError unless its bytes are in this file."""
     import h5py
 
     found = _found(group, name, "dataset")
@@ -78,7 +77,7 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
 
 
 def group_of(group: h5py.Group, name: str) -> h5py.Group:
-    """The group ``name`` of a group. Raises ValueError unless it is in this file."""
+    """Return the group ``name`` of a group; raise ValueError unless it is in this file."""
     import h5py
 
     found = _found(group, name, "group")
@@ -102,10 +101,10 @@ def _found(group: h5py.Group, name: str, kind: str) -> Any:
 
 
 def require_size(dataset: h5py.Dataset, size: int) -> None:
-    """Raise ValueError for more values than the stored bytes of a dataset, in a file of ``size`` bytes, can hold.
+    """Raise ValueError for a shape that exceeds the stored bytes of a dataset in a file of ``size`` bytes.
 
-    Values of chunks that were never written would only fill the memory. The room beyond what is stored is that of rows
-    that a writer has not flushed.
+    Values of chunks that were never written would only fill the memory. The tolerance beyond the stored bytes covers
+    rows that a writer has not flushed.
     """
     stored = min(dataset.id.get_storage_size(), size)
     room = (_MAX_COMPRESSION if dataset.compression else 1) * stored + size + _UNWRITTEN
@@ -116,11 +115,11 @@ def require_size(dataset: h5py.Dataset, size: int) -> None:
 
 
 def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterator[str]:
-    """What keeps a file of ``size`` bytes from being a run file, each in some words; nothing for a sound one."""
+    """Yield descriptions of the faults that keep a file of ``size`` bytes from being a run file."""
     for name, is_right in _ATTRIBUTES.items():
         if name not in attributes or not is_right(attributes[name]):
             yield f"attribute {name} is {attributes.get(name, 'missing')!r:.40}"
-    for name, value in attributes.items():  # of a record of any equation they may be lists of numbers
+    for name, value in attributes.items():  # a recorded solution may have lists of numbers
         if isinstance(value, str) and not is_text(value):
             yield f"attribute {name} is {value!r:.40}, no text"
         if not isinstance(value, str | int | float) and (name in CHANGING or "fields" not in attributes):
@@ -139,33 +138,33 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a text that can be written, without what h5py puts for bytes that are no UTF-8."""
+    """Return whether a value is valid text, without h5py's surrogates for bytes that are no UTF-8."""
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
 def columns_of(file: h5py.File, table: str = "diagnostics") -> list[str]:
-    """Names of the diagnostics, or of the columns of events, in their order.
+    """Return the names of the diagnostics, or of the columns of events, in order.
 
-    A group of events that the attribute ``contents`` does not list is a user's.
+    A group of events outside the list ``contents`` belongs to a user.
     """
     listed = table != EVENTS or f"{EVENTS}/" in str(file.attrs.get("contents", "")).split("\n")
     return listed_columns(file[table]) if listed else []
 
 
 def rows_of(file: h5py.File) -> list[str]:
-    """Names of the datasets of all tables: "diagnostics/time", "diagnostics/mass", ..."""
+    """Return the names of the datasets of all tables: "diagnostics/time", "diagnostics/mass", ..."""
     tables = {table: columns_of(file, table) for table in TABLES}
     return [f"{table}/{name}" for table, names in tables.items() if names for name in ("time", *names)]
 
 
 def listed_columns(group: h5py.Group) -> list[str]:
-    """Names of the columns that a group lists."""
+    """Return the names of the columns that a group lists."""
     names = group.attrs["columns"]
     return [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]
 
 
 def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[str, int], size: int) -> Iterator[str]:
-    """Faults of one dataset; ``lengths`` of the dimensions that others have are kept."""
+    """Yield the faults of one dataset, and record its dimensions in ``lengths``."""
     try:
         dataset = dataset_of(file, name)
         require_size(dataset, size)

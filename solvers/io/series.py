@@ -1,4 +1,4 @@
-"""Rows that grow over time in a run file. A row exists once its time is written, the last thing to happen to it."""
+"""Rows that grow over time in a run file, each committed by its time, which is written last."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Series:
-    """Datasets of a file's ``group`` by ``names``, which grow together with its ``time``.
+    """Datasets ``names`` of a file's ``group``, which grow together with the dataset ``time``.
 
-    What fails to be written raises OSError or RuntimeError, as h5py has it.
+    Failed writes raise OSError or RuntimeError, like h5py.
     """
 
     def __init__(self, file: h5py.File, group: h5py.Group, names: Sequence[str]) -> None:
@@ -28,27 +28,27 @@ class Series:
 
     @property
     def committed(self) -> int:
-        """How many rows exist."""
+        """Return the number of committed rows."""
         return len(read_times(self._times))
 
     @property
     def times(self) -> Floats:
-        """(rows,) those of the rows that exist."""
+        """Return (rows,) the times of the committed rows."""
         return read_times(self._times)
 
     def rows_until(self, time: float) -> int:
-        """How many rows have times up to ``time``."""
+        """Return the number of rows with times up to ``time``."""
         return int(np.searchsorted(self.times, time, side="right"))
 
     def values(self) -> dict[str, Floats]:
-        """(rows, ...) of each dataset."""
+        """Return (rows, ...) for each dataset."""
         return {name: column[: self.committed] for name, column in self._columns.items()}
 
     def rows(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        """``values`` (times, ...) as arrays, one of each dataset.
+        """Return ``values`` (times, ...) as arrays, one for each dataset.
 
-        Raises ValueError for a missing or unknown name, another shape, or a time that is not finite: that would mean
-        "no row".
+        Raises ValueError for a missing or unknown name, another shape, or a time that is not finite, which marks an
+        absent row.
         """
         if values.keys() != self._columns.keys():
             raise ValueError(f"a sample with columns {sorted(values)}, expected {sorted(self._columns)}")
@@ -61,7 +61,7 @@ class Series:
         return rows
 
     def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
-        """Write rows of each dataset from number ``start`` on, and then the times that commit them."""
+        """Write rows of each dataset from number ``start`` on, and then the times that commit the rows."""
         for name, dataset in self._columns.items():
             _append(dataset, start, rows[name])
         self._file.flush()
@@ -69,7 +69,7 @@ class Series:
         self._file.flush()
 
     def cut(self, count: int) -> None:
-        """Drop rows from ``count`` on, times first: those without a time do not exist."""
+        """Drop rows from ``count`` on, times first, since rows without a time do not exist."""
         for dataset in (self._times, *self._columns.values()):
             if len(dataset) != count:
                 dataset.resize(count, axis=0)

@@ -1,8 +1,8 @@
-"""Verification of a run file: the checksum of what changes as a run continues, and a reading of all that a file holds.
+"""Verification of a run file by the checksum of its growing parts and by reading all values.
 
-Densities, positions and the mesh carry HDF5's checksums (Fletcher-32), for each of their chunks is written once. Times
-and diagnostics are rewritten where they are as they grow, so that a checksum of theirs would be wrong in the moment in
-which a writer is killed: their digest, with that of the texts, is written when the file is closed.
+Densities, positions and the mesh carry HDF5's checksums (Fletcher-32), since each chunk is written once. Times and
+diagnostics are rewritten in place as they grow, so that a killed writer could leave a wrong checksum. A digest of the
+times, diagnostics and texts is written when the file is closed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def digest(
     diagnostics: Mapping[str, Floats],
     events: Mapping[str, Floats],
 ) -> str:
-    """SHA-256 of a file's texts (those among ``texts`` that are str), its times, its diagnostics and its events."""
+    """Return the SHA-256 of the str among ``texts``, the times, the diagnostics and the events of a file."""
     found = hashlib.sha256()
     for name, text in sorted(texts.items()):
         if isinstance(text, str):
@@ -44,11 +44,11 @@ def digest(
 
 @dataclass(frozen=True)
 class Verification:
-    """What a reading of every value of a file has found.
+    """Result of reading every value of a file.
 
-    checked    whether the file has the digest of one that was closed
-    snapshots  number of snapshots that are good
-    damaged    what is damaged, each in some words
+    checked    whether the file has the digest of a closed file
+    snapshots  number of valid snapshots
+    damaged    descriptions of the damaged parts
     """
 
     checked: bool
@@ -57,7 +57,7 @@ class Verification:
 
 
 def verify(run: Run) -> Verification:
-    """Read every snapshot and all that is kept of the mesh or the points; ``read`` has read the rest."""
+    """Read every snapshot and all arrays of the mesh or the points; ``read`` has checked the rest."""
     damaged: list[str] = []
     names = ["weight"] if run.manifold == "particles" else ["cell_center", "cell_area"]
     for name in names:
@@ -75,7 +75,7 @@ def verify(run: Run) -> Verification:
 
 
 def _is_good(run: Run, k: int) -> bool:
-    """Whether all fields of a snapshot can be read, and are finite where no user's equation made them."""
+    """Return whether all fields of a snapshot are readable, and finite unless from a user's equation."""
     try:
         run.snapshot(k)
         for name in run.fields if run.is_solution else ():

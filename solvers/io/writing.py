@@ -1,4 +1,4 @@
-"""Opening of run files for writing; a file stays valid when a write fails."""
+"""Opening of run files for writing; a file stays valid after a failed write."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import h5py
 
 _NUMBERS = itertools.count()
-VERSION = ("v110", "v110")  # the oldest format with SWMR: what older readers can still open
+VERSION = ("v110", "v110")  # the oldest format with SWMR, for older readers
 
 
 def open_shared(path: Path) -> h5py.File:
-    """Open for writing, readable by others meanwhile. The lock is ours: SWMR drops HDF5's own."""
+    """Open for writing with concurrent readers; the caller holds a `Lock`, since SWMR drops HDF5's own."""
     import h5py
 
     file = h5py.File(path, "r+", libver=VERSION, locking=False)
@@ -39,7 +39,7 @@ def image(
     measure: Measure | None = None,
     fields: Sequence[str] = (),
 ) -> bytes:
-    """The bytes of a new run file."""
+    """Return the bytes of a new run file."""
 
     def fill(file: h5py.File) -> None:
         lay_out(file, space, columns, variables, measure, fields)
@@ -50,19 +50,19 @@ def image(
 
 
 def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
-    """The bytes of a new HDF5 file, which ``fill`` writes in memory: no failing disk meets HDF5 meanwhile."""
+    """Return the bytes of a new HDF5 file that ``fill`` writes in memory, safe from disk errors."""
     import h5py
 
-    name = f"image {next(_NUMBERS)}"  # HDF5 refuses a second file of one name, as another thread may have it open
+    name = f"image {next(_NUMBERS)}"  # HDF5 rejects a second file of one name in another thread
     with h5py.File(name, "w", driver="core", backing_store=False, libver=VERSION) as file:
         fill(file)
         file.flush()
-        return with_checksum(file.id.get_file_image())  # HDF5 before 2.0 clears flags there, and keeps their checksum
+        return with_checksum(file.id.get_file_image())  # HDF5 before 2.0 clears flags without updating the checksum
 
 
 @contextmanager
 def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
-    """A new HDF5 file that grows beyond memory; where the block or the disk fails, it is left unfinished."""
+    """Yield a new HDF5 file larger than memory; a failing block or disk leaves it unfinished."""
     import h5py
 
     file = h5py.File(path, "w", libver=VERSION, locking=False, rdcc_nbytes=0)  # chunks are written whole
@@ -76,24 +76,24 @@ def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
 
 
 def discard(file: h5py.File) -> None:
-    """Close without writing: HDF5's cache goes to the null device, and the file keeps its last good state.
+    """Close without writing: HDF5's cache goes to the null device, and the file keeps its last valid state.
 
-    An ordinary close would try again what failed, fail again, and crash the process at its end.
+    An ordinary close would repeat the failed write, fail again, and crash the process at its end.
     """
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, file.id.get_vfd_handle())
     os.close(null)
-    with suppress(OSError, RuntimeError):  # which cannot be given the length that HDF5 wants for its file
+    with suppress(OSError, RuntimeError):  # the null device cannot be resized as HDF5 requests
         file.close()
 
 
 def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
-    """Set attributes of any kind in a copy of the file, and put the copy in its place."""
+    """Set attributes of any kind in a copy of the file, and replace the file by the copy."""
     import h5py
 
     with replacement(path) as new:
         shutil.copy(path, new)
-        with open(new, "ab") as room:  # a full disk is met here; HDF5 cuts off what it does not need
+        with open(new, "ab") as room:  # detects a full disk here; HDF5 truncates unused space
             room.write(bytes(2**20 + sum(len(str(value)) for value in attributes.values())))
         with h5py.File(new, "r+", libver=VERSION, locking=False) as file:
             create_attributes(file, attributes)
@@ -101,8 +101,8 @@ def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
 
 @contextmanager
 def disk_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn what the system and HDF5 raise into a FileError of one line."""
+    """Convert exceptions of the system and HDF5 to a FileError of one line."""
     try:
         yield
-    except (OSError, RuntimeError) as error:  # h5py has RuntimeError for a failing flush
+    except (OSError, RuntimeError) as error:  # h5py raises RuntimeError for a failed flush
         raise FileError(f"{path}: {what}: {reason(error)}") from error

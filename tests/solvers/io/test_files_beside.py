@@ -96,7 +96,7 @@ def test_a_lock_that_is_taken_over(tmp_path: Path) -> None:
     assert everything(tmp_path).keys() == {"run.h5.lock"}
     assert holder(path) == (tmp_path / "run.h5.lock").read_text()
     with pytest.raises(FileError, match=f"being written by process {os.getpid()} on "):
-        Lock(path, patience=0.05)
+        Lock(path, timeout=0.05)
     lock.release()
     assert everything(tmp_path) == {}
 

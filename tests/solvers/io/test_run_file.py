@@ -140,7 +140,7 @@ def test_events_have_times_of_their_own(path):
         RunFile.append(path, events=4)
     with h5py.File(path, "r+") as file:
         file["events/mass"][1] = 2.0
-    with pytest.raises(FileError, match="are not those that were written"):
+    with pytest.raises(FileError, match="differ from what was written"):
         read(path)
 
 
@@ -423,8 +423,8 @@ def test_a_reader_that_probes_the_lock_is_no_writer(path):
     with open(path.with_name("run.h5.lock"), "rb") as reader, ThreadPoolExecutor(1) as pool:
         assert lock_descriptor(reader.fileno(), blocking=False)
         with pytest.raises(FileError, match="being written by process 1 on nowhere"):
-            Lock(path, patience=0.01)
-        writer = pool.submit(Lock, path, patience=60.0)
+            Lock(path, timeout=0.01)
+        writer = pool.submit(Lock, path, timeout=60.0)
         with pytest.raises(TimeoutError):
             writer.result(0.1)
         unlock_descriptor(reader.fileno())
