@@ -1,1 +1,1 @@
-"""What surrounds a run: recorder, restart, segments, signals, progress, provenance, paths, cost estimate."""
+"""Environment of a run: recorder, restart, segments, signals, progress, provenance, paths, cost estimate."""

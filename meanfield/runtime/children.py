@@ -1,4 +1,4 @@
-"""Python processes that this one starts: where that is possible, and where their imports come from."""
+"""Child processes of Python: whether they can be started, and the environment of their imports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-SAFE_PATH = {"PYTHONSAFEPATH": "1"}  # files of the working folder are not imported in place of modules
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}  # modules are not imported from the working folder
 
 
 def can_start_python() -> bool:

@@ -17,24 +17,32 @@ from solvers.timestepping.schedules import events_before
 if TYPE_CHECKING:
     from meanfield.diagnostics.table import Table
 
-_STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}  # that each method keeps of particles
-_STIFF_STEPS, _MANY_STEPS = 0.6, 1000  # of adaptive over κn²t/L², measured; more are mentioned
-_MAX_TIME = 1e13  # in which a velocity of 1e-16 moves a token by 1e-3
-_BYTES_PER_CELL = 400  # of memory: the budget of a run, fields and mesh together
-_CHUNK = 8192  # bytes, the least of a dataset that grows
-_DEGREES = 64  # of the power, at most about, and of what else has a dimension of its own
-_HEADERS = 3e4  # bytes of a file without rows: its tree, attributes and text, measured
+_STATES = {
+    "adaptive": 30,
+    "ssprk3": 12,
+    "ssprk2": 12,
+    "layers": 8,
+}  # number of copies of the state of particles in memory, by method
+_STIFF_STEPS, _MANY_STEPS = (
+    0.6,
+    1000,
+)  # steps of adaptive over κn²t/L², measured; number of steps above which a note is printed
+_MAX_TIME = 1e13  # time in which a velocity of 1e-16 moves a token by 1e-3
+_BYTES_PER_CELL = 400  # memory of a run, fields and mesh together
+_CHUNK = 8192  # bytes, the smallest chunk of a dataset that grows
+_DEGREES = 64  # approximate bound of the degrees of the power, and of other dimensions of diagnostics
+_HEADERS = 3e4  # bytes of a file without rows: tree, attributes and text, measured
 
 
 def memory_bytes(case: Case) -> float:
-    """Memory that a run of the case takes beside the program, about; 0 where the size is that of a file."""
+    """Return the approximate memory of a run in bytes, beyond the program; 0 where a file determines the size."""
     if case.domain.has_tokens:
         return 8.0 * _STATES[case.time.method] * _numbers(case)
     return float(_BYTES_PER_CELL * _numbers(case))
 
 
 def file_bytes(case: Case) -> float:
-    """Size of the run's file, at most about; 0 where the size is that of another file."""
+    """Return an approximate upper bound of the size of the run file; 0 where another file determines the size."""
     if not (numbers := _numbers(case)):
         return 0.0
     row = numbers // (case.domain.labels or 1)
@@ -43,13 +51,13 @@ def file_bytes(case: Case) -> float:
 
 
 def _numbers(case: Case) -> int:
-    """Numbers of a state: cells, of all labels or radii, or coordinates of tokens."""
+    """Return the number of values of a state: cells of all labels or radii, or coordinates of tokens."""
     domain = case.domain
     return (domain.count or 0) * domain.d if domain.has_tokens else domain.cells_and_width()[0]
 
 
 def _bytes_of_samples(case: Case, cells: int) -> float:
-    """Of the diagnostics in the file, at most about."""
+    """Return an approximate upper bound of the bytes of diagnostics in the file."""
     domain, total = case.domain, 0.0
     from meanfield.diagnostics.table import LENGTHS
 
@@ -62,7 +70,7 @@ def _bytes_of_samples(case: Case, cells: int) -> float:
 
 
 def estimate(case: Case) -> str:
-    """The resolved case, then its cost as comments: again a case file."""
+    """Return the resolved case, then its cost as comments: again a case file."""
     from meanfield.runtime.limits import exceeded_limits
 
     lines = _of_tokens(case) if case.domain.has_tokens else _of_cells(case)
@@ -99,7 +107,7 @@ def _of_tokens(case: Case) -> list[str]:
 
 
 def _velocity_of_tokens(case: Case, count: int) -> str:
-    """What an evaluation costs, and when a density, which is cells for any number of tokens, costs less."""
+    """Return the cost of an evaluation, and the density that costs less for large numbers of tokens, as text."""
     pairs = count**2 * len(case.attention.all_heads)
     if case.domain.d <= 3 and case.attention.mask == "none":
         density = f'manifold = "{"circle" if case.domain.d == 2 else "sphere"}"'
@@ -108,10 +116,10 @@ def _velocity_of_tokens(case: Case, count: int) -> str:
 
 
 def rounding_notes(case: Case) -> list[str]:
-    """A line where tokens are followed for so long that velocities lost to rounding matter.
+    """Return a note if the run is so long that velocities lost to rounding matter, else an empty list.
 
-    An attention output has errors of 1e-16 of a token's own position: of mergers that take longer than ``_MAX_TIME``
-    nothing is left, and tokens stand still. Atoms, after a handover, have the velocities themselves.
+    The output of attention has errors of 1e-16 of the position of a token: mergers that take longer than ``_MAX_TIME``
+    are lost, and tokens do not move. Atoms, after a handover, have accurate velocities.
     """
     if not case.domain.has_tokens or case.hand_over is not None or case.time.end <= _MAX_TIME:
         return []
@@ -122,7 +130,7 @@ def rounding_notes(case: Case) -> list[str]:
 
 
 def _hand_over(case: Case, count: int) -> list[str]:
-    """The handover's condition, where there may be more clusters than atoms are allowed."""
+    """Return the condition of the handover, where there may be more clusters than atoms are allowed."""
     from meanfield.domains.atoms.handover_states import most_atoms
 
     max_atoms, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
@@ -153,7 +161,10 @@ def _steps_of_tokens(case: Case, count: int) -> str:
 
 
 def _steps(case: Case) -> str:
-    """Number of steps: layers; or such that a token moves by at most cfl·width; noise adds some at the start."""
+    """Return the number of steps as text: layers; or steps in which a token moves by at most cfl·width.
+
+    With noise there are a few more steps at the start.
+    """
     if case.time.method == "layers":
         return counted(case.time.layers or 0, "layer")
     if case.hand_over is not None:
@@ -166,7 +177,7 @@ def _steps(case: Case) -> str:
 
 
 def _snapshots(case: Case) -> int:
-    """Snapshots of the whole run, the first state included."""
+    """Return the number of snapshots of the whole run, the first state included."""
     from meanfield.simulation import snapshot_schedule
 
     return events_before(snapshot_schedule(case), case.time.end, or_at=True)

@@ -1,4 +1,4 @@
-"""Limits of the machine: memory and disk that there are, against what a case needs, before it is run."""
+"""Limits of the machine: available memory and disk, compared with the needs of a case before the run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ _ADVICE = "--force runs it nevertheless"
 
 
 def require_room(case: Case, output: str | Path) -> None:
-    """Raise CaseError, in one line, for a case that needs more memory, or a larger file, than there is room for."""
+    """Raise CaseError, with a message of one line, for a case that needs more memory or a larger file than
+    available.
+    """
     if exceeded := list(exceeded_limits(case, Path(output).parent)):
         raise CaseError(f"{'; '.join(exceeded)}; {_ADVICE}")
 
 
 def exceeded_limits(case: Case, folder: Path) -> list[str]:
-    """What a case needs more of than there is, each in some words; its file would lie in ``folder``."""
+    """Return one text for each resource that a case needs beyond its limit; the file would be in ``folder``."""
     needs = (
         ("memory", memory_bytes(case), available_memory(), "are available"),
         ("the file", file_bytes(case), free_disk(folder), f"are free in {folder.absolute()}"),
@@ -39,12 +41,14 @@ def exceeded_limits(case: Case, folder: Path) -> list[str]:
 
 
 def available_memory() -> float:
-    """Bytes that this process can still have: of the machine, of its control group, of its own limit."""
+    """Return the bytes that this process can still allocate, limited by the machine, its control group and its own
+    limit.
+    """
     return max(min(_machine_memory(), _group_memory(), _own_memory()), 0.0)
 
 
 def free_disk(folder: Path) -> float:
-    """Bytes that a new file in a folder can have; infinite where that cannot be known."""
+    """Return the bytes available for a new file in a folder; infinite where they are unknown."""
     max_size = _limit("RLIMIT_FSIZE")
     try:
         return min(max_size, float(shutil.disk_usage(folder).free))
@@ -61,7 +65,7 @@ def _limit(name: str) -> float:
 
 
 def _machine_memory() -> float:
-    """Return the memory that is available, or all that there is; infinite where the system names neither."""
+    """Return the available memory, or the total; infinite where the system reports neither."""
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return 1024.0 * int(line.split()[1])
@@ -69,7 +73,7 @@ def _machine_memory() -> float:
 
 
 def _group_memory() -> float:
-    """Memory left to a container: its limit less what it uses."""
+    """Return the memory left to a container: limit minus usage."""
     limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     if not (limit and used and limit[0].isdecimal() and used[0].isdecimal()):
         return math.inf
@@ -77,7 +81,7 @@ def _group_memory() -> float:
 
 
 def _own_memory() -> float:
-    """Return the address space that this process may still take, in bytes."""
+    """Return the address space that this process may still allocate, in bytes."""
     limit, sizes = _limit("RLIMIT_AS"), _lines("/proc/self/statm")
     if resource is None or math.isinf(limit) or not sizes:
         return limit
@@ -85,7 +89,7 @@ def _own_memory() -> float:
 
 
 def _lines(path: str) -> list[str]:
-    """Lines of a file of the system; none where the system has no such file."""
+    """Return the lines of a system file; none where the system has no such file."""
     try:
         return Path(path).read_text("ascii").splitlines()
     except OSError:

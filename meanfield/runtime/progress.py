@@ -15,28 +15,28 @@ from solvers.timestepping.state import State
 
 LOG_EVERY = 10.0  # seconds between lines where there is no terminal
 BAR_EVERY = 0.1
-COMPILING = 1.0  # seconds after which the first evaluation must be compiling its kernels
+COMPILING = 1.0  # seconds after which the first evaluation is compiling kernels
 
 
 def has_bar() -> bool:
-    """Whether a bar can be drawn: on a terminal, and in a notebook."""
+    """Return whether a bar can be drawn: on a terminal, and in a notebook."""
     return on_terminal() or "ipykernel" in sys.modules
 
 
 def bar_stream() -> TextIO:
-    """Where a bar is drawn: standard error, but in a notebook, which shows that as if it were of errors."""
+    """Return the stream of the bar: standard error, but standard output in a notebook, which shows stderr as errors."""
     return sys.stderr if on_terminal() else sys.stdout
 
 
 class CountedProgress:
-    """Lines on a task of equal parts, on standard error, every LOG_EVERY seconds."""
+    """Progress lines of a task of equal parts, on standard error, every LOG_EVERY seconds."""
 
     def __init__(self, parts: str) -> None:
         self._parts = parts
         self._began = self._reported = clock.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        """Report that ``done`` parts of ``total`` are finished, if it is time to."""
+        """Report that ``done`` parts of ``total`` are finished, if LOG_EVERY seconds have passed."""
         now = clock.monotonic()
         if done == total or now - self._reported < LOG_EVERY:
             return
@@ -47,7 +47,7 @@ class CountedProgress:
 
 
 class Progress:
-    """Shows model time, step size, clusters and the remaining time on ``bar_stream``; says nothing if quiet."""
+    """Progress of a run on ``bar_stream``: model time, step size, clusters and remaining time; silent if quiet."""
 
     def __init__(self, title: str, start: float, end: float, quiet: bool, remaining: RemainingTime) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
@@ -64,7 +64,7 @@ class Progress:
             )
 
     def update(self, state: State) -> None:
-        """Report the state, if it is time to."""
+        """Report the state, if the interval between two reports has passed."""
         if self.quiet:
             return
         now = clock.monotonic()
@@ -83,7 +83,7 @@ class Progress:
             )
 
     def show(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that the bar does not overwrite."""
         if self._terminal:
             self._bar.write(text, file=bar_stream())
         elif not self.quiet:
@@ -91,7 +91,7 @@ class Progress:
 
     @contextmanager
     def show_if_slow(self, text: str) -> Iterator[None]:
-        """Say a text if the block takes longer than compiled kernels would."""
+        """Print a text if the block takes longer than compiled kernels would."""
         if self.quiet:
             yield
             return
@@ -101,10 +101,10 @@ class Progress:
             yield
         finally:
             timer.cancel()
-            timer.join()  # what it is saying just now is one line
+            timer.join()  # finishes a line that is being printed
 
     def finish(self, state: State) -> None:
-        """The bar as it is at the end."""
+        """Draw the final state of the bar."""
         if self._terminal:
             self._draw(state)
 
@@ -114,7 +114,7 @@ class Progress:
         self._bar.set_postfix_str(self._detail(state))
 
     def _format(self, left: float | None) -> str:
-        """Format of the bar for a remaining time in seconds; None while it is estimated."""
+        """Return the format of the bar for a remaining time in seconds; None while the time is estimated."""
         remaining = "estimating" if left is None else _as_clock(left)
         return (
             f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{{elapsed}}<{remaining}{{postfix}}]"
@@ -132,7 +132,7 @@ class Progress:
 
 
 def _as_clock(seconds: float) -> str:
-    """As tqdm writes the time that has passed: 01:30, 1:00:00."""
+    """Return a duration in the format of tqdm: 01:30, 1:00:00."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"

@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 
 def provenance(case: Case, command: str) -> dict[str, str | int]:
-    """Attributes of a run file on its provenance."""
+    """Return the attributes of a run file on its provenance."""
     return {
         "title": case.title,
         "case": to_toml(case),
@@ -33,14 +33,14 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
 
 @cache
 def _versions() -> str:
-    """Versions of Python and of the libraries that compute, found once: they do not change while it runs."""
+    """Return the versions of Python and of the numerical libraries, cached: they do not change while Python runs."""
     ours = [f"python {platform.python_version()}", f"meanfield {__version__}"]
     return ", ".join([*ours, *(f"{name} {version(name)}" for name in PACKAGES)])
 
 
 @cache
 def _git_commit() -> str:
-    """Commit of the source, if it is a checkout; empty for an installed package. Asked for once in a process."""
+    """Return the commit of the source, if the source is a checkout; empty for an installed package. Cached."""
     source = Path(__file__).resolve().parents[1]
     if not (source.parent / ".git").exists():
         return ""
@@ -48,6 +48,6 @@ def _git_commit() -> str:
         done = subprocess.run(
             ["git", "-C", str(source), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):  # no git here: then the versions have to do
+    except (OSError, subprocess.TimeoutExpired):  # without git, the versions have to suffice
         return ""
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""Recorders: snapshots, diagnostics and checkpoints of a run, and how it ended."""
+"""Recorders: snapshots, diagnostics, checkpoints and the ending of a run."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from solvers.mesh.mesh import Floats
 from solvers.timestepping.observers import Cancelled, Observer
 from solvers.timestepping.state import Exploding, NonFinite, State
 
-MAX_SAMPLES = 64  # whose diagnostics are found together
-MAX_NUMBERS = 70_000  # of their states, half a megabyte: they stay in a core's caches
-MAX_COST = 2e-3  # seconds of a sample that may wait: one that takes longer can be given up
-MAX_WAIT = 0.5  # seconds that they wait at most, where steps are no longer
+MAX_SAMPLES = 64  # maximum number of samples whose diagnostics are computed together
+MAX_NUMBERS = 70_000  # values of their states, half a megabyte: they fit the cache of a core
+MAX_COST = 2e-3  # seconds of a sample that may be batched: a slower one is computed alone, so that it can be canceled
+MAX_WAIT = 0.5  # maximum seconds between two computations of diagnostics, where steps are no longer
 Samples = list[tuple[float, Floats]]  # time and state of each
-NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has outgrown the mesh
+NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has left the mesh
 
 
 class RunRecorder(Protocol):
-    """Observers of a run; a context that is left when the run has ended, with its exception if it has one."""
+    """Observers of a run; a context that ends with the run, with the exception of a run that failed."""
 
     @property
     def observers(self) -> Sequence[Observer]:
-        """Called with the state when they are due."""
+        """Return the observers, which are called with the state when they are due."""
         ...
 
     def compiling(self) -> AbstractContextManager[None]:
-        """A context in which kernels may be compiled."""
+        """Return a context in which kernels may be compiled."""
         ...
 
     def after_step(self, state: State) -> bool | None:
-        """Called after each step; whether the run is to end with it."""
+        """Process the state after each step; return whether the run is to end with it."""
         ...
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:
-        """Observers give up what takes long, from now on until ``end``, where the run is to stop."""
+        """Set the condition for which observers cancel long computations, until ``end`` is called."""
         ...
 
     def end(self, state: State) -> None:
-        """Called with the last state, also of a run that a signal has stopped."""
+        """Process the last state, also of a run that a signal has stopped."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -64,9 +64,9 @@ class RunRecorder(Protocol):
 
 
 class Record:
-    """Recorder in a file: snapshots and samples when they are due, checkpoints now and then, and how the run has ended.
+    """Recorder in a file: snapshots and samples when due, checkpoints at intervals, and the ending of the run.
 
-    end         time to which the run goes
+    end         end time of the run
     watch       callbacks and stop conditions, by default those of the case
     observers   of the snapshots and of the samples
     """
@@ -87,13 +87,13 @@ class Record:
         self._remaining = RemainingTime(end, schedules, hand_over=case.hand_over is not None)
         self.progress = Progress(file.path.stem, start.state.time, end, quiet, self._remaining)
         self._end, self._stopping = end, never
-        self._own_end = end if end != case.time.end else None  # which no schedule knows
+        self._own_end = end if end != case.time.end else None  # not an event of any schedule
         self._problem, self._diagnostics = problem, diagnostics
         self._watch = Watch(case) if watch is None else watch
         self._checkpoints, self._every = file.checkpoints, case.output.checkpoint
         self._before, self._began = start.wall_time, clock.monotonic()
         self._saved = self._began
-        self._waiting: Samples = []  # without diagnostics yet
+        self._waiting: Samples = []  # samples without diagnostics yet
         self._max_waiting = _samples_that_wait(start.state.values.size, diagnostics, self._watch)
         self._sampled, self._sample_cost = self._began, math.inf  # time of the last diagnostics; seconds of a sample
         self.observers = (
@@ -102,16 +102,16 @@ class Record:
         )
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Prints a message where it takes long."""
+        """Return a context that prints a message if compilation takes long."""
         return self.progress.show_if_slow("compiling kernels, or loading those of an earlier run")
 
     @property
     def wall_time(self) -> float:
-        """Seconds that the run has taken so far, those before a resume included."""
+        """Return the seconds that the run has taken so far, those before a resume included."""
         return self._before + clock.monotonic() - self._began
 
     def after_step(self, state: State) -> bool:
-        """Show the state, and save it if the last checkpoint is old; whether a stop condition holds."""
+        """Show the state, and save it if the last checkpoint is old; return whether a stop condition holds."""
         if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
@@ -125,7 +125,7 @@ class Record:
         return bool(self._watch.message)
 
     def save(self, state: State, *, in_snapshot: bool = False) -> None:
-        """Write a checkpoint, after all that it refers to is on disk; ``in_snapshot`` as for ``checkpoint_of``."""
+        """Write a checkpoint after the rows that it counts are on disk; ``in_snapshot`` as for ``checkpoint_of``."""
         file = self._file
         self._write_samples()
         file.sync()
@@ -135,7 +135,7 @@ class Record:
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:
-        """A sample before the run's end is given up where it is to stop, until ``end`` is called."""
+        """Set the condition for which samples before the end of the run are canceled, until ``end`` is called."""
         self._stopping = stopping
 
     def end(self, state: State) -> None:
@@ -150,7 +150,7 @@ class Record:
         self.save(state, in_snapshot=self._is_last_snapshot(state))
 
     def _is_last_snapshot(self, state: State) -> bool:
-        """Whether the last snapshot holds the whole state, bit for bit."""
+        """Return whether the last snapshot is bitwise equal to the whole state."""
         if not self._problem.snapshot_is_state or self.observers[0].last_time != state.time:
             return False
         values = backend_for(state.values).to_host(state.values)
@@ -163,7 +163,9 @@ class Record:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file with why the run has stopped; where it cannot be written that is left to the file."""
+        """Close the file with the reason why the run has stopped; after another error the reason is left to the
+        file.
+        """
         self.progress.__exit__()
         if error is None:
             self.close("finished", self._watch.ending)
@@ -176,7 +178,7 @@ class Record:
         self._watch.finish()
 
     def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
-        """Close the file with why the run has stopped."""
+        """Close the file with the reason why the run has stopped."""
         self._write_samples()
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
@@ -184,7 +186,7 @@ class Record:
         self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
-        """Whether a stop condition holds."""
+        """Write or batch a sample; return whether a stop condition holds."""
         if self._max_waiting > 1 and self._sample_cost <= MAX_COST:
             self._waiting.append((state.time, np.array(state.values, dtype=np.float64)))
             self._write_samples_if_due()
@@ -193,7 +195,7 @@ class Record:
         density, began = _in_double(state.values), clock.monotonic()
 
         def going_on() -> None:
-            if state.time < self._end and self._stopping():  # at its end the run would be taken for finished
+            if state.time < self._end and self._stopping():  # a canceled run at its end would count as finished
                 raise Cancelled
 
         self._keep_sample(state.time, density, self._diagnostics(state.time, density, going_on))
@@ -206,7 +208,7 @@ class Record:
             self._write_samples()
 
     def _write_samples(self) -> None:
-        """Find and write the diagnostics of the samples that wait."""
+        """Compute and write the diagnostics of the batched samples."""
         samples, self._waiting = self._waiting, []
         self._sampled = began = clock.monotonic()
         if not samples:
@@ -214,7 +216,7 @@ class Record:
         times, states = [time for time, _ in samples], [density for _, density in samples]
         try:
             rows = self._diagnostics.of_states(times, states)
-        except Exception:  # raised again at the sample that it is of, once those before are written
+        except Exception:  # raised again at its own sample, after the earlier samples are written
             for time, density in samples:
                 self._keep_sample(time, density, self._diagnostics(time, density))
         else:
@@ -224,33 +226,35 @@ class Record:
         self._sample_cost = (self._sampled - began) / len(samples)
 
     def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
-        """Write a sample, and show it to callbacks and stop conditions."""
+        """Write a sample, and pass it to callbacks and stop conditions."""
         self._file.write_sample(time, values)
         if self._watch.is_used:
             self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
         self._show_clusters(values)
 
     def _show_clusters(self, values: Mapping[str, float | Floats]) -> None:
-        """Their number in the bar of progress."""
+        """Show the number of clusters in the progress bar."""
         if "clusters" in values:
             self.progress.clusters = f", {counted(float(np.asarray(values['clusters'])), 'cluster')}"
 
 
 def _samples_that_wait(size: int, diagnostics: Diagnostics, watch: Watch) -> int:
-    """How many samples of states of so many numbers may wait for each other: one where any of them may end the run."""
+    """Return the maximum number of samples in a batch, for states of ``size`` values; 1 where any sample may end
+    the run.
+    """
     return 1 if watch.is_used or not diagnostics.may_wait else max(1, min(MAX_SAMPLES, MAX_NUMBERS // max(size, 1)))
 
 
 def never() -> bool:
-    """No, it is not to stop."""
+    """Return False: never request a stop."""
     return False
 
 
 def _in_double(values: Floats) -> Floats:
-    """Values as files and diagnostics have them, whatever the format of the state."""
+    """Return values in the number format of files and diagnostics, for any format of the state."""
     return values.astype(np.float64, copy=False)
 
 
 def reason(error: NonFinite) -> str:
-    """Why a run has failed."""
+    """Return the reason of a failed run as text."""
     return f"stopped on {error.what}: {error}"

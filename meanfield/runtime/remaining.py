@@ -1,4 +1,4 @@
-"""Remaining time of a run, from the steps and outputs so far."""
+"""Remaining time of a run, estimated from past steps and outputs."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 
 from solvers.timestepping.schedules import Schedule, events_before
 
-MIN_STEPS = 15  # before a first estimate; one is shown where another, from half as many steps, says the same
-AGREEMENT = 1.6  # of both, as a factor
-MIN_SECONDS = 0.5  # of a run, before which steps are too few and uneven, and nobody reads
-MAX_MOMENTS = 512  # in memory; beyond, every second one is dropped
+MIN_STEPS = 15  # before a first estimate, which must agree with an estimate from half as many records
+AGREEMENT = 1.6  # largest ratio of the two estimates
+MIN_SECONDS = 0.5  # of a run, before which steps are too few and uneven
+MAX_MOMENTS = 512  # maximum number of records; beyond, every second one is dropped
 
 
 class RemainingTime:
-    """Estimates the remaining seconds of a run: steps or outputs to come times the seconds of the latest ones.
+    """Estimate of the remaining seconds of a run: remaining steps or outputs times the seconds of recent ones.
 
-    Where steps are limited by the state, step n is taken to reach time t by n = a + b·t^q through three moments: now,
-    that after a quarter of the steps, for what was before is often a start of another kind, and the one between them.
-    q = 1 for steps of one length, q → 0 for steps that grow with time. There are at least as many steps as outputs of a
-    schedule to come, but where several outputs lie in a step, which are interpolated, it is these that take the time.
-    From a handover on there are as many steps as outputs, and before it no estimate is given.
+    Where steps are limited by the state, the step number at time t is modeled as n = a + b·t^q through three records:
+    the last, the one after a quarter of the steps (earlier steps are often untypical), and the one between them. q = 1
+    for steps of equal length, q → 0 for steps that grow with time. The number of remaining steps is at least the number
+    of remaining outputs of a schedule. Where several interpolated outputs lie in a step, outputs are counted instead of
+    steps. After a handover there are as many steps as outputs; before the handover there is no estimate.
 
-    end          model time to which the run goes
+    end          end time of the run
     schedules    of the outputs
-    hand_over    whether the run waits for a handover
+    hand_over    whether the run has a handover
     """
 
     def __init__(self, end: float, schedules: Sequence[Schedule], hand_over: bool = False) -> None:
@@ -34,12 +34,12 @@ class RemainingTime:
         self._every, self._seen = 1, 0
 
     def handed_over(self) -> None:
-        """Forget measurements from before the handover."""
+        """Discard measurements from before the handover."""
         if self._waits:
             self._waits, self._by_events, self._moments, self._every, self._seen = False, True, [], 1, 0
 
     def update(self, time: float, seconds: float) -> None:
-        """After a step: the model time that it has reached, and what a clock shows."""
+        """Record a step: the model time after the step, and the clock in seconds."""
         if self._seen % self._every == 0:
             if len(self._moments) == MAX_MOMENTS:
                 self._moments, self._every = self._moments[::2], 2 * self._every
@@ -47,9 +47,9 @@ class RemainingTime:
         self._seen += 1
 
     def seconds(self) -> float | None:
-        """To the end, from the last moment on; None while it means nothing.
+        """Return the remaining seconds from the last record on; None without a reliable estimate.
 
-        That is at first, and where half of the moments would give another time for the whole run.
+        There is no reliable estimate at first, and where half of the records give another duration of the whole run.
         """
         last = len(self._moments) - 1
         if last >= 0 and self._moments[last][1] >= self._end:
@@ -63,7 +63,9 @@ class RemainingTime:
         return now if agree and clock - began >= MIN_SECONDS else None
 
     def _seconds_after(self, last: int) -> float | None:
-        """To the end, from a moment on, by those up to it; None while these are too few."""
+        """Extrapolate the remaining seconds from record ``last`` by the records up to it; None while they are too
+        few.
+        """
         if self._waits or last < 1 or self._moments[last][0] < MIN_STEPS:
             return None
         (n0, t0, _), (n1, t1, w1), (n2, t2, w2) = (self._moments[k] for k in (last // 4, (last // 4 + last) // 2, last))
@@ -75,7 +77,7 @@ class RemainingTime:
         return (w2 - w1) / (n2 - n1) * max(steps, *to_come, 0)  # outputs of several schedules may be at one step
 
     def _events_between(self, start: float, end: float) -> list[int]:
-        """How many of each schedule are due after ``start`` and until ``end``."""
+        """Return the number of events of each schedule after ``start`` and until ``end``."""
         return [
             events_before(schedule, end, or_at=True) - events_before(schedule, start, or_at=True)
             for schedule in self._schedules
@@ -83,12 +85,12 @@ class RemainingTime:
 
 
 def _power(start: float, end: float, q: float) -> float:
-    """∫ s^(q−1) ds from start to end, both positive."""
+    """Return ∫ s^(q−1) ds from start to end, both positive."""
     return math.log(end / start) if q < 1e-9 else (end**q - start**q) / q
 
 
 def _exponent(t0: float, t1: float, t2: float, ratio: float) -> float:
-    """The q of 0 … 1 with which there are ``ratio`` steps from t₁ to t₂ for each step from t₀ to t₁, by bisection."""
+    """Return q in [0, 1] with ``ratio`` steps from t₁ to t₂ for each step from t₀ to t₁, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(40):
         q = (low + high) / 2

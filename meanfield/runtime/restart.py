@@ -21,12 +21,12 @@ from solvers.timestepping.state import State
 
 @dataclass(frozen=True)
 class Start:
-    """A state, what the file holds by then, and how far the schedules have come.
+    """Initial state of a run, with the rows of its file and the progress of its schedules.
 
-    snapshots, samples             rows of the file that are kept; what follows is computed again
-    snapshots_seen, samples_seen   events of each schedule that are over: the rows, unless the settings have changed
-    wall_time                      seconds that the run has taken until then
-    note                           what a user should know of this start, if anything
+    snapshots, samples             rows of the file that are kept; later rows are computed again
+    snapshots_seen, samples_seen   past events of each schedule: the rows, unless the settings have changed
+    wall_time                      seconds that the run has taken so far
+    note                           message to the user about this start, or empty
     events                         events of the file that are kept
     """
 
@@ -41,16 +41,16 @@ class Start:
 
 
 def new_start(problem: Problem) -> Start:
-    """Time 0. Raises CaseError for an initial density that cannot be."""
+    """Return the start at time 0. Raises CaseError for an initial density that is not valid."""
     return Start(State(0.0, problem.initial()))
 
 
 def checkpoint_of(
     state: State, snapshots: int, samples: int, events: int, wall_time: float, *, in_snapshot: bool = False
 ) -> Contents:
-    """Arrays and scalars of a checkpoint: the state, the rows that the file holds by then, seconds taken.
+    """Return arrays and scalars of a checkpoint: the state, the numbers of rows in the file, the seconds taken.
 
-    in_snapshot   the last snapshot is the state, bit for bit: then that is not stored again
+    in_snapshot   whether the last snapshot is bitwise equal to the state, which is then not stored again
     """
     arrays = {} if in_snapshot else {"values": backend_for(state.values).to_host(state.values)}
     return arrays, {
@@ -65,10 +65,10 @@ def checkpoint_of(
 
 
 def last_start(run: Run, case: Case, problem: Problem) -> Start:
-    """The last checkpoint; without one, the last snapshot, which is a whole state too; without any, time 0.
+    """Return the start at the last checkpoint, else at the last snapshot if it is a whole state, else at time 0.
 
-    ``case`` is the one to continue with: its schedules count. Raises as ``new_start``, and FileError, also for a
-    file with other cells or points than the case has.
+    ``case`` is the case to continue with, which determines the schedules. Raises as ``new_start``, and FileError, also
+    for a file with other cells or points than the case has.
     """
     space = problem.space
     expected = (space.cells,) if isinstance(space, Mesh) else (len(space.weights), space.dimension)
@@ -96,9 +96,9 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
 
 
 def _snapshots_with_samples(run: Run, samples: Schedule) -> int:
-    """Return the number of snapshots before the last of which no sample is missing.
+    """Return the number of snapshots up to the last one before which no sample is missing.
 
-    Samples wait in memory longer than snapshots: a killed writer may leave snapshots that are later.
+    Samples stay in memory longer than snapshots: a killed writer may leave later snapshots.
     """
     for count in range(run.snapshots, 1, -1):
         time = float(run.times[count - 1])
@@ -110,7 +110,7 @@ def _snapshots_with_samples(run: Run, samples: Schedule) -> int:
 
 
 def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots: int) -> Floats:
-    """Return the state of a checkpoint, by default the last snapshot. Raises FileError for what is no state."""
+    """Return the state of a checkpoint, by default the last snapshot. Raises FileError for data that are no state."""
     if not arrays and snapshots:
         return run.snapshot(snapshots - 1)
     try:
@@ -124,7 +124,7 @@ def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots:
 
 
 def _has_its_rows(run: Run, checkpoint: Contents) -> bool:
-    """Whether the file still has the rows that a checkpoint counts; it may have been cut back since."""
+    """Return whether the file has the rows that a checkpoint counts; the file may have been truncated since."""
     rows = run.snapshots, len(run.sample_times), len(run.events.get("time", ()))
     return all(int(checkpoint[1][name]) <= there for name, there in zip(ROWS, rows, strict=True))
 
@@ -142,5 +142,8 @@ def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time:
 
 
 def _seen(schedule: Schedule, now: float, rows: Floats) -> int:
-    """Events before ``now``, and the one at ``now`` if it is among the rows. A new schedule applies from now on."""
+    """Return the number of events before ``now``, plus the one at ``now`` if it is among the rows.
+
+    A new schedule applies from now on.
+    """
     return events_before(schedule, now, or_at=len(rows) > 0 and rows[-1] == now)

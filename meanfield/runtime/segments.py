@@ -1,6 +1,6 @@
-"""The segments of a run: each start, by ``run`` and then by ``resume``, with its case, its settings and its version.
+"""Segments of a run: each start, by ``run`` and then by ``resume``, with its case, its settings and its version.
 
-The first is in the file's attributes. Each later one is a line of JSON in the attribute ``segments``.
+The first segment is in the attributes of the file. Each later one is a line of JSON in the attribute ``segments``.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from meanfield.components.loaded import require_components
 from meanfield.runtime.provenance import provenance
 from solvers.io.run_file import FileError, Run
 
-FIXED = ("domain", "initial", "output.diagnostics")  # the file's cells, its first density, its columns
-ATTRIBUTES = ("case", "start", "versions", "git_commit", "command")  # attributes that a segment has of its own
+FIXED = ("domain", "initial", "output.diagnostics")  # determine the cells of the file, its first density, its columns
+ATTRIBUTES = ("case", "start", "versions", "git_commit", "command")  # attributes of each segment
 
 
 @dataclass(frozen=True)
 class Segment:
     """One start of a run.
 
-    from_time, until   model time at which it began, and to which it was to go
+    from_time, until   model times of its start and of its planned end
     changes            the settings that it changed, such as "attention.beta=4"
     case               its resolved case, TOML
-    start              when it began, ISO 8601
-    versions, git_commit, command   what computed it
+    start              date of its start, ISO 8601
+    versions, git_commit, command   software and command
     """
 
     from_time: float
@@ -48,14 +48,16 @@ class Segment:
 
 
 def resume_advice(attributes: Mapping[str, object], path: str | Path) -> str:
-    """What to do with a file whose run has stopped early; one of layers that others compute is written anew."""
+    """Return advice for a file whose run has stopped early; files of externally computed layers must be written
+    anew.
+    """
     if "layers_of" in attributes:
         return "it cannot be resumed: write it anew with --overwrite"
     return f"continue from the last checkpoint: meanfield resume {path}"
 
 
 def case_of(run: Run) -> Case:
-    """The case that a file began with. Raises FileError for a file without one, CaseError for one that cannot be."""
+    """Return the first case of a file. Raises FileError for a file without a case, CaseError for an invalid case."""
     if not case_table(run.attributes):
         raise FileError(f"{run.path}: has no case; it was not written by `meanfield run`")
     require_components(run.path, run.attributes)
@@ -63,7 +65,9 @@ def case_of(run: Run) -> Case:
 
 
 def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:
-    """The case that a file's ``attributes`` hold, as a table; empty without one. Raises FileError for what is none."""
+    """Return the case in the ``attributes`` of a file as a table; empty without one. Raises FileError for invalid
+    TOML.
+    """
     try:
         return tomllib.loads(str(attributes.get("case", "")))
     except (ValueError, RecursionError) as error:
@@ -71,9 +75,9 @@ def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:
 
 
 def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
-    """All segments in a file's ``attributes``, the first included; none in a file without a whole case.
+    """Return all segments in the ``attributes`` of a file, the first included; none in a file without a whole case.
 
-    Raises FileError where what they hold is no case, or no segments.
+    Raises FileError for attributes that hold no valid case or segments.
     """
     of_file = {name: str(attributes.get(name, "")) for name in ATTRIBUTES}
     end = case_table(attributes).get("time", {}).get("end")
@@ -88,7 +92,9 @@ def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
 
 
 def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
-    """The last segment's case with ``changes``. Raises CaseError for what cannot change within a run."""
+    """Return the case of the last segment with ``changes``. Raises CaseError for keys that cannot change within a
+    run.
+    """
     before = parse(segments[-1].case)
     after = parse(segments[-1].case, changes)
     for key in FIXED:
@@ -102,9 +108,9 @@ def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
 def next_segment(
     segments: Sequence[Segment], case: Case, changes: Sequence[str], time: float, until: float | None, command: str
 ) -> Segment:
-    """The segment from ``time`` on: to ``until``, else to the end of ``case``.
+    """Return the segment from ``time`` on: to ``until``, else to the end of ``case``.
 
-    An extension that was broken off continues to where it was to go, unless time.end is another now.
+    An interrupted extension continues to its planned end, unless time.end has changed.
     """
     last = segments[-1]
     if until is not None:
@@ -118,5 +124,5 @@ def next_segment(
 
 
 def with_segment(attributes: Mapping[str, object], segment: Segment) -> dict[str, str]:
-    """The attribute ``segments`` with one more."""
+    """Return the attribute ``segments`` with one more segment."""
     return {"segments": f"{attributes.get('segments', '')}{json.dumps(asdict(segment), ensure_ascii=False)}\n"}

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 STDERR = 2
-_RETRY = 0.01  # seconds until a lost interrupt comes again: longer than most finalizers take
+_RETRY = 0.01  # seconds until a lost interrupt is repeated: longer than most finalizers take
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run that Ctrl-C has ended. Its message is one line, to be shown as it is."""
+    """Interruption of a run by Ctrl-C, with a message of one line for the user."""
 
 
 class Terminated(SystemExit):
-    """A run that SIGTERM has ended; ``code`` is 143, as shells have it. Its message is one line."""
+    """Termination of a run by SIGTERM; ``code`` is 143, as in shells. The message is one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(128 + signal.SIGTERM)
@@ -29,10 +29,10 @@ class Terminated(SystemExit):
 
 
 class Stop:
-    """Whether a run is to stop after its step: true once Ctrl-C or SIGTERM has come; a second one interrupts.
+    """Stop request: true after Ctrl-C or SIGTERM, so that the run stops after its step; a second signal interrupts.
 
-    The second raises KeyboardInterrupt, wherever the run is, until ``close`` is called.
-    show   shows a line at the first one
+    The second signal raises KeyboardInterrupt at any point of the run, until ``close`` is called.
+    show   shows a line at the first signal
     """
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
@@ -42,11 +42,11 @@ class Stop:
         return self._signals > 0
 
     def close(self) -> None:
-        """The loop has been left: what is written now takes milliseconds, and signals must not cut it short."""
+        """Ignore further signals: the remaining writes take milliseconds, and must not be interrupted."""
         self._closed = True
 
     def error(self, message: str) -> Interrupted | Terminated:
-        """What to raise once the file is closed, by the signal that came first."""
+        """Return the exception to raise after the file is closed, by the first signal."""
         return Terminated(message) if self._first == signal.SIGTERM else Interrupted(message)
 
     def note(self, number: int, frame: object) -> None:
@@ -63,10 +63,10 @@ class Stop:
 
 @contextmanager
 def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
-    """What Ctrl-C and SIGTERM set, for the loop to check after each step; ``show`` shows a line at the first.
+    """Yield the stop request that Ctrl-C and SIGTERM set; the loop checks it after each step.
 
-    A second one leaves the block with what the first stands for, Interrupted or Terminated. Signals reach the main
-    thread only; a run in another one is not stopped by them.
+    ``show`` shows a line at the first signal. A second signal leaves the block with the exception of the first,
+    Interrupted or Terminated. Signals reach the main thread only; a run in another thread is not stopped by them.
     """
     stop = Stop(show)
     if threading.current_thread() is not threading.main_thread():
@@ -85,7 +85,7 @@ def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """SIGTERM, which a batch system sends, raises KeyboardInterrupt as Ctrl-C does; in the main thread only."""
+    """Raise KeyboardInterrupt for SIGTERM, which batch systems send, as for Ctrl-C; in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -99,7 +99,7 @@ def terminate_as_interrupt() -> Iterator[None]:
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM within the block, in the main thread, are handled at its end: nothing is left half done."""
+    """Defer Ctrl-C and SIGTERM in the main thread to the end of the block, so that the block is never interrupted."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -117,11 +117,11 @@ def signals_deferred() -> Iterator[None]:
 
 @contextmanager
 def _no_interrupt_lost() -> Iterator[None]:
-    """Raise KeyboardInterrupt once more where a finalizer or a weak reference's callback had to raise it.
+    """Raise KeyboardInterrupt again where a finalizer or the callback of a weak reference has raised it.
 
-    Python drops what is raised there and passes it to ``sys.unraisablehook`` alone, so the run would continue; the
-    hook is replaced within the block. The repetition is a signal, as that also ends a wait, and SIGTERM, as SIGINT is
-    ignored in jobs in a shell's background.
+    Python drops such an exception and passes it to ``sys.unraisablehook`` alone, so the run would continue; the hook is
+    replaced within the block. The repetition is a signal, since a signal also ends a wait, and SIGTERM, since
+    background jobs of a shell ignore SIGINT.
     """
     before, here = sys.unraisablehook, threading.get_ident()
     ended, senders = threading.Event(), list[threading.Thread]()
@@ -154,7 +154,7 @@ def _no_interrupt_lost() -> Iterator[None]:
 
 
 def write_to_stderr(text: str) -> None:
-    """Straight to the terminal or log: ``print`` fails where the signal has interrupted another print."""
-    line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, stands on the line
-    with suppress(OSError):  # its reader has gone, which is no reason to lose the run
+    """Write directly to the terminal or log: ``print`` fails where the signal has interrupted another print."""
+    line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, is on the line
+    with suppress(OSError):  # a closed reader must not end the run
         os.write(STDERR, line.encode())

@@ -1,4 +1,4 @@
-"""Times of a step and of a sample of a case, measured on this machine before the run."""
+"""Durations of a step and of a sample of a case, measured on this machine before the run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from meanfield.simulation import set_up
 from solvers.timestepping.integrate import integrate
 from solvers.timestepping.state import NonFinite, State
 
-_STEPS, _SECONDS = 20, 1.0  # of the beginning of a run: so many steps, or so long
+_STEPS, _SECONDS = 20, 1.0  # limits of the measured beginning of a run: steps, and seconds
 
 
 def timing(case: Case) -> list[str]:
-    """Lines: seconds of a step, of a sample beside it, and each diagnostic that takes longer than a step."""
+    """Return lines with the seconds of a step, of a sample, and of each diagnostic that takes longer than a step."""
     problem = set_up(case)
     state = State(0.0, problem.initial())
     try:
@@ -41,7 +41,9 @@ def timing(case: Case) -> list[str]:
 
 
 def _step(problem: Problem, state: State, end: float) -> tuple[float, int]:
-    """The median duration of steps, and how many; the first, in which kernels are loaded or compiled, is left out."""
+    """Return the median duration of steps, and their number, without the first step, which loads or compiles
+    kernels.
+    """
     times = [perf_counter()]
 
     def after_step(state: State) -> bool:
@@ -55,7 +57,7 @@ def _step(problem: Problem, state: State, end: float) -> tuple[float, int]:
 
 
 def _duration(function: Callable[[], object]) -> float:
-    """The median of three calls after one."""
+    """Return the median duration of three calls after a first call."""
     durations = []
     for _ in range(4):
         start = perf_counter()
@@ -65,7 +67,7 @@ def _duration(function: Callable[[], object]) -> float:
 
 
 def as_seconds(seconds: float) -> str:
-    """As in "57 µs", "4.1 ms", "12 s"."""
+    """Return a duration as text: "57 µs", "4.1 ms", "12 s"."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

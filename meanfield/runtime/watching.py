@@ -17,7 +17,7 @@ from solvers.timestepping.state import read_only
 
 @dataclass(frozen=True)
 class Moment:
-    """A state when a sample is taken: what callbacks and stop conditions are given.
+    """State of a sample, the argument of callbacks and stop conditions.
 
     time          of the state
     values        density (cells,) with respect to area, or positions (n, d); a read-only view, to be copied if it is
@@ -37,8 +37,8 @@ class Moment:
         object.__setattr__(self, "diagnostics", MappingProxyType(found))
 
 
-COLLAPSED = 1e-6  # part of the mass that counts in a cell
-MAX_OCCUPIED = 0.1  # part of the cells that hold the mass of a collapsed state
+COLLAPSED = 1e-6  # smallest share of the mass that counts in a cell
+MAX_OCCUPIED = 0.1  # largest share of the cells that hold the mass of a collapsed state
 
 Callback = Callable[[Moment], object]
 Condition = Callable[[Moment], bool]
@@ -47,7 +47,7 @@ Condition = Callable[[Moment], bool]
 class Watch:
     """Callbacks, called at each sample, and the stop conditions of a case and of a caller.
 
-    message   why the run is to stop; empty until then
+    message   reason why the run is to stop; empty until then
     """
 
     def __init__(self, case: Case, stop: Condition | None = None, callbacks: Sequence[Callback] = ()) -> None:
@@ -66,16 +66,16 @@ class Watch:
 
     @property
     def ending(self) -> str:
-        """Why the run has stopped, or which condition of the case has not been met at its end; else empty."""
+        """Return why the run has stopped, or which condition of the case has not been met at its end; else empty."""
         return self.message or "; ".join(filter(None, (getattr(each, "unmet", "") for _, each in self._conditions)))
 
     @property
     def is_used(self) -> bool:
-        """Whether there is anything to call."""
+        """Return whether there are callbacks or conditions."""
         return bool(self._callbacks or self._conditions)
 
     def __call__(self, moment: Moment) -> None:
-        """Call all; the first condition that holds gives the message."""
+        """Call all callbacks and conditions; the first condition that holds sets the message."""
         for callback in self._callbacks:
             callback(moment)
         for name, condition in self._conditions:
@@ -83,17 +83,18 @@ class Watch:
                 self.message = f"stopped at time {moment.time:.6g}: {name}"
 
     def finish(self) -> None:
-        """The run has ended: call ``finish()`` of the callbacks that have it."""
+        """Call ``finish()`` of the callbacks that have it, at the end of the run."""
         for callback in self._callbacks:
             if (finish := getattr(callback, "finish", None)) is not None:
                 finish()
 
 
 class Steady:
-    """The condition ‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ of consecutive samples, in root mean square.
+    """Condition ‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ of consecutive samples, in root mean square.
 
-    A collapsed cluster between cells meets it late: under softmax the heaviest of its cells draws the others' mass at
-    the rate βh²/2, where tokens would stand still, see docs/numerics.md. A resumed run needs two samples.
+    A collapsed cluster between cells meets this condition late: under softmax the heaviest of its cells attracts the
+    mass of the others at the rate βh²/2, where tokens would be stationary, see docs/numerics.md. A resumed run needs
+    two samples.
     """
 
     def __init__(self, rate: float) -> None:
@@ -129,11 +130,11 @@ def _not_steady(moment: Moment, change: float, rate: float) -> str:
 
 
 def few_clusters(count: float) -> Condition:
-    """From 1 to ``count`` clusters, after the start."""
+    """Return the condition of 1 to ``count`` clusters after the start."""
     return lambda moment: moment.time > 0 and 0 < float(np.asarray(moment.diagnostics["clusters"])) <= count
 
 
-CONDITIONS: dict[str, tuple[Callable[[float], Condition], float]] = {  # by time.stop, and the default of time.stop_at
+CONDITIONS: dict[str, tuple[Callable[[float], Condition], float]] = {  # by time.stop, with the default of time.stop_at
     "steady": (Steady, 1e-6),
     "clusters": (few_clusters, 1.0),
 }
