@@ -141,7 +141,7 @@ def report(run: Run) -> dict[str, Any]:
 _WHEN = 33  # width of "between 1.234e-05 and 1.235e-05" and a little more
 MEANING = (
     "merged: a density has one peak, tokens are within about three widths of the kernel, atoms within 1e-4 rad,\n"
-    "which is some units of time after the step of the energy"
+    "later than the energy jump"
 )
 
 

@@ -12,7 +12,7 @@ def cases(options: argparse.Namespace) -> int:
 
     found = by_topic(options.search)
     if not found:
-        raise CaseError(f"--search {options.search}: no shipped case has that in its name, title or comment")
+        raise CaseError(f"--search {options.search}: no shipped case contains this word in its name, title or comment")
     width = max(len(case.name) for group in found.values() for case in group)
     for topic, group in found.items():
         print(f"{topic}:")
@@ -50,7 +50,7 @@ def keys(options: argparse.Namespace) -> int:
 
     found = entries(options.prefix)
     if not found:
-        raise CaseError(f"{options.prefix}: no key begins so; `meanfield keys` lists all")
+        raise CaseError(f"{options.prefix}: no key with this prefix; `meanfield keys` lists all")
     for entry in found:
         unit = f" [{entry.unit}]" if entry.unit else ""
         only = f" ({entry.variant})" if entry.variant else ""

@@ -84,7 +84,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 _SET = "override keys of the case, for example attention.beta=4 (default: none)"
-_COMPONENT = "components of your own, or an installed package's entry point; its code runs (default: none)"
+_COMPONENT = "file of your own components, or an entry point; the code is executed (default: none)"
 _NEGATIVE = (
     "the branch with less mass at the axis, another one for even degrees except on the circle (default: more mass)"
 )
@@ -96,7 +96,7 @@ search = option("--search", "WORD", "only cases whose text contains WORD (defaul
 new_case = (
     option("manifold", "MANIFOLD", "circle, sphere, line, particles, ..."),
     option("--phenomenon", "NAME", f"{PHENOMENA} (default: clusters)", default="clusters"),
-    option("-o/--output", "FILE.toml", "default: print it"),
+    option("-o/--output", "FILE.toml", "file to write (default: print the case)"),
     overwrite("an existing FILE.toml"),
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
@@ -104,22 +104,24 @@ run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
 other_run = option("other", "B.h5", "another run (default: A's snapshots with each other)", nargs="?")
 quiet = flag("--quiet", "no progress (default: a bar, or lines in a log)")
 run_options = (
-    option("-o/--output", "FILE.h5", "default: the case's name with .h5, here"),
+    option("-o/--output", "FILE.h5", "default: the case's name with .h5, in this folder"),
     overwrite("an existing FILE.h5"),
     flag("--force", "run even where memory or disk may not suffice (default: refuse)"),
 )
-device = option("--device", None, "where to compute (default: cpu)", choices=("cpu", "gpu"), default="cpu")
-until = option("--until", "TIME", "where to stop (default: the case's end)", type=_time)
+device = option("--device", None, "device of the computation (default: cpu)", choices=("cpu", "gpu"), default="cpu")
+until = option("--until", "TIME", "time at which the run stops (default: the case's end)", type=_time)
 as_json = flag("--json", "print JSON (default: text)")
 verify = flag("--verify", "verify all data against checksums (default: describe the file)")
 figure_if_named = option("-o/--output", "FIGURE.png", "also draw a figure (default: none)")
 figure_output = (
     option("-o/--output", "FIGURE.png", "or .pdf, .svg (default: FILE with .png)"),
     option("--panels", "NAME,...", "panels, such as density,energy (default: all)", type=_names),
-    option("--size", "WxH", "in inches, such as 3.4x2.6 (default: as the panels need)", type=_size),
+    option("--size", "WxH", "size in inches, such as 3.4x2.6 (default: set by the panels)", type=_size),
     option("--dpi", "N", "pixels per inch (default: 160)", type=_dpi, default=160),
-    option("--cmap", "NAME", "Matplotlib's colour map (default: viridis)", default="viridis"),
-    option("--style", None, "default: screen", choices=("paper", "screen", "dark"), default="screen"),
+    option("--cmap", "NAME", "color map of Matplotlib (default: viridis)", default="viridis"),
+    option(
+        "--style", None, "style of the figure (default: screen)", choices=("paper", "screen", "dark"), default="screen"
+    ),
 )
 movie_options = (
     option("-o/--output", "FILE.gif|.mp4", "default: FILE with .gif; .mp4 needs ffmpeg"),
@@ -135,20 +137,20 @@ export_options = (
 )
 _degree = _integer(MAX_DEGREE, "an integer")
 branch_options = (
-    option("--over", None, "what varies: noise, beta, or v of V = vI (default: the noise)", choices=_BRANCHES,
+    option("--over", None, "varied parameter: noise, beta, or v of V = vI (default: the noise)", choices=_BRANCHES,
            default=_BRANCHES[0]),
     option("--degree", "L", "degree of the mode that bifurcates (default: 1)", type=_degree, default=1),
     flag("--negative", _NEGATIVE),
 )  # fmt: skip
-_MESH, _VALUES = "domain.resolution", "increasing (default: a quarter, half and all of the case's value)"
+_MESH, _VALUES = "domain.resolution", "increasing values (default: a quarter, half and all of the case's value)"
 convergence_options = (
     option("--over", "KEY", f"an integer key that refines the mesh (default: {_MESH})", default=_MESH),
     option("--values", "N,N,N", _VALUES, type=_integers, default=()),
-    option("--of", "DIAGNOSTIC", "compared by its value at the end (default: energy)", default="energy"),
+    option("--of", "DIAGNOSTIC", "diagnostic whose final value is compared (default: energy)", default="energy"),
 )
 sweep_options = (
     option("sweep", "SWEEP", "a sweep file, or the name of a shipped sweep"),
-    option("-o/--output", "INDEX.h5", "default: the sweep's name with .h5, here"),
+    option("-o/--output", "INDEX.h5", "default: the sweep's name with .h5, in this folder"),
     option("--jobs", "N", "processes on this machine (default: one per core)", type=_integer(1024)),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler, whose workers run the points"),
     option("--shard", "I/N", "only points I, I + N, ..., for job arrays", type=_shard),

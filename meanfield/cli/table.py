@@ -44,7 +44,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "compare": (
         file_commands.compare,
-        "distances (L1, Wasserstein) between two runs, or a density and particles",
+        "compute distances (L1, Wasserstein) between two runs, or a density and particles",
         "A.h5 [B.h5] [-o FIGURE.png] [--json]",
         (options.run_file, options.components, options.other_run, options.figure_if_named, options.as_json),
     ),
@@ -98,26 +98,26 @@ COMMANDS: dict[str, Command] = {
     ),
     "keys": (
         catalogue.keys,
-        "list the keys of a case file: what each is, its range, default and an example",
+        "list the keys of a case file: description, range, default and example",
         "[PREFIX]",
         (options.prefix,),
     ),
     "schema": (catalogue.schema, "print the JSON Schema of a case file, for editors", "", ()),
     "stability": (
         commands.stability,
-        "growth rate of each mode about the uniform density, and the critical noise",
+        "compute the growth rate of each mode about the uniform density, and the critical noise",
         f"CASE {_SET}",
         (*options.case_file, options.components),
     ),
     "branch": (
         commands.branch,
-        "stationary densities over noise, beta or V, stable and unstable, through folds",
+        "compute stationary densities over noise, beta or V, stable and unstable, through folds",
         f"CASE [--over stabilizers.noise] [--degree L] [--negative] [-o FIGURE.png] [--json] {_SET}",
         (*options.case_file, *options.branch_options, options.figure_if_named, options.as_json),
     ),
     "convergence": (
         commands.convergence,
-        "error of a run by runs on coarser meshes, and the observed order",
+        "estimate the error of a run by runs on coarser meshes, and the observed order",
         f"CASE [--over domain.resolution] [--values N,N,N] [--of energy] [-o FIGURE.png] [--json] {_SET}",
         (
             *options.case_file,

@@ -96,7 +96,7 @@ def train(options: Namespace) -> int:
                 print_message(f"meanfield: {refused}")
         raise
     save(trained.plot(), target)
-    print(f"accuracy {trained.history.test_accuracy[-1]:.4f} of examples held back, after {trained.epochs} epochs")
+    print(f"test accuracy {trained.history.test_accuracy[-1]:.4f} after {trained.epochs} epochs")
     print(f"{path}\n{target}")
     return 0
 
@@ -166,20 +166,20 @@ COMMANDS = {
     ),
     "case": (
         case,
-        "write a case that is a model, or has its attention alone, from the same tokens",
+        "write a case of a whole model, or of its attention alone, from the same tokens",
         "MODEL [--without PARTS] [--weights random|rotated [--seed N]] [--repeat N] [--mean-field [--layer K]] "
         "[--text FILE|-] [-o FOLDER] [--overwrite]",
         (add.model, add.text, *add.case_options),
     ),
     "ablate": (
         study("ablate", "ablation"),
-        "which parts of a model hold tokens apart, beside random and rotated weights",
+        "measure which parts of a model prevent collapse, against random and rotated weights",
         f"MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] {_FILES}",
         (add.model, add.texts, *add.ablate_options, add.drop("measured"), *add.of_study("ablation")),
     ),
     "histogram": (
         study("histogram", "histogram", source="text"),
-        "distributions of pairwise cosines by layer, the layers of a model repeated",
+        "find the distributions of pairwise cosines by layer, with the layers of a model repeated",
         f"MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] {_FILES}",
         (
             add.model, add.text, add.repeat(4), add.seed("of random and rotated weights"), add.drop("measured"),
@@ -194,7 +194,7 @@ COMMANDS = {
     ),
     "prompts": (
         study("prompts", "prompts", source="prompts"),
-        "many prompts through a model and its mean-field dynamics: distances, entropy, cluster states, the next token",
+        "measure prompts in a model and its mean-field dynamics: distances, entropy, clusters, the next token",
         f"MODEL [--prompts FILE|-] [--repeat N] [--seed N] [--drop special,first] {_FILES}",
         (
             add.model, add.prompts, add.repeat(1), add.seed("of random weights"), add.drop("measured"),
@@ -203,7 +203,7 @@ COMMANDS = {
     ),
     "fit": (
         study("fit", "fit"),
-        "how much of each layer of a model is mean-field attention: nested models, tested on other texts",
+        "fit nested mean-field models to each layer of a model, and test them on other texts",
         f"MODEL [--texts FOLDER] [--held N] [--rank N] [--width N] [--steps N] [--seed N] {_FILES} [--quiet]",
         (add.model, add.texts, *add.fit_options, *add.of_study("fit"), cli_options.quiet),
     ),
@@ -218,7 +218,7 @@ COMMANDS = {
     ),
     "experiment": (
         study("experiment", source="training"),
-        "both networks, untrained and trained, over several seeds, with controls: " + ", ".join(add.EXPERIMENTS),
+        "measure both networks, untrained and trained, over seeds, with controls: " + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] {_FILES} [--quiet]",
         (
             *add.experiment_names, cli_options.overrides, *add.experiment_options,

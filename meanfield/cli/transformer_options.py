@@ -14,11 +14,11 @@ def number(name: str, default: int, words: str) -> Argument:
 
 
 def repeat(default: int) -> Argument:
-    return number("repeat", default, "its layers N times")
+    return number("repeat", default, "repetitions of the layers")
 
 
 def seed(words: str) -> Argument:
-    return number("seed", 0, words)
+    return number("seed", 0, f"seed {words}")
 
 
 def drop(done: str) -> Argument:
@@ -27,7 +27,7 @@ def drop(done: str) -> Argument:
 
 
 def output(default: str) -> tuple[Argument, ...]:
-    return option("-o/--output", "FILE.h5", f"default: {default}, here"), overwrite("FILE.h5")
+    return option("-o/--output", "FILE.h5", f"default: {default}, in this folder"), overwrite("FILE.h5")
 
 
 def file_and_figure(default: str) -> tuple[Argument, ...]:
@@ -41,34 +41,36 @@ def of_study(noun: str) -> tuple[Argument, ...]:
 
 model = option("model", "MODEL", "a folder, or a name on the hub of Hugging Face")
 text = option("--text", "FILE|-", "input text, - for the standard input (default: a bundled sample)")
-texts = option("--texts", "FOLDER", "its files *.txt (default: ten texts of the package)")
-prompts = option("--prompts", "FILE|-", "a prompt a line (default: sentences of ten texts of the package)")
+texts = option("--texts", "FOLDER", "folder of texts *.txt (default: ten texts of the package)")
+prompts = option(
+    "--prompts", "FILE|-", "file with a prompt in each line (default: sentences of ten texts of the package)"
+)
 training = option(
     "training", "TRAINING",
     "a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to continue",
 )  # fmt: skip
-until = option("--until", "EPOCH", "where to stop (default: the last epoch)", type=int)
+until = option("--until", "EPOCH", "epoch after which training stops (default: the last epoch)", type=int)
 _WEIGHTS = "of the attention matrices: random of the same norms, or rotated, of the same singular values"
-_PARTS = "parts left out together, such as network,biases; may be given again (default: each part by itself)"
+_PARTS = "parts left out together, such as network,biases; repeatable (default: each part by itself)"
 case_options = (
-    flag("--mean-field", "its attention alone, as mean-field dynamics on a sphere"),
-    option("--layer", "K", "with --mean-field: its attention in all layers (default: each its own)", type=int),
+    flag("--mean-field", "the attention of the model alone, as mean-field dynamics on a sphere"),
+    option("--layer", "K", "with --mean-field: layer whose attention all layers use (default: each its own)", type=int),
     repeat(1),
     option("--without", "PARTS", "parts left out, such as network,biases", default=""),
     option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
     seed("of random or rotated weights"),
-    option("-o/--output", "FOLDER", "default: the model's name with -case, here"),
+    option("-o/--output", "FOLDER", "default: the model's name with -case, in this folder"),
     overwrite("the case in FOLDER"),
 )
 ablate_options = (
     option("--without", "PARTS", _PARTS, action="append"),
-    number("seeds", 3, "of random and of rotated weights"),
+    number("seeds", 3, "models with random and with rotated weights"),
 )
 fit_options = (
-    number("held", 3, "texts held back, the last ones"),
-    number("rank", 16, "of the low-rank matrices"),
-    number("width", 64, "of the network"),
-    number("steps", 200, "of gradient descent, for each model"),
+    number("held", 3, "held-out texts, the last ones"),
+    number("rank", 16, "rank of the low-rank matrices"),
+    number("width", 64, "width of the network"),
+    number("steps", 200, "steps of gradient descent for each model"),
     seed("of the first weights"),
 )
 experiment_names = (
@@ -77,6 +79,6 @@ experiment_names = (
 )
 experiment_options = (
     number("seeds", 3, "networks of each kind"),
-    number("jobs", 1, "processes, of the experiment stabilizers"),
-    option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train, for stabilizers"),
+    number("jobs", 1, "processes (experiment stabilizers only)"),
+    option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (stabilizers only)"),
 )

@@ -44,7 +44,7 @@ def fit(
     texts : str, Path or mapping, optional
         Folder with files `*.txt`, or texts by name; None: ten texts of the package.
     held : int
-        Number of texts that are held back, the last ones.
+        Number of held-out texts, the last ones.
     rank, width : int
         Rank of the matrices and width of the network of the largest laws.
     steps : int
@@ -57,7 +57,7 @@ def fit(
     Returns
     -------
     Outcome
-        Arrays error (law, set, layer), squared and relative to that of tokens that stand still, beta and value
+        Arrays error (law, set, layer), squared and relative to that of tokens at rest, beta and value
         (law, layer).
 
     Raises
@@ -72,7 +72,7 @@ def fit(
     Examples
     --------
     >>> found = mf.transformer.fit("minilm", show=print)  # doctest: +SKIP
-    >>> found["error"][:, 1].mean(axis=1)  # of texts held back, by law  # doctest: +SKIP
+    >>> found["error"][:, 1].mean(axis=1)  # of held-out texts, by law  # doctest: +SKIP
     """
     require_torch()
     require_integers(1, held=held, rank=rank, width=width, steps=steps)

@@ -61,7 +61,7 @@ def test_keys_lists_what_begins_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["keys", "domain.labels"]) == 0
     assert "domain.labels (circle, sphere)\n" in capsys.readouterr().out
     assert main(["keys", "nothing"]) == 2
-    assert capsys.readouterr().err == "meanfield: nothing: no key begins so; `meanfield keys` lists all\n"
+    assert capsys.readouterr().err == "meanfield: nothing: no key with this prefix; `meanfield keys` lists all\n"
 
 
 def test_the_shipped_cases_agree_with_the_schema() -> None:

@@ -38,8 +38,8 @@ LAYER_NORMS = ("pre", "none")
 AXES = ("network", "residual", "layer_norm", "layers", "rate", "seed")
 EXAMPLES = 64
 MEASURES = {  # long name, limits of color, color map
-    "accuracy": ("share of right answers of the examples held back", (0.0, 1.0), "viridis"),
-    "explosion": ("share of training until an explosion, 1 without one", (0.0, 1.0), "magma"),
+    "accuracy": ("fraction of correct answers on the test examples", (0.0, 1.0), "viridis"),
+    "explosion": ("fraction of training until an explosion, 1 without one", (0.0, 1.0), "magma"),
     "gradient": ("log10 of the largest gradient norm", (-1.0, 4.0), "cividis"),
     "cosine": ("mean inner product of two tokens after the last layer", (0.0, 1.0), "plasma"),
 }

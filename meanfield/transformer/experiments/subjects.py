@@ -67,7 +67,7 @@ class Subjects:
         by_kind = np.array(accuracy).reshape(len(KINDS), len(self.seeds), 2).swapaxes(1, 2)
         return {
             **coordinates(network=KINDS, state=STATES, seed=self.seeds),
-            "accuracy": Labelled(AXES, by_kind, "share of right answers of the examples held back"),
+            "accuracy": Labelled(AXES, by_kind, "fraction of correct answers on the test examples"),
         }
 
 

@@ -33,10 +33,10 @@ SETS = {  # arrays of the history: dimensions, long name, unit
     "loss": (("step",), "cross entropy of a batch", "nat"),
     "gradient_norm": (("step", "part"), "norm of the gradient of the loss by the weights of a part", "nat"),
     "state_norm": (("step", "layer"), "root mean square of the states after a layer", "1"),
-    "train_loss": (("epoch",), "cross entropy of the examples learned from", "nat"),
-    "test_loss": (("epoch",), "cross entropy of the examples held back", "nat"),
-    "train_accuracy": (("epoch",), "share of right answers of the examples learned from", "1"),
-    "test_accuracy": (("epoch",), "share of right answers of the examples held back", "1"),
+    "train_loss": (("epoch",), "cross entropy of the training examples", "nat"),
+    "test_loss": (("epoch",), "cross entropy of the test examples", "nat"),
+    "train_accuracy": (("epoch",), "fraction of correct answers on the training examples", "1"),
+    "test_accuracy": (("epoch",), "fraction of correct answers on the test examples", "1"),
 }
 
 
@@ -180,7 +180,7 @@ def train_into(
         if not fit.stopped:
             show(
                 f"epoch {fit.epochs} of {last}: loss {history.train_loss[-1]:.4g}, "
-                f"held back {history.test_loss[-1]:.4g}, accuracy {history.test_accuracy[-1]:.4f}"
+                f"test loss {history.test_loss[-1]:.4g}, accuracy {history.test_accuracy[-1]:.4f}"
             )
 
     try:

@@ -44,7 +44,7 @@ class Network(Section, frozen=True):
         "layers": Key("number of layers", 6),
         "width": Key("width of the feed-forward network", 128),
         "activation": Key("σ of the feed-forward network", "relu"),
-        "positions": Key("how positions enter: added to embeddings, or as rotations of queries and keys", "sinusoidal"),
+        "positions": Key("positions of tokens: added to embeddings, or rotations of queries and keys", "sinusoidal"),
         "layer_norm": Key("before, after, or before and after each part; none", "post"),
         "residual": Key("false: a layer replaces a state instead of adding to it", False),
         "attention": Key("false: layers without attention", False),
@@ -69,9 +69,9 @@ class Pde(Section, frozen=True):
         "attention_weight": Key("α, the factor of attention", 1.0),
         "diffusion": Key("κ of the diffusion from token to token", 0.1, unit="token²/time"),
         "gate": Key("γ of −γu, where layer norm leaves the length free", 0.1, unit="1/time"),
-        "ends": Key("closed: nothing passes them; periodic: the last token is a neighbor of the first", "periodic"),
+        "ends": Key("closed: no flux at the ends; periodic: the last token is a neighbor of the first", "periodic"),
         "coefficients": Key("learned: τ, α, κ and γ of each layer are trained", "learned"),
-        "shared": Key("true: all layers have the same matrices, as an equation whose law is constant in depth", True),
+        "shared": Key("true: all layers have the same matrices, as an equation constant in depth", True),
     }
 
 
@@ -89,16 +89,16 @@ class Data(Section, frozen=True):
 
     about: ClassVar = {
         "kind": Key(
-            "digits or MNIST's, stripes, which text a passage is of, which newsgroup, or the next character",
+            "digits, MNIST, stripes, the text of a passage, the newsgroup of a message, or the next character",
             "digits",
         ),
         "tokens": Key("an image as square patches or as rows", "rows"),
         "patch": Key("side of a patch", 2, unit="pixel"),
-        "length": Key("of a passage of text", 32, unit="character"),
+        "length": Key("length of a passage of text", 32, unit="character"),
         "file": Key("text of kind = 'characters' (default: those of the package)", "text.txt"),
         "most": Key("examples of mnist, newsgroups, digits or stripes, drawn by seed (default: all)", 5000),
-        "test": Key("part of the examples that is held back", 0.25),
-        "seed": Key("of the choice of those held back", 1),
+        "test": Key("fraction of test examples", 0.25),
+        "seed": Key("seed of the choice of test examples", 1),
     }
 
 
@@ -122,10 +122,10 @@ class Training(Section, frozen=True):
         "batch": Key("examples in a step", 64),
         "rate": Key("largest learning rate", 3e-3),
         "weight_decay": Key("decoupled weight decay", 0.01),
-        "seed": Key("of the initial weights and of the order of examples", 1),
+        "seed": Key("seed of the initial weights and of the order of examples", 1),
         "explosion": Key("root mean square of a layer's state, or gradient norm, at which training stops", 1e4),
         "precision": Key("number format", "float64"),
-        "threads": Key("of PyTorch: small networks are slower with several, and sums depend on them", 2),
+        "threads": Key("threads of PyTorch: several slow down small networks, and change the last digits of sums", 2),
     }
 
 

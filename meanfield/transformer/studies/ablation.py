@@ -114,7 +114,7 @@ def ablate(
     seeds: int = 3,
     drop: str | Sequence[str] = (),
 ) -> Outcome:
-    r"""Measure which parts of a trained Transformer keep tokens apart, beside random and rotated matrices.
+    r"""Measure which parts of a trained Transformer prevent collapse, against random and rotated matrices.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def ablate(
 
     References
     ----------
-    Dong et al., arXiv:2103.03404, for parts that keep tokens apart.
+    Dong et al., arXiv:2103.03404, for parts that prevent collapse.
 
     Examples
     --------
