@@ -1,4 +1,4 @@
-"""One-line errors of a case: dotted key, invalid value, expected value. This module names no section."""
+"""Single-line errors of a case: dotted key, invalid value, expected value. This module names no section."""
 
 from __future__ import annotations
 

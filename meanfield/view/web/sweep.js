@@ -9,7 +9,7 @@ class Diagram {
       this[id].addEventListener("change", () => this.resize());
     }
     for (const key of Object.keys(run.keys)) for (const id of ["x", "y"]) element(this[id], "option", { value: key }, key);
-    element(this.y, "option", { value: "" }, "the value itself");
+    element(this.y, "option", { value: "" }, "value");
     for (const [name, { name: text }] of Object.entries(run.scalars)) element(this.value, "option", { value: name }, text);
     for (const id of ["x", "y", "value"]) this[id].value = run[id];
   }
