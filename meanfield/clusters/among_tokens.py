@@ -1,11 +1,12 @@
-"""Clusters of weighted tokens on S^{d−1}: angular single linkage with persistence, alike in every dimension.
+"""Clusters of weighted tokens on S^{d−1}: angular single linkage with persistence, in any dimension.
 
     i ~ j  where  ∠(x_i, x_j) ≤ s          f(x) = Σ_j m_j e^{(⟨x, x_j⟩ − 1)/s²}          s the scale, an angle (radians)
 
-For s = 1/√β and Q = K = I tokens within s of each other attend to each other by at least e^{−½} of what they attend to
-themselves. Chains of such tokens are joined, but where the density f falls by more than half between two of its peaks:
-the persistence of f on this graph (Chazal, Guibas, Oudot, Skraba 2013, ToMATo). So clusters are never nearer than s
-unless f has a pass between them, and tokens farther than s from all others are a cluster each, unless they are stray.
+For s = 1/√β and Q = K = I, the attention between tokens within s of each other is at least e^{−½} of their attention to
+themselves. Chains of such tokens are joined, except where the density f falls by more than half between two of its
+peaks: the persistence of f on this graph (Chazal, Guibas, Oudot, Skraba 2013, ToMATo). Clusters are therefore never
+nearer than s unless f has a pass between them, and a token farther than s from all others is a cluster, unless the
+token is stray.
 """
 
 from __future__ import annotations
@@ -29,17 +30,19 @@ if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
 SCALE = 0.25  # radians
-COVER_RADIUS = 0.25  # scales: tokens so near a representative count as where it is
+COVER_RADIUS = 0.25  # in scales: tokens this near a representative count at its position
 MIN_SHARE = 0.01  # of the tokens: a smaller group where f is low is no cluster
-FEW_TOKENS = 100  # tokens: their pairs cost less than a transform, and each is a hundredth of them
-MAX_TOKENS = 2048  # from which representatives are chosen in other d than 2 and 3; the rest go with the nearest
+FEW_TOKENS = 100  # number of tokens whose pairs cost less than a transform; each is at least a hundredth of them
+MAX_TOKENS = 2048  # from which representatives are chosen for d > 3; the rest go with the nearest
 BLOCK = 4096
 
 Labels = NDArray[np.intp]
 
 
 class Cover(NamedTuple):
-    """Representatives (k, d) of tokens, the density f at each (k,), f of uniform tokens, and each token's (n,)."""
+    """Representatives (k, d) of tokens, density f at each (k,), f of uniform tokens, and representative of each
+    token (n,).
+    """
 
     points: Floats
     density: Floats
@@ -50,13 +53,16 @@ class Cover(NamedTuple):
 def find_clusters_of_tokens(
     points: Floats, masses: Floats, scale: float = SCALE, max_tokens: int = MAX_TOKENS
 ) -> Clusters:
-    """Clusters of tokens at ``points`` (n, d), d ≥ 2, of any length, with masses (n,); basin is of each token.
+    """Return the clusters of tokens at ``points`` (n, d), d ≥ 2, of any length, with masses (n,); basin is of each
+    token.
 
-    scale        s, radians: tokens so near are joined. Good values: 1/√β, at most 0.25
-    max_tokens   of which the graph is made for d > 3, evenly through the list; on circle and sphere all count
-    There is no cluster where f is below twice that of uniform tokens, but for groups of a hundredth of the tokens: few
-    stray ones between the clusters of many are none, and their basin is −1. Few tokens far apart are a cluster each,
-    and in high d many: n equiangular ones are n clusters, n random ones too. Raises ValueError for d < 2.
+    scale        s, radians: tokens within s are joined. Good values: 1/√β, at most 0.25
+    max_tokens   number of tokens of the graph for d > 3, evenly through the list; on circle and sphere all tokens count
+
+    There is no cluster where f is below twice that of uniform tokens, except for groups of a hundredth of the tokens: a
+    few stray tokens between the clusters of many form no cluster, and their basin is −1. Few tokens far apart are one
+    cluster each, and so are many in high d: n equiangular tokens are n clusters, and n random tokens too. Raises
+    ValueError for d < 2.
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
@@ -85,7 +91,7 @@ def find_clusters_of_tokens(
 
 
 def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
-    """Clusters by the sum f over all pairs; of so few tokens none is stray."""
+    """Return the clusters by the sum f over all pairs; of so few tokens none is stray."""
     n, d = directions.shape
     sharp, cosines = scale**-2, directions @ directions.T
     density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
@@ -101,7 +107,7 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
-    """The mean tokens of the cells of a mesh finer than s that hold any, and f at those cells by a transform."""
+    """Return the mean tokens of the occupied cells of a mesh finer than s, with f at these cells by a transform."""
     mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
     cells = tree.query(directions)[1]
     cell_masses = np.bincount(cells, masses, mesh.cells).astype(float)
@@ -114,7 +120,7 @@ def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
 
 
 def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) -> Floats:
-    """Σ w_i v_i over the i of each group, (count, d), for values (n, d)."""
+    """Return Σ w_i v_i over the i of each group, (count, d), for values (n, d)."""
     d = values.shape[1]
     entry = group[:, None] * d + np.arange(d)
     sums = np.bincount(entry.ravel(), (weights[:, None] * values).ravel(), count * d)
@@ -123,7 +129,9 @@ def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) 
 
 @lru_cache(maxsize=4)
 def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmonics, Floats]:
-    """A mesh fine enough, its centers for look-up, its transform, and the kernel's multipliers, 1 for degree 0."""
+    """Return a sufficiently fine mesh, a tree of its centers, its transform, and multipliers of the kernel, 1 for
+    degree 0.
+    """
     from scipy.spatial import KDTree
 
     if dimension == 2:
@@ -138,7 +146,7 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
 
 
 def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
-    """Tokens none of which is within COVER_RADIUS·s of another, and f at each by a sum over all."""
+    """Return tokens with distances above COVER_RADIUS·s from each other, with f at each by a sum over all."""
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
     leaders = _cover(directions[some], COVER_RADIUS * scale)
     nearest = np.empty(len(directions), dtype=np.intp)
@@ -154,12 +162,14 @@ def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: in
 
 @lru_cache(maxsize=4)
 def _mean_kernel(dimension: int, sharp: float) -> float:
-    """The mean over the sphere of e^{sharp (⟨x, y⟩ − 1)}: f of uniform tokens."""
+    """Return the mean over the sphere of e^{sharp (⟨x, y⟩ − 1)}: f of uniform tokens."""
     return float(np.exp(exponential_spectrum(dimension, sharp, 1)[0] - sharp))
 
 
 def _cover(directions: Floats, radius: float) -> Floats:
-    """Leaders (k, d) among directions (n, d): each in turn that is farther than ``radius`` from those before."""
+    """Return leaders (k, d) among directions (n, d): in order, each direction farther than ``radius`` from prior
+    leaders.
+    """
     within = directions @ directions.T >= np.cos(radius)
     covered = np.zeros(len(directions), dtype=bool)
     leaders = []
@@ -171,7 +181,9 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
-    """(k,) the peak of each point (k, d), by persistence over the graph of those nearer than ``reach`` radians."""
+    """Return the peak of each point (k, d), by persistence over the graph of points nearer than ``reach`` radians,
+    (k,).
+    """
     between_parts()
     if points.shape[1] <= 3:
         from scipy.spatial import KDTree
@@ -186,7 +198,7 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
 
 
 def _peaks(level: Floats, start: Integers, neighbors: Integers) -> Integers:
-    """(k,) the peak of each point on a graph, where those beside point i are neighbors[start[i] : start[i + 1]]."""
+    """Return the peak of each point on a graph, (k,); the neighbors of i are neighbors[start[i] : start[i + 1]]."""
     peak, order = np.empty(len(level), dtype=np.int32), np.empty(len(level), dtype=np.int32)
     host_backend().persistent_basins(level, CONTRAST, start, neighbors, order, peak)
     return peak

@@ -2,8 +2,8 @@
 
     f(x) = Σ_j m_j e^{β⟨x, x_j⟩}          bandwidth 1/√β
 
-Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) have Z = f. Of many uniform random tokens on the circle the
-expected number is that of :func:`meanfield.model.linear_stability.expected_clusters_from_tokens`, about √(3β/2).
+Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) have Z = f. For many uniform random tokens on the circle the
+expected number is :func:`meanfield.model.linear_stability.expected_clusters_from_tokens`, about √(3β/2).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from solvers.mesh.mesh import Floats
 from solvers.transforms.exponential import exponential_degree, exponential_multipliers
 from solvers.transforms.pairwise import exponential_sums
 
-FLAT = 1e-12  # of the mean density: what rises no higher has no mode
-LOST = 1e-9  # of the highest: below, a transform keeps no digits of f
-NODES = 16  # for each degree: a wave of the highest has so many, and nearer extrema are not resolved
-MODE_DISTANCE = 0.1  # bandwidths: limits so near are one mode
+FLAT = 1e-12  # relative to the mean density: smaller variations are no modes
+LOST = 1e-9  # relative to the maximum: below, a transform keeps no digits of f
+NODES = 16  # grid points for each degree: nearer extrema are not resolved
+MODE_DISTANCE = 0.1  # in bandwidths: limits of the ascent this near are one mode
 
 
 def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 512, rounds: int = 1000) -> int:
-    """Number of local maxima of f for unit vectors (n, d), d ≥ 2, with masses (n,); 0 where f is constant.
+    """Return the number of local maxima of f for unit vectors (n, d), d ≥ 2, with masses (n,); 0 where f is constant.
 
-    On the circle by the signs of f' on a grid, where f is above LOST of its maximum. For d > 2 by the ascent
-    x ← Σ m x_j e^{β⟨x,x_j⟩}/|…| (mean shift) from ``starts`` tokens, evenly through the list, in at most ``rounds``:
-    modes that none of these reaches are not seen.
+    On the circle they are counted by sign changes of f' on a grid, where f is above LOST of its maximum. For d > 2 they
+    are the limits of the ascent x ← Σ m x_j e^{β⟨x,x_j⟩}/|…| (mean shift) from ``starts`` tokens, evenly through the
+    list, in at most ``rounds`` rounds: modes that no ascent reaches are missed.
     """
     if directions.shape[1] == 2:
         return _on_circle(directions, masses / masses.sum(), beta)

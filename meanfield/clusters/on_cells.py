@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats, Mesh
 
-CONTRAST = 2.0  # a cluster's peak is at least this many times denser than the pass to a higher one
-FLOOR = 0.01  # of the mean density: what is thinner counts as empty, so that traces of mass have no peaks
-COST = 4  # of a cell, over that of one in most kernels
+CONTRAST = 2.0  # smallest ratio of the peak of a cluster to its pass to a higher peak
+FLOOR = 0.01  # relative to the mean density: cells with less count as empty, so that traces of mass have no peaks
+COST = 4  # cost of a cell, relative to most kernels
 
 Labels = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """masses (k) and centers (k, d), heaviest first; basin (cells) is the cluster of each cell, −1 for none."""
+    """Clusters: masses (k) and centers (k, d), heaviest first; basin (cells) is the cluster of each cell, −1 for
+    none.
+    """
 
     masses: Floats
     centers: Floats
@@ -31,7 +33,7 @@ class Clusters:
         return len(self.masses)
 
     def _repr_html_(self) -> str:
-        """A table: a row for each cluster, with its mass and its center."""
+        """Return an HTML table: a row for each cluster, with its mass and its center."""
         rows = [
             f"<tr><td>{k}</td><td>{mass:.6g}</td><td>{', '.join(f'{x:.4g}' for x in center)}</td></tr>"
             for k, (mass, center) in enumerate(zip(self.masses, self.centers, strict=True))
@@ -41,13 +43,13 @@ class Clusters:
 
 
 def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Clusters:
-    """Clusters of a density (cells) by the persistence of its superlevel sets (Edelsbrunner and Harer 2010, VII).
+    """Return clusters of a density (cells) by persistence of its superlevel sets (Edelsbrunner and Harer 2010, VII).
 
-    Water falls from the highest peak: each peak is born at its height and dies where its island meets a higher one.
-    Peaks that live over a factor of ``contrast`` are clusters, and each cell belongs to the peak that it leads to from
-    neighbor to highest neighbor, or to the one that this has joined. A cluster may lie in a handful of cells, one
-    beside the other: the density is averaged over two layers of neighbors first, so that such a pattern is one peak. A
-    uniform density has no cluster. Raises ValueError for a density on other cells.
+    As the level decreases, each peak is born at its height and dies where its component of the superlevel set meets
+    that of a higher peak. Peaks that persist over a factor of ``contrast`` are clusters. Each cell belongs to the peak
+    at the end of the path from neighbor to highest neighbor, or to the peak with which that peak has merged. A cluster
+    may consist of a few adjacent cells: the density is first averaged over two layers of neighbors, so that such a
+    pattern is one peak. A uniform density has no cluster. Raises ValueError for a density on other cells.
     """
     if density.shape != (mesh.cells,):
         raise ValueError(f"density {density.shape}: expected ({mesh.cells},), a value for each cell")
@@ -57,7 +59,9 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
 
 
 class ClustersOfRows(NamedTuple):
-    """Of each row the first ``counts`` (rows,) of masses (rows, k) and centers (rows, k, d); basins (rows, cells)."""
+    """Clusters of rows: the first ``counts`` (rows,) of masses (rows, k) and centers (rows, k, d); basins (rows,
+    cells).
+    """
 
     counts: Labels
     masses: Floats
@@ -66,7 +70,7 @@ class ClustersOfRows(NamedTuple):
 
 
 def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTRAST) -> ClustersOfRows:
-    """The same of densities (rows, cells), each whatever the others."""
+    """Return the clusters of densities (rows, cells), each row independent of the other rows."""
     rows = len(densities)
     counts, basins = np.empty(rows, dtype=np.intp), np.empty(densities.shape, dtype=np.intp)
     masses, centers = np.empty(densities.shape), np.empty((*densities.shape, mesh.centers.shape[1]))

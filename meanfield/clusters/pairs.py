@@ -1,4 +1,4 @@
-"""Distribution of z = ⟨x, y⟩ for two tokens x and y drawn at random: how many pairs have met.
+"""Distribution of z = ⟨x, y⟩ for two tokens x and y drawn at random, a measure of collapsed pairs.
 
 P(z in bin) for bins of 3° of the angle arccos z from 180° to 3°, then between 1 − z = 1 − cos 3°, 1e-3, 1e-4, 1e-5,
 1e-6 and 0. Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794) plot P(z ≥ 1 − 1e-3) in their phase diagrams.
@@ -21,26 +21,28 @@ FINE_ANGLES = np.arccos(1 - np.array([1e-3, 1e-4, 1e-5, 1e-6]))
 ANGLES = np.concatenate([STEP * np.arange(60, 0, -1), FINE_ANGLES, [0.0]])  # (bins + 1,) from π to 0
 EDGES = np.cos(ANGLES)  # (bins + 1,) of z, increasing
 BINS = len(EDGES) - 1
-CLOSE = 4  # of the last bins: those where z ≥ 1 − 1e-3
-MAX_POINTS = 4096  # whose pairs are taken one by one
-MAX_CELLS = 384  # likewise of a sphere's
-BLOCK = 1_000_000  # pairs at a time, a millisecond or some
-NEGLIGIBLE = 1e-9  # mass, in cells that hold nearly nothing
-TRACE = 1e-12  # mass of one of them
-CUT = 10.0  # e^{−CUT} of the highest degree is left by the blur: no ripples to speak of
+CLOSE = 4  # number of the last bins, where z ≥ 1 − 1e-3
+MAX_POINTS = 4096  # maximum number of points whose pairs are summed directly
+MAX_CELLS = 384  # maximum number of cells of a sphere whose pairs are summed directly
+BLOCK = 1_000_000  # pairs at a time, about a millisecond
+NEGLIGIBLE = 1e-9  # total mass of the cells that are left out
+TRACE = 1e-12  # mass of one cell that is left out
+CUT = 10.0  # smoothing leaves e^{−CUT} of the highest degree: ripples are negligible
 
 
 def close_pairs(pairs: Floats) -> Floats:
-    """P(z ≥ 1 − 1e-3), (...), from the distribution of z (..., bins)."""
+    """Return P(z ≥ 1 − 1e-3), (...), from the distribution of z (..., bins)."""
     return np.asarray(pairs[..., -CLOSE:].sum(axis=-1))
 
 
 def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -> Floats:
-    """P(z in bin), (bins), for x and y drawn from unit vectors (n, d) with masses (n,).
+    """Return P(z in bin), (bins), for x and y drawn from unit vectors (n, d) with masses (n,).
 
-    different   x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in the phase diagrams of 2312.10794
+    different   whether x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in the phase diagrams of
+    2312.10794
+
     All pairs are counted for n ≤ 4096; beyond, those of 4096 points at equal steps through the list. A single point
-    counts as a pair that has met.
+    counts as a collapsed pair.
     """
     if len(points) > MAX_POINTS:
         chosen = np.arange(MAX_POINTS) * len(points) // MAX_POINTS
@@ -62,19 +64,20 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
 
 
 def _slot(z: Floats) -> np.ndarray:
-    """Which of so many equal parts of [−1, 1] each z lies in, rounding included: never decreasing in z."""
+    """Return the slot of each z among SLOTS equal parts of [−1, 1], nondecreasing in z despite rounding."""
     return np.clip((z + 1.0) * (SLOTS / 2), 0, SLOTS - 1).astype(np.int32)
 
 
 def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
-    """P(z in bin), (bins), for two tokens drawn from a density on the circle or sphere, given as masses (cells).
+    """Return P(z in bin), (bins), for two tokens drawn from a density on the circle or sphere, given as masses (cells).
 
     Circle: exact for a density that is constant in each cell. Sphere: by the pairs of the cells that hold all but 1e-9
-    of the mass where these are few, so once the density has collapsed; else by its degrees,
+    of the mass where these are few, so after a collapse; else by degrees,
 
-        P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of ρ/ρ̄
+        P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of
+        ρ/ρ̄
 
-    each token blurred by about half a cell.
+    with each token smoothed over about half a cell.
     """
     rows = masses[None]
     if mesh.dimension == 1:
@@ -84,9 +87,10 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 
 
 def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
-    """(rows, degrees) p_l of masses (rows, cells): (∫ρ)² of degree 0, beyond it of the departure from uniform masses.
+    """Return p_l (rows, degrees) of masses (rows, cells): (∫ρ)² for degree 0, beyond of the deviation from uniform
+    masses.
 
-    A row does not depend on the others, and is exact for the smallest departure.
+    A row is independent of the other rows, and accurate for the smallest deviation.
     """
     found = transform.power(masses - mesh.volumes / mesh.volume)
     found[:, 0] = masses.sum(axis=1) ** 2
@@ -94,39 +98,43 @@ def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
 
 
 def resolved_degree(mesh: Mesh) -> int:
-    """The last degree on a sphere that its cells resolve."""
+    """Return the highest degree on a sphere that its cells resolve."""
     return 2 * len(mesh.ring_cells)
 
 
 def pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
-    """(rows, bins) for masses (rows, cells) with these :func:`spectra`, up to the resolved degree at least."""
+    """Return P(z in bin) (rows, bins) for masses (rows, cells) with ``degrees``, their :func:`spectra` up to this
+    degree.
+    """
     return np.stack([_pairs_on_sphere(mesh, *row) for row in zip(_shares(masses), degrees, strict=True)])
 
 
 def _shares(masses: Floats) -> Floats:
-    """Masses (rows, cells) ≥ 0 of sum 1."""
+    """Return masses (rows, cells) ≥ 0 of sum 1."""
     shares = np.maximum(masses, 0.0)
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
 
 
 def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
-    if np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE:  # else there is more than that in the others
+    if (
+        np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE
+    ):  # else the other cells hold more than NEGLIGIBLE
         heaviest = np.flatnonzero(masses > TRACE)
         if len(heaviest) > MAX_CELLS:
             heaviest = heaviest[np.argpartition(-masses[heaviest], MAX_CELLS)[:MAX_CELLS]]
         if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
             return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
     parts = _of_degrees(resolved_degree(mesh))
-    found = np.maximum((parts * degrees[: parts.shape[1]]).sum(axis=1), 0.0)  # BLAS would wake its threads
+    found = np.maximum((parts * degrees[: parts.shape[1]]).sum(axis=1), 0.0)  # avoids the threads of BLAS
     return np.asarray(found / found.sum())
 
 
 def pairs_on_circle(masses: Floats) -> Floats:
-    """(rows, bins) for masses (rows, cells).
+    """Return P(z in bin) (rows, bins) for masses (rows, cells).
 
-    The angle between two tokens has a density that is linear between the multiples of a cell's width. Its values there
-    are the autocorrelation of the masses: uniform within two cells makes a hat function.
+    The density of the angle between two tokens is linear between the multiples of the cell width. Its values there are
+    the autocorrelation of the masses: a uniform density within each of two cells makes a hat function.
     """
     masses, cells = _shares(masses), masses.shape[1]
     width = 2 * np.pi / cells
@@ -142,7 +150,9 @@ def pairs_on_circle(masses: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Cells from 0 to one beyond π, for an odd number of them; that below each of ANGLES, and the angle beyond it."""
+    """Return cells from 0 to one beyond π, for an odd number of cells; the cell below each of ANGLES, and the angle
+    beyond.
+    """
     width, last = 2 * np.pi / cells, cells // 2 + 1
     lag = np.minimum(ANGLES / width, last - 1).astype(np.intp)
     return np.arange(last + 1, dtype=np.intp) % cells, lag, ANGLES - lag * width
@@ -150,7 +160,7 @@ def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
 
 @lru_cache(maxsize=2)
 def _of_degrees(degree: int) -> Floats:
-    """(bins, degree + 1) what each degree's mean square adds to each bin."""
+    """Return the contribution of the mean square of each degree to each bin, (bins, degree + 1)."""
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))
     legendre[1] = EDGES

@@ -1,4 +1,4 @@
-"""Parts of a long diagnostic, between which it may be given up."""
+"""Parts of a long diagnostic, between which the diagnostic may be canceled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 
 def _go_on() -> None:
-    """Nothing gives it up."""
+    """Continue: no check is set."""
 
 
 _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)
@@ -16,7 +16,9 @@ _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)
 
 @contextmanager
 def checked_by(check: Callable[[], None]) -> Iterator[None]:
-    """Within the block :func:`between_parts` calls ``check``; what that raises gives up what is computed there."""
+    """Call ``check`` at each :func:`between_parts` within the block; an exception of ``check`` cancels the
+    computation.
+    """
     before = _check.set(check)
     try:
         yield
@@ -25,5 +27,5 @@ def checked_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def between_parts() -> None:
-    """Called by what takes long in many dimensions or of many tokens, at least once a second or so."""
+    """Call the check of the block; long computations call this function at least about once a second."""
     _check.get()()

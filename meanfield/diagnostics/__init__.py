@@ -1,1 +1,1 @@
-"""Tables of diagnostics: what every domain's table is made of, and entries that several share."""
+"""Tables of diagnostics: the elements of the table of every domain, and entries that several domains share."""

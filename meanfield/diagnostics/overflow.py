@@ -1,7 +1,8 @@
-"""Diagnostics beyond the range of numbers: recorded as infinite, and stated wherever a run is described.
+"""Diagnostics out of the range of floating-point numbers: recorded as infinite, and stated in every description of a
+run.
 
-Tokens that no layer norm keeps on a sphere have no bound. Their energy holds e^{β|x|²}, which exceeds the largest
-double, 1.8e308, from |x| = √(709/β) on, long before the tokens do. Times and states of a run stay right.
+Tokens without a layer norm are unbounded. Their energy contains e^{β|x|²}, which exceeds the largest double, 1.8e308,
+for |x| > √(709/β), long before the tokens overflow. Times and states of the run stay accurate.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ OVERFLOW = (("overflow", "inf where it exceeds 1.8e308"),)  # attribute of the d
 
 
 def overflows(times: Floats, diagnostics: Mapping[str, Floats]) -> dict[str, float]:
-    """The time from which on each diagnostic is infinite at some sample; only of those that are.
+    """Return the first time at which each diagnostic is infinite at some sample, for the diagnostics that overflow.
 
     times         (samples,)
     diagnostics   by their names, values (samples, ...)

@@ -1,4 +1,4 @@
-"""Diagnostics of a run, whatever the manifold: a table of small functions of a domain's sample."""
+"""Diagnostics of a run on any manifold: a table of small functions of the samples of a domain."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ Attributes = tuple[tuple[str, str | float], ...]
 
 
 class Diagnostic(NamedTuple):
-    """An entry of a domain's table of diagnostics.
+    """Entry of the table of diagnostics of a domain.
 
-    function    sample → value, what the domain's set-up lets a sample be; or samples → (samples, ...) values, in the
+    function    sample → value, with the sample of the set-up of the domain; or samples → (samples, ...) values, in the
                 tables of :class:`DiagnosticsTogether`
-    dimensions  their names, blank between; lengths are of the domain or in LENGTHS
+    dimensions  names, separated by blanks; lengths are those of the domain or in LENGTHS
     long_name   in words, for the file
     possible    case → whether it can be recorded
     default     whether it is recorded unless others are named
-    sums_pairs  whether it costs all pairs of tokens
-    attributes  of its dataset: what readers may rely on, where the long name is for people
+    sums_pairs  whether its cost is proportional to all pairs of tokens
+    attributes  of its dataset, for programs; the long name is for people
     """
 
     function: Callable[[Any], float | Floats]
@@ -47,20 +47,20 @@ class Diagnostic(NamedTuple):
 Table = dict[str, Diagnostic]
 GoingOn = Callable[[], None]
 REFERENCE, LOG_UNIT, FACTOR = "reference", "log_unit", "factor"  # attributes of the entropy and of the energy
-ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack it: relative to the uniform density
-MAX_CLUSTERS = 32  # whose masses and centers are kept
-LENGTHS = {"cluster": MAX_CLUSTERS, "pair_bin": BINS}  # of dimensions that are the same for every run
+ENTROPY = ((REFERENCE, "area"),)  # older axisymmetric files lack this attribute: relative to the uniform density
+MAX_CLUSTERS = 32  # maximum number of clusters whose masses and centers are stored
+LENGTHS = {"cluster": MAX_CLUSTERS, "pair_bin": BINS}  # of dimensions that are equal for every run
 
 
 class Diagnostics:
-    """The chosen diagnostics of a run: their columns in its file, and their values of a state.
+    """Selected diagnostics of a run: columns in its file, and values of a state.
 
     names     from the table
-    table     of each name its entry
+    table     entry of each name
     lengths   of each dimension
-    sample_of   (time, values of the state) → the sample that the functions take
+    sample_of   (time, values of the state) → the argument of the functions
 
-    ``may_wait``: whether values depend on the state alone, not on when they are found.
+    ``may_wait``: whether values depend on the state alone, not on the time of their computation.
     """
 
     may_wait = True
@@ -84,31 +84,37 @@ class Diagnostics:
         return result
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """``going_on`` is called before each diagnostic and within long ones; what it raises gives up the rest."""
+        """Return the values of a state by name.
+
+        ``going_on`` is called before each diagnostic and within long ones; an exception of ``going_on`` cancels the
+        rest.
+        """
         return self.values(self.sample_of(time, values), going_on)
 
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """Values of a sample that ``sample_of`` has returned."""
+        """Return the values of a sample that ``sample_of`` has returned."""
         found: dict[str, float | Floats] = {}
-        with np.errstate(over="ignore", invalid="ignore"), checked_by(going_on):  # of what is about to blow up
+        with np.errstate(over="ignore", invalid="ignore"), checked_by(going_on):  # of a state that is about to blow up
             for name in self.names:
                 going_on()
                 found[name] = self.table[name].function(sample)
         return found
 
     def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
-        """(states, ...) those of several states at less cost: the code of each stays in the processor's cache."""
+        """Return the values (states, ...) of several states at less cost: the code of each stays in the processor
+        cache.
+        """
         samples = self.samples_of(times, states)
         with np.errstate(over="ignore", invalid="ignore"):
             columns = {name: [self.table[name].function(sample) for sample in samples] for name in self.names}
         return {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
 
     def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Any]:
-        """Samples of several states, which may share what is found for all at once."""
+        """Return the samples of several states, which may share computations."""
         return [self.sample_of(*each) for each in zip(times, states, strict=True)]
 
     def only(self, names: Sequence[str]) -> Self:
-        """Those of some names."""
+        """Return the diagnostics with these names."""
         return type(self)(names, self.table, self.lengths, self.sample_of)
 
 
@@ -128,13 +134,13 @@ class DiagnosticsTogether(Diagnostics):
 
 
 def heaviest(values: Floats) -> Floats:
-    """Values of clusters (k, ...), heaviest first, as (MAX_CLUSTERS, ...): the last ones left out, or NaN for none."""
+    """Return values of clusters (k, ...), heaviest first, as (MAX_CLUSTERS, ...): truncated, or padded with NaN."""
     padded: Floats = heaviest_of_rows(np.array([len(values)]), values[None])[0]
     return padded
 
 
 def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
-    """The same of the first ``counts`` (rows,) of values (rows, k, ...): (rows, MAX_CLUSTERS, ...)."""
+    """Return ``heaviest`` of the first ``counts`` (rows,) of values (rows, k, ...): (rows, MAX_CLUSTERS, ...)."""
     padded, k = np.full((len(values), MAX_CLUSTERS, *values.shape[2:]), np.nan), values.shape[1]
     np.copyto(padded[:, :k].T, values[:, :MAX_CLUSTERS].T, where=(np.arange(padded.shape[1])[:k] < counts[:, None]).T)
     return padded
@@ -143,7 +149,7 @@ def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
 def energy_entry(
     function: Callable[[Any], float | Floats], log_bound: float, attributes: Attributes = ()
 ) -> Diagnostic:
-    """The entry of the energy where the largest kernel is e^{log_bound}, with more ``attributes``."""
+    """Return the entry of the energy where the largest kernel is e^{log_bound}, with more ``attributes``."""
     log_unit = float(energy_log_unit(log_bound))
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
     own: Attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
@@ -151,23 +157,23 @@ def energy_entry(
 
 
 def has_energy(case: Case) -> bool:
-    """Whether E has a value: without β, for a window or a pattern, its factor 1/2β leaves none: ∬kρρ is no constant."""
+    """Return whether E is defined: at β = 0 the constant ∬kρρ/2β depends on ρ for a window or a pattern."""
     attention = case.attention
     return attention.beta > 0 or (KERNELS[attention.kernel].zonal is None and attention.pattern is None)
 
 
 def energy_beta(run: Run, case: Case) -> float:
-    """The β of the factor 1/2β of a run's energies: that of the case, as the matrices are in the kernel.
+    """Return β of the factor 1/2β of the energies of a run: that of the case, as the matrices are in the kernel.
 
-    Older files, which lack the attribute, had multiples of the identity in this β too.
+    Older files, which lack the attribute, included multiples of the identity in this β.
     """
     return case.beta_of_heads if FACTOR in run.attributes_of("energy") else case.beta_on_unit_sphere
 
 
 def energy_unit(run: Run, beta: float) -> float:
-    """The logarithm of the unit of a run's energies, 0 or about |β|.
+    """Return the logarithm of the unit of the energies of a run, 0 or about |β|.
 
-    Older files have no such attribute, but their long name ends in the unit where it is e^|β|.
+    Older files have no such attribute, but their long name ends in the unit where the unit is e^|β|.
     """
     attributes = run.attributes_of("energy")
     if LOG_UNIT in attributes:
@@ -176,12 +182,14 @@ def energy_unit(run: Run, beta: float) -> float:
 
 
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
-    """Whether a run's entropy is relative to the uniform density: that of older files which keep this density."""
+    """Return whether the entropy of a run is relative to the uniform density, as in older files that store this
+    density.
+    """
     return has_uniform and REFERENCE not in run.attributes_of("entropy")
 
 
 def require_same_units(run: Run, columns: Sequence[Column], case: Case) -> None:
-    """Raise FileError where rows of these columns would not mean in a file what those before them do."""
+    """Raise FileError where new rows of these columns would differ in meaning from the rows in the file."""
     attributes = {column.name: dict(column.attributes) for column in columns}
     if "entropy" in attributes and entropy_is_relative(run, case.domain.uniform is not None):
         raise FileError(f"{run.path}: its entropy is relative to the uniform density, of an older version; run anew")

@@ -1,4 +1,4 @@
-"""Diagnostics of tokens that no layer norm keeps on a sphere: on the line, and with a free radius."""
+"""Diagnostics of tokens that are not confined to a sphere: on the line, and with a free radius."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from solvers.mesh.mesh import Floats, Mesh
 class Unbounded:
     """Tokens at points (cells, d) with masses (cells,).
 
-    escaped      masses at the inner and the outer end of the mesh, which no cell beyond could take up
+    escaped      masses at the inner and the outer end of the mesh, which no cell beyond could receive
     directions   the mesh of directions and the density on it; absent on the line
     """
 
@@ -28,34 +28,34 @@ class Unbounded:
 
 
 def mass(sample: Unbounded) -> float:
-    """∫ρ."""
+    """Return ∫ρ."""
     return float(sample.masses.sum())
 
 
 def centroid(sample: Unbounded) -> Floats:
-    """∫xρ, (d)."""
+    """Return ∫xρ, (d)."""
     return np.asarray(sample.masses @ sample.points)
 
 
 def variance(sample: Unbounded) -> float:
-    """∫|x − ∫xρ|²ρ, the trace of the covariance."""
+    """Return ∫|x − ∫xρ|²ρ, the trace of the covariance."""
     away = sample.points - centroid(sample)
     return float(sample.masses @ np.einsum("nd,nd->n", away, away))
 
 
 def radius(sample: Unbounded) -> float:
-    """√∫|x|²ρ."""
+    """Return √∫|x|²ρ."""
     return float(root_mean_square(sample.masses, sample.points))
 
 
 def escaped(sample: Unbounded) -> Floats:
-    """(2) masses in the innermost and the outermost cells; on the line at its left and its right end."""
+    """Return the masses (2) in the innermost and the outermost cells; on the line at its left and its right end."""
     return np.array(sample.escaped)
 
 
 def clusters(sample: Unbounded) -> float:
-    """Number of clusters of directions, by persistence."""
-    assert sample.directions is not None  # the table has this name for meshes with directions only
+    """Return the number of clusters of directions, by persistence."""
+    assert sample.directions is not None  # the table has this name only for meshes with directions
     return float(find_clusters(*sample.directions).count)
 
 
