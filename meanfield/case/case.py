@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from meanfield.case.overrides import Overrides
     from meanfield.diagnostics.table import Diagnostic, Table
 
-_MANY = 1000  # tokens; beyond, diagnostics over all pairs are recorded only on request
+_MAX_TOKENS_FOR_PAIRS = 1000  # tokens; beyond, diagnostics over all pairs are recorded only on request
 
 
 class Case(Section, frozen=True):  # types.py builds the type that a file is converted to
@@ -69,7 +69,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     @property
     def default_diagnostics(self) -> tuple[str, ...]:
         """Return the possible diagnostics except those of special studies and, for many particles, sums over pairs."""
-        many = (self.domain.count or 0) > _MANY
+        many = (self.domain.count or 0) > _MAX_TOKENS_FOR_PAIRS
         found = self.possible_diagnostics.items()
         return tuple(name for name, entry in found if entry.default and not (many and entry.sums_pairs))
 

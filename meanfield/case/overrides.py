@@ -50,12 +50,12 @@ def apply(data: Toml, overrides: Sequence[str]) -> None:
     """Set each ``KEY=VALUE`` in ``data``; VALUE is TOML, or bare words for a string.
 
     Keys that contradict an override are removed: any of output.snapshots, every and times removes the choice of the
-    file among them; output.spacing=linear removes output.first; a time.end not after output.first removes the latter;
+    file among them; output.spacing=linear and a time.end not after output.first remove output.first;
     another initial.kind empties its section; points and tokens remove domain.count. Raises CaseError for anything but a
     dotted key, ``=`` and a value.
     """
     pairs = [_split(override) for override in overrides]
-    _make_room(data, dict(pairs))
+    _remove_contradicted(data, dict(pairs))
     for key, value in pairs:
         _set(data, key, value)
 
@@ -74,7 +74,7 @@ def _split(override: str) -> tuple[str, object]:
         ) from None
 
 
-def _make_room(data: Toml, new: Toml) -> None:
+def _remove_contradicted(data: Toml, new: Toml) -> None:
     output, initial = data.get("output"), data.get("initial")
     if isinstance(output, dict) and any(f"output.{name}" in new for name in _SNAPSHOTS):
         for name in _SNAPSHOTS:

@@ -83,7 +83,7 @@ def compose(run: Run, quiet: bool = False) -> str:
         description["panels"].insert(0, radii(run_data))
     if (tree := tree_of(run)) is not None:
         description["tree"], usage = tree, [*usage, TREE]
-    _say(run, () if quiet else notes)
+    _print_notes(run, () if quiet else notes)
     texts = {
         "TITLE": run_data.title,
         # Values stay on one line with their names on a narrow page.
@@ -100,7 +100,7 @@ def _page_of_solution(run: Run, quiet: bool) -> str:
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
     description, notes = describe_solution(run)
-    _say(run, () if quiet else notes)
+    _print_notes(run, () if quiet else notes)
     texts = {
         "TITLE": run.path.stem,
         "FACTS": f"{', '.join(run.fields)} on a {run.manifold}, {run.cells} cells",
@@ -110,7 +110,7 @@ def _page_of_solution(run: Run, quiet: bool) -> str:
     return _assembled(run, texts, description, "")
 
 
-def _say(run: Run, notes: Iterable[str]) -> None:
+def _print_notes(run: Run, notes: Iterable[str]) -> None:
     for note in notes:
         print_message(f"meanfield: {run.path}: {note}")
 
