@@ -1,4 +1,4 @@
-"""Runs as xarray Datasets: dimensions, coordinates, units and names; snapshots are read when they are used."""
+"""Runs as xarray Datasets: dimensions, coordinates, units and names; snapshots are read on access."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from xarray.core.indexing import ExplicitIndexer, IndexingSupport, LazilyIndexed
 from solvers.io.reading import Floats
 from solvers.io.run_file import Run
 
-COORDINATES = ("cell_center", "cell_area", "weight", "ring_edge")  # where snapshots are, and their masses
+COORDINATES = ("cell_center", "cell_area", "weight", "ring_edge")  # positions of snapshots, and masses of tokens
 
 
 def snapshots_of(run: Run) -> Dataset:
-    """``density`` (time, cell) or ``position`` (time, token, d), and what the file keeps of its mesh."""
+    """Return ``density`` (time, cell) or ``position`` (time, token, d), and the mesh variables of the file."""
     found = {}
     for name, about in run.described().items():
-        if "/" in name:  # of a table
+        if "/" in name:  # belongs to a table
             continue
         values: Any = run.times
         if name == run.kind:
@@ -32,7 +32,7 @@ def snapshots_of(run: Run) -> Dataset:
 
 
 def diagnostics_of(run: Run) -> Dataset:
-    """Each diagnostic over ``sample``, of which ``time`` is an index: ``.sel(time=3, method="nearest")``."""
+    """Return each diagnostic over ``sample``, with ``time`` as an index: ``.sel(time=3, method="nearest")``."""
     about = run.described()
     columns = {"time": run.sample_times, **run.diagnostics}
     found = {}
@@ -43,7 +43,7 @@ def diagnostics_of(run: Run) -> Dataset:
 
 
 class RunArray(BackendArray):
-    """Snapshots (time, ...) of a run, read when xarray has indexed them; a copy or pickle names the run's file."""
+    """Snapshots (time, ...) of a run, read when xarray indexes them; a copy or pickle refers to the run file."""
 
     def __init__(self, run: Run) -> None:
         self._run, self.dtype = run, np.dtype(float)

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 
 class LivePlot:
-    """A callback that draws diagnostics over time, again and again while a run continues.
+    """Callback that draws diagnostics over time while a run continues.
 
         mf.simulate(case, callbacks=[mf.LivePlot("energy", "clusters")])
 
-    names      of diagnostics that are numbers, a panel each; "energy" by default
-    interval   seconds between two drawings, at least; the samples in between are kept
+    names      of scalar diagnostics, one panel each; "energy" by default
+    interval   minimum seconds between two drawings; the samples in between are kept
     figure     the Matplotlib figure, in a window of an interactive backend or in the cell of a notebook
+
     Raises ValueError for a name that the run does not record, or whose values are arrays.
     """
 
@@ -44,7 +45,7 @@ class LivePlot:
         self._show, self._drawn = _display(self.figure), -np.inf
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_show"}  # which is of one display
+        return {name: value for name, value in vars(self).items() if name != "_show"}  # belongs to one display
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -61,7 +62,7 @@ class LivePlot:
             self.draw()
 
     def finish(self) -> None:
-        """The run has ended: draw what has come since the last drawing."""
+        """Draw the samples since the last drawing, at the end of the run."""
         if self._times:
             self.draw()
 
@@ -76,12 +77,14 @@ class LivePlot:
 
 
 def _display(figure: Figure) -> Callable[[], None]:
-    """A function that shows a figure as it is now: in the cell of a notebook, else in its window where it has one."""
+    """Return a function that shows the current figure: in the cell of a notebook, else in its window where it has
+    one.
+    """
     if "ipykernel" in sys.modules:
         import matplotlib.pyplot as plt
         from IPython.display import display
 
-        plt.close(figure)  # else the cell would show it once more at its end
+        plt.close(figure)  # else the cell would show the figure again at its end
         handle = display(figure, display_id=True)  # type: ignore[no-untyped-call, unused-ignore]
         return lambda: handle.update(figure)
 

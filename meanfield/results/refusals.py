@@ -1,4 +1,4 @@
-"""Refusals in the words of Python's arguments, where commands speak of their options, and the reverse."""
+"""Translation of error messages between arguments of Python and options of commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIONS = {argument: option for option, argument in _WORDS.items()} | {
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Raise a FileError of the block with its options as arguments."""
+    """Raise a FileError of the block again, with command options replaced by Python arguments."""
     try:
         yield
     except FileError as error:
@@ -32,7 +32,7 @@ def in_python() -> Iterator[None]:
 
 @contextmanager
 def in_options(names: Collection[str]) -> Iterator[None]:
-    """Raise an error of the block with its arguments as options of a command, those with ``names`` included."""
+    """Raise an error of the block again, with Python arguments replaced by command options, including ``names``."""
     try:
         yield
     except (CaseError, FileError) as error:

@@ -1,4 +1,4 @@
-"""Result of a run, in a file or in memory: its arrays, its case, and what is made of it."""
+"""Result of a run, in a file or in memory: arrays, case, analysis, figures and exports."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """A run: ``simulate`` returns it in memory, ``run``, ``resume`` and ``open_run`` in a file, alike.
+    """Result of a run: ``simulate`` returns it in memory, ``run``, ``resume`` and ``open_run`` return it in a file.
 
     time         (snapshots,) times of the snapshots
-    density      (time, cell) with respect to area; read from a file when it is indexed
-    position     (time, token, d) of particles, in place of a density
+    density      (time, cell) with respect to area; read from a file when the density is indexed
+    position     (time, token, d) of particles, instead of a density
     weight       (token,) masses of particles
     diagnostics  by name (samples, ...), and ``diagnostics.time`` (samples,)
-    attributes   what the file says of itself: versions, seed, device, start, wall_time, ...
+    attributes   attributes of the file: versions, seed, device, start, wall_time, ...
     """
 
     def __init__(self, run: Run) -> None:
@@ -49,40 +49,42 @@ class Result:
         self.attributes = dict(run.attributes)
 
     def __reduce__(self) -> tuple[type[Result], tuple[Run]]:
-        """Copies and pickles hold the run alone; a run in a file is its path and what has been read of it."""
+        """Return the constructor and the run: pickles of a run in a file hold its path and the parts that have been
+        read.
+        """
         return Result, (self._run,)
 
     @property
     def path(self) -> Path | None:
-        """The file; None in memory."""
+        """Return the path of the file; None in memory."""
         return None if isinstance(self._run, InMemoryRun) else self._run.path
 
     @property
     def density(self) -> Floats | Snapshots:
-        """(time, cell) ρ. Raises AttributeError for particles."""
+        """Return ρ (time, cell). Raises AttributeError for particles."""
         return self._snapshots("density")
 
     @property
     def position(self) -> Floats | Snapshots:
-        """(time, token, d) x. Raises AttributeError for a density."""
+        """Return x (time, token, d). Raises AttributeError for a density."""
         return self._snapshots("position")
 
     @property
     def weight(self) -> Floats:
-        """(token,) masses. Raises AttributeError for a density."""
+        """Return the masses (token,). Raises AttributeError for a density."""
         self._require("position", "weight")
         return self._run.weights
 
     @cached_property
     def case(self) -> Case:
-        """The case that it began with."""
+        """Return the case with which the run began."""
         from meanfield.runtime.segments import case_of
 
         return case_of(self._run)
 
     @cached_property
     def mesh(self) -> Mesh:
-        """The cells of its density. Raises AttributeError for particles."""
+        """Return the mesh of the density. Raises AttributeError for particles."""
         from meanfield.simulation import set_up
 
         self._require("density", "mesh")
@@ -90,31 +92,35 @@ class Result:
 
     @property
     def stop_reason(self) -> str:
-        """ "finished", "interrupted", "failed", or "running" of a file that is being written or whose writer died."""
+        """Return "finished", "interrupted", "failed", or "running" for a file that is being written or whose writer
+        died.
+        """
         return str(self.attributes["stop_reason"])
 
     @property
     def message(self) -> str:
-        """Why it stopped early; empty where it did not."""
+        """Return why the run stopped early; empty where it did not."""
         return str(self.attributes["message"])
 
     def to_xarray(self) -> Dataset:
-        """Snapshots as an xarray Dataset with coordinates, units and names; ``diagnostics.to_xarray()`` has the rest.
+        """Return snapshots as an xarray Dataset with coordinates, units and names, read from a file on access.
 
-        Those of a file are read when they are used.
+        ``diagnostics.to_xarray()`` returns the diagnostics.
         """
         from meanfield.results.labelled import snapshots_of
 
         return snapshots_of(self._run)
 
     def clusters(self, time: float | None = None) -> Clusters:
-        """Masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to ``time``."""
+        """Return masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to
+        ``time``.
+        """
         from meanfield.analysis.snapshot_clusters import cluster_finder
 
         return cluster_finder(self._run)(self._number(time))
 
     def mergers(self) -> list[Merger]:
-        """The mergers of clusters, in order of time. Raises ValueError where clusters cannot be followed."""
+        """Return the mergers of clusters, in order of time. Raises ValueError where clusters cannot be followed."""
         from meanfield.analysis.mergers import merger_tree
         from meanfield.analysis.tracks import tracks_of
 
@@ -131,17 +137,18 @@ class Result:
         cmap: str = "viridis",
         style: str = "screen",
     ) -> Figure:
-        """The figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
+        """Return the figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
 
-        ax      axes for the one panel that is named, else for the first diagnostic; its figure has a size of its own
-        figure  an empty figure, or a part of one (``figure.subfigures``), to be filled in place of a new one
+        ax      axes for the one panel that is named, else for the first diagnostic; the size of their figure is kept
+        figure  an empty figure, or a part of one (``figure.subfigures``), to be filled instead of a new one
         panels  names such as "density", "energy", "clusters"; by default the first four that were recorded
         size    width and height in inches
-        dpi     pixels an inch
-        cmap    name of a colour map of Matplotlib's
+        dpi     pixels per inch
+        cmap    name of a Matplotlib colormap
         style   "paper", "screen" or "dark"
-        Returns the whole figure. Raises ValueError for a panel that is unknown or was not recorded, and for other
-        values that cannot be; TypeError for axes and names of panels that are none.
+
+        The return value is the whole figure. Raises ValueError for a panel that is unknown or was not recorded, and for
+        other invalid values; TypeError for invalid types of axes and names of panels.
         """
         import matplotlib.axes
 
@@ -190,7 +197,9 @@ class Result:
     def export(
         self, path: str | Path, to: str, *, diagnostics: Sequence[str] | None = None, overwrite: bool = False
     ) -> Path:
-        """Write it as "csv", "netcdf" or "vtkhdf", and return the path; ``diagnostics`` are those of a CSV."""
+        """Write the run as "csv", "netcdf" or "vtkhdf", and return the path; ``diagnostics`` are the columns of a
+        CSV.
+        """
         from meanfield.export.formats import export
 
         with in_python():
@@ -199,7 +208,7 @@ class Result:
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a run file, with the checkpoint from which ``resume`` continues, and return its path.
 
-        Raises FileError if it exists and ``overwrite`` is false, or cannot be written.
+        Raises FileError if the file exists and ``overwrite`` is false, or cannot be written.
         """
         path = Path(path)
         if isinstance(self._run, InMemoryRun):
@@ -218,11 +227,11 @@ class Result:
         from meanfield.analysis.info import describe, format_text
 
         lines = format_text(describe(self._run)).splitlines()
-        hidden = ("file ", "next ") if self.path is None else ()  # what only a file has
+        hidden = ("file ", "next ") if self.path is None else ()  # lines that only a file has
         return "\n".join(line for line in lines if not line.startswith(hidden))
 
     def _repr_html_(self) -> str:
-        """The figure above a folded table of facts; why there is no figure, where none can be drawn."""
+        """Return the figure above a folded table of facts as HTML; without a figure, the reason of its absence."""
         facts = html.escape(repr(self))
         try:
             picture = self._picture() if len(self.time) else ""
@@ -231,7 +240,7 @@ class Result:
         return f"{picture}<details><summary>{self.stop_reason}</summary><pre>{facts}</pre></details>"
 
     def _picture(self) -> str:
-        """The figure as an element of a page."""
+        """Return the figure as an HTML element."""
         file = io.BytesIO()
         self.plot().savefig(file, format="png", dpi=80)
         title = self._run.path.name if self._run.is_solution else self.case.title
@@ -239,7 +248,7 @@ class Result:
         return f'<img alt="{html.escape(title)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
 
     def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure:
-        """The figure of a recorded solution."""
+        """Return the figure of a recorded solution."""
         from matplotlib.figure import Figure
 
         from meanfield.figures.fields import compose_fields, size_of_fields
@@ -250,7 +259,7 @@ class Result:
         return figure.figure
 
     def _number(self, time: float | None) -> int:
-        """The last snapshot up to a time. Raises ValueError where there is none."""
+        """Return the number of the last snapshot up to a time. Raises ValueError where there is none."""
         number = len(self.time) - 1 if time is None else int(np.searchsorted(self.time, time, side="right")) - 1
         if number < 0:
             raise ValueError(f"time = {time}: expected one from {self.time[:1]} on, the time of the first snapshot")

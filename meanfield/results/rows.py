@@ -1,4 +1,4 @@
-"""Arrays of a result: snapshots that are read when they are indexed, and the table of diagnostics."""
+"""Arrays of a result: snapshots that are read when indexed, and the table of diagnostics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Snapshots(NDArrayOperatorsMixin):
-    """An array (time, ...) in a file: indexing reads the rows that it names; as an operand it is read whole."""
+    """Array (time, ...) in a file: indexing reads the indexed rows; as an operand, the whole array is read."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -50,7 +50,7 @@ class Snapshots(NDArrayOperatorsMixin):
 class DiagnosticsTable(Mapping[str, "Floats"]):
     """Diagnostics over time, by name: each (samples, ...), and ``time`` (samples,).
 
-    Raises KeyError, with the nearest name, for one that was not recorded.
+    Raises KeyError, with the nearest name, for a diagnostic that was not recorded.
     """
 
     def __init__(self, run: Run) -> None:
@@ -58,11 +58,11 @@ class DiagnosticsTable(Mapping[str, "Floats"]):
 
     @property
     def time(self) -> Floats:
-        """(samples,) times of the samples."""
+        """Return the times of the samples (samples,)."""
         return self._run.sample_times
 
     def to_xarray(self) -> Dataset:
-        """An xarray Dataset over ``sample`` whose coordinate ``time`` selects: ``.clusters.sel(time=3)``."""
+        """Return an xarray Dataset over ``sample`` whose coordinate ``time`` selects: ``.clusters.sel(time=3)``."""
         from meanfield.results.labelled import diagnostics_of
 
         return diagnostics_of(self._run)

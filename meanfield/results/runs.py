@@ -23,11 +23,13 @@ CaseSource = Case | str | Path | Mapping[str, Any]  # a case, its file or name, 
 
 
 def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
-    """The case in a file, or the shipped case of that name, with ``overrides`` like ["attention.beta=4"].
+    """Return the case in a file, or the shipped case of that name, with ``overrides`` like ["attention.beta=4"].
 
-    source   may also hold the sections themselves: a mapping {"domain": {"manifold": "circle", ...}, ...} of what a
-             case file holds, or a Case built of the records in ``meanfield.case``; both are checked as a file is
-    Raises CaseError, whose message is one line with the key, the value and what was expected.
+    source   may also be the sections themselves: a mapping {"domain": {"manifold": "circle", ...}, ...} with the
+             contents of a case file, or a Case built from the records in ``meanfield.case``; both are validated as a
+             file
+
+    Raises CaseError, whose message is one line with the key, the value and the expected values.
     """
     if isinstance(source, Case):
         return source.replace(overrides)
@@ -44,14 +46,15 @@ def simulate(
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
-    """Run a case, or the one of that name, in memory: the numbers that ``run`` writes, bit for bit.
+    """Run a case, or the case of that name, in memory, with the numbers that ``run`` writes, bitwise equal.
 
     progress   True: a bar on a terminal and in a notebook, else lines; by default a bar or nothing
     device     "cpu" or "gpu"
     stop       condition that ends the run early, beside ``time.stop`` of the case: called with the Moment of each
-               sample (time, values, diagnostics, space); ``callbacks`` are called with it too
-    Raises CaseError for what cannot be run, NonFinite for a state that becomes so, KeyboardInterrupt after Ctrl-C and
-    SystemExit after SIGTERM. What had been computed by then is the ``result`` of these errors.
+               sample (time, values, diagnostics, space); ``callbacks`` are called with the Moment too
+
+    Raises CaseError for a case that cannot be run, NonFinite for a state that becomes non-finite, KeyboardInterrupt
+    after Ctrl-C and SystemExit after SIGTERM. The attribute ``result`` of these errors holds the results so far.
     """
     case = _ready(case)
     try:
@@ -73,10 +76,10 @@ def run(
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
-    """Run a case, or the one of that name, into a file, and open it.
+    """Run a case, or the case of that name, into a file, and open the file.
 
-    Raises as ``simulate``, and FileError for a file that exists, unless ``overwrite``, or cannot be written. The file
-    is closed well and valid up to its last snapshot whatever is raised.
+    Raises as ``simulate``, and FileError for a file that exists, unless ``overwrite``, or cannot be written. After any
+    exception the file is closed and valid up to its last snapshot.
     """
     path = Path(path)
     if path.is_dir() or (path.exists() and not overwrite):
@@ -99,9 +102,10 @@ def resume(
     stop: Condition | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Result:
-    """Go on with a file from its last checkpoint, to the end of its case or ``until``, and open it.
+    """Resume a run file from its last checkpoint, to the end of its case or ``until``, and open the file.
 
-    changes   settings that hold from there on, like {"attention.beta": 1}
+    changes   settings from the checkpoint on, like {"attention.beta": 1}
+
     Raises as ``run``.
     """
     settings, quiet, backend = overrides_of(changes), _quiet(progress), _backend(device)
@@ -113,12 +117,12 @@ def resume(
 
 
 def open_run(path: str | Path) -> Result:
-    """The run in a file: running, killed or finished. Snapshots are read when they are indexed. Raises FileError."""
+    """Return the run in a file: running, killed or finished. Snapshots are read when indexed. Raises FileError."""
     return Result(read(path))
 
 
 def _ready(case: CaseSource, path: Path | None = None) -> Case:
-    """A checked case whose files are there."""
+    """Return a validated case whose files exist."""
     case = load_case(case)
     require_files(case, None if path is None else str(path))
     return case
@@ -129,7 +133,7 @@ def _quiet(progress: bool | None) -> bool:
 
 
 def _backend(device: str) -> Backend | None:
-    """The backend of a device by name. Raises CaseError for one that is unknown or cannot be used."""
+    """Return the backend of a device by name. Raises CaseError for a device that is unknown or cannot be used."""
     if device not in ("cpu", "gpu"):
         raise CaseError(f"device = {device!r}: expected 'cpu' or 'gpu'")
     try:

@@ -16,7 +16,7 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What a check has found: an error beside the most that it may be."""
+    """Outcome of a check: an error and its limit."""
 
     name: str
     error: float
@@ -24,18 +24,18 @@ class CheckOutcome:
 
     @property
     def passed(self) -> bool:
-        """Also false where the error is not a number."""
+        """Return whether the error is within its limit; False where the error is not a number."""
         return self.error <= self.limit
 
 
 def selftest() -> Iterator[CheckOutcome]:
-    """Each check when it is done; less than a minute on two cores, most of which is compiling for the first time."""
+    """Yield each check when it is done; less than a minute on two cores, mostly the first compilation."""
     for name, (check, limit) in CHECKS.items():
         yield CheckOutcome(name, check(), limit)
 
 
 def growth() -> float:
-    """A mode of degree 3 on the circle grows as e^{λt}, λ = 9 I_3(β)/(β I_0(β)): relative error of λ."""
+    """Return the relative error of λ for a mode of degree 3 on the circle: growth e^{λt}, λ = 9 I_3(β)/(β I_0(β))."""
     from scipy.special import ive
 
     result = simulate(load_case("growth_circle", ["domain.resolution=128", "time.end=4"]))
@@ -47,7 +47,7 @@ def growth() -> float:
 
 
 def flow() -> float:
-    """The flow at β = 0 on the sphere: mean token s ↦ coth s − s/sinh² s with ṡ equal to it; error of its length."""
+    """Return the error of |mean token| of the flow at β = 0 on the sphere: m(s) = coth s − s/sinh² s with ṡ = m(s)."""
     from scipy.integrate import solve_ivp
 
     result = simulate(load_case("flow_beta0_sphere", ["domain.resolution=32", "time.end=1"]))
@@ -57,7 +57,7 @@ def flow() -> float:
 
 
 def pair() -> float:
-    """Two tokens 2 rad apart at β = 4 have cosine ½ at t = 38.6657808166, an integral by Ei: error of the cosine."""
+    """Return the error of the cosine ½ at t = 38.6657808166, by Ei, of two tokens that start 2 rad apart, β = 4."""
     tokens = "domain={manifold = 'particles', dimension = 2}"
     result = simulate(load_case("merging_pair_circle", [tokens, f"time.end={_time_to_half(4.0)!r}"]))
     a, b = result.position[-1]
@@ -65,20 +65,22 @@ def pair() -> float:
 
 
 def blow_up() -> float:
-    """A Gaussian on the line without layer norm: variance s₀/(1 − 2βs₀t) at t = 1; relative error."""
+    """Return the relative error of the variance s₀/(1 − 2βs₀t) at t = 1 of a Gaussian on the line without layer
+    norm.
+    """
     result = simulate(load_case("blow_up_line", ["time.end=1"]))
     exact = 0.2 / (1 - 2 * 0.2)
     return float(abs(np.ravel(result.diagnostics["variance"][-1])[0] / exact - 1))
 
 
 def uniform() -> float:
-    """The uniform density on the sphere stays: largest relative change."""
+    """Return the largest relative change of the uniform density on the sphere, which is stationary."""
     result = simulate(load_case("uniform", ["domain={manifold = 'sphere', resolution = 16}", "time.end=2"]))
     return float(np.abs(result.density[-1] / result.density[0] - 1).max())
 
 
 def files() -> float:
-    """A run in a file holds the bytes of the one in memory: number of values that differ."""
+    """Return the number of values that differ between a run in a file and the same run in memory."""
     case = load_case("metastable_circle", ["domain.resolution=64", "time.end=2"])
     with TemporaryDirectory() as folder:
         in_file: Result = run(case, Path(folder) / "run.h5")
@@ -90,7 +92,7 @@ def _mean_token(s: Floats) -> Floats:
 
 
 def _time_to_half(beta: float) -> float:
-    """t_SA of two tokens from cosine cos 2 to ½."""
+    """Return the time t_SA of two tokens from cosine cos 2 to ½."""
     from scipy.special import expi
 
     def t(c: float) -> float:

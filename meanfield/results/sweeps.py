@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from xarray import Dataset
 
-Scalar = Callable[[Result], Any]  # of a result: a number, or an array of the same shape for all
+Scalar = Callable[[Result], Any]  # from a result to a number, or an array of the same shape for all
 
 
 def sweep(
@@ -51,21 +51,23 @@ def sweep(
     path: str | Path | None = None,
     overwrite: bool = False,
 ) -> Dataset:
-    """Run a case for every combination of the values of its ``keys``; returns what each ends with.
+    """Run a case for every combination of the values of its ``keys``; return the final values of each run.
 
         mf.sweep("ladder_circle", {"attention.beta": [2, 4, 8], "initial.seed": range(3)}, jobs=2)
 
     jobs       processes on this machine, by default one for each core
     client     of Dask, whose workers run the cases instead
-    scalars    by name functions of a result, called in this process
-    path       of an index, as `meanfield sweep` writes it: what it holds of this sweep is not run again, and what is
-               interrupted is gone on with by the same call; by default all is in memory
+    scalars    functions of a result by name, called in this process
+    path       of an index, as `meanfield sweep` writes it: points of this sweep in the index are not run again, and the
+               same call continues an interrupted sweep; by default all results are in memory
     overwrite  whether an index of another sweep is replaced
-    The Dataset's dimensions are the keys, its variables the last value of each diagnostic, the scalars of a sweep's
-    index (most_clusters, …), those of ``scalars``, ``status`` and ``reason``; NaN where a point has failed.
-    Raises TypeError for scalars that are no functions of a result, CaseError for the first point that cannot be run,
-    before any is, for ``jobs`` below 1, and for ``scalars`` with a ``path``, whose
-    index has none of them; FileError for a path that is something else.
+
+    The dimensions of the Dataset are the keys. Its variables are the last value of each diagnostic, the scalars of the
+    index of a sweep (most_clusters, …), those of ``scalars``, ``status`` and ``reason``; NaN where a point has failed.
+
+    Raises TypeError for scalars that are no functions of a result; CaseError for the first point that cannot be run,
+    before any run starts, for ``jobs`` below 1, and for ``scalars`` with a ``path``, whose index has no such scalars;
+    FileError for a path that is another kind of file.
     """
     if jobs is not None and not (isinstance(jobs, Integral) and jobs >= 1):
         raise CaseError(f"jobs = {jobs!r}: expected a whole number >= 1")
@@ -93,9 +95,9 @@ def sweep(
 
 
 def open_sweep(path: str | Path) -> Dataset:
-    """The index of a sweep as a Dataset: its keys as dimensions where it is a grid, else as coordinates of ``point``.
+    """Return the index of a sweep as a Dataset: its keys as dimensions for a grid, else as coordinates of ``point``.
 
-    Raises FileError where it is none.
+    Raises FileError for a file that is no index.
     """
     from xarray import Dataset
 
@@ -116,7 +118,7 @@ def open_sweep(path: str | Path) -> Dataset:
 
 
 def _is_grid(found: SweepResults) -> bool:
-    """Whether every combination of values occurs once."""
+    """Return whether every combination of values occurs once."""
     lengths = [len(np.unique(values)) for values in found.parameters.values()]
     count = len(found.status)
     combinations = set(zip(*(values.tolist() for values in found.parameters.values()), strict=True))
@@ -124,7 +126,7 @@ def _is_grid(found: SweepResults) -> bool:
 
 
 def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet: bool) -> None:
-    """Run what the index does not hold, and keep each result as it comes."""
+    """Run the points that the index lacks, and store each result as it arrives."""
     lock = Lock(path)
     try:
         index = open_index(path, plan, "meanfield.sweep", overwrite=overwrite, retry=False)
@@ -143,7 +145,7 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
 
 
 def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
-    """The sweep of every combination. Raises CaseError."""
+    """Return the sweep of every combination. Raises CaseError."""
     case = load_case(case)
     if not keys:
         raise CaseError('keys = {}: expected some, such as {"attention.beta": [2, 4, 8]}')
@@ -166,7 +168,7 @@ def _solved(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dic
 
 
 def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Names and values of one point."""
+    """Return names and values of one point."""
     row: dict[str, Any] = dict(scalars(result.tables))
     if result.file is None:
         return row
@@ -193,7 +195,7 @@ def _dataset(
 
 
 def _stacked(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
-    """(points, ...) values of one name, NaN where a point has none or a smaller one."""
+    """Return the values (points, ...) of one name, NaN where a point has none or a smaller one."""
     shapes = [np.shape(row[name]) for row in rows.values() if name in row]
     values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)
     for number, row in rows.items():

@@ -26,11 +26,11 @@ DEGREES = 32
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """Growth e^{λt} of small departures from the uniform density.
+    """Linear growth e^{λt} of small deviations from the uniform density.
 
     degrees, rates    (n,) degrees l = 0, 1, … and their λ
-    critical_noise    κ above which none grows
-    report            what `meanfield stability` prints
+    critical_noise    κ above which no degree grows
+    report            the output of `meanfield stability`
     """
 
     degrees: NDArray[np.intp]
@@ -40,7 +40,7 @@ class Stability:
 
     @property
     def fastest(self) -> int:
-        """The degree that grows fastest: about as many clusters form on the circle."""
+        """Return the degree that grows fastest: about as many clusters form on the circle."""
         return int(self.degrees[np.argmax(self.rates)])
 
     def __repr__(self) -> str:
@@ -48,11 +48,14 @@ class Stability:
 
 
 def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
-    """The linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1. Raises CaseError where it has none."""
+    """Return the linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1.
+
+    Raises CaseError where the theory does not apply.
+    """
     if not (isinstance(degrees, Integral) and degrees >= 1):
         raise CaseError(f"degrees = {degrees!r}: expected a whole number >= 1")
     case = load_case(case)
-    text = stability_report.report(case)  # refuses what theory does not cover
+    text = stability_report.report(case)  # raises where the theory does not apply
     numbers = np.arange(degrees)
     rates = np.asarray(stability_report.rates_of(case, numbers))
     return Stability(numbers, rates, float(stability_report.critical_noise_of(case)), text)
@@ -64,23 +67,25 @@ def branch(
     degree: int = 1,
     negative: bool = False,
 ) -> BranchOfCase:
-    """Stationary densities about an axis as a key varies, stable and unstable, through their folds.
+    """Return stationary densities about an axis as a key varies, stable and unstable, through their folds.
 
         found = mf.branch("noise_below", over="stabilizers.noise")
         [(found.parameter(state), state.order, state.fastest) for state in found.branch.equilibria]
 
     over      stabilizers.noise, attention.beta, or attention.value: v of V = vI
     degree    of the harmonic with which the branch leaves the uniform density
-    negative  with less of it at the axis: another branch of even degrees, but on the circle
+    negative  whether the harmonic is subtracted: another branch for even degrees, except on the circle
 
-    ``str`` of it is the text of `meanfield branch`. Raises CaseError where linear theory does not apply, and where the
-    uniform density is neutral to this degree nowhere.
+    ``str`` of the result is the text of `meanfield branch`. Raises CaseError where linear theory does not apply, and
+    where the uniform density is never neutral to this degree.
     """
     return branch_of(load_case(case), degree, over, negative)
 
 
 def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> comparison.Comparison:
-    """Distances (L¹, Wasserstein) of two runs at the times of both, or of one run's snapshots. Raises FileError."""
+    """Return distances (L¹, Wasserstein) of two runs at common times, or between snapshots of one run. Raises
+    FileError.
+    """
     return comparison.compare(_run(a), None if b is None else _run(b))
 
 
