@@ -117,9 +117,8 @@ def _shares(masses: Floats) -> Floats:
 
 
 def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
-    if (
-        np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE
-    ):  # else the other cells hold more than NEGLIGIBLE
+    # else the other cells hold more than NEGLIGIBLE
+    if np.count_nonzero(masses > TRACE) <= MAX_CELLS + NEGLIGIBLE / TRACE:
         heaviest = np.flatnonzero(masses > TRACE)
         if len(heaviest) > MAX_CELLS:
             heaviest = heaviest[np.argpartition(-masses[heaviest], MAX_CELLS)[:MAX_CELLS]]

@@ -49,10 +49,8 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     formula: ClassVar[tuple[str, ...]] = ()  # coordinates in formulas of [initial]
     unit_vectors: ClassVar[bool] = True  # a point is a vector whose direction matters
     # properties of files
-    measure: ClassVar[tuple[str, str]] = (
-        "1",
-        "density of tokens with respect to cell_area",
-    )  # units and long_name of ρ
+    # units and long_name of ρ
+    measure: ClassVar[tuple[str, str]] = ("1", "density of tokens with respect to cell_area")
     edges: ClassVar[str | None] = None  # dataset of the edges between cells
     space: ClassVar[str | None] = None  # space in which tokens are compared: S1, S2, R1, ...
     directions: ClassVar[type[Domain] | None] = None  # the domain of the directions, where tokens have a radius

@@ -58,10 +58,8 @@ class ZonalSums:
     A mass that is 1 to rounding counts as 1.
     """
 
-    min_normalizer = (
-        1e-4,
-        1e-2,
-    )  # relative to the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
+    # relative to the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
+    min_normalizer = 1e-4, 1e-2
     min_share = 0.1  # relative to the part of Z in closed form: below, its correction does not apply
 
     def __init__(

@@ -17,16 +17,10 @@ from solvers.timestepping.schedules import events_before
 if TYPE_CHECKING:
     from meanfield.diagnostics.table import Table
 
-_STATES = {
-    "adaptive": 30,
-    "ssprk3": 12,
-    "ssprk2": 12,
-    "layers": 8,
-}  # number of copies of the state of particles in memory, by method
-_STIFF_STEPS, _MANY_STEPS = (
-    0.6,
-    1000,
-)  # steps of adaptive over κn²t/L², measured; number of steps above which a note is printed
+# number of copies of the state of particles in memory, by method
+_STATES = {"adaptive": 30, "ssprk3": 12, "ssprk2": 12, "layers": 8}
+# steps of adaptive over κn²t/L², measured; number of steps above which a note is printed
+_STIFF_STEPS, _MANY_STEPS = 0.6, 1000
 _MAX_TIME = 1e13  # time in which a velocity of 1e-16 moves a token by 1e-3
 _BYTES_PER_CELL = 400  # memory of a run, fields and mesh together
 _CHUNK = 8192  # bytes, the smallest chunk of a dataset that grows

@@ -88,9 +88,8 @@ def hand_over_error(
     early, _ = advance(velocity, atoms_at(values), time, later)
     late = atoms_at(carry_on(values, time, later))
     angle, mass = difference(early, late)
-    fewest = min(
-        early.count, late.count
-    )  # skips a merger that one of both has had by then, and the other is about to have
+    # skips a merger that one of both has had by then, and the other is about to have
+    fewest = min(early.count, late.count)
     times = [_time_below(fewest, velocity, atoms, later, end) for atoms in (early, late)]
     merger = abs(times[0] - times[1]) / (times[1] - time) if min(times) < end else np.nan
     return HandOverError(angle, mass, merger)

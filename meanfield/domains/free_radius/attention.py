@@ -85,9 +85,8 @@ class ShellAttention:
         with np.errstate(invalid="ignore", divide="ignore"):
             nothing = (total - total) / total  # NaN where the total is not finite, or 0
             seen = backend.xp.where(masses > VISIBLE * total, masses / total, nothing)
-        weight = (
-            backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)
-        )  # avoids a synchronization for a single shell
+        # avoids a synchronization for a single shell
+        weight = backend.to_host(seen.sum(axis=1)) if len(seen) > 1 else np.ones(1)
         if np.isnan(weight).any():
             lost: Floats = backend.xp.full_like(seen[..., None] * self.directions.centers, np.nan)
             return lost
@@ -105,9 +104,8 @@ class ShellAttention:
         """
         cells, backend = masses.shape, self.directions.backend
         sources = np.flatnonzero(weight)
-        reach = self.size * np.outer(radii, radii[sources]) + np.log(
-            weight[sources]
-        )  # log of the largest contribution of r' at r
+        # log of the largest contribution of r' at r
+        reach = self.size * np.outer(radii, radii[sources]) + np.log(weight[sources])
         own_exponents = np.where(self.isotropic, self.form[0, 0] * radii**2, -np.inf)  # Z ≥ m e^own at a cell of mass m
         scale = reach.max(axis=1)
         everywhere = backend.to_device(np.repeat(scale[:, None], cells[1], axis=1))

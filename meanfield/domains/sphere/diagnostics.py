@@ -236,9 +236,8 @@ def diagnostics_round(
     attention = velocity_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")
-    max_degree = (
-        mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)
-    )  # highest degree that the cells resolve
+    # highest degree that the cells resolve
+    max_degree = mesh.cells // 2 if mesh.dimension == 1 else len(mesh.ring_cells)
     last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees
     of_pairs = mesh.dimension == 2 and any(name.startswith("pairs") for name in names)
     transform = harmonic_transform(mesh, max(last, resolved_degree(mesh)) if of_pairs else last)

@@ -41,9 +41,8 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     assert case.domain.mesh is not None  # true for all domains whose mesh is given by one number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
     number = np.float32 if case.domain.in_single else np.float64
-    device_mesh = mesh.on(
-        mesh.backend if backend is None else backend, number
-    )  # of the state; diagnostics are on the host
+    # of the state; diagnostics are on the host
+    device_mesh = mesh.on(mesh.backend if backend is None else backend, number)
     heads, labels = heads_by_interval(case), case.domain.labels or 1
 
     @lru_cache(maxsize=2)
