@@ -197,8 +197,8 @@ def _density(facts: Facts) -> str:
 def _merger_error(error: float | None, angle: float | None) -> str:
     """Return the error of the next merger's time; a remark where no merger follows before the end."""
     if error is not None:
-        return f"a later handover changes the next merger by {error:.1e} of the time to it"
-    return "" if angle is None else "no merger follows by the end whose time a later handover could change"
+        return f"estimated handover error {error:.1e} of the time to the next merger"
+    return "" if angle is None else "no merger follows by the end"
 
 
 def _atoms(facts: Facts) -> str:
@@ -213,7 +213,7 @@ def _atoms(facts: Facts) -> str:
     texts = [
         "" if time is None else f"clusters are atoms from t = {time:.6g}, which merge below 1e-4 rad",
         _merger_error(error, angle),
-        "" if angle is None else f"{'it changes' if error is None else 'and'} places by {angle:.1e} rad{before}",
+        "" if angle is None else f"{'estimated handover error' if error is None else 'and'} {angle:.1e} rad{before}",
     ]
     return ", ".join(text for text in texts if text) + hint
 

@@ -24,7 +24,7 @@ def test_text_and_figure(capsys, tmp_path):
     path = tmp_path / "fold.png"
     assert main(["branch", "noise_below", "-o", str(path), "--set", *CIRCLE]) == 0
     text = capsys.readouterr().out
-    assert "fold             2.5835187 = 1.0588772 of it, mean token 0.5471280 long" in text
+    assert "fold             2.5835187 = 1.0588772 times critical, mean token length 0.5471280" in text
     assert path.stat().st_size > 10_000
 
 
@@ -95,7 +95,7 @@ def test_where_other_branches_leave_the_ring():
     text = report(
         branch_of(load("collapse_high_dimension", ["domain.dimension=3", "attention.beta=4"]), 2, negative=True)
     )
-    assert "bifurcation      0.065586741 = 0.6003409 of it, to states of order 3 about it" in text
+    assert "bifurcation      0.065586741 = 0.6003409 times critical, to states of order 3 about the axis" in text
 
 
 @pytest.mark.parametrize("case", ["metastable_circle", "metastable_sphere", "uniform"])

@@ -245,10 +245,10 @@ def test_hand_over(path):
     assert json.loads(json.dumps(facts)) == facts
     # Clusters that are near count as one, atoms merge only when they touch.
     assert "3 atoms, mass" in format_text(facts)
-    expected = "atoms from t = 1.5, which merge below 1e-4 rad, a later handover changes the next merger by 2.0e-03"
+    expected = "atoms from t = 1.5, which merge below 1e-4 rad, estimated handover error 2.0e-03"
     assert expected in format_text(facts)
     RunFile.append(path, attributes={"hand_over_error": np.nan, "hand_over_angle": 1e-5}).close()
-    expected = "no merger follows by the end whose time a later handover could change, it changes places by 1.0e-05 rad"
+    expected = "no merger follows by the end, estimated handover error 1.0e-05 rad"
     assert expected in format_text(describe(path))
 
 

@@ -150,22 +150,23 @@ def _transition(found: BranchOfCase) -> str:
 def report(found: BranchOfCase) -> str:
     """Return a branch as text: its critical parameter, folds, bifurcations, and some of its states."""
     branch, critical, name = found.branch, found.critical, found.name
-    lines = [f"stationary densities about an axis, from degree {branch.degree} of the uniform one", ""]
+    lines = [f"axisymmetric stationary densities that leave the uniform one with degree {branch.degree}", ""]
     lines.append(f"{'critical ' + name:<17}{critical:.8g}")
-    long = " long" if branch.degree == 1 else ""
+    length = " length" if branch.degree == 1 else ""
     for fold in branch.folds:
         at = found.parameter(fold)
         lines.append(
-            f"{'fold':<17}{at:.8g} = {at / critical:.7f} of it, {found.measure} {found.moment(fold):.7f}{long}"
+            f"{'fold':<17}{at:.8g} = {at / critical:.7f} times critical, "
+            f"{found.measure}{length} {found.moment(fold):.7f}"
         )
     if not branch.folds:
         lines.append(f"no fold: {_transition(found)}")
     for one in branch.bifurcations:
         at, what = (
             found.parameter(one.state),
-            "about the same axis" if one.order == 0 else f"of order {one.order} about it",
+            "with the same axis" if one.order == 0 else f"of order {one.order} about the axis",
         )
-        lines.append(f"{'bifurcation':<17}{at:.8g} = {at / critical:.7f} of it, to states {what}")
+        lines.append(f"{'bifurcation':<17}{at:.8g} = {at / critical:.7f} times critical, to states {what}")
     lines += [f"{'not located':<17}{_unlocated(found, one)}" for one in branch.unlocated]
     lines += ["", f"{name:>12}   {found.measure:>10}   fastest rate   unstable   other axes   unstable"]
     for k in np.unique(np.linspace(0, len(branch.equilibria) - 1, _ROWS).astype(int)):
@@ -178,8 +179,8 @@ def report(found: BranchOfCase) -> str:
     lines += [
         "",
         f"followed to {name} {found.parameter(branch.equilibria[-1]):.8g}: {branch.end}",
-        "fastest rates of perturbations about the same axis, and of those that are not symmetric about it (rotations",
-        "left out), with the number of positive ones, per unit of time without rescaling",
+        "fastest rates of perturbations about the same axis, and of those that break the axial symmetry (rotations",
+        "excluded), with the number of positive rates, per unit of time without rescaling",
     ]
     if any(point.unknown + point.unknown_across for point in branch.equilibria):
         lines.append("1 to 2: one rate is positive, the sign of another is below rounding, as at the uniform density")
