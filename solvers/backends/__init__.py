@@ -13,26 +13,26 @@ from .protocol import Kernel as Kernel
 if TYPE_CHECKING:
     from . import cpu, gpu
 
-    _BOTH: tuple[HostBackend, Backend] = (cpu, gpu)  # checked where types are
+    _BOTH: tuple[HostBackend, Backend] = (cpu, gpu)  # for the type checker
 
 DEVICES = ("cpu", "gpu")
 
 
 class NoDevice(RuntimeError):
-    """A device that this machine does not have, or has no software for."""
+    """Error for a device that this machine lacks, or lacks the software for."""
 
 
 class NotInstalled(NoDevice):
-    """A device whose software is not installed."""
+    """Error for a device whose software is not installed."""
 
 
 def backend_for(array: Any) -> Backend:
-    """The backend of the device that holds an array."""
+    """Return the backend of the device that holds an array."""
     return _module("gpu" if hasattr(array, "__cuda_array_interface__") else "cpu")
 
 
 def backend_on(device: str) -> Backend:
-    """The backend of a device by name, "cpu" or "gpu". Raises ValueError for others, NoDevice for an absent one."""
+    """Return the backend of a device, "cpu" or "gpu"; raise ValueError for others, NoDevice for an absent one."""
     if device not in DEVICES:
         raise ValueError(f"device = {device!r}: expected one of {', '.join(DEVICES)}")
     backend = _module(device)
@@ -47,17 +47,17 @@ def host_backend() -> HostBackend:
 
 
 def name_of(backend: Backend) -> str:
-    """The name of the device of such a module: the inverse of :func:`backend_on`."""
+    """Return the name of a backend's device: the inverse of :func:`backend_on`."""
     return backend.__name__.rpartition(".")[2]
 
 
-@cache  # asked for many times a step, where systems are small
+@cache  # called many times in a step, which matters for small systems
 def _module(device: str) -> Backend:
     return cast(Backend, import_module(f".{device}", __name__))
 
 
 def _check(backend: Backend) -> None:
-    """Try what every run needs, before one starts."""
+    """Test the functions that every run needs; raise NoDevice on failure."""
     from .gpu.arrays import SIMULATED
 
     for package, name in [("cupy", "CuPy"), *([] if SIMULATED else [("numba_cuda", "numba-cuda")])]:
@@ -72,5 +72,5 @@ def _check(backend: Backend) -> None:
 
 
 def _in_a_line(error: Exception) -> str:
-    """What an error says, or what it comes from: CuPy puts that into a frame of many lines."""
+    """Return the message of an error or of its cause in one line; CuPy wraps messages into many lines."""
     return " ".join(str(error.__cause__ or error).split()) or type(error).__name__

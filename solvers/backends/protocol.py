@@ -1,4 +1,4 @@
-"""Backend: what each device offers, arrays and compiled kernels, and the types of both."""
+"""Protocols of backends: arrays and compiled kernels of each device, and their types."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Protocol, TypeVar
 from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[Any]
-"""An array of float64 or float32, or of integers: NumPy's on the host, CuPy's on a GPU.
+"""Array of float64 or float32, or of integers: NumPy's on the host, CuPy's on a GPU.
 
-NumPy's ufuncs take both; other functions of arrays are those of :attr:`Backend.xp`.
-One call takes arrays of one device and one format of floating-point numbers.
+NumPy's ufuncs accept both; other functions of arrays are those of :attr:`Backend.xp`.
+The arrays of a call have one device and one floating-point format.
 """
 
 Kernel = Callable[..., Any]
-"""Compiled function ``(worker, workers, *arguments)``, for :meth:`Backend.launch`, which does a worker's share."""
+"""Compiled function ``(worker, workers, *arguments)`` for :meth:`Backend.launch`, which computes a worker's share."""
 
 
 T = TypeVar("T")
@@ -24,19 +24,19 @@ T = TypeVar("T")
 class Backend(Protocol):
     """Module of functions for one device: `solvers.backends.cpu`, `solvers.backends.gpu`.
 
-    Kernels are named here; their docstrings, with the shape of each argument, are in `solvers.backends.cpu`, from whose
-    source the GPU's are translated.
+    The protocol lists the kernels; their docstrings, with the shape of each argument, are in `solvers.backends.cpu`,
+    whose source is translated for the GPU.
     """
 
     __name__: str
 
     def __hash__(self) -> int: ...
 
-    PAIRS_ONLY: bool  # whether sums over points anywhere go by pairs
+    PAIRS_ONLY: bool  # whether sums over arbitrary points use all pairs
     PAIR_BYTES: int  # of a row of a tile of targets
     PAIR_SOURCES: int  # in a group
-    REMAP_PARTS: int  # blocks in which the cells of a remap are added up
-    TRANSFORM_CELLS: int  # of rings that are transformed together
+    REMAP_PARTS: int  # partial sums of a remap
+    TRANSFORM_CELLS: int  # cells of rings that are transformed together
     WORKERS: int  # threads of the host
 
     # Arrays.
@@ -123,7 +123,7 @@ class Backend(Protocol):
 
 
 class HostBackend(Backend, Protocol):
-    """Backend of the host, with the functions that no device has: `solvers.backends.cpu`."""
+    """Backend of the host, with additional functions: `solvers.backends.cpu`."""
 
     # Functions of arrays.
     def workers_for(self, work: int, light: int = ..., /) -> int: ...

@@ -1,5 +1,5 @@
 """Sizes of tables and work arrays that kernels and array code share."""
 
-MAX_SIDES = 16  # of a cell, which the work arrays of the kernels, scratch(16), have room for
+MAX_SIDES = 16  # of a cell, the size of the work arrays scratch(16) of the kernels
 MAX_RING_SIDES = 5  # of a cell of a ring of latitude
-WINDOW_NODES = 16  # along an axis, over which a nonuniform transform spreads a point: the widest, or with zeros around
+WINDOW_NODES = 16  # along an axis in a nonuniform transform's window: the widest; narrower ones are padded by zeros

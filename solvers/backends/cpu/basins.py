@@ -1,4 +1,4 @@
-"""Basins of peaks by the persistence of superlevel sets, on cells or any graph; one thread goes over the passes.
+"""Basins of peaks by the persistence of superlevel sets, on cells or any graph, in one thread.
 
 The neighbors of cell i are neighbors[start[i] : start[i + 1]].
 """
@@ -18,13 +18,13 @@ def _root(parent, i):
 
 @kernel
 def _is_higher(level, j, i):
-    """Whether cell j comes before cell i, of equal ones that of the lower number."""
+    """Return whether cell j precedes cell i: a higher level, or an equal level with a lower number."""
     return level[index(j)] > level[index(i)] or (level[index(j)] == level[index(i)] and j < i)
 
 
 @kernel
 def sort_highest_first(order, count, level):
-    """Sort the first ``count`` cells in ``order``, the highest first (Shell's sort, by gaps that grow by 9/4)."""
+    """Sort the first ``count`` cells in ``order``, the highest first (Shell sort with gaps growing by 9/4)."""
     gap = 1
     while 9 * gap < 4 * count:
         gap = gap * 9 // 4 + 1
@@ -43,10 +43,10 @@ def sort_highest_first(order, count, level):
 
 @inline
 def persistent_basins(level, contrast, start, neighbors, order, basin):
-    """The peak (a cell) that each cell belongs to, (cells,): the one that it leads to by its highest neighbors.
+    """Find the peak (a cell) of each cell, (cells,), by steps to the highest neighbor.
 
-    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it: passes are cells
-    that have higher neighbors of other peaks, and are gone over from the highest to the lowest.
+    A peak that is less than ``contrast`` times as high as the pass to a higher peak is joined to that peak. Passes are
+    cells with higher neighbors of other peaks, and are processed from the highest to the lowest.
 
     level   (cells,) > 0
     order   (cells,) work space
@@ -93,14 +93,16 @@ def persistent_basins(level, contrast, start, neighbors, order, basin):
 
 @inline
 def sum_over_basins(basin, masses, points, number, basin_masses, centers):
-    """Masses of the basins and their centers Σmx/|Σmx|, the heaviest first; sums are added in the order of the cells.
+    """Compute the masses of the basins and their centers Σmx/|Σmx|, the heaviest first.
 
-    basin     (cells,) the peak of each cell, a cell that is its own
+    Sums are added in the order of the cells.
+
+    basin     (cells,) the peak of each cell, itself a cell
     points    (cells, d) x, unit vectors
     number    (cells,) out: the number of each cell's basin
-    basin_masses, centers   (cells,) and (cells, d) out: the first are mass and center of each basin; a peak where
-              Σmx = 0
-    Returns how many basins there are.
+    basin_masses, centers   (cells,) and (cells, d) out: mass and center of each basin come first; the center is the
+              peak for Σmx = 0
+    Returns the number of basins.
     """
     count, d = 0, points.shape[1]
     for i in range(len(basin)):
@@ -109,7 +111,7 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
             count += 1
     peaks, place, order = np.empty(count, np.intp), np.empty(count, np.intp), np.empty(count, np.int32)
     sums = np.empty((count, 1 + d))
-    for k in range(count):  # np.zeros, arange and slices would take half a second to compile
+    for k in range(count):  # np.zeros, arange and slices would compile half a second longer
         for c in range(1 + d):
             sums[k, c] = 0.0
     for i in range(len(basin)):
@@ -142,12 +144,14 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
 def clusters_of_rows(
     worker, workers, volumes, points, start, neighbors, rows, floor, contrast, number, cluster_masses, centers, counts
 ):
-    """Basins of the peaks of each of ``rows`` (rows, cells), averaged twice over; workers share the rows.
+    """Find the basins of the peaks of each of ``rows`` (rows, cells) after two averages over neighbors.
 
-    floor     is added to the averages
-    counts    (rows,) out: how many basins, 0 where the levels of a row are all within ``contrast``
+    Workers share the rows.
+
+    floor     added to the averages
+    counts    (rows,) out: number of basins, 0 for a row whose levels are all within ``contrast``
     number, cluster_masses, centers   (rows, cells), (rows, cells) and (rows, cells, d) out: see
-              :func:`sum_over_basins`; each cell's number is −1 where there are none
+              :func:`sum_over_basins`; the number of each cell is −1 without basins
     """
     cells = len(volumes)
     level, weights, masses = np.empty(cells), np.empty(cells), np.empty(cells)

@@ -1,9 +1,9 @@
-"""Compilation of CPU kernels by Numba's public interface, and the folder that keeps the compiled code.
+"""Compilation of CPU kernels by Numba's public interface, and the folder of the compiled code.
 
-The folder is ``NUMBA_CACHE_DIR`` where that is set, else a folder of this package among the user's caches, never one
-beside the sources: an uninstallation would leave it there. Within it every set of sources, version of Numba and
-version of Python has its own folder, since Numba does not notice the change of a function that another file calls.
-Numba itself keeps code for different processors apart. Kernels are compiled in memory where nothing can be written.
+The folder is ``NUMBA_CACHE_DIR`` if set, else a folder of this package in the user's cache, never beside the sources,
+where an uninstallation would leave it. Every set of sources, version of Numba and version of Python has a subfolder,
+since Numba does not detect the change of a function that another file calls. Numba separates the code for different
+processors. Kernels are compiled in memory if no folder is writable.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from filelock import FileLock
 from numba import njit
 from platformdirs import user_cache_path
 
-LONGEST_WAIT = 60.0  # seconds for another process to compile a function, which takes at most ten: it may be suspended
-_PROBE_BYTES = 4096  # written to find out whether a disk is full
-_UNREADABLE = (OSError, EOFError, pickle.UnpicklingError)  # raised for files of code that a crash or a user has cut
-_settings: Any = numba.config  # which states no types
+LONGEST_WAIT = 60.0  # seconds for another process to compile a function: ten at most, but it may be suspended
+_PROBE_BYTES = 4096  # written to detect a full disk
+_UNREADABLE = (OSError, EOFError, pickle.UnpicklingError)  # for files of code that a crash or a user has truncated
+_settings: Any = numba.config  # has no types
 _decorating, _compiling = threading.RLock(), threading.RLock()
 
 
 def compiled(*, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function by Numba on first use, without Python's lock; options as njit's.
 
-    light   how many items of a kernel take as long as one of most kernels, some 10 ns
+    light   number of items of a kernel that take as long as one item of most kernels, about 10 ns
     """
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
@@ -52,7 +52,7 @@ def compiled(*, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]]
 
 @contextmanager
 def _numba_set(folder: Path | None) -> Iterator[None]:
-    """Compile kernels, into a folder, whatever the user's settings of Numba are: they are for functions of the user."""
+    """Compile kernels into a folder, independent of the user's settings of Numba for other functions."""
     with _decorating:
         before = _settings.CACHE_DIR, _settings.DISABLE_JIT
         _settings.CACHE_DIR, _settings.DISABLE_JIT = str(folder or ""), 0
@@ -64,12 +64,12 @@ def _numba_set(folder: Path | None) -> Iterator[None]:
 
 @cache
 def kernel_folder() -> Path | None:
-    """Return the folder of the compiled code; None, after a line that says so, where nothing can be written."""
+    """Return the folder of the compiled code; None, with one warning, if no folder is writable."""
     parent = _folder_of_versions()
     folder = parent / f"{sys.implementation.cache_tag}-numba-{numba.__version__}-{_hash_of_sources()}"
     try:
         if not folder.is_absolute():
-            raise OSError("expected an absolute path")  # of a user without a home
+            raise OSError("expected an absolute path")  # for a user without a home folder
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder) as probe:
             probe.write(bytes(_PROBE_BYTES))
@@ -98,15 +98,15 @@ def _hash_of_sources() -> str:
 
 @cache
 def _warn(folder: Path, reason: str) -> None:
-    """Say once that kernels are compiled in memory."""
+    """Warn once that kernels are compiled in memory."""
     consequence = "each process compiles its own; NUMBA_CACHE_DIR names another folder"
     logging.getLogger("solvers").warning("%s: cannot keep compiled kernels (%s); %s", folder, reason, consequence)
 
 
 def _compile(dispatcher: Any, signature: Any) -> Any:
-    """Load or compile and save the code for a signature, while no other process does so with the same function.
+    """Load, or compile and save, the code for a signature under a lock for the function.
 
-    Numba's own files are not safe against that: two processes that add a signature choose the same file for both.
+    Numba's own files are not safe without a lock: two processes that add a signature choose the same file.
     """
     compile_now = partial(type(dispatcher).compile, dispatcher, signature)
     folder = dispatcher.stats.cache_path
@@ -122,12 +122,12 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
             for file in Path(folder).glob(f"{name}.*.nbi"):
                 with suppress(OSError):
                     file.unlink()
-            return compile_now()  # where the code could not be written, Numba has it in memory
+            return compile_now()  # if the code cannot be written, Numba keeps it in memory
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock among processes for the block; go without where a disk has none, or after LONGEST_WAIT."""
+    """Hold a lock among processes for the block; continue without it on unsupported disks or after LONGEST_WAIT."""
     lock = FileLock(path, timeout=LONGEST_WAIT)
     with suppress(OSError, NotImplementedError):
         lock.acquire(poll_interval=0.01)

@@ -1,4 +1,4 @@
-"""Kernels that go over all cells: Runge–Kutta stages, softmax, vectors."""
+"""Kernels over all cells: Runge–Kutta stages, softmax, vectors."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from .launching import index, inline, kernel, share
 
 @inline
 def _after_stage(start, value, rate, dt, weight):
-    """w + weight (start − w) with w = value + dt rate: written so that equal states stay equal to the last bit."""
+    """Return w + weight (start − w), w = value + dt rate, in a form that keeps equal states bitwise equal."""
     w = value + dt * rate
     return w + weight * (start - w)
 
 
 @compiled(light=8)
 def advance_first(worker, workers, values, rate, dt, weight, start, first):
-    """The first stage of :func:`advance`, from ``start`` ← values; what comes out is in ``first``, too, unless (0,)."""
+    """Advance the first stage of :func:`advance` from ``start`` ← values; copy the result to ``first`` unless (0,)."""
     begin, end = share(worker, workers, len(values))
     below = 0
     for i in range(begin, end):
@@ -31,9 +31,9 @@ def advance_first(worker, workers, values, rate, dt, weight, start, first):
 
 @compiled(light=8)
 def advance(worker, workers, start, values, rate, dt, weight):
-    """values ← w + weight (start − w) with w = values + dt rate: one stage of a Shu–Osher scheme; rate ← 0.
+    """Compute values ← w + weight (start − w), w = values + dt rate, a stage of a Shu–Osher scheme; rate ← 0.
 
-    Returns 1 where any of the values is negative, else 0.
+    Returns 1 if any of the values is negative, else 0.
     """
     first, last = share(worker, workers, len(values))
     below = 0
@@ -47,7 +47,7 @@ def advance(worker, workers, start, values, rate, dt, weight):
 
 @compiled(light=16)
 def masses_above(worker, workers, density, volumes, level, masses):
-    """Masses (ρ_i − level) V_i of the cells; level (1,)."""
+    """Compute the masses (ρ_i − level) V_i of the cells; level (1,)."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
         masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
@@ -55,7 +55,7 @@ def masses_above(worker, workers, density, volumes, level, masses):
 
 @compiled(fastmath={"contract"}, light=8)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
-    """N /= max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach also where Z is lost to rounding."""
+    """Divide N by max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach even if Z is lost to rounding."""
     first, last = share(worker, workers, len(normalizer))
     d, least = numerator.shape[1], 1.0 / reach
     if d == 2:  # by vector instructions
@@ -86,7 +86,7 @@ def scale_softmax(worker, workers, normalizer, numerator, reach):
 
 @kernel
 def apply_matrix(worker, workers, matrix, vectors):
-    """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
+    """Compute vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     first, last = share(worker, workers, len(vectors))
     d = vectors.shape[1]
     if d == 3:  # by vector instructions
@@ -108,7 +108,7 @@ def apply_matrix(worker, workers, matrix, vectors):
 
 @kernel
 def project_to_tangent(worker, workers, points, vectors):
-    """vectors[i] −= ⟨x_i, vectors[i]⟩ x_i in place, for unit vectors x (n, d)."""
+    """Compute vectors[i] −= ⟨x_i, vectors[i]⟩ x_i in place, for unit vectors x (n, d)."""
     first, last = share(worker, workers, len(vectors))
     d = vectors.shape[1]
     for i in range(first, last):

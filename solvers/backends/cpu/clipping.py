@@ -1,8 +1,8 @@
-"""Flat triangles cut up by the cells of a sphere's rings.
+"""Clipping of flat triangles by the cells of a sphere's rings.
 
-Rings are bounded by polar angles, cells of a ring by the planes of the meridians between them, at the poles too.
-Polygons are kept in coordinates (s, t) of the triangle a + s (b − a) + t (c − a), in which functions that are linear on
-it are linear as well: masses come out as shares of the triangle, also where its image is a line or a point.
+Rings are bounded by polar angles, cells of a ring by the planes of the meridians between them, also at the poles.
+Polygons have coordinates (s, t) of the triangle a + s (b − a) + t (c − a), in which linear functions on the triangle
+are linear too: masses are fractions of the triangle's mass, even if its image is a line or a point.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from .launching import kernel, put
 
 @kernel
 def _cut(polygon, count, at_a, at_b, at_c, below, above):
-    """Split a convex polygon by the sign of a linear function with these values at the corners; returns both counts."""
+    """Split a convex polygon by the sign of a linear function, given at the corners; return both counts."""
     low, high = 0, 0
     s_before, t_before = polygon[count - 1, 0], polygon[count - 1, 1]
     before = at_a + s_before * (at_b - at_a) + t_before * (at_c - at_a)
@@ -37,7 +37,7 @@ def _cut(polygon, count, at_a, at_b, at_c, below, above):
 
 @kernel
 def _mass(polygon, count, masses):
-    """∫ over a polygon of the linear function whose mean over the triangle is the mean of ``masses`` at its corners."""
+    """Return ∫ over a polygon of the linear function whose mean on the triangle is the mean of ``masses``."""
     total = 0.0
     s0, t0 = polygon[0, 0], polygon[0, 1]
     for k in range(1, count - 1):
@@ -59,10 +59,10 @@ def _along(normal, a, b, c):
 
 @kernel
 def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped, one, other, scattered):
-    """Cut a polygon within a ring by meridians: from the cell at its middle eastwards and westwards, while any is left.
+    """Clip a polygon within a ring by meridians, from the cell at its middle eastward and westward.
 
-    Each cut is by a whole plane, of which only one half is the meridian: what is cut off spans at most half a turn, and
-    what the other half cuts off wrongly is reached all the same. After half a turn only lines without area are left.
+    Each cut uses a whole plane, of which only one half is the meridian. A cut part spans at most half a turn, and parts
+    cut by the wrong half are still reached by later steps. After half a turn only lines without area remain.
     """
     s, t = 0.0, 0.0
     for k in range(count):
@@ -97,10 +97,11 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped,
 
 @kernel
 def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, polygons, scattered):
-    """Add to ``scattered`` (cells) the shares of the triangle with corners (x, y, z, polar angle), from north to south.
+    """Add the masses of a triangle with corners (x, y, z, polar angle) to ``scattered`` (cells), ring by ring.
 
-    The polar angle, not z, is taken to be linear: both bend circles of latitude to second order, but the angle is exact
-    along meridians and on the sides of unmoved cells, so that small displacements move the right mass over an edge.
+    The polar angle, not z, is assumed linear. Both have second-order errors on circles of latitude, but the angle is
+    exact along meridians and on the sides of unmoved cells, so that small displacements move the right mass over an
+    edge.
     """
     rings = len(ring_cells)
     north, south = min(a[3], b[3], c[3]), max(a[3], b[3], c[3])

@@ -5,13 +5,13 @@ from .launching import inline, kernel, share
 
 @inline
 def _fourth_order(before, left, right, after):
-    """Difference right − left for a flux of fourth order on equal cells."""
+    """Return the difference right − left for a flux of fourth order on equal cells."""
     return (15.0 * (right - left) - (after - before)) / 12.0
 
 
 @inline
 def _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighbors, density):
-    """Inward diffusion flux through side k of a cell, on a line of equal cells."""
+    """Return the inward diffusion flux through side k of a cell, on a line of equal cells."""
     start = cell_start[i]
     side = cell_sides[start + k]
     behind, ahead = neighbors[cell_sides[start + opposite[k]] ^ 1], neighbors[side ^ 1]
@@ -22,7 +22,7 @@ def _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighb
 
 @kernel
 def diffuse_on_lines(worker, workers, volumes, conductance, opposite, cell_start, cell_sides, neighbors, density, rate):
-    """rate = Δρ on lines of equal cells by fourth-order fluxes; ``opposite``: of each side of a cell the one behind."""
+    """Compute rate = Δρ on lines of equal cells by fourth-order fluxes; ``opposite`` is the side behind each side."""
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
         total = 0.0
@@ -33,7 +33,7 @@ def diffuse_on_lines(worker, workers, volumes, conductance, opposite, cell_start
 
 @kernel
 def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_sides, neighbors, density, rate):
-    """rate = Δρ by two-point fluxes: Σ_faces conductance (ρ_j − ρ_i) / V_i."""
+    """Compute rate = Δρ by two-point fluxes: Σ_faces conductance (ρ_j − ρ_i) / V_i."""
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
         total = 0.0
@@ -45,7 +45,7 @@ def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_s
 
 @kernel
 def diffusive_flux_on_lines(worker, workers, conductance, opposite, cell_start, cell_sides, neighbors, density, sent):
-    """The outward part of the fluxes of :func:`diffuse_on_lines`, side by side."""
+    """Compute the outward part of the fluxes of :func:`diffuse_on_lines` through each side."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
         for k in range(len(opposite)):
@@ -55,7 +55,7 @@ def diffusive_flux_on_lines(worker, workers, conductance, opposite, cell_start, 
 
 @kernel
 def diffusive_flux_on_surface(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
-    """The outward part of the fluxes of :func:`diffuse_on_surface`, side by side."""
+    """Compute the outward part of the fluxes of :func:`diffuse_on_surface` through each side."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
         for k in range(cell_start[i], cell_start[i + 1]):
@@ -67,7 +67,7 @@ def diffusive_flux_on_surface(worker, workers, conductance, cell_start, cell_sid
 def limit_outgoing_flux(
     worker, workers, volumes, cell_start, cell_sides, neighbors, density, sent, keep, following, result
 ):
-    """result = density once every cell has sent its share ``keep`` of ``sent``; following = the share it can afford."""
+    """Compute the density after each cell has sent its fraction ``keep`` of ``sent``, and the next fraction."""
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         gained, lost = 0.0, 0.0
@@ -79,4 +79,4 @@ def limit_outgoing_flux(
         result[i] = (mass - keep[i] * lost) / volumes[i]
         following[i] = min(keep[i], mass / lost) if lost > 0.0 else keep[i]
         if result[i] < 0.0 and result[i] > -1e-15 * mass / volumes[i]:
-            result[i] = 0.0  # the rounding of a cell that gives all it holds
+            result[i] = 0.0  # rounding of a cell that sends all its mass

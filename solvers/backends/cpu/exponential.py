@@ -1,10 +1,10 @@
-"""An exponential that loops over arrays take in vectors: several times as fast as a call for each number.
+"""Exponential function that compilers vectorize in loops, several times faster than scalar calls.
 
     eˣ = 2ⁿ eʳ,   n = round(x / ln 2),   |r| ≤ ½ ln 2,   eʳ = 1 + r + r² q(r)
 
 q interpolates (eʳ − 1 − r)/r² at Chebyshev points, with degree 9 in float64 and 4 in float32; ln 2 is split in two so
-that r is exact; n is added to the exponent's bits. Below 2 units in the last place; e⁰ is 1; what would be below the
-normal numbers is 0, above the largest ∞, and NaN stays NaN.
+that r is exact; n is added to the exponent's bits. The error is below 2 units in the last place, and e⁰ = 1. Results
+below the normal numbers are 0, results above the largest number are ∞, and NaN stays NaN.
 Cody and Waite, Software Manual for the Elementary Functions (1980), chapter 6.
 """
 
@@ -14,18 +14,18 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-CONTRACT = {"contract"}  # a·b + c in one instruction; sums are left in their order
+CONTRACT = {"contract"}  # a·b + c in one instruction; the order of sums is kept
 
 
 @dataclass(frozen=True)
 class _Format:
-    """What depends on the number format.
+    """Constants of a floating-point format.
 
-    bits             integers of as many bits
+    bits             integer type of the same size
     digits           bits of the fraction
-    shift            1.5 times the number from which there is no room for a fraction: x + shift rounds x
-    ln2              ln 2 in two parts, of which the first has zeros at its end
-    least, largest   where the exponential leaves the normal numbers
+    shift            1.5 times the least number without fractional bits: x + shift rounds x
+    ln2              ln 2 in two parts; the first ends in zero bits
+    least, largest   bounds of x for normal results
     q                coefficients of q from the highest degree down
     """
 
@@ -54,7 +54,7 @@ _SINGLE = _Format(
 
 
 def _exponential(form):
-    """The exponential of numbers of one format; a constant of another format would widen what it meets."""
+    """Return the exponential function for one number format; constants of other formats would widen results."""
     number, bits, digits = form.number, form.bits, form.bits(form.digits)
     zero, one, infinity, inverse = number(0), number(1), number(np.inf), number(1 / np.log(2))
     shift, ln2_high, ln2_low = number(form.shift), number(form.ln2[0]), number(form.ln2[1])
@@ -81,7 +81,7 @@ _IMPLEMENTATIONS = {types.float64: _exponential(_DOUBLE), types.float32: _expone
 
 
 def exponential(x):
-    """eˣ of a float32 or float64, inside a kernel."""
+    """Return eˣ of a float32 or float64, inside a kernel."""
     raise NotImplementedError("exponential is for compiled kernels")
 
 

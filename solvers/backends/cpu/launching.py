@@ -17,7 +17,7 @@ import numpy as np
 from .caching import compiled
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-SHARE = 10_000  # minimum number of items, of some 10 ns, for each thread: to call a thread takes up to half as long
+SHARE = 10_000  # minimum number of items of about 10 ns for each thread: a call of a thread takes up to half as long
 
 kernel = compiled()
 inline = compiled(inline="always")
@@ -25,7 +25,7 @@ inline = compiled(inline="always")
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Return the threads that run shares of kernels, which start when they are first needed."""
+    """Return the threads that run shares of kernels, started on first use."""
     return ThreadPoolExecutor(max(WORKERS - 1, 1), "solvers")
 
 
@@ -41,8 +41,8 @@ def workers_for(work: int, light: int = 1) -> int:
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     """Run ``kernel(worker, workers, *arguments)`` for every worker; return the result of each.
 
-    ``work`` is the number of items that the kernel visits: with little work there is one worker. Shares that no thread
-    has begun, as where other kernels have the cores, are done by the calling thread.
+    ``work`` is the number of items that the kernel visits: little work has one worker. The calling thread runs the
+    shares that no thread has started, as when other kernels occupy the cores.
     """
     workers = workers_for(work, getattr(kernel, "light", 1))
     if workers == 1:
@@ -53,36 +53,36 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
         for worker, share in enumerate(shares, 1):
             results.append(kernel(worker, workers, *arguments) if share.cancel() else share.result())
     except BaseException:
-        wait([share for share in shares if not share.cancel()])  # after it no thread writes into the arguments
+        wait([share for share in shares if not share.cancel()])  # no thread writes to the arguments afterward
         raise
     return results
 
 
 @inline
 def share(worker, workers, items):
-    """First and last + 1 of a worker's contiguous share."""
+    """Return the first and last + 1 of a worker's contiguous share of the items."""
     return items * worker // workers, items * (worker + 1) // workers
 
 
 @inline
 def index(i):
-    """An index that is not negative, and not tested for being so: loops over such indices use vector instructions."""
+    """Return an unsigned index: without a test for negative indices, loops use vector instructions."""
     return np.uint64(i)
 
 
 @inline
 def put(scattered, place, amount):
-    """Add an amount to ``scattered`` at a place; a device first collects such amounts apart."""
+    """Add an amount to ``scattered`` at a place; a device first collects such amounts separately."""
     scattered[place] += amount
 
 
 @inline
 def scratch(shape):
-    """Numbers of a worker's own in float64, not filled; the shape is written out where this is called."""
+    """Return uninitialized float64 scratch memory of a worker; callers write the shape as a literal."""
     return np.empty(shape, np.float64)
 
 
 @inline
 def rows_of_run():
-    """Such numbers for up to 120 cells at a time, a row of each kind of number; for one cell on a device."""
+    """Return scratch rows for up to 120 cells at a time, one row for each kind of number; one cell on a device."""
     return np.empty((27, 120), np.float64)

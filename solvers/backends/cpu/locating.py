@@ -4,12 +4,12 @@ import numpy as np
 
 from .launching import inline, kernel, share
 
-ROUNDING = 1e-15  # of x · (a × b) for unit vectors: a point on an edge must not be sent to and fro across it
+ROUNDING = 1e-15  # of x · (a × b) for unit vectors: prevents endless crossings of an edge through the point
 
 
 @inline
 def _volume(x, y, z, a, b):
-    """x · (a × b)."""
+    """Return x · (a × b)."""
     return x * (a[1] * b[2] - a[2] * b[1]) + y * (a[2] * b[0] - a[0] * b[2]) + z * (a[0] * b[1] - a[1] * b[0])
 
 
@@ -23,10 +23,10 @@ def _cell_near(x, y, z, ring_cells, ring_start):
 
 @kernel
 def locate_on_sphere(worker, workers, points, centers, ring_cells, ring_start, triangles, across, home, cells, weights):
-    """Cells and weights (n, 3) of the triangle of cell centers around each unit vector, Σ w x_cell parallel to it.
+    """Find cells and weights (n, 3) of the triangle of cell centers around each unit vector.
 
-    From a triangle at the cell that holds the point, walk across the edge that separates it most from the point: in a
-    Delaunay triangulation that comes to an end.
+    Σ w x_cell is parallel to the vector. From a triangle at the cell that holds the point, the search crosses the edge
+    that separates the triangle most from the point. The search terminates in a Delaunay triangulation.
     """
     first, last = share(worker, workers, len(points))
     for i in range(first, last):

@@ -7,36 +7,36 @@ from .exponential import CONTRACT, exponential
 from .launching import index, inline
 from .product import add_rows
 
-PAIR_SOURCES, PAIR_BYTES = 96, 256  # a tile of exponents is then half of a core's fastest cache
-_TOGETHER = 4  # tiles that take up a group of sources one after the other, while it is at hand
-_PARTS = 4  # of the sums of bins, a power of two: one need not wait for the one before
+PAIR_SOURCES, PAIR_BYTES = 96, 256  # a tile of exponents fills half of a core's fastest cache
+_TOGETHER = 4  # consecutive tiles that use a group of sources while the group is in cache
+_PARTS = 4  # independent partial sums of bins, a power of two, which avoid dependent additions
 
 _kernel = compiled(fastmath=CONTRACT)
 
 
 def true_indices(mask):
-    """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
+    """Return the places where a mask (n,) is true, in order, and their number; a device appends the other places."""
     places = np.flatnonzero(mask)
     return places, len(places)
 
 
 def may_have_true(mask):
-    """Return whether any of a mask (n,) is true; a device returns True, to go on without waiting for the mask."""
+    """Return whether any of a mask (n,) is true; a device returns True without a transfer."""
     return bool(mask.any())
 
 
 def conditional(condition, one, other):
-    """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
+    """Return one() if a condition holds, else other(): tuples of arrays; a device evaluates both."""
     return one() if condition else other()
 
 
 def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
-    """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
+    """Replace s, Z and N in ``sums`` for the targets in ``lost`` (n,); s is their largest exponent.
 
     occupied, count   :func:`true_indices` of the weights, which are positive there
-    targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
-    by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
-                  device adds up all pairs by itself, without waiting for their number
+    targets       function of places (k,) or a slice that returns b (k, d), d = 2 or 3
+    by            `pairwise.exponential_sums`, or a faster function for many targets and sources; a
+                  device sums all pairs itself, without a transfer of their number
     """
     places = np.flatnonzero(lost)
     if len(places):
@@ -46,7 +46,7 @@ def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
 
 @inline
 def _hide_later(exponents, ahead, lanes):
-    """−∞ where source j + ahead of the tile's first target is later than target i."""
+    """Set exponents to −∞ where source j + ahead of the tile's first target is later than target i."""
     for j in range(len(exponents)):
         for i in range(min(max(j + ahead, 0), lanes)):
             exponents[j, i] = -np.inf
@@ -54,7 +54,7 @@ def _hide_later(exponents, ahead, lanes):
 
 @inline
 def _raise_scale(exponents, scale, shrink, lanes):
-    """Raise s_i to the largest exponent; ``shrink`` is e^{before − after}."""
+    """Raise s_i to the largest exponent; set ``shrink`` to e^{before − after}."""
     for i in range(lanes):
         shrink[i] = scale[i]
     for j in range(len(exponents)):
@@ -66,7 +66,7 @@ def _raise_scale(exponents, scale, shrink, lanes):
 
 @inline
 def _add_group(targets, sources, first, vectors, running, ahead, scale, total, exponents, shrink):
-    """Add one group of sources to the sums of one tile; ``ahead`` as above, where later sources are hidden."""
+    """Add one group of sources to the sums of one tile; later sources are hidden, see :func:`_hide_later`."""
     lanes = targets.shape[1]
     for j in range(PAIR_SOURCES):
         exponents[j] = 0.0
@@ -85,13 +85,13 @@ def _add_group(targets, sources, first, vectors, running, ahead, scale, total, e
 
 @_kernel
 def exponential_sums(worker, workers, targets, sources, vectors, running, causal, log_scale, sums):
-    """sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
+    """Compute sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
 
     targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
     sources    (groups · PAIR_SOURCES, depth) y
     vectors    (groups, rows, PAIR_SOURCES)
-    running    whether s_i is to be raised to the largest ⟨b_i, y_j⟩; else it stays
-    causal     whether target i sees sources j ≤ i only
+    running    whether s_i is raised to the largest ⟨b_i, y_j⟩; else s_i is fixed
+    causal     whether target i includes sources j ≤ i only
     log_scale  (tiles, lanes) s
     """
     lanes = targets.shape[2]
@@ -113,7 +113,7 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
 @inline
 def _bin_of(z, edges, slots):
-    """The bin of z: the highest that its slot reaches into, or one below."""
+    """Return the bin of z: the highest bin in its slot, or one below."""
     found = int(slots[index(max(min(int((z + 1.0) * (0.5 * len(slots))), len(slots) - 1), 0))])
     while found > 0 and z < edges[index(found)]:
         found -= 1
@@ -122,15 +122,15 @@ def _bin_of(z, edges, slots):
 
 @_kernel
 def bin_pairs(points, tiles, first, last, masses, edges, slots, sums):
-    """Add 2 m_i m_j to the bin of z_ij = ⟨x_i, x_j⟩ for all i < j, and m_j² to that of z_jj, of j in some tiles.
+    """Add 2 m_i m_j to the bin of z_ij = ⟨x_i, x_j⟩ for all i < j, and m_j² to the bin of z_jj, for j in some tiles.
 
     points    (n, d) x
-    tiles     (tiles, d, lanes) the same, n or more, PAIR_BYTES / 8 to a tile; the pairs of j in tiles ``first`` to
+    tiles     (tiles, d, lanes) x in tiles of PAIR_BYTES / 8 points, padded; the pairs of j in tiles ``first`` to
               ``last`` are added
-    masses    (n,) or more: 0 where a point is none
-    edges     (bins + 1,) of the bins, increasing; what lies beyond the first or the last is in the bin beside it
-    slots     (slots,) the highest bin that equal parts of [−1, 1] reach into
-    sums      (2, bins) of the pairs of two, and of the points with themselves
+    masses    (n,) or more: 0 for padding
+    edges     (bins + 1,) increasing edges of the bins; the outer bins include all z beyond the edges
+    slots     (slots,) the highest bin in each of equal parts of [−1, 1]
+    sums      (2, bins) sums of the pairs of different points, and of each point with itself
     """
     lanes, bins = tiles.shape[2], sums.shape[1]
     cosines, parts = np.empty(lanes), np.zeros((_PARTS, bins))

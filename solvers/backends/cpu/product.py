@@ -1,4 +1,4 @@
-"""Sums of rows of a matrix that stays in a core's caches: the inner loop of products of small matrices."""
+"""Sums of rows of a cached matrix: the inner loop of products of small matrices."""
 
 from .launching import index, inline
 

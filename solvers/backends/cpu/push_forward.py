@@ -1,4 +1,4 @@
-"""The push-forward of a density by a map: how resolved it is, what the map does to cells, what their pieces hold."""
+"""Push-forward of a density by a map: smoothness indicators, stretch factors of cells, and masses of pieces."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from .transport import blending_weight, smoothness_indicator
 def reconstruct_density(
     worker, workers, centers, cell_start, cell_sides, neighbors, coefficients, density, low, high, slope, smooth
 ):
-    """Least-squares gradient (cells, d) of the density, and how resolved it is (cells)."""
+    """Compute the least-squares gradient (cells, d) of the density, and how resolved the density is (cells)."""
     first, last = share(worker, workers, len(density))
     d = centers.shape[1]
     for i in range(first, last):
@@ -40,7 +40,7 @@ def _distance(points, p, q):
 
 @inline
 def _size(points, corner):
-    """Length of a segment or area of a triangle."""
+    """Return the length of a segment or the area of a triangle."""
     a, b = corner[0], corner[1]
     if len(corner) == 2:
         return _distance(points, a, b)
@@ -53,7 +53,7 @@ def _size(points, corner):
 
 @kernel
 def stretch_factors(worker, workers, points, images, corners, start, largest, smallest):
-    """Largest and smallest factor by which the map stretches each cell: that of an edge, and that of the area by it."""
+    """Compute the largest and smallest stretch factors of each cell by its edges and its area."""
     first, last = share(worker, workers, len(largest))
     ends = corners.shape[1]
     for i in range(first, last):
@@ -71,9 +71,10 @@ def stretch_factors(worker, workers, points, images, corners, start, largest, sm
 
 @kernel
 def fill_corners(worker, workers, points, centroids, corners, start, volumes, density, slope, masses):
-    """Piece's volume times ρ at each of its corners, (pieces, dimension + 1), by linear reconstruction in the cell.
+    """Compute volume times ρ at each corner of each piece, (pieces, dimension + 1), by linear reconstruction.
 
-    ρ + g·(x − centroid), with g shortened such that no corner is negative; the mean over the corners is a piece's mass.
+    The reconstruction is ρ + g·(x − centroid), with g shortened such that no corner is negative. The mass of a piece is
+    the mean over its corners.
     """
     first, last = share(worker, workers, len(density))
     d, ends = points.shape[1], corners.shape[1]

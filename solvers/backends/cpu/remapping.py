@@ -1,16 +1,16 @@
-"""Masses on a mesh of the images of pieces of cells."""
+"""Masses on a mesh from the images of pieces of cells."""
 
 import numpy as np
 
 from .clipping import spread_over_rows
 from .launching import inline, kernel, put, scratch, share
 
-REMAP_PARTS = 8  # pieces are added up in as many parts: the sums do not depend on the number of cores
+REMAP_PARTS = 8  # partial sums of pieces, so that results do not depend on the number of cores
 
 
 @inline
 def _cell_at(edges, place, cells):
-    """The cell whose edges enclose a place, by bisection; the first or the last for what is beyond."""
+    """Return the cell whose edges enclose a place, by bisection; the first or the last cell for places outside."""
     low, high = 0, cells
     while high - low > 1:
         middle = (low + high) // 2
@@ -23,10 +23,11 @@ def _cell_at(edges, place, cells):
 
 @kernel
 def remap_on_curve(worker, workers, places, corners, masses, edges, period, scattered):
-    """Add to ``scattered`` (blocks, cells) what of each segment falls into each cell between increasing edges.
+    """Add to ``scattered`` (blocks, cells) the mass of the overlap of each segment with each cell.
 
     places   coordinate of the image of each point
-    period   of the coordinate; 0 on an interval, where the outer cells take what is beyond the walls
+    edges    (cells + 1,) increasing coordinates of the cell edges
+    period   period of the coordinate; 0 on an interval, where the outer cells include all mass beyond the walls
     """
     blocks, cells = len(scattered), len(edges) - 1
     first, last = share(worker, workers, blocks)
@@ -58,9 +59,9 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, scat
 def remap_on_sphere(
     worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, scattered
 ):
-    """Add to ``scattered`` (blocks, cells) what of each flat triangle falls into each cell of the rings.
+    """Add to ``scattered`` (blocks, cells) the mass of the overlap of each flat triangle with each cell of the rings.
 
-    normals   (faces, 3) of which the first ``cells`` are the eastward normals of the cells' eastern edges
+    normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
     images    (points, 4) of x, y, z, polar angle
     edges     (rings + 1,) polar angle of the circles between rings
     """
@@ -91,9 +92,9 @@ def remap_on_sphere(
 
 @inline
 def _parts_of(a, b, c, rings):
-    """How many parts to cut the edges of a triangle in, 1, 2 or 4: no longer than √(sin θ) of a few cell heights.
+    """Return the number of parts for each edge of a triangle, 1, 2 or 4, by √(sin θ) of a few cell heights.
 
-    Along an edge the polar angle is off from a linear one by up to |edge|²/8 cot θ, next to the poles a whole cell.
+    The polar angle along an edge differs from a linear one by up to |edge|²/8 cot θ, next to the poles by a whole cell.
     """
     edge = max(_square(a, b), _square(b, c), _square(c, a))
     height = max(abs(a[2]), abs(b[2]), abs(c[2]))
@@ -109,10 +110,10 @@ def _square(p, q):
 
 @inline
 def _fill_part(a, b, c, masses, bulge, parts, i, j, triangle, corner_masses):
-    """Corners on the sphere and corner masses of part j of the layer i away from a; odd j point towards a.
+    """Compute corners on the sphere and corner masses of part j in layer i from a; odd j point toward a.
 
-    The side from b to c is curved by ``bulge`` of the way to a, as it was before the map: so the identity leaves every
-    part in its cell.
+    The side from b to c is curved by the fraction ``bulge`` of the way to a, like before the map, so that the identity
+    leaves every part in its cell.
     """
     for k in range(3):
         out, across = i + (k > 0), j // 2 + (k == 2)

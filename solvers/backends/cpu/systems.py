@@ -1,4 +1,4 @@
-"""Sums over all pairs within each of many small systems of points, of one size and dimension."""
+"""Sums over all pairs within each of many small systems of points, of equal size and dimension."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _kernel = compiled(fastmath=CONTRACT)
 
 @inline
 def _exponents(b, y, j, first, exponents):
-    """⟨b_i, y_j⟩ of the targets i from ``first``."""
+    """Compute ⟨b_i, y_j⟩ of the targets i from ``first``."""
     count = exponents.shape[0] - first
     into = exponents[first:]
     row, number = b[0, first:], y[0, j]
@@ -25,12 +25,14 @@ def _exponents(b, y, j, first, exponents):
 
 @_kernel
 def exponential_sums_of_systems(worker, workers, towards, points, weights, causal, log_scale, normalizer, sums):
-    """s_i = max_j ⟨b_i, y_j⟩, Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}, by system.
+    """Compute s_i = max_j ⟨b_i, y_j⟩ and the sums Z_i and N_i of each system.
+
+    Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}.
 
     towards     (systems, n, d) b
     points      (systems, n, d) y
-    weights     (systems, n) w; points of weight 0 take no part
-    causal      whether point i sees points j ≤ i only
+    weights     (systems, n) w; points of weight 0 are ignored
+    causal      whether point i includes points j ≤ i only
     log_scale, normalizer (systems, n) and sums (systems, n, d) are filled; loops run along targets i, side by side.
     """
     systems, n, d = points.shape
@@ -38,7 +40,7 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
     scale, mass, exponents = np.empty(n), np.empty(n), np.empty(n)
     begin, end = share(worker, workers, systems)
     for system in range(begin, end):
-        for i in range(n):  # to copy by slices would take seconds to compile
+        for i in range(n):  # copies by slices would take seconds to compile
             scale[i], mass[i] = -np.inf, 0.0
             for c in range(d):
                 b[c, i], y[c, i], total[c, i] = towards[system, i, c], points[system, i, c], 0.0

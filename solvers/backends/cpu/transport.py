@@ -1,11 +1,11 @@
-"""Transport: how much mass each cell sends through each of its sides, and what comes of it."""
+"""Transport: outflow rates, and the divergence of the masses that cells send through their sides."""
 
 from .launching import inline, kernel, share
 
 
 @inline
 def blending_weight(indicator, low, high):
-    """1 where the density is resolved, 0 where it is not, a cubic ramp between; ``indicator`` is relative."""
+    """Return 1 for a resolved density, 0 for an unresolved one, a cubic ramp between, by a relative indicator."""
     if indicator <= low:
         return 1.0
     if indicator >= high:
@@ -16,9 +16,9 @@ def blending_weight(indicator, low, high):
 
 @inline
 def smoothness_indicator(value, neighbor, predicted):
-    """Distance of a neighbor from a cell's linear reconstruction, or a quarter of its jump, over their mean.
+    """Return the distance of a neighbor from the linear reconstruction, or ¼ of the jump, over the mean.
 
-    The jump is there for the foot of an unresolved peak, 0, a, 2a, which is on a line and yet not resolved.
+    The jump covers the foot of an unresolved peak, 0, a, 2a, which lies on a line but is not resolved.
     """
     total = value + neighbor
     departure = max(abs(neighbor - predicted), 0.25 * abs(neighbor - value))
@@ -27,7 +27,7 @@ def smoothness_indicator(value, neighbor, predicted):
 
 @kernel
 def outflow_rates(worker, workers, volumes, cell_start, cell_sides, density, occupied, sent, outflow):
-    """Rate at which each cell loses mass, sent by itself or pulled by others; returns the fastest occupied one's."""
+    """Compute the rate at which each cell loses mass to itself and others; return the fastest of occupied cells."""
     first, last = share(worker, workers, len(outflow))
     fastest = 0.0
     for i in range(first, last):
@@ -44,9 +44,9 @@ def outflow_rates(worker, workers, volumes, cell_start, cell_sides, density, occ
 
 @kernel
 def divergence(worker, workers, volumes, cell_start, cell_sides, neighbors, sent, outflow, dt, rate):
-    """Add to ``rate`` what each cell receives less what it loses, per volume.
+    """Add to ``rate`` the inflow less the outflow of each cell, per volume.
 
-    A cell that would lose more than it holds within dt loses what it holds (the draining limiter).
+    A cell that would lose more than its mass within dt loses all its mass (the draining limiter).
     """
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):

@@ -1,4 +1,4 @@
-"""Outgoing fluxes of the cells of a curve: unresolved cells by their own velocity, resolved ones by reconstruction."""
+"""Outgoing fluxes of the cells of a curve: unresolved cells by their own velocity, others by reconstruction."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def reconstruct_on_curve(
     worker, workers, centers, volumes, cell_start, cell_sides, neighbors, density, velocity, low, high, occupied,
     speed, smooth,
 ):  # fmt: skip
-    """Signed speed u = X·t of each cell, t from its first to its second neighbor, and how resolved the density is."""
+    """Compute the signed speed X·t of each cell, t from first to second neighbor, and how resolved it is."""
     first, last = share(worker, workers, len(speed))
     d = centers.shape[1]
     for i in range(first, last):
@@ -36,7 +36,7 @@ def reconstruct_on_curve(
 
 @inline
 def _at_face(before, left, right, after, walled):
-    """Speed at a face from the four cells around it, from two where a wall is next: both ghosts would be guesses."""
+    """Return the speed at a face from four cells, or from two next to a wall, where ghost values would be guesses."""
     if walled:
         return 0.5 * (left + right)
     return (7.0 * (left + right) - before - after) / 12.0
@@ -44,12 +44,12 @@ def _at_face(before, left, right, after, walled):
 
 @kernel
 def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, smooth, sent):
-    """Mass per time that each cell of a curve sends through its sides; negative where it pulls.
+    """Compute the mass per time that each cell of a curve sends through its sides; negative where it pulls.
 
-    Unresolved cells: see :func:`outgoing_flux_on_surface`. Resolved densities: u_f ρ_f with ρ_f the linear
-    reconstruction from the donor cell and u_f by the weights (−1, 7, 7, −1)/12, whose difference is ∂u at the center to
-    fourth order: the masses that make the velocity lie at the centers.
-    A cell that is its own neighbor has a wall there: nothing passes.
+    For unresolved cells see :func:`outgoing_flux_on_surface`. Resolved densities have the flux u_f ρ_f, with ρ_f the
+    linear reconstruction from the donor cell and u_f by the weights (−1, 7, 7, −1)/12. The difference of these u_f is
+    ∂u at the center to fourth order, where the masses that determine the velocity lie. A cell that is its own neighbor
+    has a wall without flux.
     """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):

@@ -1,7 +1,7 @@
 """Transport through the faces of any mesh: velocities and values at faces, reconstructed linearly in each cell.
 
 ``slopes`` (len(cell_sides), d) are the weights of a least-squares gradient: ∇u_i = Σ_k slopes[k] (u_k − u_i), over the
-sides k of cell i; ``reach`` (len(cell_sides), d) leads from the cell's center to the center of each side's face.
+sides k of cell i; ``reach`` (len(cell_sides), d) is the vector from the cell's center to that of each side's face.
 """
 
 from .launching import inline, kernel, scratch, share
@@ -14,9 +14,9 @@ def flux_at_faces(
     worker, workers, cell_start, cell_sides, neighbors, slopes, reach, face_normals, face_areas, tangents, bends,
     velocity, flux,
 ):  # fmt: skip
-    """Flux A X·n through each side, outward, from its cell's own linear reconstruction of X.
+    """Compute the outward flux A X·n through each side, from its cell's linear reconstruction of X.
 
-    The mean of X·n along a face that is bent, of curvature κ and tangent t, is X·n + (A²/12) κ ∂_t X·t at its center:
+    The mean of X·n along a curved face of curvature κ and tangent t is X·n + (A²/12) κ ∂_t X·t at its center:
     ``tangents`` (faces, d) are t, ``bends`` (faces,) are (A²/12) κ.
     """
     first, last = share(worker, workers, len(velocity))
@@ -45,15 +45,15 @@ def flux_at_faces(
 
 @inline
 def _limited(slope, ahead, behind, reach, limiter):
-    """Rise from a center to a face: ``slope`` unlimited; ``ahead``, ``behind`` the rises to and from the neighbors.
+    """Return the limited rise from a center to a face, for rises ``ahead`` and ``behind`` to and from neighbors.
 
-    ``reach`` is twice the face's distance over the neighbor's. MC: van Leer 1977; van Leer's own: 1974;
-    Koren's: 1993, of third order in one dimension where cells are equal.
+    ``slope`` is the unlimited rise, ``reach`` twice the face's distance over the neighbor's. Sources: MC van Leer 1977;
+    VAN_LEER van Leer 1974; KOREN Koren 1993, of third order in one dimension on equal cells.
     """
     if limiter == NONE:
         return slope
     if not (ahead * behind > 0.0 and slope * ahead > 0.0):
-        return 0.0 * slope  # an extremum; or NaN passed on
+        return 0.0 * slope  # 0 at an extremum; NaN is passed on
     rise = slope
     if limiter == VAN_LEER:
         rise *= 4.0 * ahead * behind / (ahead + behind) ** 2
@@ -67,13 +67,13 @@ def _limited(slope, ahead, behind, reach, limiter):
 def values_at_faces(
     worker, workers, cell_start, cell_sides, neighbors, slopes, reach, distances, limiter, values, at_side
 ):
-    """The value at each side's face, from its cell's linear reconstruction, limited unless ``limiter`` is NONE.
+    """Compute the value at each side's face from its cell's linear reconstruction, limited unless NONE.
 
-    What lies behind a cell, seen from a neighbor, is that neighbor's mirror image u_j − 2 ∇u_i·(x_j − x_i), kept
-    within the values around: so no face is beyond its two cells, and what leaves a cell never makes an extremum
-    (local extremum diminishing: Jameson 1995).
+    The value behind a cell, opposite to a neighbor j, is u_j − 2 ∇u_i·(x_j − x_i), restricted to the range of the
+    neighbors. No face value is then outside the range of its two cells, and outflow never makes an extremum (local
+    extremum diminishing: Jameson 1995).
 
-    distances   (len(cell_sides), d + 1): from center to center, and twice the part of it that leads to the face
+    distances   (len(cell_sides), d + 1): vector from center to center, and twice the fraction up to the face
     """
     first, last = share(worker, workers, len(values))
     d = reach.shape[1]
@@ -102,9 +102,9 @@ def values_at_faces(
 def outgoing_flux_through_faces(
     worker, workers, volumes, cell_start, cell_sides, neighbors, values, flux, at_side, nonnegative, sent
 ):
-    """What each cell sends through its sides, upwind: (A X·n)⁺ u_f; returns the largest Σ (A X·n)⁺/V of a cell.
+    """Compute the upwind fluxes (A X·n)⁺ u_f of each cell; return the largest Σ (A X·n)⁺/V of a cell.
 
-    A ``nonnegative`` density sends nothing negative, and nothing from an empty cell. Walls let nothing pass.
+    Fluxes of a ``nonnegative`` density are ≥ 0, and 0 for an empty cell. Fluxes through walls are 0.
     """
     first, last = share(worker, workers, len(volumes))
     fastest = 0.0
@@ -119,7 +119,7 @@ def outgoing_flux_through_faces(
             if not through <= 0.0:  # so that a NaN is passed on
                 total += through
                 value = at_side[side]
-                if nonnegative and (value < 0.0 or values[i] <= 0.0):  # ≤: rounding of a cell that gave all it had
+                if nonnegative and (value < 0.0 or values[i] <= 0.0):  # ≤ includes the rounding of an emptied cell
                     value = 0.0
                 sent[side] = through * value
         total /= volumes[i]
@@ -130,7 +130,7 @@ def outgoing_flux_through_faces(
 
 @kernel
 def divergence_of_sides(worker, workers, volumes, cell_start, cell_sides, flux, rate):
-    """Subtract from ``rate`` the fluxes (faces,) out of each cell, per volume; a wall counts by the sides it has."""
+    """Subtract the fluxes (faces,) out of each cell, per volume, from ``rate``; a wall counts by its sides."""
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
         total = 0.0

@@ -1,16 +1,16 @@
-"""Outgoing fluxes of the unit sphere's cells: unresolved cells by their velocity, resolved ones by reconstruction."""
+"""Outgoing fluxes of the unit sphere's cells: unresolved ones by their velocity, others by reconstruction."""
 
 import numpy as np
 
 from .launching import inline, kernel, scratch, share
 from .transport import blending_weight, smoothness_indicator
 
-ROUNDING = 1e-9  # weight of a neighbor behind that stands for 0: it has no say in how much is pulled
+ROUNDING = 1e-9  # weights of a neighbor behind that are smaller count as 0 and do not limit the pulled mass
 
 
 @inline
 def _tangent_basis(centers, i, j):
-    """Orthonormal tangent vectors at cell i of the unit sphere, the first towards cell j."""
+    """Return orthonormal tangent vectors at cell i of the unit sphere, the first toward cell j."""
     x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
     ex, ey, ez = centers[j, 0] - x, centers[j, 1] - y, centers[j, 2] - z
     radial = ex * x + ey * y + ez * z
@@ -22,7 +22,7 @@ def _tangent_basis(centers, i, j):
 
 @inline
 def _in_plane(centers, i, points, k, e, f):
-    """Coordinates of a nearby point in the tangent plane of cell i: the geodesic offset, to fourth order."""
+    """Return the geodesic offset of a nearby point in the tangent plane of cell i, to fourth order."""
     dx, dy, dz = points[k, 0] - centers[i, 0], points[k, 1] - centers[i, 1], points[k, 2] - centers[i, 2]
     arc = 1.0 + (dx * dx + dy * dy + dz * dz) / 6.0  # angle / sin(angle)
     return (dx * e[0] + dy * e[1] + dz * e[2]) * arc, (dx * f[0] + dy * f[1] + dz * f[2]) * arc
@@ -36,7 +36,7 @@ def _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, 
 
 @inline
 def _inverse_of_squares(p, q, count):
-    """Entries pp, pq, qq of the inverse of Σ d dᵀ over neighbor offsets d: the least-squares gradient's matrix."""
+    """Return entries pp, pq, qq of (Σ d dᵀ)⁻¹ over neighbor offsets d, the least-squares gradient's matrix."""
     pp, pq, qq = 0.0, 0.0, 0.0
     for k in range(count):
         pp += p[k] * p[k]
@@ -56,7 +56,7 @@ def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
 
 @inline
 def _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse):
-    """Least-squares gradient of the density at cell i."""
+    """Return the least-squares gradient of the density at cell i."""
     pp, pq, qq = inverse
     pr, qr = 0.0, 0.0
     for k in range(count):
@@ -71,14 +71,14 @@ def reconstruct_on_surface(
     worker, workers, centers, face_centers, face_normals, face_areas, face_curvatures, cell_start, cell_sides,
     neighbors, density, velocity, low, high, occupied, flux, smooth, sent,
 ):  # fmt: skip
-    """Flux A u·n through each side of each cell of the unit sphere, outward, and how resolved the density is.
+    """Compute the outward flux A u·n through each side of the unit sphere's cells, and how resolved they are.
 
-    u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)) from the cell's own velocity and its gradient by least squares, so that
-    the mean of both sides of a face is cubic Hermite interpolation along a line of cells, and second order on any mesh.
+    u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)) uses the cell's velocity and its least-squares gradient. The mean of both
+    sides of a face is then cubic Hermite interpolation along a line of cells, and of second order on any mesh.
 
-    Faces are bent and their lengths jump where rings change 2:1, so the mean of a product along a face, length A,
-    tangent t, is needed to second order: mean of f g = means' product + (A²/12) ∂_t f ∂_t g. For X·n this goes into
-    ``flux``, with ∂_t n = curvature·t; for u·n ρ half of it, from either side, into ``sent``.
+    Faces are curved, and their lengths jump where rings change 2:1. The mean of a product along a face of length A and
+    tangent t is therefore needed to second order: mean of f g = product of means + (A²/12) ∂_t f ∂_t g. For X·n the
+    correction is part of ``flux``, with ∂_t n = curvature·t; for u·n ρ half of it, from either side, is in ``sent``.
     """
     first, last = share(worker, workers, len(centers))
     p, q = scratch(16), scratch(16)  # neighbor offsets in the tangent plane of the cell
@@ -89,7 +89,7 @@ def reconstruct_on_surface(
         for k in range(count):
             sent[cell_sides[start + k]] = 0.0
         if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
-            continue  # then no side of it is resolved, and its flux is not used
+            continue  # no side of the cell is resolved, so that its flux is not used
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
         pp, pq, qq = _inverse_of_squares(p, q, count)
@@ -140,14 +140,14 @@ def reconstruct_on_surface(
 
 @inline
 def _split(p, q, count, vp, vq):
-    """First of the two consecutive offsets that bracket v, and the weights w ≥ 0 with w₁ d₁ + w₂ d₂ = v."""
+    """Return the two consecutive offsets that bracket v, and the weights w ≥ 0 with w₁ d₁ + w₂ d₂ = v."""
     for k in range(count):
         n = k + 1 if k + 1 < count else 0
         span = p[k] * q[n] - q[k] * p[n]
         towards_k, towards_n = vp * q[n] - vq * p[n], p[k] * vq - q[k] * vp
         if span > 0.0 and towards_k > 0.0 and towards_n >= 0.0:
             return k, n, towards_k / span, towards_n / span
-    return 0, 0, 0.0 * vp, 0.0 * vq  # at rest, or NaN passed on
+    return 0, 0, 0.0 * vp, 0.0 * vq  # 0 at rest; NaN is passed on
 
 
 @inline
@@ -177,14 +177,14 @@ def outgoing_flux_on_surface(
     worker, workers, centers, volumes, face_centers, cell_start, cell_sides, neighbors, density, velocity, flux,
     smooth, occupied, sent,
 ):  # fmt: skip
-    """Mass per time that each cell of the unit sphere sends through its sides; negative where it pulls.
+    """Compute the mass per time that each unit-sphere cell sends through its sides; negative where it pulls.
 
-    Unresolved cells: the mass is split over the two neighbors that bracket X_i, with weights w ≥ 0 such that
+    The mass of an unresolved cell is split over the two neighbors that bracket X_i, with weights w ≥ 0 such that
     Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side instead of
-    being sent on, as much as there is: that moves the center of mass just the same, and removes the spreading of
+    sent forward, limited by the mass there. This exchange moves the center of mass equally and removes the diffusion of
     the upwind flux.
-    Resolved densities: (A u·n)⁺ ρ_f with A u·n the mean over both sides of :func:`reconstruct_on_surface`, and ρ_f the
-    linear reconstruction from the donor cell by a least-squares gradient.
+    A resolved density has the flux (A u·n)⁺ ρ_f, with A u·n the mean over both sides of :func:`reconstruct_on_surface`,
+    and ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
     A face is as resolved as the less resolved of its cells.
     """
     first, last = share(worker, workers, len(density))

@@ -1,12 +1,12 @@
-"""Tridiagonal equations."""
+"""Solution of tridiagonal linear systems."""
 
 import numpy as np
 
 
 def solve_tridiagonal(below, diagonal, above, right):
-    """x (n,) of below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i]; below and above are (n − 1,).
+    """Return x (n,) with below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i].
 
-    For matrices in which no column's diagonal is outweighed by what is above and below it: a device looks for no pivot.
+    ``below`` and ``above`` are (n − 1,). Columns must be diagonally dominant, since a device does not pivot.
     """
     from scipy.linalg import solve_banded
 

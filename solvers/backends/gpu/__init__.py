@@ -1,4 +1,4 @@
-"""Kernels for a GPU, by CUDA: name for name those of :mod:`solvers.backends.cpu`. Compiled when first launched."""
+"""CUDA kernels for a GPU, with the names of :mod:`solvers.backends.cpu`, compiled at the first launch."""
 
 # mypy: implicit-reexport
 # ruff: noqa: F401

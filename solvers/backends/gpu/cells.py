@@ -1,4 +1,4 @@
-"""Kernels over cells that differ from the CPU's: a product that needs its old values, sums at places, basins."""
+"""Kernels over cells that differ from those of the CPU: a matrix product, sums at places, basins."""
 
 from numba import cuda
 
@@ -9,7 +9,7 @@ from .launching import run, shape_of, translated
 
 @cuda.jit
 def _multiply(matrix, vectors, images):
-    """images[i, a] = Σ_b matrix[a, b] vectors[i, b]: a thread a component."""
+    """Compute images[i, a] = Σ_b matrix[a, b] vectors[i, b], one thread for each component."""
     item, d = cuda.grid(1), vectors.shape[1]
     if item < images.size:
         i, a = item // d, item % d
@@ -20,7 +20,7 @@ def _multiply(matrix, vectors, images):
 
 
 def apply_matrix(worker, workers, matrix, vectors):
-    """vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
+    """Compute vectors[i] = matrix vectors[i] in place, for vectors (n, d)."""
     images = empty(vectors.shape, vectors.dtype)
     run(_multiply, shape_of(vectors.size), matrix, vectors, images)
     vectors[...] = images
@@ -28,7 +28,7 @@ def apply_matrix(worker, workers, matrix, vectors):
 
 @cuda.jit
 def _add_runs(order, start, amounts, sums):
-    """sums[i] = Σ amounts[order[k]] from k = start[i] to start[i + 1] − 1: a thread a sum."""
+    """Compute sums[i] = Σ amounts[order[k]] from k = start[i] to start[i + 1] − 1, one thread for each sum."""
     i = cuda.grid(1)
     if i < len(sums):
         total = 0.0
@@ -38,9 +38,9 @@ def _add_runs(order, start, amounts, sums):
 
 
 def sums_at(places, amounts, count):
-    """(count,) sums of the amounts (n,) at each place; ``places`` (n,) are integers below ``count``.
+    """Return (count,) sums of the amounts (n,) at each place; ``places`` (n,) are integers below ``count``.
 
-    Sorted by their place, amounts are added up in their order: to the same bits whenever it is done.
+    Amounts are sorted by place and added in their order, so that results are bitwise reproducible.
     """
     if not len(places):
         return zeros(count, amounts.dtype)
@@ -60,11 +60,11 @@ def _find_basins(level, contrast, start, neighbors, order, basin):
 
 
 def persistent_basins(level, contrast, start, neighbors, order, basin):
-    """The peak (a cell) that each cell belongs to: the one that it leads to by its highest neighbors.
+    """Find the peak (a cell) of each cell by steps to the highest neighbor.
 
-    A peak that is less than ``contrast`` times as high as the pass to a higher one is joined to it. Passes take their
-    turns one after the other, so one thread does all: it is for lines, of some thousand cells.
-    Diagnostics look for peaks on the host.
+    A peak that is less than ``contrast`` times as high as the pass to a higher peak is joined to that peak. Passes are
+    processed sequentially by one thread, for lines of a few thousand cells.
+    Diagnostics find peaks on the host.
 
     level   (cells,) > 0
     order   (cells,) work space

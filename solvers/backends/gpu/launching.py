@@ -1,12 +1,11 @@
 """Compilation and launch of GPU kernels.
 
-A kernel for the CPU, ``(worker, workers, ...)``, is one for the device as it is: each thread is a worker, and with as
-many threads as items, or more, neighboring threads visit neighboring items. Its compiled code is another, its source
-the same.
-Kernels gather, without atomics, so results do not depend on the number of threads nor on which comes first.
+The source of a CPU kernel, ``(worker, workers, ...)``, is also the source of the device kernel: each thread is a
+worker. With at least as many threads as items, neighboring threads visit neighboring items. Kernels gather, without
+atomics, so results do not depend on the number or the order of threads.
 
-Arrays are the caller's and stay on the device: a kernel given an array of the host refuses it.
-The tests run these kernels in Numba's simulator of a device where there is none.
+Arrays belong to the caller and stay on the device: a kernel rejects an array of the host.
+The tests run these kernels in Numba's simulator on machines without a device.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from numba import cuda, float64
 from ..cpu.launching import put, rows_of_run, scratch, share
 from .arrays import SIMULATED, empty
 
-WORKERS = 1  # host threads for what runs beside the kernels
+WORKERS = 1  # host threads beside the kernels
 THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator
 
-# Kernels and array code run on one stream, in order: no need to wait for an array before it is passed on.
-# Small meshes leave most of a device idle: nothing to warn of.
+# Kernels and array code run on one stream, in order, so that no synchronization of arrays is needed.
+# Small meshes leave most of a device idle without need for a warning.
 vars(cuda.config).update(CUDA_ARRAY_INTERFACE_SYNC=0, CUDA_LOW_OCCUPANCY_WARNINGS=0)
 
 
 def device_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that kernels call; the simulator takes it as it is."""
+    """Compile a function that kernels call; the simulator uses the function itself."""
     return function if SIMULATED else cuda.jit(function, device=True)
 
 
 @cache
 def translated(function: Any) -> Callable[..., Any]:
-    """A compiled function of the CPU, and all that it calls, from the same source for the device."""
+    """Compile a CPU function, and all functions that it calls, from the same source for the device."""
     source = function.py_func
     named = {name: source.__globals__[name] for name in source.__code__.co_names if name in source.__globals__}
     on_device = {name: _on_device(value) for name, value in named.items()}
@@ -47,7 +46,7 @@ def translated(function: Any) -> Callable[..., Any]:
 
 
 def _on_device(value: Any) -> Any:
-    """What a name of the CPU's source stands for on the device."""
+    """Return the device's counterpart of a global name in the CPU's source."""
     if value is put:
         return _put
     if value is share:
@@ -63,7 +62,7 @@ def _on_device(value: Any) -> Any:
 
 @device_function
 def _put(scattered, place, amount):
-    """:func:`solvers.backends.cpu.launching.put` on the device: a list (places, amounts, next index (1), write)."""
+    """Append to the list (places, amounts, next index (1), write), the device's counterpart of ``put``."""
     places, amounts, at, write = scattered
     if write:
         places[at[0]] = place
@@ -73,9 +72,9 @@ def _put(scattered, place, amount):
 
 @device_function
 def _share(worker, workers, items):
-    """:func:`solvers.backends.cpu.launching.share` on the device: threads beyond the items are the last ones.
+    """Return the device's counterpart of ``share``: idle threads beyond the items are the last ones.
 
-    Were they spread among the others, those that work side by side would wait for as many that do nothing.
+    Idle threads among the others would slow down the threads of the same group.
     """
     if workers >= items:
         return min(worker, items), min(worker + 1, items)
@@ -84,20 +83,20 @@ def _share(worker, workers, items):
 
 @cache
 def _own_memory() -> Callable[..., Any]:
-    """:func:`solvers.backends.cpu.launching.scratch` on the device: memory of the thread that calls."""
+    """Return the device's counterpart of ``scratch``: local memory of the calling thread."""
     memory: Callable[..., Any] = cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
     return memory
 
 
 @cache
 def _own_rows() -> Callable[..., Any]:
-    """:func:`solvers.backends.cpu.launching.rows_of_run` on the device, where a thread visits a cell."""
+    """Return the device's counterpart of ``rows_of_run`` for one cell in each thread."""
     memory: Callable[..., Any] = cuda.jit(lambda: cuda.local.array((27, 1), float64), device=True, inline="always")
     return memory
 
 
 def on_grid(function: Any) -> Callable[..., None]:
-    """A device kernel, (worker, workers, ...), from the CPU's: one call does the shares of all workers."""
+    """Return a device kernel (worker, workers, ...) from the CPU's: one call runs the shares of all workers."""
     entry = _entry(function, "{share}")
 
     @wraps(function.py_func)
@@ -108,7 +107,7 @@ def on_grid(function: Any) -> Callable[..., None]:
 
 
 def returning_on_grid(function: Any) -> Callable[..., Any]:
-    """The same for a kernel that returns a number: the call returns that of each thread, on the device."""
+    """Return a device kernel from a CPU kernel that returns a number: a call returns the numbers of all threads."""
     entry = _entry(function, "{last}[cuda.grid(1)] = {share}", "returned")
 
     @wraps(function.py_func)
@@ -122,7 +121,7 @@ def returning_on_grid(function: Any) -> Callable[..., Any]:
 
 
 def _entry(function: Any, body: str, *more: str) -> Callable[[], Any]:
-    """The kernel proper, made when first asked for: kernels cannot take *arguments, so the names are written out."""
+    """Return a function that makes the entry kernel with explicit parameter names, since kernels have no *arguments."""
     names = list(signature(function.py_func).parameters)[2:]
     share = f"share_of(cuda.grid(1), cuda.gridsize(1), {', '.join(names)})"
     source = f"def entry({', '.join([*names, *more])}):\n    " + body.format(share=share, last="".join(more))
@@ -137,12 +136,12 @@ def _entry(function: Any, body: str, *more: str) -> Callable[[], Any]:
 
 
 def shape_of(items: int) -> tuple[int, int]:
-    """Blocks, and threads of each, for a thread an item."""
+    """Return the numbers of blocks and of threads in a block, for one thread for each item."""
     return max(-(-items // THREADS), 1), THREADS
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
-    """Run ``kernel`` with a thread for each of ``work`` items; returns what it returned, as a list of one.
+    """Run ``kernel`` with a thread for each of ``work`` items; return its result in a list of one.
 
     Raises TypeError for an array of the host.
     """

@@ -1,10 +1,9 @@
-"""Sums over all pairs of a target and a source, a thread a target, as in flash attention (Dao and others, 2205.14135).
+"""Sums over all pairs of a target and a source, one thread for each target, as in flash attention (2205.14135).
 
-The threads of a tile read a group of sources together into the memory that they share. Exponents and the running
-maximum are a thread's own.
+Source: Dao and others, arXiv:2205.14135. The threads of a tile read a group of sources together into shared memory.
+Each thread has its own exponents and running maximum.
 
-Where it is the values that choose targets and sources, only the device knows how many there are: threads divide them
-among themselves.
+If values select the targets and sources, only the device has their numbers: the threads divide the work on the device.
 """
 
 from math import exp, inf
@@ -16,9 +15,9 @@ from .arrays import SIMULATED, empty, xp
 from .launching import THREADS, device_function, run
 
 PAIR_SOURCES = 16  # exponents that a thread holds in registers
-_ROWS = 4  # rows of the sums that are added up at a time; the first ones stay in registers
-PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 a thread of a block for each target
-_DEPTH = 16  # components of the sources that are at hand at a time
+_ROWS = 4  # rows of the sums that are added at a time; the first ones stay in registers
+PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 one thread of a block for each target
+_DEPTH = 16  # components of the sources in shared memory at a time
 _SHARES = 32 if SIMULATED else 1 << 17  # threads for targets that are chosen, each with all sources or a part of them
 _MAX_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread adds up what they come to
 
@@ -86,13 +85,13 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
 
 
 def exponential_sums(worker, workers, targets, sources, vectors, running, causal, log_scale, sums):
-    """sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
+    """Compute sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
 
     targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
     sources    (groups · PAIR_SOURCES, depth) y
     vectors    (groups, rows, PAIR_SOURCES)
-    running    whether s_i is to be raised to the largest ⟨b_i, y_j⟩; else it stays
-    causal     whether target i sees sources j ≤ i only
+    running    whether s_i is raised to the largest ⟨b_i, y_j⟩; else s_i is fixed
+    causal     whether target i includes sources j ≤ i only
     log_scale  (tiles, lanes) s
     """
     tiles, _, lanes = targets.shape
@@ -100,8 +99,8 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
 
 def true_indices(mask):
-    """Places where a mask (n,) is true, in order, and how many; a device has (n,) places, the others after them."""
-    among = xp.cumsum(mask, dtype=np.int32)  # how many are chosen up to here
+    """Return the places where a mask (n,) is true, in order, then the other places, and the number of true ones."""
+    among = xp.cumsum(mask, dtype=np.int32)  # number of true entries so far
     index = xp.cumsum(xp.ones_like(among), dtype=np.int32) - 1
     places = xp.empty_like(among)
     places[xp.where(mask, among - 1, len(mask) - 1 + among - index)] = index  # the others from the end on
@@ -109,18 +108,18 @@ def true_indices(mask):
 
 
 def may_have_true(mask):
-    """Return True, whatever the mask (n,): the host does not wait for it."""
+    """Return True for any mask (n,), without a transfer to the host."""
     return True
 
 
 def conditional(condition, one, other):
-    """one() where a condition holds, else other(): tuples of arrays. A device takes both, to choose without waiting."""
+    """Return one() if a condition holds, else other(): tuples of arrays; both are evaluated."""
     return tuple(xp.where(condition, here, there) for here, there in zip(one(), other(), strict=True))
 
 
 @device_function
 def _parts(count):
-    """Into how many parts the sources of each target are divided, so that no thread is idle if targets are few."""
+    """Return the number of parts of the sources of each target, so that all threads work if targets are few."""
     return min(max(_SHARES // count, 1), _MAX_PARTS)
 
 
@@ -132,7 +131,7 @@ def _exponent(target, source):
 
 @device_function
 def _add_part(target, occupied, first, stop, sources, weights, place, scale, normalizer, vectors):
-    """s, Z and N of one target and some of the sources, written to a place."""
+    """Compute s, Z and N of one target over some of the sources, and write them to a place."""
     d, highest, total = len(target), -inf, 0.0
     for k in range(first, stop):
         highest = max(highest, _exponent(target, sources[occupied[k]]))
@@ -155,7 +154,7 @@ def _add_parts(
     lost, lost_count, occupied, occupied_count, targets, sources, weights, scale, normalizer, vectors, scales,
     normalizers, rest,
 ):  # fmt: skip
-    """The first part of each target goes where its sums are wanted, the rest beside: neighbors share their sources."""
+    """Compute the sums of all parts: the first part of each target in place, the others in scratch arrays."""
     count, amount = lost_count[0], occupied_count[0]
     if count > 0:
         parts = _parts(count)
@@ -171,7 +170,7 @@ def _add_parts(
 
 @cuda.jit
 def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizers, rest):
-    """Add to the first part of each target the others, all at the largest of their scales."""
+    """Add the other parts of each target to the first one, at the largest of their scales."""
     count = lost_count[0]
     for k in range(cuda.grid(1), count, cuda.gridsize(1)):
         i, stop = lost[k], count * (_parts(count) - 1)
@@ -191,12 +190,11 @@ def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizer
 
 
 def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
-    """Put s, Z and N of the targets that are ``lost`` (n,) in the place of ``sums``; s is their largest exponent.
+    """Replace s, Z and N in ``sums`` for the targets in ``lost`` (n,); s is their largest exponent.
 
     occupied, count   :func:`true_indices` of the weights, which are positive there
-    targets       function of places (k,), or of a slice, that gives their b (k, d), d = 2 or 3
-    by            `pairwise.exponential_sums`, or what is cheaper for so many targets and sources; a
-                  device adds up all pairs by itself, without waiting for their number
+    targets       function of places (k,) or a slice that returns b (k, d), d = 2 or 3
+    by            unused on a device, which sums all pairs without a transfer of their number
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
     shape, wanted = (_SHARES // THREADS, THREADS), true_indices(lost)

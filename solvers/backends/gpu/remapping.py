@@ -1,7 +1,7 @@
-"""Masses on a mesh of the images of pieces of cells: a thread a piece, then a thread a cell.
+"""Masses on a mesh from the images of pieces of cells: one thread for each piece, then one for each cell.
 
-Only a piece knows the cells that it falls into. So its parts are counted, written down one piece after the other,
-sorted by cell and added up in that order: without atomics, to the same bits for any number of threads.
+The cells that a piece overlaps are known only to the piece. Its parts are therefore counted, stored piece by piece,
+sorted by cell and added in that order: without atomics, bitwise equal for any number of threads.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from .arrays import empty, zeros
 from .cells import sums_at
 from .launching import run, shape_of, translated
 
-REMAP_PARTS = 1  # of the sums, which are complete before they are added to ``scattered``
-PIECES = 1 << 22  # at a time: their parts take some hundred megabytes
+REMAP_PARTS = 1  # partial sums: sums are complete before they are added to ``scattered``
+PIECES = 1 << 22  # at a time: their parts take a few hundred megabytes
 
 _remap_on_curve = translated(remapping.remap_on_curve)
 _remap_on_sphere = translated(remapping.remap_on_sphere)
@@ -40,7 +40,7 @@ def _scatter_triangles(
 
 
 def _add_up(kernel, mesh, pieces, scattered):
-    """Add what falls into each cell to ``scattered`` (1, cells); the number of parts comes to the host."""
+    """Add the mass in each cell to ``scattered`` (1, cells), with a transfer of the number of parts to the host."""
     for start in range(0, len(pieces[0]), PIECES):
         some = [array[start : start + PIECES] for array in pieces]
         shape, counts = shape_of(len(some[0])), zeros(len(some[0]), np.int64)
@@ -54,10 +54,11 @@ def _add_up(kernel, mesh, pieces, scattered):
 
 
 def remap_on_curve(worker, workers, places, corners, masses, edges, period, scattered):
-    """Add to ``scattered`` (1, cells) what of each segment falls into each cell between increasing edges.
+    """Add to ``scattered`` (1, cells) the mass of the overlap of each segment with each cell.
 
     places   coordinate of the image of each point
-    period   of the coordinate; 0 on an interval, where the outer cells take what is beyond the walls
+    edges    (cells + 1,) increasing coordinates of the cell edges
+    period   period of the coordinate; 0 on an interval, where the outer cells include all mass beyond the walls
     """
     _add_up(_scatter_segments, (places, edges, period), (corners, masses), scattered)
 
@@ -65,9 +66,9 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, scat
 def remap_on_sphere(
     worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, scattered
 ):
-    """Add to ``scattered`` (1, cells) what of each flat triangle falls into each cell of the rings.
+    """Add to ``scattered`` (1, cells) the mass of the overlap of each flat triangle with each cell of the rings.
 
-    normals   (faces, 3) of which the first ``cells`` are the eastward normals of the cells' eastern edges
+    normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
     images    (points, 4) of x, y, z, polar angle
     edges     (rings + 1,) polar angle of the circles between rings
     """

@@ -1,4 +1,4 @@
-"""Harmonic transform on rings of latitude: a thread for each number that comes out, or for a few rings of an order."""
+"""Harmonic transform on rings of latitude: a thread for each result, or for a few rings of an order."""
 
 from math import cos, pi, sin, sqrt
 
@@ -7,13 +7,13 @@ from numba import cuda, float64
 from .arrays import empty, zeros
 from .launching import run, shape_of
 
-MAX_NUMBERS = 1 << 24  # of the parts of a sum: where degrees are many, a thread adds up several of them
-RINGS_TOGETHER = 8  # rings that a thread adds up: their Legendre functions are in its registers
+MAX_NUMBERS = 1 << 24  # numbers in partial sums: for many degrees a thread adds several parts
+RINGS_TOGETHER = 8  # rings that a thread adds, with their Legendre functions in registers
 
 
 @cuda.jit(device=True)
 def _legendre_norm(m):
-    """(1/√4π) Π √((2k+1)/2k), k = 1 … m: P̄_mm of the orthonormal associated Legendre functions at the equator."""
+    """Return (1/√4π) Π √((2k+1)/2k), k = 1 … m: the orthonormal P̄_mm at the equator."""
     norm = 1.0 / sqrt(4.0 * pi)
     for k in range(1, m + 1):
         norm *= sqrt((2.0 * k + 1.0) / (2.0 * k))
@@ -22,7 +22,7 @@ def _legendre_norm(m):
 
 @cuda.jit(device=True)
 def _legendre_up(l, m):
-    """α of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
+    """Return α_l of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
     return sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
 
@@ -42,7 +42,7 @@ def _unfold(spectrum, cells, first_ring, modes_re, modes_im):
 
 
 def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_im):
-    """Azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transform.
+    """Compute azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transforms.
 
     modes[m, ring] = Σ_j w_j e^{−imφ_j}, φ_j = (j + ½)·2π/cells; exact for every m, also beyond cells/2.
     """
@@ -71,7 +71,7 @@ def _fold(modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
 
 
 def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
-    """Discrete Fourier transform of rings from their azimuthal modes: the inverse of :func:`unfold_rings`.
+    """Compute discrete Fourier transforms of rings from azimuthal modes: the inverse of :func:`unfold_rings`.
 
     ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
     """
@@ -80,7 +80,7 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 @cuda.jit
 def _analyze(cosine, sine, even_re, even_im, odd_re, odd_im, parts):
-    """parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] over RINGS_TOGETHER rings, then over the next of the part."""
+    """Compute parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] over RINGS_TOGETHER rings at a time."""
     degrees, half = even_re.shape
     item = cuda.grid(1)
     previous, current = cuda.local.array(RINGS_TOGETHER, float64), cuda.local.array(RINGS_TOGETHER, float64)
@@ -88,7 +88,7 @@ def _analyze(cosine, sine, even_re, even_im, odd_re, odd_im, parts):
         part, m = item // degrees, item % degrees
         norm = _legendre_norm(m)
         for start in range(part * RINGS_TOGETHER, half, parts.shape[1] * RINGS_TOGETHER):
-            for r in range(RINGS_TOGETHER):  # always so many, to stay in registers; beyond the last ring they are 0
+            for r in range(RINGS_TOGETHER):  # a constant number, to stay in registers; 0 beyond the last ring
                 previous[r] = 0.0
                 current[r] = norm * sine[start + r] ** m if start + r < half else 0.0
             below = 0.0
@@ -132,11 +132,11 @@ def _square(coefficients, squares):
 
 
 def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
-    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings, or their squares.
+    """Compute coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring] over northern rings, or squares.
 
     modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     coefficients   (rows, L + 1, L + 1) or (0, 0, 0)
-    squares        (rows, m, l) |coefficients|², of m > 0 twice that, for ±m, and 0 for l < m; or (0, 0, 0)
+    squares        (rows, m, l) |coefficients|², twice for m > 0, since m and −m are equal, 0 for l < m; or (0, 0, 0)
     """
     degrees, half = modes.shape[2:]
     count = min(-(-half // RINGS_TOGETHER), max(MAX_NUMBERS // degrees**2, 1))
@@ -151,7 +151,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
 
 @cuda.jit
 def _synthesize(cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """Both rings of a mirrored pair, one set, one order: the recurrence runs along the degree."""
+    """Compute both rings of a mirrored pair for one set and one order, by recurrence over the degree."""
     sets, degrees, half = coefficients.shape[0], coefficients.shape[1], len(cosine)
     item = cuda.grid(1)
     if item < sets * degrees * half:
@@ -174,7 +174,7 @@ def _synthesize(cosine, sine, coefficients, mirror, modes_re, modes_im):
 
 
 def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for several sets s at once, on all rings.
+    """Compute modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for sets s at once, on all rings.
 
     cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
     """

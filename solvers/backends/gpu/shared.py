@@ -1,4 +1,4 @@
-"""Kernels whose source is the CPU's: a thread visits an item, a cell or a point."""
+"""Kernels with the source of the CPU's: a thread visits an item, a cell or a point."""
 
 from ..cpu import (
     cells,

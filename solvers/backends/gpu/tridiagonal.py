@@ -1,18 +1,18 @@
-"""Tridiagonal equations by parallel cyclic reduction (Hockney and Jesshope, Parallel Computers, 1981), in one block."""
+"""Parallel cyclic reduction of tridiagonal systems (Hockney and Jesshope, Parallel Computers, 1981) in one block."""
 
 from numba import cuda
 
 from .arrays import SIMULATED, empty
 from .launching import run
 
-BLOCK = 16 if SIMULATED else 512  # threads, which share out the rows; for 1024 there are too few registers
+BLOCK = 16 if SIMULATED else 512  # threads, which share the rows; 1024 threads would need too many registers
 
 
 @cuda.jit
 def _reduce(below, diagonal, above, right, rows, solution):
-    """Free each row of its neighbors, then of the rows two away, four away, …, until it has none.
+    """Eliminate the neighbors of each row, then the rows two away, four away, …, until each row is decoupled.
 
-    rows   (2, 4, n) below, diagonal, above and right of all rows, before a turn and after it
+    rows   (2, 4, n) below, diagonal, above and right of all rows, before and after a reduction step
     """
     n, thread, threads = len(diagonal), cuda.threadIdx.x, cuda.blockDim.x
     for i in range(thread, n, threads):
@@ -37,9 +37,9 @@ def _reduce(below, diagonal, above, right, rows, solution):
 
 
 def solve_tridiagonal(below, diagonal, above, right):
-    """x (n,) of below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i]; below and above are (n − 1,).
+    """Return x (n,) with below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i].
 
-    For matrices in which no column's diagonal is outweighed by what is above and below it: no pivot is looked for.
+    ``below`` and ``above`` are (n − 1,). Columns must be diagonally dominant, since there is no pivoting.
     """
     solution = empty(right.shape, right.dtype)
     run(_reduce, (1, BLOCK), below, diagonal, above, right, empty((2, 4, len(right)), right.dtype), solution)

@@ -1,1 +1,1 @@
-"""Kernels of functions of points anywhere: their angles, and transforms between them and a periodic grid."""
+"""Kernels for points anywhere: angles, and transforms between points and a periodic grid."""

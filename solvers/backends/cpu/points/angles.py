@@ -1,4 +1,4 @@
-"""Angles of points by vector instructions, some four times as fast as a library's function of two numbers."""
+"""Angles of points by vector instructions, about four times as fast as a library's arctan2."""
 
 from functools import cache
 
@@ -7,15 +7,15 @@ import numpy as np
 from ..caching import compiled
 from ..launching import inline, kernel, launch, share
 
-BATCH = 64  # points that are worked on together
+BATCH = 64  # points processed together
 TURN = np.tan(np.pi / 8)  # arctan q = π/4 + arctan((q − 1)/(q + 1)) is used above, so that arguments are within ±TURN
 
-TERMS = 12  # of the series of arctan: the first left out is rounding
+TERMS = 12  # of the series of arctan: the first omitted term is rounding
 
 
 @cache
 def arctan_series():
-    """(TERMS,) c of arctan t = t Σ_k c_k t^{2k} for |t| ≤ TURN, interpolated at Chebyshev points."""
+    """Return (TERMS,) c of arctan t = t Σ_k c_k t^{2k} for |t| ≤ TURN, interpolated at Chebyshev points."""
     s = TURN**2 / 2 * (1 + np.cos(np.pi / TERMS * (np.arange(TERMS) + 0.5)))
     t = np.sqrt(s)
     fitted = np.polynomial.Chebyshev.fit(s, np.arctan(t) / t, TERMS - 1, domain=[0, TURN**2])
@@ -24,7 +24,7 @@ def arctan_series():
 
 @inline
 def _arctan2(y, x, count, series, reduced, turned, angles):
-    """angles[p] = arctan2(y[p], x[p]), and 0 where both are 0; ``reduced`` and ``turned`` are work arrays."""
+    """Compute angles[p] = arctan2(y[p], x[p]), 0 if both are 0; ``reduced`` and ``turned`` are work arrays."""
     for p in range(count):
         less, more = min(abs(y[p]), abs(x[p])), max(abs(y[p]), abs(x[p]))
         q = less / more if more > 0.0 else 0.0
@@ -43,9 +43,9 @@ def _arctan2(y, x, count, series, reduced, turned, angles):
 
 @compiled(fastmath={"contract"})
 def angles_of_points(worker, workers, points, series, shift, angles):
-    """Polar angle θ and azimuth φ (2, n) of points (n, 3), or φ (1, n) of points (n, 2), plus ``shift``.
+    """Compute polar angle θ and azimuth φ (2, n) of points (n, 3), or φ (1, n) of points (n, 2), plus ``shift``.
 
-    φ is 0 at the poles. Points may have any length but 0; ``series`` is :func:`arctan_series`.
+    φ is 0 at the poles. Points may have any nonzero length; ``series`` is :func:`arctan_series`.
     """
     count, d = points.shape
     first, last = share(worker, workers, count)
@@ -62,7 +62,7 @@ def angles_of_points(worker, workers, points, series, shift, angles):
             continue
         for p in range(size):
             z[p] = points[begin + p, 2]
-            largest = max(abs(x[p]), abs(y[p]), abs(z[p]))  # its square may be no number
+            largest = max(abs(x[p]), abs(y[p]), abs(z[p]))  # the square may overflow
             largest = largest if largest > 0.0 else 1.0
             a, b = x[p] / largest, y[p] / largest
             across[p], z[p] = np.sqrt(a * a + b * b), z[p] / largest
@@ -81,7 +81,7 @@ def polar_angles(points, shift):
 
 @kernel
 def farthest_from_unit(worker, workers, points):
-    """The largest ||x|² − 1| of a worker's points (n, d); NaN where one is not finite."""
+    """Return the largest ||x|² − 1| of a worker's points (n, d); NaN if a point is not finite."""
     first, last = share(worker, workers, len(points))
     farthest = 0.0
     for i in range(first, last):

@@ -1,6 +1,7 @@
 """Kernels of transforms between nonuniform points and a periodic grid: sorting, spreading and interpolation.
 
-A point touches WINDOW_NODES² nodes of the grid, the first of which is its cell; points are sorted by cell.
+The window of a point covers WINDOW_NODES² nodes of the grid. The first node is the point's cell; points are sorted by
+cell.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 
 @inline
 def _place(angle, nodes):
-    """First node that the window of a point covers, on a periodic axis of so many, and the point's offset.
+    """Return the first node in the window of a point, on a periodic axis of ``nodes``, and the point's offset.
 
     With x = α N/2π and W = WINDOW_NODES, the window covers nodes l … l + W − 1, l = ⌈x − W/2⌉; the offset is
     2(l − x) + W − 1, between −1 and 1.
@@ -32,10 +33,10 @@ def _place(angle, nodes):
 
 @kernel
 def count_points(worker, workers, angles, shape, cells):
-    """Cells (n,) of points at angles (axes, n); returns how many of this worker's each cell has, and at the end how
-    many have an angle that is not finite.
+    """Compute the cells (n,) of points at angles (axes, n); return the number of the worker's points in each cell.
 
-    Cells are numbered row by row in a grid of ``shape`` (rows, columns), of one row for one axis.
+    The last number counts points with an angle that is not finite. Cells are numbered row by row in a grid of ``shape``
+    (rows, columns), of one row for one axis.
     """
     rows, columns = shape
     axes, count = angles.shape
@@ -55,9 +56,9 @@ def count_points(worker, workers, angles, shape, cells):
 
 @kernel
 def sort_points(worker, workers, angles, shape, cells, starts, order, sorted_cells, offsets):
-    """Points in the order of their cells, and of their numbers in a cell, and their offsets (axes, n).
+    """Sort points by cell, and by number within a cell, and compute their offsets (axes, n).
 
-    starts (workers, cells) are spent.
+    ``starts`` (workers, cells) are overwritten.
     """
     first, last = share(worker, workers, len(cells))
     axes = len(angles)
@@ -73,11 +74,10 @@ def sort_points(worker, workers, angles, shape, cells, starts, order, sorted_cel
 
 @inline
 def _windows(offsets, first, count, polynomials, powers, parts, values):
-    """Windows of ``count`` points from ``first``: values[p, j] = E_j + t O_j, and E_j − t O_j of the node
-    opposite to node j.
+    """Evaluate the windows of ``count`` points from ``first``: values[p, j] = E_j + t O_j.
 
-    The window is even, and so half of its nodes are enough: E and O, the columns of ``polynomials``, are its even and
-    odd part in the offset t, polynomials in t².
+    The node opposite to node j has E_j − t O_j, since the window is even. E and O, the columns of ``polynomials``, are
+    the even and odd parts in the offset t, polynomials in t².
     """
     for p in range(count):
         t, power = offsets[first + p], 1.0
@@ -93,7 +93,7 @@ def _windows(offsets, first, count, polynomials, powers, parts, values):
 
 @inline
 def _both_windows(offsets, first, count, polynomials, powers, parts, down, along):
-    """Windows along the rows, 1 at one node where there is one row, and along the columns."""
+    """Evaluate the windows along rows (1 at one node for a single row) and along columns."""
     _windows(offsets[-1], first, count, polynomials, powers, parts, along)
     if len(offsets) == 2:
         _windows(offsets[0], first, count, polynomials, powers, parts, down)
@@ -103,13 +103,13 @@ def _both_windows(offsets, first, count, polynomials, powers, parts, down, along
 
 @_kernel
 def spread(worker, workers, polynomials, part, columns, order, cells, offsets, weights, bands, buffer):
-    """Σ_j w_j φ(node − x_j) of each ``part`` of the sorted points, on the nodes that it reaches.
+    """Compute Σ_j w_j φ(node − x_j) of each ``part`` of the sorted points, on the nodes that it reaches.
 
-    bands    (parts, 5) first row and column, number of rows and columns, and where the part begins in the buffer
+    bands    (parts, 5) first row and column, number of rows and columns, and offset of the part in the buffer
     """
     powers, parts = np.empty(len(polynomials)), np.empty(WINDOW_NODES)
     down, along = np.zeros((BATCH, WINDOW_NODES)), np.zeros((BATCH, WINDOW_NODES))
-    lanes = polynomials.shape[1]  # WINDOW_NODES; loops of a length that is no constant are left to vector instructions
+    lanes = polynomials.shape[1]  # WINDOW_NODES as a variable, since loops of variable length are vectorized
     deep = lanes if len(offsets) == 2 else 1
     for piece in range(worker, len(bands), workers):
         first_row, first_column, rows, width, start = bands[piece]
@@ -130,7 +130,7 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
 
 @compiled(light=8)
 def add_bands(worker, workers, bands, buffer, grid):
-    """The periodic grid (rows, columns) as the sum of all bands, in their order; each worker has its own rows."""
+    """Sum all bands in order on the periodic grid (rows, columns); each worker has its own rows."""
     rows, columns = grid.shape
     first, last = share(worker, workers, rows)
     grid[first:last] = 0.0
@@ -148,7 +148,7 @@ def add_bands(worker, workers, bands, buffer, grid):
 
 @_kernel
 def interpolate(worker, workers, polynomials, order, cells, offsets, grids, values):
-    """values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + WINDOW_NODES)."""
+    """Compute values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + WINDOW_NODES)."""
     powers, parts = np.empty(len(polynomials)), np.empty(WINDOW_NODES)
     down, along, sums = np.zeros((BATCH, WINDOW_NODES)), np.zeros((BATCH, WINDOW_NODES)), np.empty(WINDOW_NODES)
     lanes = polynomials.shape[1]  # WINDOW_NODES, as above

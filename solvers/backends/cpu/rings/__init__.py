@@ -1,1 +1,1 @@
-"""Kernels on rings of latitude, whose cells are all alike."""
+"""Kernels on rings of latitude, with equal cells in each ring."""

@@ -1,15 +1,15 @@
-"""Outgoing fluxes of the cells of rings in one pass over memory: band after band of rings, while a band is in cache.
+"""Outgoing fluxes of the cells of rings in one pass over memory, band by band while a band is in cache.
 
-A band is some rings, of a thousand cells or more. Each kernel of the modules `transport` and `divergence` follows a
-ring behind the one before it, as it needs what that has found on the rings on either side. Bands that lie side by side
-are a part, for a worker; what is left to do on both sides of the first ring of the next part is for :func:`join_bands`.
-The numbers are those of the same kernels, one after the other. Fluxes are kept for the faces of a band and of a ring
-before it, in memory of each part's own that is used again and again: see :func:`plan_bands`.
+A band consists of rings with a thousand cells or more. Each kernel of the modules `transport` and `divergence` lags one
+ring behind the previous kernel, whose results on the rings on either side it needs. Consecutive bands form a part for a
+worker; :func:`join_bands` completes the rings at the boundary of two parts. The results equal those of the same kernels
+in sequence. Fluxes are stored for the faces of a band and of the previous ring, in reused memory of each part: see
+:func:`plan_bands`.
 
 bands   (bands + 1,) the first ring of each, and the number of rings
 parts   (parts + 1,) the first ring of each, and the number of rings
 flux    (parts, 2, places)
-The other arguments are those of the kernels; outflow (cells,) is also how resolved each cell is.
+The other arguments are those of the kernels; outflow (cells,) first holds the smoothness weight of each cell.
 """
 
 from itertools import pairwise
@@ -23,20 +23,20 @@ from .sides import COUNT, FLUX_NORTH, FLUX_SOUTH, FLUX_WITHIN, NORTH_FACES, SOUT
 from .transport import outgoing_flux_on_rings, reconstruct_on_rings
 
 BAND_CELLS = 1024
-MIN_BANDS = 4  # bands of a part, and so rings, of which two at either end are left to join_bands
+MIN_BANDS = 4  # minimum number of bands, and so rings, in a part; two rings at either end are left to join_bands
 
 calling = compiled()
 
 
 def plan_bands(ring_cells, rows):
-    """Return ``bands``, ``parts``, ``rows`` with places in the memory of each part, and how many places there are."""
+    """Return ``bands``, ``parts``, ``rows`` with places in the memory of each part, and the number of places."""
     bands = _bands_of(ring_cells)
     parts = _parts_of(bands, workers_for(int(ring_cells.sum())))
     return bands, parts, *_places_of_fluxes(rows, bands, parts)
 
 
 def _bands_of(counts: np.ndarray) -> np.ndarray:
-    """``bands`` of rings of so many cells."""
+    """Return ``bands`` of rings with ``counts`` cells."""
     edges, cells = [0], 0
     for ring, count in enumerate(counts, 1):
         cells += int(count)
@@ -47,17 +47,17 @@ def _bands_of(counts: np.ndarray) -> np.ndarray:
 
 
 def _parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
-    """``parts`` for so many workers: fewer where there are not MIN_BANDS bands for each."""
+    """Return ``parts`` for a number of workers, fewer if there are less than MIN_BANDS bands for each."""
     count = len(bands) - 1
     parts = max(min(workers, count // MIN_BANDS), 1)
     return np.asarray(bands[count * np.arange(parts + 1) // parts])
 
 
 def _places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
-    """A copy of ``rows`` with places in the memory of each part, and how many there are.
+    """Return a copy of ``rows`` with places in the memory of each part, and the number of places.
 
-    The faces north of a part's first ring, within and south of it keep theirs, for :func:`join_bands`. Behind them
-    come the others, one ring after the other, and from there again where the end is reached.
+    The faces north of, within and south of a part's first ring have fixed places, for :func:`join_bands`. The faces of
+    the other rings follow cyclically in the remaining places.
     """
     rows = rows.copy()
     within, south = rows[:, COUNT], rows[:, COUNT] * rows[:, SOUTH_FACES]
@@ -78,13 +78,13 @@ def _places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) ->
 
 @inline
 def _cell(rows, r):
-    """The first cell of ring r, or the number of cells."""
+    """Return the first cell of ring r, or the number of cells."""
     return rows[r, START] if r < len(rows) else rows[len(rows) - 1, START] + rows[len(rows) - 1, START + 1]
 
 
 @inline
 def _larger(one, other):
-    """The larger of two numbers, or NaN."""
+    """Return the larger of two numbers, or NaN."""
     return one if other <= one or one != one else other
 
 
@@ -93,7 +93,7 @@ def flux_in_bands(
     worker, workers, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density,
     east, north, low, high, occupied, flux, sent, outflow,
 ):  # fmt: skip
-    """Outgoing fluxes of a worker's parts, all but what :func:`join_bands` adds; returns the fastest outflow there."""
+    """Compute the outgoing fluxes of a worker's parts except for :func:`join_bands`; return the fastest outflow."""
     fastest = 0.0
     for part in range(worker, len(parts) - 1, workers):
         lost = _flux_in_part(
@@ -109,7 +109,7 @@ def _flux_in_part(
     part, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
     north, low, high, occupied, flux, sent, outflow,
 ):  # fmt: skip
-    """:func:`flux_in_bands` for the bands of one part."""
+    """Compute :func:`flux_in_bands` for the bands of one part."""
     rings, fastest = len(rows), 0.0
     begin, end = parts[part], parts[part + 1]
     done, band = begin, 0
@@ -142,7 +142,7 @@ def join_bands(
     part, parts, rows, volumes, offsets, reach, slopes, spans, opposite, density, occupied, east, north, flux, sent,
     outflow,
 ):  # fmt: skip
-    """What is left between a part's bands and the next one's; returns the fastest outflow there."""
+    """Compute the fluxes between a part's bands and the next part's; return the fastest outflow there."""
     between = parts[part + 1]
     of_north, of_south = rows[between - 1, FLUX_SOUTH], rows[between, FLUX_NORTH]
     for f in range(rows[between, COUNT] * rows[between, NORTH_FACES]):

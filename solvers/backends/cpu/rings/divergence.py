@@ -1,6 +1,7 @@
-"""Outflow rates of the cells of rings of latitude, and the divergence of their fluxes.
+"""Outflow rates of the cells of rings of latitude, and the divergence of the fluxes.
 
-Those of :mod:`solvers.backends.cpu.transport`; sides and rows are those of :mod:`solvers.backends.cpu.rings.sides`.
+The formulas are those of :mod:`solvers.backends.cpu.transport`; for sides and rows see
+:mod:`solvers.backends.cpu.rings.sides`.
 """
 
 import numpy as np
@@ -30,13 +31,13 @@ ignoring_nan = compiled(fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)  
 
 @helper
 def _lost(own, other):
-    """What a cell loses through a side: what it sends, and what the other cell pulls."""
+    """Return the loss of a cell through a side: the outward flux, and the flux pulled by the other cell."""
     return max(own, 0.0) + max(-other, 0.0)
 
 
 @ignoring_nan
 def _largest(values, density, occupied, first, stop):
-    """The largest value ≥ 0 of occupied cells; any where one is NaN."""
+    """Return the largest value ≥ 0 of occupied cells; any value if one is NaN."""
     largest = 0.0
     for i in range(first, stop):
         largest = max(largest, values[index(i)] if density[index(i)] > occupied else 0.0)
@@ -45,7 +46,7 @@ def _largest(values, density, occupied, first, stop):
 
 @helper
 def _not_numbers(values, density, occupied, first, stop):
-    """How many values of occupied cells, or of a density that is NaN, are NaN."""
+    """Return the number of NaN among values of occupied cells or of cells with a NaN density."""
     count = 0
     for i in range(first, stop):
         value = values[index(i)]
@@ -55,7 +56,7 @@ def _not_numbers(values, density, occupied, first, stop):
 
 @row_kernel
 def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
-    """As :func:`solvers.backends.cpu.transport.outflow_rates`; volumes (rings,), sent (2, faces)."""
+    """Compute :func:`solvers.backends.cpu.transport.outflow_rates` with volumes (rings,) and sent (2, faces)."""
     first, last = part_of(worker, workers, begin, end)
     r, fastest, lost_numbers = ring_of(rows, first), 0.0, 0
     while first < last:
@@ -88,19 +89,19 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
 
 @helper
 def _balance(own, other, keep, keep_there):
-    """What a cell gains through a side less what it loses, each limited by the share that its giver keeps to."""
+    """Return the gain less the loss of a cell through a side, each limited by the fraction of the giving cell."""
     return other * (keep_there if other > 0.0 else keep) - own * (keep if own > 0.0 else keep_there)
 
 
 @helper
 def _kept(dt, outflow):
-    """The share of what a cell sends that it can afford."""
+    """Return the fraction of the outgoing fluxes that a cell can afford."""
     return 1.0 / max(1.0, dt * outflow)
 
 
 @compiled(fastmath={"contract"}, light=4)
 def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
-    """As :func:`solvers.backends.cpu.transport.divergence`; volumes (rings,), sent (2, faces)."""
+    """Compute :func:`solvers.backends.cpu.transport.divergence` with volumes (rings,) and sent (2, faces)."""
     first, last = share(worker, workers, len(rate))
     r = ring_of(rows, first)
     while first < last:

@@ -1,7 +1,7 @@
-"""Sums of associated Legendre functions over rings of latitude, and of what rings have times these functions.
+"""Legendre transforms over rings of latitude: sums of associated Legendre functions, and their transpose.
 
-P̄_lm is found for PAIRS of degrees at RINGS rings at a time, which stay in a core's fastest cache. A pair has one degree
-that is even about the equator, and one that is odd.
+P̄_lm is computed for PAIRS of degrees at RINGS rings at a time, which stay in a core's fastest cache. A pair has one
+degree that is even about the equator, and one that is odd.
 """
 
 import numpy as np
@@ -11,14 +11,14 @@ from ..launching import inline
 from ..product import add_rows
 
 RINGS, PAIRS = 64, 8
-NEGLIGIBLE = 1e-290  # as P̄_mm: 0 instead, for numbers near the smallest slow a processor down
+NEGLIGIBLE = 1e-290  # smaller P̄_mm are set to 0, since subnormal numbers slow a processor down
 
 _kernel = compiled(fastmath={"contract", "reassoc"})
 
 
 @inline
 def _roots(degrees):
-    """(4, 2 degrees + 1) √n, 1/√n, √(4n² − 1) and its inverse for n > 0."""
+    """Return (4, 2 degrees + 1) √n, 1/√n, √(4n² − 1) and its inverse for n > 0."""
     roots = np.empty((4, 2 * degrees + 1))
     for n in range(1, roots.shape[1]):
         roots[0, n], roots[2, n] = np.sqrt(np.float64(n)), np.sqrt(4.0 * n * n - 1.0)
@@ -28,7 +28,7 @@ def _roots(degrees):
 
 @inline
 def _next_order(m, sine, diagonal):
-    """P̄_mm of the rings, from m − 1 to m: √((2m + 1)/2m) sin θ P̄_{m−1,m−1}, from P̄_00 = 1/√4π on."""
+    """Advance P̄_mm of the rings to m: √((2m + 1)/2m) sin θ P̄_{m−1,m−1}, starting with P̄_00 = 1/√4π."""
     factor = np.sqrt((2.0 * m + 1.0) / (2.0 * m)) if m > 0 else 1.0 / np.sqrt(4.0 * np.pi)
     for r in range(len(sine)):
         value = factor * sine[r] * diagonal[r] if m > 0 else factor
@@ -37,7 +37,7 @@ def _next_order(m, sine, diagonal):
 
 @inline
 def _find_steps(m, pairs, roots, steps):
-    """α_{l+1} and α_{l+1}/α_l of 2 pairs of degrees l from m on, α_l = √(4l² − 1)/√((l − m)(l + m))."""
+    """Compute α_{l+1} and α_{l+1}/α_l of 2 pairs of degrees l from m on, α_l = √(4l² − 1)/√((l − m)(l + m))."""
     for k in range(2 * pairs):
         steps[k, 0] = roots[2, m + k + 1] * (roots[1, k + 1] * roots[1, 2 * m + k + 1])
     steps[0, 1] = 0.0
@@ -47,9 +47,9 @@ def _find_steps(m, pairs, roots, steps):
 
 @inline
 def _next_pairs(cosine, steps, first, pairs, here, before, legendre):
-    """P̄ of some pairs from ``first`` on at some rings: P̄_{l+1} = α_{l+1} cos θ P̄_l − α_{l+1}/α_l P̄_{l−1}.
+    """Compute P̄ of pairs from ``first`` on: P̄_{l+1} = α_{l+1} cos θ P̄_l − α_{l+1}/α_l P̄_{l−1}.
 
-    here, before   (RINGS,) P̄ of the first degree and of the one before, which become those of the next pairs
+    here, before   (RINGS,) P̄ of the first degree and of the previous one, updated for the next pairs
     legendre       (PAIRS, 2 RINGS) out: the even degrees, then the odd ones
     """
     for pair in range(pairs):
@@ -64,7 +64,7 @@ def _next_pairs(cosine, steps, first, pairs, here, before, legendre):
 
 @inline
 def _add_products(legendre, pair, modes, m, first, count, found):
-    """Add Σ P̄ modes over some rings from ``first`` on to found (2, 2), of the even and the odd degree of a pair."""
+    """Add Σ P̄ modes over rings from ``first`` on to found (2, 2), for the even and the odd degree of a pair."""
     even_re, even_im, odd_re, odd_im = 0.0, 0.0, 0.0, 0.0
     for r in range(count):
         even, odd = legendre[pair, r], legendre[pair, RINGS + r]
@@ -80,11 +80,11 @@ def _add_products(legendre, pair, modes, m, first, count, found):
 
 @_kernel
 def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
-    """coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring], over northern rings, or their squares.
+    """Compute coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring] over northern rings, or squares.
 
     modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     coefficients   (rows, L + 1, L + 1) or (0, 0, 0)
-    squares        (rows, m, l) |coefficients|², of m > 0 twice that, for ±m, and 0 for l < m; or (0, 0, 0)
+    squares        (rows, m, l) |coefficients|², twice for m > 0, since m and −m are equal, 0 for l < m; or (0, 0, 0)
     """
     rows, degrees, half = len(modes), modes.shape[2], modes.shape[3]
     roots, steps, diagonal = _roots(degrees), np.empty((degrees + 1, 2)), np.empty(half)
@@ -93,7 +93,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
     for m in range(degrees):
         _next_order(m, sine, diagonal)
         if m * (2 * degrees - m + 1) * workers // (degrees * (degrees + 1)) != worker:
-            continue  # orders side by side are one worker's, as two must not write into the same line of the caches
+            continue  # neighboring orders belong to one worker, so that no two workers write to one cache line
         pairs = (degrees - m + 1) // 2
         _find_steps(m, pairs, roots, steps)
         found[:, : 2 * pairs] = 0.0
@@ -117,7 +117,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
 
 @_kernel
 def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for several sets s at once, on all rings.
+    """Compute modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for sets s at once, on all rings.
 
     cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
     """

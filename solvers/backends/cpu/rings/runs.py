@@ -1,11 +1,11 @@
-"""Outgoing fluxes of the cells of rings: runs of cells of one kind, in rows of numbers.
+"""Outgoing fluxes of the cells of rings, for runs of cells of one kind in rows of numbers.
 
-Cells of a kind are one or two apart, and their neighbors as many, or half or twice as many. What is around the cells
-of a run is copied into rows, one for each side and one for the cells themselves, so that loops over a run have unit
-stride and use vector instructions. These are parts of the kernels of :mod:`solvers.backends.cpu.rings.transport`,
-whose arguments they have.
+Cells of a kind have a stride of one or two, and their neighbors the same stride, half or twice. The values around the
+cells of a run are copied into rows, one for each side and one for the cells themselves, so that loops over a run have
+unit stride and use vector instructions. The functions are parts of the kernels of
+:mod:`solvers.backends.cpu.rings.transport`, with the same arguments.
 
-first, count   the first cell of a run, and how many it has
+first, count   the first cell of a run, and the number of cells
 kind           the row of its cells in the tables
 rows           (27, n) work space, for runs of n cells at most
 """
@@ -27,26 +27,26 @@ from .sides import (
     side_of,
 )
 
-OWN = MAX_RING_SIDES  # the row of the cells themselves, behind those at their sides
+OWN = MAX_RING_SIDES  # the row of the cells themselves, after those of the sides
 
 
 @helper
 def first_of_kind(k, first, row):
-    """The first cell of kind k of a ring, from cell ``first`` on."""
+    """Return the first cell of kind k of a ring, from cell ``first`` on."""
     return first + (k - (first - row[START])) % row[KINDS]
 
 
 @helper
 def cells_of_run(i, stop, row, rows):
-    """How many cells of a kind are in the run from cell i on."""
+    """Return the number of cells of a kind in the run from cell i on."""
     return min((stop - i + row[KINDS] - 1) // row[KINDS], rows.shape[1])
 
 
 @helper
 def _side_of_run(k, j, row):
-    """:func:`side_of` for a run's first cell; how far faces and neighbors of the next cell are, and cells of a turn.
+    """Return :func:`side_of` for a run's first cell, the strides of faces and neighbors, and the cells of a full turn.
 
-    For sides that are not, and for k = OWN, the cell itself.
+    Absent sides and k = OWN give the cell itself.
     """
     if k >= 2 + row[NORTH_FACES] + row[SOUTH_FACES]:
         return 0, 0, 0, row[START] + j, 0, row[KINDS], 0
@@ -76,7 +76,7 @@ def _gather(values, first, count, step, end, turn, rows, k):
 
 @row_kernel
 def _scatter(rows, k, first, count, step, end, turn, values):
-    """Copy row k into the places of a run's cells, or of the faces at a side."""
+    """Copy row k to a run's cells, or to the faces at a side."""
     before = _cells_before(first, count, step, end, turn)
     for cell in range(before):
         values[index(first + cell * step)] = rows[k, index(cell)]
@@ -86,26 +86,26 @@ def _scatter(rows, k, first, count, step, end, turn, values):
 
 @helper
 def _five(s):
-    """Numbers of a row of a table, which loops over a run take from registers."""
+    """Return the numbers of a table row, which loops over a run keep in registers."""
     return s[0], s[1], s[2], s[3], s[4]
 
 
 @helper
 def _twelve(c):
-    """Numbers of a stencil, as :func:`_five`."""
+    """Return the numbers of a stencil, which loops over a run keep in registers."""
     return c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11]
 
 
 @helper
 def _slope(s, rows, v, u):
-    """Component of the least-squares gradient of a cell, from the values there, u, and around, in the first rows."""
+    """Return a component of the least-squares gradient from the cell's value u and the first rows, its neighbors."""
     slope = s[0] * (rows[0, v] - u) + s[1] * (rows[1, v] - u) + s[2] * (rows[2, v] - u)
     return slope + s[3] * (rows[3, v] - u) + s[4] * (rows[4, v] - u)
 
 
 @helper
 def _find_slopes(s, rows, count, p, q):
-    """Components of the gradients of a run's cells, into rows p and q."""
+    """Compute the components of the gradients of a run's cells into rows p and q."""
     east, north = _five(s[0]), _five(s[1])
     for cell in range(count):
         v = index(cell)
@@ -115,7 +115,7 @@ def _find_slopes(s, rows, count, p, q):
 
 @helper
 def _stencil(c, rows, x, y, v):
-    """Σ of a stencil's weights times the velocities, rows from x and y on, of a cell and its neighbors."""
+    """Return Σ of a stencil's weights times the velocities of a cell and its neighbors, in rows from x and y on."""
     sides = (c[0] * rows[x, v] + c[1] * rows[y, v]) + (c[2] * rows[x + 1, v] + c[3] * rows[y + 1, v])
     sides += (c[4] * rows[x + 2, v] + c[5] * rows[y + 2, v]) + (c[6] * rows[x + 3, v] + c[7] * rows[y + 3, v])
     return sides + (c[8] * rows[x + 4, v] + c[9] * rows[y + 4, v]) + (c[10] * rows[x + 5, v] + c[11] * rows[y + 5, v])
@@ -126,7 +126,7 @@ def reconstruct_run(
     first, count, kind, row, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux,
     smooth, sent, rows,
 ):  # fmt: skip
-    """What :func:`reconstruct_on_rings` does, for a run."""
+    """Compute :func:`reconstruct_on_rings` for a run."""
     x, y, p, q, through, bend = 6, 12, 18, 19, 20, 21
     d, t, least, sides = offsets[kind], tangents[kind], occupied[0], 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     j, end = first - row[START], row[START] + row[COUNT]
@@ -163,14 +163,14 @@ def reconstruct_run(
 
 @helper
 def upwind(own, other, value):
-    """(A u·n)⁺ ρ_f, of what both cells of a side find for A u·n; NaN passed on."""
+    """Return (A u·n)⁺ ρ_f from the A u·n of both cells of a side; NaN is passed on."""
     through = 0.5 * (own - other)
     return 0.0 if through <= 0.0 else through * max(value, 0.0)
 
 
 @helper
 def _behind(o, k, begin):
-    """The first neighbor from number ``begin`` on that is in part opposite to neighbor k, or OWN."""
+    """Return the first neighbor from number ``begin`` on that is partly opposite to neighbor k, or OWN."""
     for m in range(begin, MAX_RING_SIDES):
         if o[k, m] > 0.0:
             return m
@@ -179,7 +179,7 @@ def _behind(o, k, begin):
 
 @helper
 def _take(rows, lump, m, pull, weight, count):
-    """Let neighbor m of a run's cells, or none, send on its weight of what is pulled."""
+    """Subtract the weighted pulled mass from the flux through side m of a run's cells, if m exists."""
     for cell in range(count if m < OWN else 0):
         rows[lump + m, index(cell)] -= rows[pull, index(cell)] * weight
 
@@ -189,7 +189,7 @@ def outgoing_flux_of_run(
     first, count, kind, r, row, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
     occupied, sent, rows,
 ):  # fmt: skip
-    """What :func:`outgoing_flux_on_rings` does, for a run."""
+    """Compute :func:`outgoing_flux_on_rings` for a run."""
     resolved, to, lump, x, y, half = 6, 12, 18, 24, 25, 26
     d, f, h, o, least = offsets[kind], reach[kind], spans[kind], opposite[kind], occupied[0]
     sides, area = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r]
@@ -218,7 +218,7 @@ def outgoing_flux_of_run(
         v = index(cell)
         rows[half, v] = 0.5 / (rows[OWN, v] * area) if rows[OWN, v] > least else 0.0
     pull = to + OWN
-    for k in range(sides):  # what neighbors m and n behind a cell send on
+    for k in range(sides):  # mass pulled in from neighbors m and n behind a cell
         m = _behind(o, k, 0)
         n = _behind(o, k, m + 1)
         of_m, of_n = o[k, m] if m < OWN else 0.0, o[k, n] if n < OWN else 0.0

@@ -1,9 +1,9 @@
-"""Sides of the cells of rings of latitude: the neighbor, the plane and the face of each.
+"""Sides of the cells of rings of latitude: neighbor, plane and face of each side.
 
-``sent[0, f]`` is what the first cell of face f sends, ``sent[1, f]`` what the second does: planes 0 and 1 of a side.
-``flux`` is A u·n as each cell computes it, by plane and place: it holds the faces of some rings only, and ``rows`` has
-the place of the first. A ring between two others of as many cells has sides east, north, west, south at every cell, and
-loops over it have unit stride.
+``sent[0, f]`` is the outgoing flux of the first cell of face f, ``sent[1, f]`` that of the second: planes 0 and 1 of a
+side. ``flux`` is A u·n as computed by each cell, by plane and place: it holds the faces of some rings only, and
+``rows`` has the place of the first face. A ring between two rings of equal size has sides east, north, west, south at
+every cell, and loops over the ring have unit stride.
 
 rows       (rings, 16) integers, see :mod:`solvers.terms.ring_geometry`
 begin, end  the cells that all workers share
@@ -13,24 +13,24 @@ from ..caching import compiled
 from ..launching import share
 
 START, COUNT, KIND, KINDS, REGULAR = range(5)  # columns of rows: first cell, cells, first kind of cell, kinds
-NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell there, faces of a cell, first face, and of how
-SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # many faces there each cell of that ring has one
+NORTH, NORTH_FACES, FACE_NORTH, NORTH_TIMES = range(5, 9)  # first cell of the northern ring, faces of a cell, first
+SOUTH, SOUTH_FACES, FACE_SOUTH, SOUTH_TIMES = range(9, 13)  # face, and faces of a neighbor there; also to the south
 FLUX_WITHIN, FLUX_NORTH, FLUX_SOUTH = range(13, 16)  # place of the first face within the ring, and on either side
 
 row_kernel = compiled(fastmath={"contract"})
-helper = compiled(fastmath={"contract"}, forceinline=True)  # by LLVM, which takes less time than Numba
+helper = compiled(fastmath={"contract"}, forceinline=True)  # inlined by LLVM, which compiles faster than by Numba
 
 
 @helper
 def part_of(worker, workers, begin, end):
-    """First and last + 1 of a worker's share of the cells from ``begin`` to ``end``."""
+    """Return the first and last + 1 of a worker's share of the cells from ``begin`` to ``end``."""
     first, last = share(worker, workers, end - begin)
     return begin + first, begin + last
 
 
 @helper
 def ring_of(rows, i):
-    """The ring that holds a cell, by bisection."""
+    """Return the ring that holds a cell, by bisection."""
     low, high = 0, len(rows)
     while high - low > 1:
         middle = (low + high) // 2
@@ -43,7 +43,7 @@ def ring_of(rows, i):
 
 @helper
 def side_of(k, j, row):
-    """Plane and face of side k of cell j of a ring, the place of its flux, and the neighbor."""
+    """Return plane and face of side k of cell j of a ring, the place of its flux, and the neighbor."""
     north, south = row[NORTH_FACES], row[SOUTH_FACES]
     if k == 0:
         east = j + 1 if j + 1 < row[COUNT] else 0
@@ -60,7 +60,7 @@ def side_of(k, j, row):
 
 @helper
 def ring_of_side(k, r, row):
-    """The ring of the neighbor through side k of a cell of ring r."""
+    """Return the ring of the neighbor through side k of a cell of ring r."""
     if k == 0 or k == row[NORTH_FACES] + 1:
         return r
     return r - 1 if k <= row[NORTH_FACES] else r + 1
@@ -68,7 +68,7 @@ def ring_of_side(k, r, row):
 
 @helper
 def cells_of_part(part, start, count):
-    """The first cell of a ring, those between, or the last; and how far their neighbors east and west are."""
+    """Return bounds of a ring's first, inner or last cells, and the offsets of their eastern and western neighbors."""
     if part == 0:
         return start, start + 1, 1, count - 1
     if part == 1:

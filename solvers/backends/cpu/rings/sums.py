@@ -1,12 +1,12 @@
-"""Fourier sums along rings of latitude for a few orders: products with tables of cos mφ and sin mφ.
+"""Fourier sums along rings of latitude for low orders: products with tables of cos mφ and sin mφ.
 
-A ring of n = 4q cells has its angles φ_j = (j + ½)·2π/n in four images of the first q: φ, −φ, π − φ and π + φ. By them
-sums over a ring split by the parity of m and by cosine and sine, so that each takes q products; other rings take n.
-Two mirrored rings are summed at once.
+The angles φ_j = (j + ½)·2π/n of a ring of n = 4q cells are four images of the first q: φ, −φ, π − φ and π + φ. This
+symmetry splits sums over a ring by the parity of m and by cosine and sine, so that each takes q products; other rings
+take n. Two mirrored rings are summed at once.
 
 ``tables``: for each number of cells cos mφ_j, then sin mφ_j, as (orders, width) with 8 orders a time; ``table_start``
-(half,) is where the one of each northern ring begins, ``points`` (half,) are q, or n where n is no multiple of 4. They
-are filled up with zeros to the width, a multiple of NARROW: whole vectors.
+(half,) is the start of the table of each northern ring, ``points`` (half,) are q, or n if n is no multiple of 4. Tables
+are padded with zeros to the width, a multiple of NARROW: whole vectors.
 """
 
 import numpy as np
@@ -16,14 +16,14 @@ from ..launching import index, inline
 from ..product import add_rows
 
 NARROW = 8
-TILE = 64  # points of a table that are used by all sets in turn
+TILE = 64  # points of a table that all sets use in turn
 
-summing = compiled(fastmath={"reassoc", "contract"}, light=2)  # products in any order, which keeps NaN and ∞
+summing = compiled(fastmath={"reassoc", "contract"}, light=2)  # sums in any order; NaN and ∞ are kept
 
 
 @inline
 def _largest(counts):
-    """The largest of some counts; Numba's maximum is in a module that imports SciPy's linear algebra, 0.1 s."""
+    """Return the largest of some counts, since Numba's maximum imports SciPy's linear algebra, 0.1 s."""
     found = counts[0]
     for count in counts:
         found = max(found, count)
@@ -32,7 +32,7 @@ def _largest(counts):
 
 @inline
 def width_of(points):
-    """The width of tables of so many points."""
+    """Return the width of tables with ``points`` points."""
     return (points + NARROW - 1) // NARROW * NARROW
 
 
@@ -48,10 +48,10 @@ def wave_table(count, points, degree):
 
 @inline
 def _fold(values, level, weight, other, start, mirrored, count, points, even, odd):
-    """Even cosine, odd cosine, even sine and odd sine parts (4, points) of the sum and difference of mirrored rings.
+    """Compute even and odd cosine and sine parts (4, points) of the sum and difference of mirrored rings.
 
-    weight, other   of the ring and of the mirrored one; the equator's mirrors itself and has 0 for the other, so that
-                    its sum and difference are its own
+    weight, other   weights of the ring and of the mirrored one; the ring on the equator mirrors itself and has the
+                    other weight 0, so that the sum and the difference equal the ring
     """
     if 4 * points == count:
         half = 2 * points
@@ -76,14 +76,14 @@ def _fold(values, level, weight, other, start, mirrored, count, points, even, od
 
 @inline
 def _set_parts(a, b, c, d, j, parts):
-    """Parts at j of what is at φ, −φ, π − φ and π + φ."""
+    """Set parts j from the values at φ, −φ, π − φ and π + φ."""
     parts[0, j], parts[1, j] = (a + b) + (c + d), (a + b) - (c + d)
     parts[2, j], parts[3, j] = (a - b) - (c - d), (a - b) + (c - d)
 
 
 @inline
 def _products(tables, at, points, width, even, odd):
-    """Σ_j of four rows of a table, two orders apart, with two rows of parts each."""
+    """Return Σ_j of four rows of a table, two orders apart, times each of two rows of parts."""
     a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     p, s, t = 2 * width, 4 * width, 6 * width
     for j in range(points):
@@ -105,10 +105,10 @@ def _products(tables, at, points, width, even, odd):
 def ring_analysis(
     worker, workers, values, level, weights, ring_start, ring_cells, points, tables, table_start, modes
 ):  # fmt: skip
-    """Azimuthal modes of the sums and differences of mirrored rings, (rows, 4, L + 1, half): even and odd, re and im.
+    """Compute azimuthal modes (rows, 4, L + 1, half), re and im, of the sums and differences of mirrored rings.
 
     modes[..., m, :] = Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with levels (rows,) and a weight w of
-    each ring (rings,); the ring on the equator is in the even ones, and in the odd ones alike.
+    each ring (rings,); the ring on the equator is included in the sums and in the differences.
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[2]
     orders = (degrees + 7) // 8 * 8
@@ -118,7 +118,7 @@ def ring_analysis(
     for item in range(len(values) * half):
         row, r = item // half, item % half
         if (row * cells + ring_start[r]) * workers // (len(values) * cells) != worker:
-            continue  # rings side by side are one worker's, as two must not write into the same line of the caches
+            continue  # neighboring rings belong to one worker, so that no two workers write to one cache line
         south, q, count = rings - 1 - r, points[r], ring_cells[r]
         other, within = 0.0 if south == r else weights[south], min(degrees, count // 2 + 1)
         _fold(values[row], level[row], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
@@ -133,7 +133,7 @@ def ring_analysis(
                     for k in range(min(4, (degrees - m + 1) // 2)):
                         modes[row, wave, m + 2 * k, r] = sign * of_even[k]
                         modes[row, 2 + wave, m + 2 * k, r] = sign * of_odd[k]
-        for m in range(within, degrees):  # waves of order n − m are these on n cells, and those of m + n
+        for m in range(within, degrees):  # waves of orders n − m and n + m alias to m on n cells
             same, sign = (count - m, 1.0) if m < count else (m - count, -1.0)
             for part in range(4):
                 modes[row, part, m, r] = (sign if part % 2 else -1.0) * modes[row, part, same, r]
@@ -154,7 +154,7 @@ def _add_rows(tables, at, width, m, one, other, to_one, to_other):
 
 @inline
 def _fill_columns(re, im, s, r, by_order, scale, columns):
-    """Coefficients of cosines and sines of a set on a ring, columns (2, orders).
+    """Compute the coefficients of cosines and sines of a set on a ring, columns (2, orders).
 
     ``by_order`` takes ∂/∂φ; ``scale`` multiplies.
     """
@@ -167,7 +167,7 @@ def _fill_columns(re, im, s, r, by_order, scale, columns):
 
 @inline
 def _write(parts, start, count, points, row):
-    """Values of a set along a ring, from its parts (4, points), into row[start: start + count]."""
+    """Write values of a set along a ring, from its parts (4, points), to row[start: start + count]."""
     even, odd, even_sine, odd_sine = parts[0], parts[1], parts[2], parts[3]
     if 4 * points != count:
         for j in range(points):
@@ -184,7 +184,7 @@ def _write(parts, start, count, points, row):
 
 @summing
 def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
-    """Values at the cells of all rings from the azimuthal modes (1, L + 1, rings) of a real function."""
+    """Compute values at the cells of all rings from the azimuthal modes (1, L + 1, rings) of a real function."""
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
     columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, width_of(_largest(points))))
     for r in range(worker, half, workers):
@@ -205,7 +205,7 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
 
 @inline
 def _find_parts(tables, start, orders, width, columns, parts):
-    """Parts (sets, 4, width) along a ring: all orders with the columns (sets, 2, orders) of each set."""
+    """Compute the parts (sets, 4, width) along a ring from the columns (sets, 2, orders) of each set."""
     for wave in range(2):
         begin = start + wave * orders * width
         table = tables[begin : begin + orders * width].reshape(orders // 2, 2 * width)
@@ -223,15 +223,14 @@ def ring_functions(
     worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, values,
     fields,
 ):  # fmt: skip
-    """Functions at the cells of all rings from modes (rows, 3 or 4, L + 1, rings) of as many sets.
+    """Compute functions at the cells of all rings from modes (rows, 3 or 4, L + 1, rings) of as many sets.
 
-    by_order   (sets,) whether of ∂/∂φ
-    scales     (sets, rings) a factor of each ring
-    places     (sets,) the place of each among the fields, but for the first, the values
+    by_order   (sets,) whether to take ∂/∂φ
+    scales     (sets, rings) factor of each ring
+    places     (sets,) row of each set among the fields; the first set gives the values
     values, fields   (rows, cells) and (sets − 1, rows, cells) out
 
-    A worker has cells side by side, as it does in kernels that go over cells: what another one has written last would
-    take longer to come.
+    A worker has contiguous cells, like in kernels over cells, since data in another core's cache take longer to read.
     """
     rings, sets, orders, cells = len(ring_cells), re.shape[1], (re.shape[2] + 7) // 8 * 8, values.shape[1]
     columns, parts = np.zeros((sets, 2, orders)), np.empty((sets, 4, width_of(_largest(points))))
@@ -239,7 +238,7 @@ def ring_functions(
         for ring in range(rings):
             if (row * cells + ring_start[ring]) * workers // (len(re) * cells) != worker:
                 continue
-            north = min(ring, rings - 1 - ring)  # that or its mirror, which has as many cells
+            north = min(ring, rings - 1 - ring)  # the ring or its mirror image of equal size
             for s in range(sets):
                 _fill_columns(re[row], im[row], s, ring, by_order[s], scales[s, ring], columns[s])
             _find_parts(tables, table_start[north], orders, width_of(points[north]), columns, parts)

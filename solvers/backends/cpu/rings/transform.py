@@ -8,7 +8,7 @@ from ..launching import index, kernel, share
 
 @kernel
 def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_im):
-    """Azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transform.
+    """Compute azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transforms.
 
     modes[m, ring] = Σ_j w_j e^{−imφ_j}, φ_j = (j + ½)·2π/cells; exact for every m, also beyond cells/2.
     """
@@ -25,7 +25,7 @@ def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_i
 
 @kernel
 def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
-    """Discrete Fourier transform of rings from their azimuthal modes: the inverse of :func:`unfold_rings`.
+    """Compute discrete Fourier transforms of rings from azimuthal modes: the inverse of :func:`unfold_rings`.
 
     ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
     """
@@ -50,10 +50,10 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 @kernel
 def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
-    """Coefficients of f, of sin θ ∂p/∂θ and p, and of r: those of densities (rows, l, m) times multipliers.
+    """Compute coefficients (rows, l, m) times multipliers for f, sin θ ∂p/∂θ, p and r.
 
-    multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p has to vanish
-    below, above    of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
+    multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
+    below, above    factors of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
     sets            (rows, 3 or 4, l, m) out
     """
     degrees = coefficients.shape[1]
@@ -72,7 +72,7 @@ def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
         sets[row, 2, l, m] = complex(multipliers[1, l] * value.real, multipliers[1, l] * value.imag)
         if sets.shape[1] > 3:
             sets[row, 3, l, m] = complex(multipliers[2, l] * value.real, multipliers[2, l] * value.imag)
-        m += 1  # divisions would take longer than all else
+        m += 1  # divisions would dominate the time
         if m == degrees:
             l, m = l + 1, 0
             if l == degrees:
@@ -81,7 +81,7 @@ def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
 
 @kernel
 def gradient_to_vectors(worker, workers, centers, east, north, along, result):
-    """Vectors in R³ from their components along east, north and the given points; ``along`` (0,) where tangent."""
+    """Compute vectors in R³ from components east, north and ``along`` the points; (0,) for tangent vectors."""
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
@@ -98,7 +98,7 @@ def gradient_to_vectors(worker, workers, centers, east, north, along, result):
 
 @compiled(fastmath={"reassoc", "contract"})
 def apply_blocks(worker, workers, blocks, start, first, width, vectors, result):
-    """Products (n, rows) of vectors (n, columns) and a matrix of blocks along the diagonal.
+    """Compute products (n, rows) of vectors (n, columns) and a block-diagonal matrix.
 
     Row i is blocks[start[i]: start[i] + width[i]], from column first[i] on.
     """

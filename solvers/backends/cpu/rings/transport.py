@@ -1,14 +1,14 @@
-"""Outgoing fluxes of the cells of rings of latitude: :mod:`solvers.backends.cpu.transport_surface` for them.
+"""Outgoing fluxes of the cells of rings of latitude, by :mod:`solvers.backends.cpu.transport_surface`'s formulas.
 
-All cells of a ring are alike, so their geometry is numbers per ring, in the plane (east, north) at a cell's center:
-of one kind of cell, or of two, by turns, where a neighboring ring has half as many. Sides and rows are those of
+All cells of a ring are equal, so that their geometry is stored per ring, in the plane (east, north) at a cell's center:
+one kind of cell, or two alternating kinds if a neighboring ring has half as many cells. For sides and rows see
 :mod:`solvers.backends.cpu.rings.sides`.
 
 slopes     (kinds, 2, 5) the weights of a least-squares gradient: ∂_p u, ∂_q u = Σ_k slopes[:, k] (u_k − u)
 offsets, reach, tangents   (kinds, 2, 5) of each side: the neighbor's center, the face's center, the face's tangent
 stencils   (2, kinds, 5, 12) weights of the velocity (east, north) of each neighbor, and last of the cell itself, in
            the flux through a side, and in half the correction of a product's mean for each slope of the density
-spans      (kinds, 5) 1 over the area that a neighbor's offset and the next one's span
+spans      (kinds, 5) inverse of the area spanned by the offsets of a neighbor and the next one
 opposite   (kinds, 5, 5) weights w ≥ 0 with Σ_m w_km d_m = −d_k, of two neighbors at most
 """
 
@@ -19,7 +19,7 @@ from .sides import COUNT, KIND, KINDS, START, part_of, ring_of, row_kernel
 
 @row_kernel
 def local_components(worker, workers, begin, end, rows, sine, cosine, centers, vectors, east, north):
-    """Components along east and north of tangent vectors at cell centers."""
+    """Compute components east and north of tangent vectors at cell centers."""
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -39,7 +39,7 @@ def reconstruct_on_rings(
     worker, workers, begin, end, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied,
     flux, smooth, sent,
 ):  # fmt: skip
-    """As :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
+    """Compute :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
     around = rows_of_run()
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
@@ -63,7 +63,10 @@ def outgoing_flux_on_rings(
     worker, workers, begin, end, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux,
     smooth, occupied, sent,
 ):  # fmt: skip
-    """As :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`; volumes (rings,), sent (2, faces)."""
+    """Compute :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`.
+
+    ``volumes`` are (rings,), ``sent`` (2, faces).
+    """
     around = rows_of_run()
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
