@@ -15,7 +15,7 @@ _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)
 
 
 @contextmanager
-def checked_by(check: Callable[[], None]) -> Iterator[None]:
+def cancellable(check: Callable[[], None]) -> Iterator[None]:
     """Call ``check`` at each :func:`between_parts` within the block; an exception of ``check`` cancels the
     computation.
     """

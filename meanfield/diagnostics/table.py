@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.clusters.pairs import BINS
-from meanfield.clusters.parts import checked_by
+from meanfield.clusters.parts import cancellable
 from meanfield.model.functionals import energy_log_unit
 from meanfield.model.kernel import KERNELS
 from solvers.io.run_file import Column, FileError, Run
@@ -94,7 +94,7 @@ class Diagnostics:
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         """Return the values of a sample that ``sample_of`` has returned."""
         found: dict[str, float | Floats] = {}
-        with np.errstate(over="ignore", invalid="ignore"), checked_by(going_on):  # of a state that is about to blow up
+        with np.errstate(over="ignore", invalid="ignore"), cancellable(going_on):  # of a state that is about to blow up
             for name in self.names:
                 going_on()
                 found[name] = self.table[name].function(sample)

@@ -28,7 +28,7 @@ ATTRIBUTES = ("case", "start", "versions", "git_commit", "command")  # attribute
 
 @dataclass(frozen=True)
 class Segment:
-    """One start of a run.
+    """Segment of a run, from one start to the next.
 
     from_time, until   model times of its start and of its planned end
     changes            the settings that it changed, such as "attention.beta=4"
