@@ -11,7 +11,7 @@ from meanfield.runtime.signals import Stop
 from meanfield.simulation import set_up
 from solvers.terms.advection import Advection
 
-MAX_FRAMES = 6
+MAX_FRAMES = 8  # a run is a batch of one: the integrator of rows and its equation of one density are two of them
 
 
 def frames_above(caller):
@@ -40,8 +40,8 @@ def test_few_frames_from_a_run_to_the_sum(name, tmp_path, monkeypatch):
     changes = ["time.end=1e-3", "output.first=1e-4"] if name == "metastable_circle" else ["time.end=1e-3"]
     assert running.run(load(name, changes), tmp_path / "run.h5", quiet=True) is None
     assert seen
-    longest = max(seen, key=len)
-    assert longest[-1] == "Stepper.step"
+    assert {frames[-1] for frames in seen} <= {"Stepper.step", "rates_of"}  # the second is that of the error's moments
+    longest = max((frames for frames in seen if frames[-1] == "Stepper.step"), key=len)
     assert len(longest) <= MAX_FRAMES, " → ".join(longest)
 
 
