@@ -215,7 +215,7 @@ def test_a_run_that_a_callback_ends_has_its_last_state():
     found = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0), times=[1.0], callbacks=lambda state: state.time > 0.3)
     assert 0.3 < found.t[-1] < 1.0
     assert found.u[-1] == pytest.approx(np.exp(-found.t[-1]), rel=1e-3)
-    assert "ended it at time" in found.message
+    assert "ended by a callback at time" in found.message
 
 
 @pytest.mark.parametrize("method", ["dopri5", "dop853"])
