@@ -8,7 +8,7 @@ from support import exact, exact_atoms
 
 from meanfield.domains.atoms.handover import (
     SPREAD,
-    _falls_below,
+    _time_below,
     atoms_of,
     collapsed,
     difference,
@@ -151,9 +151,9 @@ def test_error_is_of_a_merger_that_neither_moment_has_had():
     one time."""
     early = Atoms(on_circle(0.3, 0.32, 0.31 + ANGLE), np.array([0.25, 0.25, 0.5]))
     late = Atoms(on_circle(0.31, 0.31 + ANGLE), np.array([0.5, 0.5]))
-    times = [_falls_below(2, law(9), atoms, 0.0, 1e6) for atoms in (early, late)]
+    times = [_time_below(2, law(9), atoms, 0.0, 1e6) for atoms in (early, late)]
     assert times[0] == pytest.approx(times[1], rel=1e-3)
     # A further e^{4.5} after the cosine 1/2.
     assert times[1] == pytest.approx(exact.pair_time_equal(9.0, ANGLE), rel=1e-2)
-    assert _falls_below(3, law(9), early, 0.0, 1e6) < 100
-    assert _falls_below(1, law(9), late, 0.0, 1e6) == 1e6
+    assert _time_below(3, law(9), early, 0.0, 1e6) < 100
+    assert _time_below(1, law(9), late, 0.0, 1e6) == 1e6
