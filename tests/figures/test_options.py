@@ -67,7 +67,7 @@ def test_a_size_without_room_is_refused() -> None:
         ({"size": (np.nan, 3.0)}, "size = "),
         ({"size": (400.0, 3.0), "dpi": 300}, "size = "),
         ({"dpi": 0}, "dpi = 0: expected 1 to"),
-        ({"cmap": "magna"}, "cmap = 'magna': expected a colour map"),
+        ({"cmap": "magna"}, "cmap = 'magna': expected a color map"),
         ({"style": "print"}, "style = 'print': expected paper, screen, dark"),
     ],
 )

@@ -146,7 +146,7 @@ def test_texts_and_diagnostics_have_a_digest(path: Path) -> None:
         whole = path.read_bytes()
         with h5py.File(path, "r+", locking=False) as file:
             change(file)
-        with pytest.raises(FileError, match="damaged: times, diagnostics or attributes are not those that were"):
+        with pytest.raises(FileError, match="damaged: times, diagnostics or attributes differ from what was written"):
             read(path)
         path.write_bytes(whole)
     with RunFile.append(path) as file:
