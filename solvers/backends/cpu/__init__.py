@@ -30,7 +30,7 @@ from .diffusion import (
     diffusive_flux_on_surface,
     limit_outgoing_flux,
 )
-from .launching import WORKERS, launch, workers_for
+from .launching import WORKERS, launch
 from .locating import locate_on_sphere
 from .pairwise import (
     PAIR_BYTES,
