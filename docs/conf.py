@@ -17,7 +17,7 @@ project = "meanfield"
 copyright = "the meanfield maintainers"
 release = version = meanfield.__version__
 
-extensions = ["myst_parser", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "sphinx_gallery.gen_gallery"]
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "sphinx_gallery.gen_gallery"]
 sphinx_gallery_conf = {
     "examples_dirs": "../gallery/entries",
     "gallery_dirs": "gallery",
@@ -35,6 +35,12 @@ html_title = f"meanfield {version}"
 html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_output_stderr = "warn"  # an error with -W
+nb_ipywidgets_js = {}  # pages load no script from the network
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 suppress_warnings = ["myst.xref_missing"]  # tests/project/test_readme.py checks links to files of the repository
