@@ -17,7 +17,19 @@ project = "meanfield"
 copyright = "the meanfield maintainers"
 release = version = meanfield.__version__
 
-extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx-mathjax-offline", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_gallery.gen_gallery",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+]
+autodoc_typehints = "none"  # the sections of docstrings state the types
+autodoc_preserve_defaults = True
+numpydoc_show_class_members = False  # templates/autosummary/class.rst lists them
+templates_path = ["templates"]
 sphinx_gallery_conf = {
     "examples_dirs": "../gallery/entries",
     "gallery_dirs": "gallery",
@@ -47,5 +59,5 @@ suppress_warnings = ["myst.xref_missing"]  # tests/project/test_readme.py checks
 
 
 def setup(app):
-    """Write the reference before Sphinx reads the pages."""
-    app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "reference"))
+    """Write the reference before Sphinx lists the pages."""
+    app.connect("config-inited", lambda app, config: write_pages(Path(app.srcdir) / "reference"))

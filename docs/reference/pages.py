@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-import textwrap
 from itertools import groupby
 from pathlib import Path
+from types import ModuleType
 
 import meanfield
 import solvers
@@ -52,32 +51,26 @@ def commands() -> str:
 
 
 def python() -> str:
-    """Return the page of all public names of both packages: signature, docstring, and public methods."""
-    parts = ["# Python API\n"]
+    """Return the page of all public names of both packages, as tables of links to a page for each name."""
+    parts = ["# Python API"]
     for package, module in PACKAGES.items():
-        parts.append(f"## `{package}`\n")
-        parts += [documented(name, getattr(module, name)) for name in sorted(module.__all__)]
-    return "\n".join(parts)
+        parts.append(f"## `{package}`\n\n" + "\n\n".join(tables_of(package, module)))
+    return "\n\n".join(parts) + "\n"
 
 
-def documented(name: str, member: object) -> str:
-    """Return a public name with its methods as plain text, since formulas in docstrings are not valid markup."""
-    text = [described(name, member)]
-    if inspect.isclass(member) and not issubclass(member, Exception):
-        methods = ((n, m) for n, m in vars(member).items() if not n.startswith("_") and inspect.isfunction(m))
-        text += [textwrap.indent(described(f".{n}", m), "    ") for n, m in methods]
-    return f"### `{name}`\n\n```text\n" + "\n\n".join(text) + "\n```\n"
-
-
-def described(name: str, member: object) -> str:
-    """Return signature and docstring of a class or function; the type of any other value."""
-    if inspect.isclass(member) and issubclass(member, Exception):
-        return f"{name}\n\n{inspect.getdoc(member) or ''}".rstrip()
-    if not (inspect.isclass(member) or inspect.isfunction(member)):
-        return f"{name}: {type(member).__name__}"
-    annotated = re.sub(r"<factory>|<function .*? at 0x\w+>", "...", str(inspect.signature(member)))
-    annotated = re.sub(r"(: |-> )'([^']*)'", r"\1\2", annotated)  # annotations are strings
-    return f"{name}{annotated}\n\n{inspect.getdoc(member) or ''}".rstrip()
+def tables_of(package: str, module: ModuleType) -> list[str]:
+    """Return a table of a package's own classes and functions for each folder, with the folder as its heading."""
+    places = {name: getattr(getattr(module, name), "__module__", "") for name in module.__all__}
+    own = {name: place.removeprefix(f"{package}.") for name, place in places.items() if place.startswith(package)}
+    folders = {name: place.partition(".")[0].replace("_", " ") for name, place in own.items()}
+    names = sorted(folders, key=lambda name: (folders[name], name))
+    return [
+        f"### {title.capitalize()}\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
+        + ".. autosummary::\n   :toctree: api\n\n"
+        + "".join(f"   {name}\n" for name in found)
+        + "```"
+        for title, found in groupby(names, key=folders.__getitem__)
+    ]
 
 
 def cases() -> str:
