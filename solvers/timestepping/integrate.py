@@ -14,18 +14,54 @@ from .schedules import TIME_RTOL, is_reached, next_time
 from .state import State, StepResult
 
 
-class Integrator(Protocol):
-    """Method that advances a state step by step."""
+class Integrator(Protocol):  # numpydoc ignore=PR01
+    """Method that advances a state step by step.
+
+    ``METHODS`` has a function of (equation, rtol, atol, cfl) for each method, which returns its integrator. An
+    integrator holds the work arrays of one run. :func:`~solvers.solve` adds stored times, events and callbacks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import METHODS, Equation, State
+    >>> integrator = METHODS["dopri5"](Equation([lambda t, u: -u]), 1e-8, 1e-12, None)
+    >>> state = State(0.0, np.ones(1))
+    >>> integrator.begin(state)
+    >>> while state.time < 1.0:
+    ...     result = integrator.step(state, 1.0)
+    >>> state.time, round(float(state.values[0]), 6)
+    (1.0, 0.367879)
+    """
 
     def begin(self, state: State) -> None:
-        """Prepare a first step: the device of the values, work arrays, the first stable step."""
+        """Prepare a first step: the device of the values, work arrays, the first stable step.
+
+        Parameters
+        ----------
+        state : State
+            State at the start of a run.
+        """
         ...
 
     def step(self, state: State, target: float) -> StepResult:
-        """Make one step towards ``target``, which is met exactly unless the steps have fixed lengths.
+        """Advance a state in place by one step.
 
-        Advances time, values, steps and dt of ``state`` in place. Raises NonFinite if no step succeeds; the state is
-        then unchanged.
+        Parameters
+        ----------
+        state : State
+            State whose time, values, steps and dt are advanced.
+        target : float
+            Time that the step does not cross, unless steps have a fixed length. The last step meets the time exactly.
+
+        Returns
+        -------
+        StepResult
+            Stable time steps at the end of the step and of its stages, and whether an event has occurred.
+
+        Raises
+        ------
+        NonFinite
+            If no step succeeds; time and values of the state are then unchanged.
         """
         ...
 

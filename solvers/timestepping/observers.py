@@ -19,17 +19,37 @@ class Cancelled(Exception):
 
 @dataclass
 class Observer:
-    """Observer that calls ``function(state)`` on the host at scheduled times, at the ends of steps or within steps.
+    """Observer that calls a function with the state at scheduled times.
 
-    The function receives a copy of the state with read-only values. A return value True ends the loop if steps are
-    interpolated.
+    Observers are passed to ``callbacks`` of :func:`~solvers.solve`. Steps end at the scheduled times; method "dop853"
+    interpolates within its steps instead. Scheduled times before the start of a run are skipped. Several of them within
+    one step of fixed length make one call.
 
-    Events before the start time of a loop are over; a loop with another state starts anew. Several events within one
-    step, such as a layer, make one call.
+    Parameters
+    ----------
+    function : callable
+        Function of a :class:`~solvers.State` with read-only values on the host. The return value True within an
+        interpolated step ends the run; other return values are ignored.
+    schedule : Every, Logarithmic or Listed, optional
+        Times of the calls, or an object with a method ``due(count)``; by default none.
+    count : int, optional
+        Number of scheduled times that are over; replaced at the start of a run if it contradicts the start time.
+    keeps : bool, optional
+        Whether the observed states are stored for restarts; some methods that interpolate then end steps there.
 
-    count       number of events of the schedule that are over
-    keeps       whether runs continue from the observed states
-    last_time   time of the last call, also of a run that is resumed there; NaN before the first
+    Attributes
+    ----------
+    last_time : float
+        Time of the last call, also of a run that is resumed there; NaN before the first.
+
+    Examples
+    --------
+    >>> from solvers import Equation, Every, Observer, solve
+    >>> decay, seen = Equation([lambda t, u: -u]), {}
+    >>> observer = Observer(lambda state: seen.update({state.time: state.values[0]}), Every(0.5))
+    >>> solution = solve(decay, [1.0], (0.0, 2.0), rtol=1e-8, callbacks=observer)
+    >>> list(seen), round(float(seen[2.0]), 6)
+    ([0.0, 0.5, 1.0, 1.5, 2.0], 0.135335)
     """
 
     function: Callable[[State], object]
@@ -44,7 +64,13 @@ class Observer:
         return vars(self) | {"_state": None}  # a weak reference is only valid in one process
 
     def begin(self, state: State) -> None:
-        """Call the function if it is due at the start of a loop; the last loop's state continues the count."""
+        """Call the function if it is due at the start of a run.
+
+        Parameters
+        ----------
+        state : State
+            State at the start. The state of the last run continues its count; another one sets the count anew.
+        """
         before, reached = (events_before(self.schedule, state.time, or_at=or_at) for or_at in (False, True))
         is_other = self._state is not None and not self.follows(state)
         if is_other or not before <= self.count <= reached:
@@ -55,35 +81,81 @@ class Observer:
         self.observe_if_due(state)
 
     def due(self) -> float:
+        """Return the next scheduled time.
+
+        Returns
+        -------
+        float
+            Due time; ∞ after the last.
+        """
         if self._due[0] != self.count:
             self._due = self.count, self.schedule.due(self.count)
         return self._due[1]
 
     def observe_if_due(self, state: State) -> bool:
-        """Call the function if it is due; return whether the loop is to end."""
-        if not self.is_due(state):
+        """Call the function if it is due.
+
+        Parameters
+        ----------
+        state : State
+            State at the end of a step, or within an interpolated step.
+
+        Returns
+        -------
+        bool
+            Whether the function was called and returned True.
+        """
+        if not self._is_due(state):
             return False
         ends = self.observe_now(state)
         self.count += 1
-        if self.is_due(state):  # several in one step
+        if self._is_due(state):  # several in one step
             self.count = max(self.count, events_before(self.schedule, state.time, or_at=True))
         return ends
 
     def follows(self, state: State) -> bool:
-        """Return whether ``state`` is the state of the loop, and not one within a step."""
+        """Return whether a state is that of the run, and not one interpolated within a step.
+
+        Parameters
+        ----------
+        state : State
+            State, compared by identity.
+
+        Returns
+        -------
+        bool
+            Whether :meth:`begin` was called with this state last.
+        """
         return self._state is not None and self._state() is state
 
-    def is_due(self, state: State) -> bool:
+    def _is_due(self, state: State) -> bool:
         """Return whether the next event is due, to rounding of the time."""
         return is_reached(self.due(), state.time)
 
     def observe_event(self, state: State) -> None:
-        """Call the function unless it is due, or was called at this time."""
-        if self.last_time != state.time and not self.is_due(state):
+        """Call the function unless it is due, or was called at this time.
+
+        Parameters
+        ----------
+        state : State
+            State at the end of a step with an event, such as a merger of atoms.
+        """
+        if self.last_time != state.time and not self._is_due(state):
             self.observe_now(state)
 
     def observe_now(self, state: State) -> bool:
-        """Call the function, due or not; return whether the loop is to end."""
+        """Call the function, due or not.
+
+        Parameters
+        ----------
+        state : State
+            State whose read-only copy the function receives.
+
+        Returns
+        -------
+        bool
+            Whether the function returned True.
+        """
         ends = self.function(state.for_reading())
         self.last_time = state.time
         return isinstance(ends, bool | np.bool_) and bool(ends)

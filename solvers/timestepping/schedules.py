@@ -24,14 +24,43 @@ class Schedule(Protocol):
     """Due times as a function of a count, without accumulation."""
 
     def due(self, count: int) -> float:
-        """Return the time of event number ``count`` = 0, 1, …; ∞ after the last."""
+        """Return the time of an event.
+
+        Parameters
+        ----------
+        count : int
+            Number of the event: 0, 1, ….
+
+        Returns
+        -------
+        float
+            Due time of the event; ∞ after the last.
+        """
 
 
 @dataclass(frozen=True)
 class Every:
-    """Multiples of span/parts: 0, span/parts, …, without an end; multiples of the span itself are exact.
+    """Schedule of the times 0, span/parts, 2 span/parts, …, without an end.
 
-    Raises ValueError unless span is finite and > 0, and parts >= 1.
+    Each time is computed from its number, so that rounding does not accumulate. Multiples of ``span`` are exact.
+
+    Parameters
+    ----------
+    span : float
+        Length of time, finite and > 0.
+    parts : int, optional
+        Number of equal parts of the span, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If ``span`` is not finite and > 0, or ``parts`` is below 1.
+
+    Examples
+    --------
+    >>> from solvers import Every
+    >>> [Every(1.0, parts=4).due(k) for k in range(6)]
+    [0.0, 0.25, 0.5, 0.75, 1.0, 1.25]
     """
 
     span: float
@@ -42,6 +71,18 @@ class Every:
         _expect(self.parts >= 1, "parts", self.parts, "a whole number >= 1")
 
     def due(self, count: int) -> float:
+        """Return the time of an event.
+
+        Parameters
+        ----------
+        count : int
+            Number of the event: 0, 1, ….
+
+        Returns
+        -------
+        float
+            Due time of the event.
+        """
         whole, part = divmod(count, self.parts)
         if part == 0:
             return self.span * whole
@@ -52,10 +93,30 @@ class Every:
 
 @dataclass(frozen=True)
 class Logarithmic:
-    """Time 0, then ``parts`` times from first to last with equal ratios, continued with the same ratio.
+    """Schedule of time 0, then ``parts`` times from ``first`` to ``last`` with equal ratios, without an end.
 
-    A single part is the last time, continued with the ratio last/first.
-    Raises ValueError unless 0 < first <= last, both finite, and parts >= 1.
+    Later times continue with the same ratio. A single part is the last time, continued with the ratio last/first.
+
+    Parameters
+    ----------
+    first : float
+        First time after 0, finite and > 0.
+    last : float
+        Time number ``parts``, finite and at least ``first``.
+    parts : int
+        Number of times from ``first`` to ``last``, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If ``first`` is not finite and > 0, ``last`` is not finite or is below ``first``, or ``parts`` is below 1.
+
+    Examples
+    --------
+    >>> from solvers import Logarithmic
+    >>> schedule = Logarithmic(0.1, 10.0, parts=3)
+    >>> [round(schedule.due(k), 6) for k in range(5)]
+    [0.0, 0.1, 1.0, 10.0, 100.0]
     """
 
     first: float
@@ -68,6 +129,18 @@ class Logarithmic:
         _expect(self.parts >= 1, "parts", self.parts, "a whole number >= 1")
 
     def due(self, count: int) -> float:
+        """Return the time of an event.
+
+        Parameters
+        ----------
+        count : int
+            Number of the event: 0, 1, ….
+
+        Returns
+        -------
+        float
+            Due time of the event; ∞ on overflow.
+        """
         if count <= 0:
             return 0.0
         if count < self.parts:
@@ -84,7 +157,24 @@ class Logarithmic:
 
 @dataclass(frozen=True)
 class Listed:
-    """Given times, ∞ for never. Raises ValueError for decreasing times."""
+    """Schedule of given times.
+
+    Parameters
+    ----------
+    times : tuple of float
+        Times in increasing order; equal times count as several, and ∞ is never due.
+
+    Raises
+    ------
+    ValueError
+        If the times decrease or one is NaN.
+
+    Examples
+    --------
+    >>> from solvers import Listed
+    >>> [Listed((0.5, 2.0)).due(k) for k in range(3)]
+    [0.5, 2.0, inf]
+    """
 
     times: tuple[float, ...]
 
@@ -93,6 +183,18 @@ class Listed:
         _expect(ordered, "times", self.times, "numbers that do not decrease")
 
     def due(self, count: int) -> float:
+        """Return the time of an event.
+
+        Parameters
+        ----------
+        count : int
+            Number of the event: 0, 1, ….
+
+        Returns
+        -------
+        float
+            Due time of the event; ∞ after the last.
+        """
         return self.times[count] if count < len(self.times) else math.inf
 
 

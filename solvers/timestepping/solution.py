@@ -78,15 +78,39 @@ class Between:
 
 @dataclass(frozen=True)
 class Solution:
-    """Result of `solve`; ``solution(t)`` is the field at any time of the run.
+    """Result of :func:`~solvers.solve`; ``solution(t)`` is the field at any time of the run.
 
-    t          (n,) times
-    u          (n, cells) or (n, fields, cells)
-    steps      number of accepted steps
-    rejected   number of rejected steps; 0 for methods that do not count them
-    message    reason of the end, and the method
-    event      number of the event that ended the run, None for t1
-    mesh       mesh of the equation; None if no term has one
+    Each parameter is an attribute of the same name.
+
+    Parameters
+    ----------
+    t : (n,) array
+        Times: those requested and an early end, or t0 and the end of every step.
+    u : (n, cells) or (n, fields, cells) array
+        Fields at these times.
+    steps : int
+        Number of accepted steps.
+    rejected : int
+        Number of rejected steps; 0 for methods that do not count them: "dop853", "euler", "ssprk2" and "ssprk3".
+    message : str
+        Reason of the end, method and number of steps.
+    event : int, optional
+        Number of the event that ended the run; None without one.
+    mesh : Mesh, optional
+        Mesh of the equation; None if neither the equation nor a term has one.
+    _between : Between, optional
+        Interpolation between the times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Equation, solve
+    >>> decay = Equation([lambda t, u: -u])
+    >>> solution = solve(decay, [1.0], (0.0, 1.0), times=[0.0, 1.0], rtol=1e-8)
+    >>> solution.t, solution.u.shape
+    (array([0., 1.]), (2, 1))
+    >>> bool(abs(solution(0.5)[0] - np.exp(-0.5)) < 1e-7)
+    True
     """
 
     t: Floats
@@ -99,11 +123,25 @@ class Solution:
     _between: Between | None = field(default=None, repr=False)
 
     def __call__(self, time: npt.ArrayLike) -> Floats:
-        """Return u at a time between the first and the last, or (times, …) at several times.
+        """Return u at one or several times between the first and the last stored time.
 
         Values between the times ``t`` are as accurate as those at ``t``. Each value costs a step of the method from the
-        previous step. A solution with given ``times`` repeats the steps.
-        Raises ValueError for times outside the run, and for an object that is no time or list of times.
+        previous step. A solution with given ``times`` repeats the steps from the stored time before.
+
+        Parameters
+        ----------
+        time : float or (times,) array
+            Times in any order.
+
+        Returns
+        -------
+        (cells,) or (fields, cells) array
+            Field at a time; with an additional first axis for several times.
+
+        Raises
+        ------
+        ValueError
+            If a time is outside the run, or ``time`` is no number or list of numbers.
         """
         times = self._times(time)
         found = np.empty((times.size, *self.u.shape[1:]), self.u.dtype)
@@ -133,30 +171,82 @@ class Solution:
         return times
 
     def to_xarray(self, fields: Sequence[str] | None = None) -> Dataset:
-        """Return the fields by name ("u", or u0, u1, …) over time and coordinates, with the cell volumes, as a dataset.
+        """Return the fields over time and the coordinates of the mesh, with the cell volumes, as a dataset.
 
-        Raises ValueError without a mesh, or if the numbers of names and fields differ.
+        Parameters
+        ----------
+        fields : sequence of str, optional
+            Names of the fields; by default "u" for one field, "u0", "u1", … for several.
+
+        Returns
+        -------
+        xarray.Dataset
+            Fields with the dimensions of the mesh: x, y, z on a box, angle on a circle, else cell.
+
+        Raises
+        ------
+        ValueError
+            If the equation has no mesh, the numbers of names and fields differ, or a name occurs twice or is that of a
+            coordinate.
         """
         from ..mesh.views import dataset
 
         return dataset(self.t, self.u, self._on_mesh(), fields)
 
     def plot(self, ax: Axes | None = None, *, time: float | None = None, field: int = 0, **style: Any) -> Axes:
-        """Draw a field with Matplotlib; return the axes.
+        """Draw a field with Matplotlib.
 
-        time    draws the nearest stored time; by default some times as curves on a line, else the last time
-        field   number of the field;  style   for Matplotlib's plot, pcolormesh or scatter
-        Raises ValueError without a mesh, and for a box of three dimensions.
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; by default those of a new figure.
+        time : float, optional
+            Time whose nearest stored time is drawn. By default up to six times as curves on a line or a circle, else
+            the last time.
+        field : int, optional
+            Number of the field.
+        **style : Any
+            Options of Matplotlib's plot, pcolormesh or scatter.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Axes with the drawing; ``ax.figure`` is the figure.
+
+        Raises
+        ------
+        ValueError
+            If the equation has no mesh, or the mesh is a box of three dimensions.
         """
         from ..mesh.views import draw
 
         return draw(self.t, self.u, self._on_mesh(), ax, time, field, **style)
 
     def movie(self, path: str | Path, *, field: int = 0, fps: int = 10, **style: Any) -> Path:
-        """Draw a field at each stored time into a GIF, or into an MP4 if ffmpeg is available; return the path.
+        """Draw a field at each stored time into an animation, on one range of values.
 
-        field   number of the field;  fps   frames in a second;  style   for Matplotlib's plot, pcolormesh or scatter
-        Raises ValueError without a mesh, and for a box of three dimensions.
+        Parameters
+        ----------
+        path : str or Path
+            File to write: a GIF for the suffix ".gif", else a video by ffmpeg.
+        field : int, optional
+            Number of the field.
+        fps : int, optional
+            Frames per second.
+        **style : Any
+            Options of Matplotlib's plot, pcolormesh or scatter.
+
+        Returns
+        -------
+        Path
+            Path of the file.
+
+        Raises
+        ------
+        ValueError
+            If the equation has no mesh, or the mesh is a box of three dimensions.
+        RuntimeError
+            If a video is requested and ffmpeg is not installed.
         """
         from ..mesh.views import film
 

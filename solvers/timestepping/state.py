@@ -11,20 +11,80 @@ from ..mesh.mesh import Floats
 
 
 class NonFinite(ArithmeticError):
-    """Error of a state that has become NaN or infinite, or whose time step has vanished."""
+    """Error of a state that has become NaN or infinite, or whose time step has vanished.
+
+    The message gives time and step, and what is not finite.
+
+    Attributes
+    ----------
+    what : str
+        Kind of the failure, for messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Equation, NonFinite, solve
+    >>> try:
+    ...     solve(Equation([lambda t, u: -np.sqrt(1 - t) * u]), [1.0], (0.0, 2.0))
+    ... except NonFinite as error:
+    ...     print(error)
+    at time 1, step ...: the rate of change of the same state just after that time is not finite
+    """
 
     what = "a non-finite state"
 
 
 class Exploding(NonFinite):
-    """Error of a state that has outgrown its mesh."""
+    """Error of a state that blows up in finite time, or that has outgrown its mesh.
+
+    A step length that decreases to the rounding of time counts as a blow-up.
+
+    Attributes
+    ----------
+    what : str
+        Kind of the failure, for messages.
+
+    Examples
+    --------
+    ∂ₜu = u² from u(0) = 1 is u = 1/(1 − t), without a solution beyond t = 1.
+
+    >>> from solvers import Equation, Exploding, solve
+    >>> try:
+    ...     solve(Equation([lambda t, u: u**2]), [1.0], (0.0, 2.0), rtol=1e-8)
+    ... except Exploding as error:
+    ...     print(error)
+    at time 1, step ...: step size underflow (blow-up?)
+    """
 
     what = "an exploding state"
 
 
 @dataclass
 class State:
-    """State of a run: time, values (cells) or (cells, components), and the number of steps."""
+    """State of a run: time, values, number of steps and length of a step.
+
+    Callbacks of :func:`~solvers.solve` and observers receive a state with read-only values.
+
+    Parameters
+    ----------
+    time : float
+        Model time.
+    values : (cells,) or (fields, cells) array
+        Field at that time. Systems without a mesh have any shape.
+    steps : int, optional
+        Number of steps from the start of the run.
+    dt : float, optional
+        Length of the last step, or with method "dop853" of the next one to try; NaN before the first step.
+
+    Examples
+    --------
+    >>> from solvers import Equation, solve
+    >>> seen = []
+    >>> decay = Equation([lambda t, u: -u])
+    >>> solution = solve(decay, [1.0], (0.0, 1.0), callbacks=lambda state: seen.append(state.time))
+    >>> seen == solution.t[1:].tolist()
+    True
+    """
 
     time: float
     values: Floats
@@ -33,11 +93,17 @@ class State:
 
     @property
     def when(self) -> str:
-        """Return time and step, for messages."""
+        """Return the time and the number of steps as text, for messages."""
         return f"at time {self.time:.6g}, step {self.steps}"
 
     def for_reading(self) -> State:
-        """Return a state that shares the values, on the host, read-only."""
+        """Return a state with read-only values on the host.
+
+        Returns
+        -------
+        State
+            State that shares its values with this one on the host; a copy of values on a device.
+        """
         return replace(self, values=read_only(backend_for(self.values).to_host(self.values)))
 
 
