@@ -16,12 +16,40 @@ NODES = 16  # Gauss points in a cell: exact to rounding where sin^{d−2} change
 
 
 def axisymmetric(d: int, cells: int) -> Mesh:
-    """Return the mesh of S^{d−1} for fields of the angle θ ∈ [0, π] from an axis: zones of equal width in θ.
+    """Return the mesh of S^{d−1} for fields of the angle θ from an axis: zones of equal width in θ.
 
-    A face has the area |S^{d−2}| sin^{d−2} θ, so that −div and Δ = sin^{2−d} θ ∂_θ (sin^{d−2} θ ∂_θ) are the sphere's.
-    Centers (cells, 1) are the area-weighted mean θ of each zone. Velocities are (cells, 1), along θ; no mass passes a
-    pole.
-    Raises ValueError for d < 2 or d > 343, fewer than 3 cells, or too few cells to resolve sin^{d−2} θ.
+    A face has the area ``|S^{d−2}| sin^{d−2} θ``, so that −div and Δ = sin^{2−d} θ ∂θ(sin^{d−2} θ ∂θ) are the sphere's.
+    Velocities are (cells, 1), along θ. No mass passes a pole.
+
+    Parameters
+    ----------
+    d : int
+        Dimension of the space around the sphere, 2 to 343.
+    cells : int
+        Number of zones between θ = 0 and θ = π, at least 3. Good values: 64 to 512.
+
+    Returns
+    -------
+    Mesh
+        The closed mesh. Centers (cells, 1) are the area-weighted mean θ of the zones; volumes are areas.
+
+    Raises
+    ------
+    TypeError
+        If ``d`` or ``cells`` is not a whole number.
+    ValueError
+        For d < 2 or d > 343, fewer than 3 cells, or if the area of a zone next to a pole underflows. The last
+        occurs for many zones of a sphere of a high dimension.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import axisymmetric
+    >>> mesh = axisymmetric(4, 32)  # S³ has the area 2π²
+    >>> round(float(mesh.volume / np.pi**2), 6)
+    2.0
+    >>> round(float(np.cos(mesh.centers[:, 0]) ** 2 @ mesh.volumes / mesh.volume), 2)  # mean of ⟨x, axis⟩² = 1/d
+    0.25
     """
     check_count("d", d, 2, MAX_DIMENSION)
     check_count("cells", cells, 3)

@@ -17,12 +17,45 @@ LLOYD_STEPS = 30  # iterations that move points towards the centroids of their c
 
 
 def icosphere(level: int) -> Mesh:
-    """Return the mesh of S² with 10·4^level + 2 cells: Voronoi cells of an icosahedron subdivided ``level`` times.
+    """Return the mesh of the unit sphere S² with hexagons and twelve pentagons, without poles.
 
-    Twelve cells are pentagons, all others hexagons. A face is an arc of the great circle halfway between two centers
-    and orthogonal to the line between them, so that two-point fluxes are consistent. Lloyd iterations (Du, Faber and
-    Gunzburger 1999) move centers towards centroids. No cell is small, unlike the cells of rings next to a pole.
-    Good values: 4 (2562 cells), 5 (10242). Raises ValueError for a level below 1 or above 9.
+    The cells are the Voronoi cells of the points of a subdivided icosahedron, moved towards centroids by Lloyd
+    iterations. A face is an arc of the great circle halfway between two centers and orthogonal to the line between
+    them, so that two-point fluxes are consistent. No cell is small, unlike the cells of rings next to a pole.
+
+    Parameters
+    ----------
+    level : int
+        Number of subdivisions, 1 to 9. The mesh has 10·4^level + 2 cells. Good values: 4 (2562 cells), 5 (10242).
+
+    Returns
+    -------
+    Mesh
+        The closed mesh.
+
+    Raises
+    ------
+    TypeError
+        If ``level`` is not a whole number.
+    ValueError
+        For a level below 1 or above 9.
+
+    References
+    ----------
+    Du, Faber and Gunzburger 1999 (Lloyd iterations).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import icosphere
+    >>> mesh = icosphere(2)
+    >>> mesh.cells
+    162
+    >>> sides = np.diff(mesh.cell_start)
+    >>> int((sides == 5).sum()), int((sides == 6).sum())  # pentagons, hexagons
+    (12, 150)
+    >>> round(float(mesh.volume / np.pi), 6)
+    4.0
     """
     check_count("level", level, 1, MAX_LEVEL)
     points, triangles = _subdivided(level)

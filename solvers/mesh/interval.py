@@ -21,12 +21,42 @@ Stretch = Callable[[Floats], Floats]
 
 
 def interval(a: float, b: float, cells: int, *, stretch: Stretch | None = None, periodic: bool = False) -> Mesh:
-    """Return the mesh of [a, b] with ``cells`` equal cells and the boundaries "left" and "right".
+    """Return the mesh of an interval [a, b] with the boundaries "left" and "right".
 
-    stretch   increasing map s(ξ) of [0, 1] onto itself, for unequal cells: x = a + (b − a) s(ξ), such as
-              ``lambda s: s**2``; a smooth map preserves second order
-    periodic  whether b is identified with a; the mesh then has no boundaries
-    Raises ValueError for fewer than 3 cells, or ends or a stretch that do not increase.
+    Parameters
+    ----------
+    a, b : float
+        Ends of the interval, a < b.
+    cells : int
+        Number of cells, at least 3.
+    stretch : function ξ -> s, optional
+        Increasing map of [0, 1] onto itself, an array for an array, such as ``lambda s: s**2``. The edges of the cells
+        are x = a + (b − a) s(ξ) at equally spaced ξ. A smooth map preserves second order. Without it cells are equal.
+    periodic : bool, optional
+        Whether b is identified with a. The boundaries "left" and "right" are then empty.
+
+    Returns
+    -------
+    Mesh
+        Cells in the order of x, with centers (cells, 1) at their midpoints.
+
+    Raises
+    ------
+    TypeError
+        If ``a`` or ``b`` is not a number, ``cells`` not a whole number, or ``stretch`` not a function.
+    ValueError
+        Unless a < b, both finite; for fewer than 3 cells, or more than 32-bit side numbers allow; for a stretch that
+        does not increase from 0 to 1.
+
+    Examples
+    --------
+    >>> from solvers import interval
+    >>> mesh = interval(0.0, 2.0, 4)
+    >>> mesh.centers[:, 0]
+    array([0.25, 0.75, 1.25, 1.75])
+    >>> fine = interval(0.0, 2.0, 4, stretch=lambda s: s**2)  # small cells at the left end
+    >>> fine.volumes
+    array([0.125, 0.375, 0.625, 0.875])
     """
     check_real("a", a)
     check_real("b", b)

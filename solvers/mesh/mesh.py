@@ -30,28 +30,68 @@ Integers = NDArray[np.int32]
 class Mesh:
     """Cells and faces of a manifold in R^d, closed or with a boundary.
 
-    A face of the boundary has the same cell on both sides, ``face_cells = [i, i]``; one of its two sides belongs to the
-    cell. Centers, faces and sides may be :class:`~solvers.mesh.lazy.Lazy`: evaluated at first access and cached. The
-    mesh of :func:`sphere` uses lazy arrays; the kernels for the sphere read none of them.
+    Functions such as :func:`~solvers.interval`, :func:`~solvers.box`, :func:`~solvers.sphere` and
+    :func:`~solvers.triangles` make meshes. The two sides of face k are 2k and 2k + 1: the face seen from its first cell
+    and from its second cell. A face of the boundary has the same cell on both sides, ``face_cells = [i, i]``; one
+    of the two sides belongs to the cell.
 
-    manifold       name of the manifold
-    dimension      intrinsic dimension: 1 for a curve, 2 for a surface
-    centers        (cells, d) centroids, projected to the manifold
-    volumes        (cells,) length or area of each cell
-    face_cells     (faces, 2) the two cells of each face
-    face_centers   (faces, d) centroids, not projected
-    face_normals   (faces, d) unit normal, from the first cell to the second, averaged over the face
-    face_areas     (faces,) length of each face (1 on a curve)
-    face_curvatures (faces,) geodesic curvature: rate of rotation of the normal along the face (0 on a curve)
-    face_conductances  function that returns (faces,) on the host: area over distance of the cell centers, for two-point
-                   diffusion fluxes; used by diffusion only
-    cell_start, cell_sides   sides of each cell, see the module's docstring
-    ring_cells     (rings,) number of cells of each ring of latitude from north to south; the circle has one ring
-    boundary_faces   tag of each part of the boundary → indices of its faces, on the host; a periodic part has none
-    periods        (d,) period of each coordinate, ∞ where not periodic; () if no coordinate is periodic
-    shape          number of cells along each axis of a product, in row-major order; () for other meshes
-    face_ends      function that returns (faces, 2, d) on the host: the ends of each face, counterclockwise around its
-                   first cell; used by stream functions only. None for meshes without it
+    Parameters
+    ----------
+    manifold : str
+        Name of the manifold.
+    dimension : int
+        Intrinsic dimension: 1 for a curve, 2 for a surface, 3 for a box of three axes.
+    centers : (cells, d) array
+        Centroids of the cells, projected to the manifold.
+    volumes : (cells,) array
+        Length, area or volume of each cell.
+    face_cells : (faces, 2) array of int
+        The two cells of each face.
+    face_centers : (faces, d) array
+        Centroids of the faces, not projected.
+    face_normals : (faces, d) array
+        Unit normal from the first cell to the second, averaged over the face; shorter than 1 if the face is curved.
+    face_areas : (faces,) array
+        Length or area of each face; 1 on a curve.
+    face_curvatures : (faces,) array
+        Geodesic curvature: rate of rotation of the normal along the face; 0 on a curve.
+    face_conductances : function () -> (faces,) array
+        Area over distance of the cell centers, on the host, for two-point diffusion fluxes.
+    cell_start : (cells + 1,) array of int
+        Start of each cell's sides in ``cell_sides``, followed by the number of all sides.
+    cell_sides : (sides,) array of int
+        Sides of the cells, cell by cell; on surfaces counterclockwise as seen from outside.
+    ring_cells : (rings,) array of int
+        Number of cells of each ring of latitude from north to south. A mesh without rings has one entry; a product has
+        one entry for each cell of its first factor.
+    boundary_faces : dict of str to (n,) array of int, optional
+        Faces of each part of the boundary by its tag, on the host. A periodic part has no faces.
+    periods : tuple of float, optional
+        Period of each of the d coordinates, ∞ where not periodic. Empty if no coordinate is periodic.
+    shape : tuple of int, optional
+        Number of cells along each axis of a product, in row-major order. Empty for other meshes.
+    face_ends : function () -> (faces, 2, d) array, optional
+        Ends of each face on the host, counterclockwise around its first cell; only
+        :class:`~solvers.StreamFunction` needs them.
+
+    Notes
+    -----
+    NumPy arrays become read-only. The first term on a mesh checks the arrays; it raises ValueError where they
+    contradict each other. Arrays of the mesh of :func:`~solvers.sphere` are evaluated at first access.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import sphere
+    >>> mesh = sphere(16)
+    >>> mesh
+    <Mesh sphere: 344 cells in R^3, 712 faces, total volume 12.5664>
+    >>> bool(np.isclose(mesh.volumes.sum(), 4 * np.pi))
+    True
+    >>> mesh.face_cells[0]  # the first face joins two cells of the northernmost ring
+    array([0, 1], dtype=int32)
+    >>> 1 in mesh.neighbors(0)
+    True
     """
 
     manifold: str
@@ -86,9 +126,21 @@ class Mesh:
         self.__post_init__()
 
     def on(self, backend: Backend, number: type[np.floating] = np.float64) -> Mesh:
-        """Return the same mesh with its arrays on the device of a backend; ``ring_cells`` stays on the host.
+        """Return the mesh with its arrays on the device of a backend.
 
-        number   floating-point format of the arrays, and of arrays computed for the mesh
+        ``ring_cells`` and the data of the boundary stay on the host.
+
+        Parameters
+        ----------
+        backend : Backend
+            Backend of the device.
+        number : floating-point type, optional
+            Format of the arrays, and of arrays computed for the mesh.
+
+        Returns
+        -------
+        Mesh
+            The mesh itself if nothing changes, else a copy.
         """
         if backend is self.backend and number == self.volumes.dtype:
             return self
@@ -113,10 +165,12 @@ class Mesh:
 
     @property
     def cells(self) -> int:
+        """Return the number of cells."""
         return len(self.volumes)
 
     @property
     def faces(self) -> int:
+        """Return the number of faces."""
         return int(vars(self)["face_areas"].shape[0])
 
     @property
@@ -130,18 +184,31 @@ class Mesh:
         return all(isinstance(vars(self)[name], Lazy) for name in _BY_FORMULA)
 
     def rows(self, name: str, index: NDArray[np.integer[Any]]) -> Any:
-        """Return rows (…, …) of the named array on the host by index; the whole array is not evaluated."""
+        """Return rows of one array of the mesh on the host, without evaluation of the whole array.
+
+        Parameters
+        ----------
+        name : str
+            Name of the array, such as "centers".
+        index : array of int
+            Indices of cells or faces, of any shape.
+
+        Returns
+        -------
+        (..., ...) array
+            The rows; the first axes are those of ``index``.
+        """
         value = vars(self)[name]
         return value.at(index) if isinstance(value, Lazy) else self.backend.to_host(value)[index]
 
     @cached_property
     def volume(self) -> float:
-        """Return the total length or area: 2π on the circle, 4π on the sphere, elsewhere the sum over the cells."""
+        """Return the total length, area or volume: exactly 2π on the circle and 4π on the sphere."""
         return {"circle": 2 * np.pi, "sphere": 4 * np.pi}.get(self.manifold, float(self.volumes.sum()))
 
     @cached_property
     def width(self) -> float:
-        """Return a typical cell width: the mean length on a curve, the square root of the mean area on a surface."""
+        """Return a typical cell width: the root (cubic in 3 dimensions) of the mean volume of a cell."""
         return float((self.volume / self.cells) ** (1 / self.dimension))
 
     @cached_property
@@ -172,12 +239,23 @@ class Mesh:
 
     @cached_property
     def side_neighbors(self) -> Integers:
-        """Return the neighbors (sides,) of all cells: those of cell i from cell_start[i] to cell_start[i + 1]."""
+        """Return the neighbors (sides,) of all cells; cell i has ``cell_start[i]`` to ``cell_start[i + 1]``."""
         neighbors: Integers = self.side_cells[self.cell_sides ^ 1]
         return neighbors
 
     def shortest(self, offsets: Floats) -> Floats:
-        """Return offsets (n, d) between points, to the nearest image where coordinates are periodic."""
+        """Return offsets between points to the nearest image where coordinates are periodic.
+
+        Parameters
+        ----------
+        offsets : (n, d) array
+            Differences of points.
+
+        Returns
+        -------
+        (n, d) array
+            Offsets of at most half a period along each periodic coordinate.
+        """
         if not self.periods:
             return offsets
         period = np.where(np.isfinite(self.periods), self.periods, 1.0)
@@ -185,7 +263,18 @@ class Mesh:
         return offsets - images * period
 
     def neighbors(self, cell: int) -> Integers:
-        """Return the indices of the cells that share a face with ``cell``, in the order of its sides."""
+        """Return the cells that share a face with a cell, in the order of its sides.
+
+        Parameters
+        ----------
+        cell : int
+            Index of the cell.
+
+        Returns
+        -------
+        (n,) array of int
+            Indices of the neighbors. Behind a face of the boundary it is the cell itself.
+        """
         sides = self.cell_sides[self.cell_start[cell] : self.cell_start[cell + 1]]
         neighbors: Integers = self.side_cells[sides ^ 1]
         return neighbors
@@ -206,9 +295,35 @@ _BY_FORMULA = [name for name, value in vars(Mesh).items() if isinstance(value, A
 
 
 def circle(cells: int) -> Mesh:
-    """Return the mesh of S¹ with ``cells`` equal arcs; cell i covers the angles [i, i + 1]·2π/cells.
+    """Return the mesh of the unit circle S¹ with equal arcs.
 
-    Raises ValueError for fewer than 3 cells, and for more cells than 32-bit side numbers allow.
+    Cell i covers the angles [i, i + 1]·2π/cells. Points, centers among them, are vectors in R².
+
+    Parameters
+    ----------
+    cells : int
+        Number of cells, at least 3. Good values: 64 to 512.
+
+    Returns
+    -------
+    Mesh
+        The closed mesh, without boundaries.
+
+    Raises
+    ------
+    TypeError
+        If ``cells`` is not a whole number.
+    ValueError
+        For fewer than 3 cells, or more cells than 32-bit side numbers allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import circle
+    >>> mesh = circle(64)
+    >>> angle = np.arctan2(mesh.centers[:, 1], mesh.centers[:, 0])
+    >>> round(float(np.cos(angle) ** 2 @ mesh.volumes), 6)  # ∫cos² = π
+    3.141593
     """
     check_count("cells", cells, 3)
     check_sides("cells", cells, cells)
@@ -237,12 +352,39 @@ def _unit_circle(angle: Floats) -> Floats:
 
 
 def sphere(rings: int) -> Mesh:
-    """Return the mesh of S² with ``rings`` rings of latitude of equal height, each divided into equal cells.
+    """Return the mesh of the unit sphere S² with rings of latitude of equal width, each divided into equal cells.
 
     All cells have nearly the same area. Neighboring rings have the same number of cells or the ratio 2:1. Cells are
-    numbered ring by ring from the north pole, and eastward from azimuth 0. The mesh has about 1.35 rings² cells; areas,
-    centroids and face lengths are exact.
-    Raises ValueError for fewer than 4 rings, and for more cells than 32-bit side numbers allow.
+    numbered ring by ring from the north pole, and eastward from azimuth 0. Areas, centroids and face lengths are exact.
+
+    Parameters
+    ----------
+    rings : int
+        Number of rings from pole to pole, at least 4. The mesh has about 1.35 rings² cells. Good values: 32 to 128.
+
+    Returns
+    -------
+    Mesh
+        The closed mesh. Its centers, faces and sides are evaluated at first access.
+
+    Raises
+    ------
+    TypeError
+        If ``rings`` is not a whole number.
+    ValueError
+        For fewer than 4 rings, or more cells than 32-bit side numbers allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import sphere
+    >>> mesh = sphere(32)
+    >>> mesh.cells
+    1368
+    >>> round(float(mesh.volumes.sum() / np.pi), 6)
+    4.0
+    >>> bool(abs(mesh.centers[:, 2] ** 2 @ mesh.volumes - 4 * np.pi / 3) < 0.01)  # ∫z²
+    True
     """
     check_count("rings", rings, 4)
     check_sides("rings", rings, 2 * int(rings) ** 2)  # a lower bound of the faces, before any array is allocated

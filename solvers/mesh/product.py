@@ -24,16 +24,44 @@ def box(
     stretch: Sequence[Stretch | None] | None = None,
     periodic: bool | Sequence[bool] = False,
 ) -> Mesh:
-    """Return the mesh of a box of 1 to 3 dimensions; cell (i, j, k) has the index (i·ny + j)·nz + k.
+    """Return the mesh of a box of 1 to 3 dimensions.
 
-    A field can be reshaped to ``cells``.
+    Cell (i, j, k) has the index (i·ny + j)·nz + k, so that a field can be reshaped to ``cells``. The boundaries are
+    "left" and "right" across x, "bottom" and "top" across y, "back" and "front" across z.
 
-    cells     (nx, ny, nz) numbers of cells along each axis
-    extent    for each axis: a length from 0, or (low, high)
-    stretch   for each axis: as in :func:`~solvers.mesh.interval.interval`, None for equal cells
-    periodic  for each axis, or for all
-    Boundaries: "left" and "right" across x, "bottom" and "top" across y, "back" and "front" across z.
-    Raises ValueError for more than 3 axes, and as `interval` does.
+    Parameters
+    ----------
+    cells : sequence of int
+        Numbers of cells (nx, ny, nz) along each axis, at least 3 each.
+    extent : sequence of float or of (float, float)
+        For each axis: a length from 0, or the ends (low, high).
+    stretch : sequence of function or None, optional
+        For each axis: a map of [0, 1] onto itself as in :func:`~solvers.interval`, or None for equal cells.
+    periodic : bool or sequence of bool, optional
+        Whether the box is periodic, for all axes or for each one.
+
+    Returns
+    -------
+    Mesh
+        Mesh with centers (cells, axes) and ``shape`` (nx, ny, nz).
+
+    Raises
+    ------
+    TypeError
+        If ``cells`` or ``extent`` is not a sequence, or a number in them has another type.
+    ValueError
+        For more than 3 axes, for arguments of different lengths, and as :func:`~solvers.interval` and
+        :func:`~solvers.product`.
+
+    Examples
+    --------
+    >>> from solvers import box
+    >>> mesh = box((4, 3), (2.0, (-1.0, 1.0)), periodic=(True, False))
+    >>> mesh
+    <Mesh box: 12 cells in R^2, 28 faces, total volume 4, boundary left, right, bottom, top>
+    >>> x = mesh.centers[:, 0].reshape(4, 3)
+    >>> x[:, 0]
+    array([0.25, 0.75, 1.25, 1.75])
     """
     for name, each in (("cells", cells), ("extent", extent)):
         if not hasattr(each, "__len__"):
@@ -59,9 +87,36 @@ def box(
 
 
 def torus(cells: tuple[int, int]) -> Mesh:
-    """Return the flat torus |x| = |y| = 1 in R⁴ with (nx, ny) cells of two circles; cell (i, j) has the index i·ny + j.
+    """Return the flat torus in R⁴, the product of two unit circles.
 
-    For other periods use ``box((nx, ny), (Lx, Ly), periodic=True)``. Raises ValueError for fewer than 3 cells.
+    Cell (i, j) has the index i·ny + j. For other periods use ``box((nx, ny), (Lx, Ly), periodic=True)``.
+
+    Parameters
+    ----------
+    cells : tuple of int
+        Numbers of cells (nx, ny) of the two circles, at least 3 each.
+
+    Returns
+    -------
+    Mesh
+        The closed mesh with centers (cells, 4): the cosine and sine of the first angle, then of the second.
+
+    Raises
+    ------
+    TypeError
+        If ``cells`` is not a pair of whole numbers.
+    ValueError
+        For fewer than 3 cells along a circle, or more faces than 32-bit side numbers allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import torus
+    >>> mesh = torus((8, 6))
+    >>> round(float(mesh.volume / np.pi**2), 6)  # (2π)²
+    4.0
+    >>> len(mesh.neighbors(0))
+    4
     """
     if not hasattr(cells, "__len__") or len(cells) != 2:
         raise TypeError(f"cells = {cells!r}: expected two whole numbers >= 3")
@@ -70,12 +125,39 @@ def torus(cells: tuple[int, int]) -> Mesh:
 
 
 def product(first: Mesh, second: Mesh) -> Mesh:
-    """Return the mesh of all pairs of a cell of ``first`` and one of ``second``; cell (i, j) has index i·cells' + j.
+    """Return the mesh of all pairs of a cell of one mesh and a cell of another.
 
-    The product is embedded in R^{d + d'}: circle × circle is the flat torus |x| = |y| = 1 in R⁴. A state (cells,
-    cells') is flattened. Diffusion's two-point fluxes are those of the factors. Boundaries keep their tags. Where both
-    factors have "left" and "right", those of ``second`` become "bottom" and "top", or else "back" and "front".
-    Raises ValueError for more faces than 32-bit side numbers allow.
+    Cell (i, j) has the index i·n + j, where n is the number of cells of ``second``. Factors in R^d and R^d' have a
+    product in R^{d + d'}. Two-point diffusion fluxes are those of the factors.
+
+    Parameters
+    ----------
+    first, second : Mesh
+        The factors.
+
+    Returns
+    -------
+    Mesh
+        Mesh of m·n cells. Boundaries keep their tags. Where both factors have "left" and "right", those of ``second``
+        become "bottom" and "top", or else "back" and "front". Any other tag that ``first`` has too becomes
+        "TAG of second".
+
+    Raises
+    ------
+    TypeError
+        If a factor is not a :class:`~solvers.Mesh`.
+    ValueError
+        For more faces than 32-bit side numbers allow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import circle, interval, product
+    >>> cylinder = product(circle(16), interval(0.0, 3.0, 8))
+    >>> cylinder
+    <Mesh circle × interval: 128 cells in R^3, 272 faces, total volume 18.8496, boundary left, right>
+    >>> bool(np.isclose(cylinder.volume, 2 * np.pi * 3.0))
+    True
     """
     for name, mesh in (("first", first), ("second", second)):
         if not isinstance(mesh, Mesh):

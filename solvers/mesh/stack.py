@@ -12,12 +12,40 @@ from .mesh import Floats, Integers, Mesh
 
 
 def stack(mesh: Mesh, copies: int) -> Mesh:
-    """Return ``copies`` of ``mesh`` as one disjoint mesh; cell i of copy k has the index k·cells + i.
+    """Return copies of a mesh as one disjoint mesh.
 
-    A state on the stack is (copies, cells) flattened. Terms act on each copy as on ``mesh`` alone, except for decisions
-    that use the whole state: which cells hold enough mass to limit the time step and to count as resolved.
-    The memory is about 200 bytes per cell. Raises ValueError for fewer than one copy, or more sides than 32 bits can
-    number.
+    Cell i of copy k has the index k·cells + i; a state on the stack is a (copies, cells) array, flattened. Terms act on
+    each copy as on the mesh alone, except for decisions that use the whole state: which cells hold enough mass to limit
+    the time step and to count as resolved.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        The mesh to copy.
+    copies : int
+        Number of copies, at least 1. A surface takes about 200 bytes per cell and copy.
+
+    Returns
+    -------
+    Mesh
+        The disjoint mesh. It has no tags of boundaries: every face of the boundary is a wall.
+
+    Raises
+    ------
+    TypeError
+        If ``copies`` is not a whole number.
+    ValueError
+        For fewer than one copy, or more sides than 32 bits can number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import circle, stack
+    >>> mesh = stack(circle(8), 3)  # three densities that exchange no mass
+    >>> mesh.cells
+    24
+    >>> bool(np.array_equal(mesh.volumes.reshape(3, 8)[2], circle(8).volumes))
+    True
     """
     check_count("copies", copies, 1)
     if 2 * mesh.faces * copies > np.iinfo(np.int32).max:

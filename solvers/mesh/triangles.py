@@ -17,17 +17,49 @@ from .polygons import Table, edges_of_triangles, sides_around
 
 
 def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLike] | None = None) -> Mesh:
-    """Return the median dual of a triangulation: the cell of a point is a third of each triangle that meets there.
+    """Return the median dual of a triangulation: one cell around each point.
 
-    points    (n, 2) in the plane, or (n, 3) on a surface
-    corners   (triangles, 3) indices of the points of each triangle, in either order
-    tags      name → (k, 2) pairs of points, edges of the boundary; all other boundary edges have the tag "boundary"
+    The cell of a point consists of a third of each triangle at the point. Points on the boundary are the centers of
+    their cells. Two-point fluxes use the cotangents of the opposite angles. They equal those of linear finite elements
+    with lumped masses and are of second order. They keep u ≥ 0 where no two angles opposite an edge add up to more than
+    π, as in a Delaunay triangulation.
 
-    Two-point fluxes use the cotangents of the opposite angles (Pinkall and Polthier 1993). They equal those of linear
-    finite elements with lumped masses and are of second order. They keep u ≥ 0 where no two angles opposite an edge add
-    up to more than π, as in a Delaunay triangulation. Points on the boundary are the centers of their cells.
-    Raises ValueError for points without a triangle, triangles without area, edges shared by more than two triangles,
-    equal triangles, and triangles of the plane that overlap beside an edge or around a point.
+    Parameters
+    ----------
+    points : (cells, 2) or (cells, 3) array
+        Points in the plane, or on a surface in space.
+    corners : (triangles, 3) array of int
+        Indices of the points of each triangle. In the plane either order is valid; on a surface all triangles need the
+        same orientation.
+    tags : dict of str to (k, 2) array of int, optional
+        Edges of each part of the boundary, as pairs of points. All other boundary edges have the tag "boundary". Edges
+        inside the mesh are ignored.
+
+    Returns
+    -------
+    Mesh
+        Mesh whose centers are the points.
+
+    Raises
+    ------
+    ValueError
+        For arrays of other shapes, numbers that are masked or not finite, indices out of range; for points without a
+        triangle, triangles without area, edges shared by more than two triangles, equal triangles, and triangles of
+        the plane that overlap beside an edge or around a point.
+
+    References
+    ----------
+    Pinkall and Polthier 1993 (cotangent weights).
+
+    Examples
+    --------
+    >>> from solvers import triangles
+    >>> square = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    >>> mesh = triangles(square, [[0, 1, 2], [0, 2, 3]], tags={"floor": [[0, 1]]})
+    >>> mesh
+    <Mesh triangles: 4 cells in R^2, 13 faces, total volume 1, boundary floor, boundary>
+    >>> (6 * mesh.volumes).round(6)  # a third of both triangles, or of one
+    array([2., 1., 2., 1.])
     """
     check_unmasked("points", points)
     check_unmasked("corners", corners)
@@ -69,10 +101,39 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
 
 
 def read_triangles(path: str | PathLike[str]) -> Mesh:
-    """Return the mesh of the triangles in a file that meshio reads (Gmsh, VTK, STL, …); named lines become tags.
+    """Return the mesh of the triangles in a file of Gmsh, VTK, STL or another format that meshio reads.
 
-    The mesh is plane where all z are 0. Raises ImportError without meshio, FileNotFoundError without the file,
-    ValueError for a file without triangles.
+    Named lines become tags of the boundary, see :func:`~solvers.triangles`. Points without a triangle are omitted. The
+    mesh is plane if all z are 0.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Mesh
+        Mesh with one cell around each point.
+
+    Raises
+    ------
+    ImportError
+        Without meshio.
+    FileNotFoundError
+        Without the file.
+    ValueError
+        For a file without triangles, and as :func:`~solvers.triangles`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from solvers import read_triangles
+    >>> tetrahedron = ["OFF", "4 4 0", "0 0 0", "1 0 0", "0 1 0", "0 0 1", "3 0 2 1", "3 0 1 3", "3 0 3 2", "3 1 2 3"]
+    >>> _ = Path("tetrahedron.off").write_text(chr(10).join(tetrahedron))
+    >>> mesh = read_triangles("tetrahedron.off")
+    >>> round(float(mesh.volume), 6)  # three halves and √3/2
+    2.366025
     """
     try:
         import meshio
