@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from .checks import check_unmasked
 from .mesh import Floats, Mesh
+from .overlap import check_overlap
 from .polygons import Table, edges_of_triangles, sides_around
 
 
@@ -45,7 +46,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     ValueError
         For arrays of other shapes, numbers that are masked or not finite, indices out of range; for points without a
         triangle, triangles without area, edges shared by more than two triangles, equal triangles, and triangles of
-        the plane that overlap beside an edge or around a point.
+        the plane that overlap.
 
     References
     ----------
@@ -72,7 +73,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     area = np.linalg.norm(twice, axis=1) / 2
     if not (area > 1e-14 * area.max()).all():
         raise ValueError(f"triangle {int(area.argmin())}: expected corners that are not on a line")
-    _check_overlap(space, table, is_plane=place.shape[1] == 2)
+    check_overlap(space, table, of_corner, is_plane=place.shape[1] == 2)
     inner = _inner_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
     rim = _outer_faces(space, table, edges, of_corner, twice / (2 * area)[:, None])
     face_cells = np.concatenate([edges, rim["cells"]])
@@ -170,32 +171,6 @@ def _check(points: Floats, corners: Table) -> None:
     unused = np.setdiff1d(np.arange(len(points)), corners)
     if len(unused):
         raise ValueError(f"point {unused[0]}: expected to be a corner of a triangle")
-
-
-def _check_overlap(space: Floats, table: Table, is_plane: bool) -> None:
-    """Raise ValueError for a triangle that occurs twice; in the plane, counterclockwise, for triangles that overlap."""
-    _check_unequal(np.sort(table, axis=1), "triangles {} and {}: expected different corners")
-    if not is_plane:
-        return
-    ahead = np.stack([table, np.roll(table, -1, axis=1)], axis=-1).reshape(-1, 2)
-    _check_unequal(ahead, "triangles {} and {} overlap: expected one on each side of the edge that they share", 3)
-    corners = space[table]
-    after, before = np.roll(corners, -1, axis=1) - corners, np.roll(corners, 1, axis=1) - corners
-    angles = np.arctan2(np.cross(after, before)[..., 2], (after * before).sum(axis=-1))
-    around = np.bincount(table.reshape(-1), angles.reshape(-1))
-    if around.max() > 2 * np.pi * (1 + 1e-9):
-        raise ValueError(
-            f"triangles around point {int(around.argmax())} overlap: their angles add up to {around.max():.6g},"
-            " expected at most 2π"
-        )
-
-
-def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
-    """Raise ValueError naming the triangles of two equal rows; each triangle has ``size`` consecutive rows."""
-    _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(rows)))
-    if len(again):
-        raise ValueError(message.format(first[back.reshape(-1)[again[0]]] // size, again[0] // size))
 
 
 def _oriented(space: Floats, table: Table) -> Table:

@@ -148,6 +148,11 @@ def test_no_cell_of_an_icosphere_is_small():
         (lambda: triangles([[0], [1], [0]], [[0, 1, 2]]), r"points of shape \(3, 1\)"),
         (lambda: triangles(CORNERS, [[0, 1, 2], [0, 1, 3]]), "triangles 0 and 1 overlap: expected one on each side"),
         (lambda: triangles(CORNERS[:3], [[0, 1, 2], [2, 1, 0]]), "triangles 0 and 1: expected different corners"),
+        (lambda: triangles(*pair(CORNERS[:3], scale=0.1, shift=0.2)), "triangles 1 and 0 overlap: expected disjoint"),
+        (lambda: triangles(*pair(CORNERS[:3], scale=9.0, shift=-1.0)), "triangles 0 and 1 overlap: expected disjoint"),
+        (lambda: triangles(*pair(CORNERS[:3], scale=1.0, shift=0.3)), "triangles 0 and 1 overlap: expected disjoint"),
+        (lambda: triangles(*pair(CORNERS[:3], scale=1.0, shift=0.0)), "triangles 0 and 1 overlap: expected disjoint"),
+        (lambda: triangles(*pair([[0, 0], [9, 0], [4, 1]], scale=[0.1, 9], shift=[4, -1])), "triangles 0 and 1 over"),
         (lambda: triangles(*star(7, 2)), "triangles around point 0 overlap: their angles add up to 12.5664"),
     ],
 )
@@ -166,8 +171,29 @@ def star(count, turns):
     return points, [[0, 1 + k, 1 + (k + 1) % count] for k in range(count)]
 
 
+def pair(corners, scale, shift):
+    """Return the points and corners of a triangle and of its scaled and shifted copy, which share no point."""
+    points = np.asarray(corners, dtype=np.float64)
+    return np.append(points, scale * points + shift, axis=0), [[0, 1, 2], [3, 4, 5]]
+
+
 def test_triangles_once_around_a_point_are_taken():
     assert triangles(*star(7, 1)).cells == 8
+
+
+@pytest.mark.parametrize("shift", [[1.0, 0.0], [0.5, 0.5], [-1e-9 - 1, 0.0], [2.0, 3.0]])
+def test_triangles_that_touch_or_lie_apart_are_taken(shift):
+    assert triangles(*pair(CORNERS[:3], scale=1.0, shift=shift)).cells == 6
+
+
+def test_a_graded_triangulation_with_a_hole_is_taken():
+    rng = np.random.default_rng(5)
+    radius, angle = np.exp(rng.uniform(-9, 0, 900)), rng.uniform(0, 2 * np.pi, 900)
+    points = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    corners = Delaunay(points).simplices
+    corners = corners[np.linalg.norm(points[corners].mean(axis=1), axis=1) > 1e-3]
+    used, renumbered = np.unique(corners, return_inverse=True)
+    assert triangles(points[used], renumbered.reshape(-1, 3)).cells == len(used)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+"""Overlap of the triangles of a mesh."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from .mesh import Floats
+from .polygons import Table
+
+_INSET = 1e-6  # of the way from a boundary edge to the centroid of its triangle: far above rounding, far below a cell
+
+
+def check_overlap(space: Floats, table: Table, of_corner: Table, is_plane: bool) -> None:
+    """Raise ValueError for a triangle that occurs twice; in the plane, counterclockwise, for triangles that overlap.
+
+    A mesh of the plane whose triangles do not overlap beside an edge or around a point covers each point a number of
+    times that changes only across a boundary edge. So triangles overlap if and only if one of them meets the inner
+    side of a boundary edge of another.
+
+    space       (points, 3)
+    table       (triangles, 3) corners
+    of_corner   (triangles, 3) the edge opposite each corner
+    """
+    _check_unequal(np.sort(table, axis=1), "triangles {} and {}: expected different corners")
+    if not is_plane:
+        return
+    ahead = np.stack([table, np.roll(table, -1, axis=1)], axis=-1).reshape(-1, 2)
+    _check_unequal(ahead, "triangles {} and {} overlap: expected one on each side of the edge that they share", 3)
+    corners = space[table]
+    after, before = np.roll(corners, -1, axis=1) - corners, np.roll(corners, 1, axis=1) - corners
+    angles = np.arctan2(np.cross(after, before)[..., 2], (after * before).sum(axis=-1))
+    around = np.bincount(table.reshape(-1), angles.reshape(-1))
+    if around.max() > 2 * np.pi * (1 + 1e-9):
+        raise ValueError(
+            f"triangles around point {int(around.argmax())} overlap: their angles add up to {around.max():.6g},"
+            " expected at most 2π"
+        )
+    _check_boundary(corners[..., :2], of_corner)
+
+
+def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
+    """Raise ValueError naming the triangles of two equal rows; each triangle has ``size`` consecutive rows."""
+    _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(rows)))
+    if len(again):
+        raise ValueError(message.format(first[back.reshape(-1)[again[0]]] // size, again[0] // size))
+
+
+def _check_boundary(corners: Floats, of_corner: Table) -> None:
+    """Raise ValueError for a triangle that meets the inner side of another triangle's boundary edge.
+
+    corners     (triangles, 3, 2), counterclockwise
+    of_corner   (triangles, 3) the edge opposite each corner
+    """
+    owner, corner = np.nonzero(np.bincount(of_corner.reshape(-1))[of_corner] == 1)
+    centroids = corners.mean(axis=1)
+    ends = np.stack([corners[owner, (corner + 1) % 3], corners[owner, (corner + 2) % 3]], axis=1)
+    ends += _INSET * (centroids[owner, None] - ends)  # now inside the edge's own triangle
+    middles, half = ends.mean(axis=1), np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) / 2
+    radii = np.linalg.norm(corners - centroids[:, None], axis=2).max(axis=1)
+    sizes = np.frexp(radii)[1]
+    for size in np.unique(sizes):  # so that a few large triangles do not make all small ones candidates
+        near = np.flatnonzero(sizes == size)
+        found = KDTree(centroids[near]).query_ball_point(middles, half + radii[near].max())
+        edge = np.repeat(np.arange(len(ends)), [len(triangles) for triangles in found])
+        other = near[np.concatenate([*found, []]).astype(np.int64)]
+        edge, other = edge[other != owner[edge]], other[other != owner[edge]]
+        meets = _crosses(ends[edge], corners[other])
+        if meets.any():
+            first = int(meets.argmax())
+            raise ValueError(f"triangles {owner[edge[first]]} and {other[first]} overlap: expected disjoint triangles")
+
+
+def _crosses(ends: Floats, corners: Floats) -> np.ndarray:
+    """Return whether segments (n, 2, 2) meet the interiors of counterclockwise triangles (n, 3, 2)."""
+    along, offsets = np.roll(corners, -1, axis=1) - corners, ends[:, None] - corners[:, :, None]
+    heights = along[:, :, None, 0] * offsets[..., 1] - along[:, :, None, 1] * offsets[..., 0]  # (n, side, end)
+    start, slope = heights[..., 0], heights[..., 1] - heights[..., 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossing = -start / slope
+    enters = np.where(slope > 0, crossing, np.where((slope == 0) & (start <= 0), np.inf, 0.0)).max(axis=1)
+    leaves = np.where(slope < 0, crossing, 1.0).min(axis=1)
+    return np.asarray(np.maximum(enters, 0.0) < np.minimum(leaves, 1.0))
