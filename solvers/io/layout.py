@@ -21,12 +21,28 @@ CHUNK_BYTES = 8192  # of a diagnostics column: small, since a chunk is rewritten
 
 @dataclass(frozen=True)
 class Column:
-    """Diagnostic under /diagnostics, or value of events: a number for each row, or an array with named dimensions.
+    """Column of a table over time in a run file: a number in each row, or an array with named dimensions.
 
-    dims   (name, length) of each dimension after the sample, e.g. (("degree", 9),)
-    units  in the notation of UDUNITS, "1" for none
-    attributes  (name, value) of further attributes of the dataset
-    table  group that holds the column: "diagnostics", or "events", which have times of their own
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    dims : tuple of (str, int), optional
+        Name and length of each dimension after that of the rows, such as ``(("degree", 9),)``; by default none.
+    units : str, optional
+        Units in the notation of UDUNITS, "1" for none.
+    long_name : str, optional
+        Description; by default the name.
+    attributes : tuple of (str, str or float), optional
+        Names and values of further attributes of the dataset.
+    table : str, optional
+        Group of the dataset: "diagnostics", or "events" with times of its own.
+
+    Examples
+    --------
+    >>> from solvers import Column
+    >>> Column("power", (("degree", 9),), long_name="power in each degree").shape
+    (9,)
     """
 
     name: str
@@ -38,6 +54,7 @@ class Column:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Return the shape of a row: () for a number."""
         return tuple(length for _, length in self.dims)
 
 

@@ -59,17 +59,43 @@ Floats = NDArray[np.float64]
 class Run:
     """Contents of a run file at the time of reading.
 
-    path          path of the file
-    attributes    attributes of this package; text is str
-    times         (snapshots,) times of the snapshots
-    sample_times  (samples,) times of the diagnostics
-    diagnostics   (samples, ...) for each column
-    events        (events, ...) for each column, including "time"; empty without a table of events
-    manifold      name of the manifold
-    resolution    rings on the sphere, the number of points, cells elsewhere
-    ring_cells    (rings,) cells in each ring; empty for particles
-    writer        "process 123 on name" while a process is writing the file, else None
-    writers       all writers of the file, the latest last
+    A Run is returned by :func:`~solvers.read`. Snapshots and the mesh are read when they are needed. Each parameter is
+    an attribute of the same name.
+
+    Parameters
+    ----------
+    path : Path
+        Path of the file.
+    attributes : mapping
+        Attributes of the file by name: texts and numbers, among them ``stop_reason``, ``message`` and ``wall_time``.
+    times : (snapshots,) array
+        Times of the snapshots, increasing.
+    sample_times : (samples,) array
+        Times of the diagnostics, increasing.
+    diagnostics : mapping
+        Values of each diagnostic by name, (samples, …) arrays.
+    events : mapping
+        Values of each column of events by name, "time" included, (events, …) arrays; empty without such a table.
+    manifold : str
+        Name of the manifold, such as "circle" or "interval"; "particles" for points.
+    resolution : int
+        Number of rings on a sphere of rings, of points of particles, else of cells.
+    ring_cells : (rings,) array
+        Number of cells in each ring of latitude; empty for particles.
+    writer : str or None
+        Process that is writing the file, as "process 123 on name"; None without one.
+    writers : tuple of Writer
+        All writers of the file, the latest last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import RunFile, circle, read
+    >>> with RunFile.create("run.h5", circle(8), overwrite=True) as file:
+    ...     file.write_snapshot(0.0, np.ones(8))
+    >>> run = read("run.h5")
+    >>> run.manifold, run.cells, run.snapshots, run.attributes["stop_reason"]
+    ('circle', 8, 1, 'finished')
     """
 
     path: Path
@@ -92,17 +118,33 @@ class Run:
 
     @property
     def snapshots(self) -> int:
+        """Return the number of snapshots."""
         return len(self.times)
 
     @property
     def cells(self) -> int:
+        """Return the number of cells; 0 for particles."""
         return 0 if self.manifold == "particles" else len(self.cell_areas)
 
     def snapshot(self, k: int) -> Floats:
-        """Return the density (cells,) or positions (n, d) of snapshot k, read at this call; from the end if k < 0.
+        """Return the density or the positions of a snapshot, read at this call.
 
-        Raises IndexError for a number without a snapshot, and FileError for a state that is not finite, which only the
-        equation of a user may have.
+        Parameters
+        ----------
+        k : int
+            Number of the snapshot, counted from the end if k < 0.
+
+        Returns
+        -------
+        (cells,) or (n, d) array
+            Density, or the first of several fields; positions of particles.
+
+        Raises
+        ------
+        IndexError
+            If there is no such snapshot.
+        FileError
+            If the values are damaged, or not finite except in a file of :func:`~solvers.record`.
         """
         values = self._read(self.kind, range(self.snapshots)[k])
         self._expect(self.is_solution or bool(np.isfinite(values).all()), f"damaged: snapshot {k} is not finite")
@@ -110,7 +152,7 @@ class Run:
 
     @property
     def is_solution(self) -> bool:
-        """Return whether `solvers.record` wrote the file: fields of any equation, without a case."""
+        """Return whether :func:`~solvers.record` wrote the file: fields of any equation, without a case."""
         return "fields" in self.attributes
 
     @property
@@ -119,17 +161,67 @@ class Run:
         return tuple(str(self.attributes.get("fields", "density")).split(","))
 
     def field(self, name: str, k: int) -> Floats:
-        """Return one field (cells,) of snapshot k, see ``snapshot``; raise FileError for an unknown name."""
+        """Return one field of a snapshot.
+
+        Parameters
+        ----------
+        name : str
+            Name of the field, see :attr:`fields`.
+        k : int
+            Number of the snapshot, counted from the end if k < 0.
+
+        Returns
+        -------
+        (cells,) array
+            Field on the cells.
+
+        Raises
+        ------
+        FileError
+            If the name is unknown, the file holds particles, or the values are damaged.
+        """
         self._expect(name in self.fields, f"holds no field {name!r}: expected one of {', '.join(self.fields)}")
         return self.density(k) if name == self.fields[0] else self._read(name, range(self.snapshots)[k])
 
     def density(self, k: int) -> Floats:
-        """Return the density (cells,) of snapshot k, see ``snapshot``; raise FileError for a file with particles."""
+        """Return the density of a snapshot, or the first of several fields.
+
+        Parameters
+        ----------
+        k : int
+            Number of the snapshot, counted from the end if k < 0.
+
+        Returns
+        -------
+        (cells,) array
+            Density; its sum over the cells times :attr:`cell_areas` is the mass.
+
+        Raises
+        ------
+        FileError
+            If the file holds particles, or the values are damaged.
+        """
         self._expect(self.manifold != "particles", "holds particles: expected a file with a density")
         return self.snapshot(k)
 
     def positions(self, k: int) -> Floats:
-        """Return the positions x = rθ (n, d) of snapshot k, see ``snapshot``; raise FileError for a density."""
+        """Return the positions of the particles of a snapshot.
+
+        Parameters
+        ----------
+        k : int
+            Number of the snapshot, counted from the end if k < 0.
+
+        Returns
+        -------
+        (n, d) array
+            Positions, radius times direction.
+
+        Raises
+        ------
+        FileError
+            If the file holds a density, or the values are damaged.
+        """
         self._expect(self.manifold == "particles", "holds a density: expected a file with particles")
         return self.snapshot(k)
 
@@ -143,39 +235,101 @@ class Run:
 
     @cached_property
     def cell_centers(self) -> Floats:
-        """Return (cells, d) the centroids on the manifold."""
+        """Return the centroids of the cells on the manifold, (cells, d)."""
         return self._read("cell_center")
 
     @cached_property
     def cell_areas(self) -> Floats:
-        """Return (cells,) the length or area of each cell."""
+        """Return the length, area or measure of each cell, (cells,)."""
         return self._read("cell_area")
 
     @cached_property
     def ring_edges(self) -> Floats:
-        """Return (rings + 1,) the polar angles between rings of latitude; empty for other manifolds."""
+        """Return the polar angles between rings of latitude, (rings + 1,) in radians; empty for other manifolds."""
         return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
 
     def variable(self, name: str, kinds: str = "fiu") -> Floats:
-        """Return an array of the mesh by its name, see `solvers.io.layout.Variable`; raise FileError for other names.
+        """Return an array that is stored with the mesh.
 
-        kinds   of numbers in NumPy's letters; S for texts too
+        Parameters
+        ----------
+        name : str
+            Name of the dataset.
+        kinds : str, optional
+            Accepted kinds of values in NumPy's letters; with S for texts.
+
+        Returns
+        -------
+        array
+            Values of the dataset.
+
+        Raises
+        ------
+        FileError
+            If there is no such dataset, or it holds values of another kind.
         """
         return self._read(name, kinds=kinds)
 
     def long_name(self, diagnostic: str) -> str:
-        """Return the description of a diagnostic in the file; raise FileError for an unknown diagnostic."""
+        """Return the description of a diagnostic.
+
+        Parameters
+        ----------
+        diagnostic : str
+            Name of the diagnostic.
+
+        Returns
+        -------
+        str
+            Attribute ``long_name`` of the dataset.
+
+        Raises
+        ------
+        FileError
+            If there is no such diagnostic.
+        """
         with self.opened() as file:
             return str(dataset_of(file, f"diagnostics/{diagnostic}").attrs["long_name"])
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
-        """Return the further attributes of a diagnostic's dataset; none for an absent diagnostic."""
+        """Return the attributes of a diagnostic's dataset.
+
+        Parameters
+        ----------
+        diagnostic : str
+            Name of the diagnostic.
+
+        Returns
+        -------
+        dict
+            Values by name; empty for an absent diagnostic.
+        """
         with self.opened() as file:
             known = diagnostic in columns_of(file)
             return dict(all_attributes(dataset_of(file, f"diagnostics/{diagnostic}"))) if known else {}
 
     def number(self, attribute: str, default: float, diagnostic: str | None = None) -> float:
-        """Return an attribute of the file or a diagnostic, or the default; raise FileError unless it is a number."""
+        """Return an attribute of the file or of a diagnostic that is a number.
+
+        Parameters
+        ----------
+        attribute : str
+            Name of the attribute.
+        default : float
+            Number without such an attribute.
+        diagnostic : str, optional
+            Name of the diagnostic; by default the file.
+
+        Returns
+        -------
+        float
+            Value of the attribute.
+
+        Raises
+        ------
+        FileError
+            If the attribute is no number, or is infinite and not the default.
+        """
         attributes = self.attributes if diagnostic is None else self.attributes_of(diagnostic)
         value = attributes.get(attribute, default)
         known = isinstance(value, int | float) and (value == default or not np.isinf(value))
@@ -195,7 +349,18 @@ class Run:
             raise FileError(f"{self.path}: {otherwise}")
 
     def rows(self, index: Any) -> Floats:
-        """Return snapshots by any index of the committed ones, (...) of (snapshots, cells) or (snapshots, n, d)."""
+        """Return several snapshots by any index of NumPy.
+
+        Parameters
+        ----------
+        index : Any
+            Index of the first axis of (snapshots, cells) or (snapshots, n, d).
+
+        Returns
+        -------
+        array
+            Density or positions of these snapshots.
+        """
         numbers = np.arange(self.snapshots)[index]
         stored, back = np.unique(numbers, return_inverse=True)  # HDF5 requires increasing numbers
         block = len(stored) > 0 and stored[-1] - stored[0] == len(stored) - 1
@@ -203,9 +368,17 @@ class Run:
         return found[back.reshape(numbers.shape)]
 
     def described(self) -> dict[str, Described]:
-        """Return dimensions and attributes of each dataset by its name: "density", "diagnostics/mass", ...
+        """Return the dimensions and attributes of every dataset.
 
-        Raises FileError for a dataset without units, or with an unnamed dimension.
+        Returns
+        -------
+        dict
+            Names of the ``dims`` and ``attributes`` by the dataset's name: "density", "diagnostics/mass", ….
+
+        Raises
+        ------
+        FileError
+            If a dataset has no units, or an unnamed dimension.
         """
         with self.opened() as file:
             names = dict.fromkeys([*own_datasets(file), "diagnostics/time", *rows_of(file)])
@@ -218,7 +391,7 @@ class Run:
 
     @property
     def snapshot_shape(self) -> tuple[int, ...]:
-        """Return the shape (cells,) or (n, d) of a snapshot."""
+        """Return the shape of a snapshot: (cells,) or (n, d)."""
         with self.opened() as file:
             return tuple(int(length) for length in file[self.kind].shape[1:])
 
@@ -229,7 +402,18 @@ class Run:
 
     @contextmanager
     def opened(self) -> Iterator[h5py.File]:
-        """Open the file for reading; raise FileError if the file cannot be read."""
+        """Open the file for reading, in a ``with`` block.
+
+        Yields
+        ------
+        h5py.File
+            File, closed at the end of the block.
+
+        Raises
+        ------
+        FileError
+            If the file cannot be read, or reading fails in the block.
+        """
         with _open(self.path) as file:
             yield file
 
@@ -245,7 +429,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Described:
-    """Names of a dataset's dimensions, and its attributes: units, long_name and others."""
+    """Names of a dataset's dimensions, and its attributes: units, long_name and others.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Names of the dimensions.
+    attributes : mapping
+        Values of the attributes by name.
+    """
 
     dims: tuple[str, ...]
     attributes: Mapping[str, Any]
@@ -261,9 +453,42 @@ def _described(name: str, dataset: h5py.Dataset) -> Described:
 
 
 def read(path: str | Path | Run) -> Run:
-    """Read a run file in any state; repair the file of a killed writer if permitted.
+    """Read a run file: running, finished, or of a killed writer.
 
-    A Run is returned unchanged. Raises FileError if the file is missing, unreadable, truncated, or no run file.
+    Files of :func:`~solvers.record` and of ``meanfield run`` are read alike. A file that is being written is read
+    without blocking its writer. The file of a killed writer is repaired if it is writable.
+
+    Parameters
+    ----------
+    path : str, Path or Run
+        Path of the file. A Run is returned unchanged.
+
+    Returns
+    -------
+    Run
+        Contents at the time of reading. ``times`` and ``sample_times`` are the times of snapshots and diagnostics,
+        ``diagnostics[name]`` the values of one, (samples, …). ``field(name, k)`` returns a field (cells,) of snapshot
+        k, ``density(k)`` the first or only one, and ``positions(k)`` those of particles (n, d). ``fields``,
+        ``cell_centers`` (cells, d), ``cell_areas`` (cells,), ``manifold`` and ``attributes`` describe them.
+
+    Raises
+    ------
+    FileError
+        If the file is missing, unreadable, truncated, damaged, or no run file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import RunFile, circle, read
+    >>> mesh = circle(16)
+    >>> with RunFile.create("wave.h5", mesh, fields=["height"], overwrite=True) as file:
+    ...     for time in (0.0, 0.5):
+    ...         file.write_snapshot(time, np.cos(time) * mesh.centers[:, 0])
+    >>> run = read("wave.h5")
+    >>> run.times.tolist(), run.fields
+    ([0.0, 0.5], ('height',))
+    >>> bool((run.field("height", -1) == np.cos(0.5) * mesh.centers[:, 0]).all())
+    True
     """
     if isinstance(path, Run):
         return path

@@ -24,7 +24,17 @@ SUPERBLOCK = struct.Struct(
 
 
 class FileError(Exception):
-    """Error of a run file or checkpoint that cannot be used; the message is one line for the user."""
+    """Error of a run file or a checkpoint that cannot be used; the message is one line for the user.
+
+    Examples
+    --------
+    >>> from solvers import FileError, read
+    >>> try:
+    ...     read("absent.h5")
+    ... except FileError as error:
+    ...     print(error)
+    absent.h5: cannot read it: No such file or directory
+    """
 
 
 def reason(error: Exception) -> str:

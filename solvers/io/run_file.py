@@ -50,12 +50,42 @@ Waiting = tuple[list[float], dict[str, Floats]]  # times of buffered rows, and (
 
 
 class RunFile:
-    """Run file open for writing, by `create` or `append`; close it, or use it in a `with` block.
+    """Run file that is open for writing: snapshots of fields, and a table of diagnostics over time.
 
-    snapshots, samples, events   numbers of written rows, including those buffered in memory
-    checkpoints                  checkpoints beside the file
+    Files are opened by :meth:`create` or :meth:`append`, and closed by :meth:`close` or at the end of a ``with`` block.
+    :func:`~solvers.record` does so for a solution. Others may read the file meanwhile, and it stays valid if the writer
+    is killed. Every method raises FileError for a full disk or a failed write; the file is then valid up to its last
+    snapshot.
 
-    Methods raise FileError for a full disk or a failed write; the file is then valid up to the last snapshot.
+    Parameters
+    ----------
+    path : Path
+        Path of the file.
+    lock : Lock
+        Lock that this writer holds.
+    file : h5py.File
+        File, open for writing with concurrent readers.
+    writers : sequence of Writer
+        All writers of the file, this one last.
+
+    Attributes
+    ----------
+    snapshots, samples, events : int
+        Numbers of rows, including those that are buffered in memory.
+    checkpoints : Checkpoints
+        Checkpoints beside the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Column, RunFile, circle, read
+    >>> mesh = circle(16)
+    >>> with RunFile.create("steady.h5", mesh, [Column("mass")], overwrite=True) as file:
+    ...     file.write_sample(0.0, {"mass": 1.0})
+    ...     file.write_snapshot(0.0, np.full(16, 1 / (2 * np.pi)))
+    >>> run = read("steady.h5")
+    >>> run.diagnostics["mass"].tolist(), round(float(run.density(0) @ run.cell_areas), 6)
+    ([1.0], 1.0)
     """
 
     def __init__(self, path: Path, lock: Lock, file: h5py.File, writers: Sequence[Writer]) -> None:
@@ -81,14 +111,41 @@ class RunFile:
         fields: Sequence[str] = (),
         overwrite: bool = False,
     ) -> Self:
-        """Create a new file with ``attributes`` in addition to stop_reason, message and wall_time.
+        """Create a new file, with all its datasets empty.
 
-        ``space`` is the mesh of the densities, or weighted points; ``variables`` are stored with the mesh. ``measure``
-        is the reference measure of densities, by default the surface area or the cell sizes. ``fields`` are the names
-        of several fields on the cells; the first field is stored as the density. An existing file is replaced, and its
-        checkpoints removed, only after the new file is complete. Raises FileError if the file exists and ``overwrite``
-        is false, if another process is writing it, or if the folder cannot be written; ValueError for columns or
-        attributes that cannot be stored.
+        An existing file is replaced, and its checkpoints are removed, only after the new file is complete.
+
+        Parameters
+        ----------
+        path : str or Path
+            Path of the file.
+        space : Mesh or Points
+            Mesh of the snapshots, or weighted points.
+        columns : sequence of Column, optional
+            Columns of the tables of diagnostics and events.
+        attributes : mapping, optional
+            Attributes by name: texts, numbers or lists of numbers.
+        variables : sequence of Variable, optional
+            Further arrays, stored with the mesh.
+        measure : Measure, optional
+            Reference measure of densities; by default the surface area on a circle or a sphere, else the cell sizes.
+        fields : sequence of str, optional
+            Names of the fields on the cells. The first is stored as the dataset "density", others by their names.
+        overwrite : bool, optional
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        RunFile
+            File without rows.
+
+        Raises
+        ------
+        FileError
+            If the file exists and ``overwrite`` is false, if another process is writing it, or if the folder cannot be
+            written.
+        ValueError
+            If columns, attributes or names of fields contradict each other or cannot be stored.
         """
         path = Path(path)
         attributes = {**(attributes or {}), **({"fields": ",".join(fields)} if fields else {})}
@@ -118,11 +175,28 @@ class RunFile:
         events: int | None = None,
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Self:
-        """Continue a file after its first ``snapshots``, ``samples`` and ``events``; None keeps all.
+        """Continue an existing file; that of a killed writer is repaired first.
 
-        Repairs the file of a killed writer first, and sets ``stop_reason`` to "running". ``attributes`` are set or
-        replaced in a copy that then replaces the file. Raises FileError if the file holds fewer rows, is no run file,
-        or is being written by another process.
+        Parameters
+        ----------
+        path : str or Path
+            Path of the file.
+        snapshots, samples, events : int, optional
+            Numbers of rows to keep; later rows are dropped. By default all are kept.
+        attributes : mapping, optional
+            Attributes to set or replace: texts, numbers or lists of numbers.
+
+        Returns
+        -------
+        RunFile
+            File with the attribute ``stop_reason`` = "running".
+
+        Raises
+        ------
+        FileError
+            If the file is missing, is no run file, holds fewer rows, or is being written by another process.
+        ValueError
+            If an attribute is reserved or cannot be stored.
         """
         path = Path(path)
         check_attributes(attributes or {})
@@ -151,11 +225,21 @@ class RunFile:
             return self
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = False) -> None:
-        """Write a density (cells,) with respect to surface area, fields (fields, cells), or positions (n, d) at ``t``.
+        """Write a snapshot, and all buffered rows.
 
-        Buffered rows are written, too. A snapshot that ``may_wait`` is copied and buffered like samples.
+        Parameters
+        ----------
+        t : float
+            Time, later than that of the last snapshot.
+        values : (cells,), (fields, cells) or (n, d) array
+            Density with respect to the measure of the file, fields, or positions of points.
+        may_wait : bool, optional
+            Whether a copy may be buffered like a sample.
 
-        Raises ValueError for another shape, or a time that is not finite.
+        Raises
+        ------
+        ValueError
+            If the values have another shape, or the time is not finite.
         """
         _ = self._handle
         rows = [values] if len(self._kinds) == 1 else list(np.asarray(values))
@@ -172,14 +256,32 @@ class RunFile:
             self.flush()
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Write one value for each column at time ``t``; the row is buffered for up to a second or until `flush`.
+        """Write a row of diagnostics, which is buffered for up to a second or until :meth:`flush`.
 
-        Raises ValueError for a missing or unknown column, another shape, or a time that is not finite.
+        Parameters
+        ----------
+        t : float
+            Time, later than that of the last row.
+        values : mapping
+            Value of each column by name.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, unknown or of another shape, or the time is not finite.
         """
         self.write_samples([t], {name: np.asarray(value, dtype=np.float64)[None] for name, value in values.items()})
 
     def write_samples(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> None:
-        """Write (times, ...) values for each column, like `write_sample`."""
+        """Write several rows of diagnostics, buffered like those of :meth:`write_sample`.
+
+        Parameters
+        ----------
+        times : sequence of float
+            Times in increasing order.
+        values : mapping
+            Values of each column by name, (times, …) arrays.
+        """
         _ = self._handle
         rows = self._samples.rows(times, values)
         self._waiting.append(([float(t) for t in times], {name: value.copy() for name, value in rows.items()}))
@@ -187,9 +289,14 @@ class RunFile:
         self.flush_if_due()
 
     def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Write one value for each column of events immediately; raise the errors of `write_sample`.
+        """Write a row of events at once; a file without a table of events is unchanged.
 
-        Several events may have one time. A file without a table of events, as of runs without a handover, is unchanged.
+        Parameters
+        ----------
+        t : float
+            Time; several events may have the same.
+        values : mapping
+            Value of each column by name.
         """
         if self._events is not None:
             self.flush()
@@ -199,12 +306,12 @@ class RunFile:
             self.events += 1
 
     def flush_if_due(self) -> None:
-        """Call `flush` if the last call is more than a second ago."""
+        """Write the buffered rows if they were last written more than a second ago."""
         if clock.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
 
     def flush(self) -> None:
-        """Write the buffered rows: samples, then snapshots, from which a run may be resumed.
+        """Write the buffered rows to the file: samples, then snapshots.
 
         A checkpoint that refers to the rows requires a flush before.
         """
@@ -222,27 +329,53 @@ class RunFile:
             waiting.clear()
 
     def sync(self) -> None:
-        """Flush, and wait until the disk holds all data, which then survives a power failure."""
+        """Write the buffered rows, and wait until the disk holds all data, which then survives a power failure."""
         self.flush()
         with self._writing():
             os.fsync(self._handle.id.get_vfd_handle())
 
     def rows_until(self, time: float) -> tuple[int, int]:
-        """Flush, and return the numbers of snapshots and samples with times up to ``time``."""
+        """Return the numbers of snapshots and samples up to a time, after a flush.
+
+        Parameters
+        ----------
+        time : float
+            Last time that counts.
+
+        Returns
+        -------
+        tuple of int
+            Number of snapshots, and number of samples.
+        """
         self.flush()
         return self._snapshots.rows_until(time), self._samples.rows_until(time)
 
     def update(self, **attributes: Attribute) -> None:
-        """Overwrite attributes that `create` has set: numbers, stop_reason and message."""
+        """Overwrite attributes in place, while others may read the file.
+
+        Parameters
+        ----------
+        **attributes : Any
+            New values of numbers that :meth:`create` has set, of ``stop_reason`` and of ``message``.
+
+        Raises
+        ------
+        ValueError
+            If the file lacks an attribute, or the new value has another type or shape.
+        """
         with self._writing():
             self._set(attributes)
 
     def close(self, **attributes: Attribute) -> None:
-        """Write buffered rows, overwrite ``attributes`` that `create` has set, and release the file.
+        """Write the buffered rows and the reason of the end, and close the file.
 
-        The last checkpoint beside the file moves into the file. The default of ``stop_reason`` is "finished", see
-        STOP_REASONS. A second call does nothing. After a failed write the attributes are still recorded if the disk has
-        room; else FileError is raised.
+        The last checkpoint beside the file moves into the file. A second call does nothing. After a failed write the
+        attributes are recorded nevertheless if the disk has room.
+
+        Parameters
+        ----------
+        **attributes : Any
+            New values as for :meth:`update`. ``stop_reason`` is "finished" by default, or "interrupted" or "failed".
         """
         if self._lock.released:
             return

@@ -25,7 +25,7 @@ Diagnostic = Callable[[Floats], float]
 
 
 class Recorder(Observer):
-    """Observer that :func:`record` returns, for ``solve(..., callbacks=[...])``.
+    """Observer that :func:`~solvers.record` returns, for ``callbacks`` of :func:`~solvers.solve`.
 
     The file is closed by ``close()``, at the end of a ``with`` block, or when the recorder is garbage-collected.
     """
@@ -63,18 +63,61 @@ def record(
     overwrite: bool = False,
     resume: bool = False,
 ) -> Recorder:
-    """Return a recorder of u at multiples of ``every`` into an HDF5 file laid out as netCDF-4.
+    """Return a recorder of a solution into an HDF5 file that netCDF-4 programs such as xarray open.
 
-    The file may be read while the recorder writes it.
+    Pass the recorder to ``callbacks`` of :func:`~solvers.solve`, within a ``with`` block that closes the file. The file
+    may be read meanwhile, by :func:`~solvers.read` or in another process.
 
-    fields        names, one for u (cells,), n for u (n, cells); the first is the file's dataset "density"
-    diagnostics   name → function of u that returns a number, recorded with each snapshot
-    checkpoint    seconds of wall time between checkpoints, from which :func:`restart` continues
-    overwrite     whether an existing file is replaced
-    resume        whether an existing file is continued, from the time of the initial state of the solver; later
-                  snapshots in the file are dropped
-    Raises FileError where the file exists already, or cannot be written; ValueError and TypeError for invalid
-    arguments, before the file is made.
+    Parameters
+    ----------
+    path : str or Path
+        Path of the file.
+    mesh : Mesh
+        Mesh of the solution.
+    every : float
+        Time between snapshots, which are at 0, ``every``, 2 ``every``, …. A run that ends between two of these times
+        has no snapshot of its end.
+    fields : str or sequence of str, optional
+        Names of the fields: one for u (cells,), n for u (n, cells). The first is the dataset "density" of the file.
+    diagnostics : mapping, optional
+        Functions of u by name. Each returns a number, which is recorded with each snapshot.
+    checkpoint : float, optional
+        Seconds of wall time between checkpoints, from which :func:`~solvers.restart` continues; ∞ for none.
+    overwrite : bool, optional
+        Whether an existing file is replaced.
+    resume : bool, optional
+        Whether an existing file is continued from the start time of the solution; its snapshots from that time on are
+        replaced.
+
+    Returns
+    -------
+    Recorder
+        Observer with a method ``close()``, and a context manager. Without either the file is closed when the recorder
+        is garbage-collected.
+
+    Raises
+    ------
+    FileError
+        If the file exists, except with ``overwrite`` or ``resume``, or cannot be written. With ``resume``
+        :func:`~solvers.solve` raises it for a missing file, or one with other fields or diagnostics.
+    ValueError
+        If ``every`` is not finite and > 0, ``checkpoint`` is negative, or ``fields`` are not different names.
+        :func:`~solvers.solve` raises it for a u of another shape than the fields.
+    TypeError
+        If ``mesh`` is no mesh, ``checkpoint`` no number, or a diagnostic no function of u.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Diffusion, Equation, circle, read, record, solve
+    >>> mesh = circle(32)
+    >>> heat, u0 = Equation(mesh, [Diffusion(mesh, 1.0)]), 1 + mesh.centers[:, 0]
+    >>> mean = {"mean": lambda u: u @ mesh.volumes / (2 * np.pi)}
+    >>> with record("heat.h5", mesh, every=0.5, diagnostics=mean, overwrite=True) as recorder:
+    ...     solution = solve(heat, u0, (0.0, 1.0), callbacks=recorder)
+    >>> run = read("heat.h5")
+    >>> run.times.tolist(), run.diagnostics["mean"].round(6).tolist()
+    ([0.0, 0.5, 1.0], [1.0, 1.0, 1.0])
     """
     check_mesh(mesh)
     check_positive(every=every)
@@ -89,11 +132,40 @@ def record(
 
 
 def restart(path: str | Path) -> State:
-    """Return the latest state in a recorded file: ``time``, ``values``, ``steps`` and ``dt``, bitwise exact.
+    """Return the latest state in a recorded file, to continue from.
 
-    The state is that of the last checkpoint or snapshot, whichever is later. Continue with
-    ``solve(equation, state.values, (state.time, end), callbacks=[record(path, mesh, ..., resume=True)])``.
-    Raises FileError for a file without a snapshot.
+    The state is that of the last checkpoint or snapshot, whichever is later. Its values are bitwise those of the run.
+    A continued solution begins with a small step, and so agrees with an uninterrupted one to the tolerance.
+
+    Parameters
+    ----------
+    path : str or Path
+        File of :func:`~solvers.record`.
+
+    Returns
+    -------
+    State
+        State with ``time`` and ``values``; of a checkpoint with ``steps`` and ``dt`` too.
+
+    Raises
+    ------
+    FileError
+        If the file is missing or damaged, is no run file, or holds no snapshot.
+
+    Examples
+    --------
+    >>> from solvers import Diffusion, Equation, circle, read, record, restart, solve
+    >>> mesh = circle(32)
+    >>> heat, u0 = Equation(mesh, [Diffusion(mesh, 1.0)]), 1 + mesh.centers[:, 0]
+    >>> with record("parts.h5", mesh, every=0.5, overwrite=True) as recorder:
+    ...     solution = solve(heat, u0, (0.0, 1.0), callbacks=recorder)
+    >>> state = restart("parts.h5")
+    >>> state.time
+    1.0
+    >>> with record("parts.h5", mesh, every=0.5, resume=True) as recorder:
+    ...     solution = solve(heat, state.values, (state.time, 2.0), callbacks=recorder)
+    >>> read("parts.h5").times.tolist()
+    [0.0, 0.5, 1.0, 1.5, 2.0]
     """
     run = read(path)
     if (found := Checkpoints(run.path, run.writers).read()) is not None:
