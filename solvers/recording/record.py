@@ -36,10 +36,12 @@ class Recorder(Observer):
         self.close = finalize(self, writer.close)
 
     def begin(self, state: State) -> None:
+        """Check the shape of the state, open a file to resume, and record a state that is due at the start."""
         self._writer.begin(state)
         super().begin(state)
 
     def observe_if_due(self, state: State) -> bool:
+        """Record the state if a snapshot is due, and write a checkpoint at the end of a step if the last one is old."""
         ends = super().observe_if_due(state)
         if self.follows(state):  # a restart within a step would not be bitwise equal
             self._writer.checkpoint_if_due(state)
