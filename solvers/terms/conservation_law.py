@@ -25,28 +25,68 @@ Mirror = Callable[[Floats, Floats], Floats]
 
 
 class ConservationLaw:
-    """−div f(u, x) for a field u (cells,) of any sign, or several (fields, cells).
+    """Conservation law −div f(u, x) of one field u of any sign, or of several.
 
-    Fluxes use the values u₋, u₊ reconstructed at both sides of a face. Shocks move at [f]/[u] (Rankine and
-    Hugoniot), without overshoot of a scalar on a curve at cfl ≤ ½; second order where u is smooth.
+    Shocks move at [f]/[u] (Rankine and Hugoniot), without overshoot of a scalar on a curve at cfl ≤ ½. The fluxes are
+    of second order where u is smooth.
 
-    mesh     any mesh of a curve, a surface or a body
-    flux     f(u, x (n, d)) → (n, d), tangent, at points x; (n,) on a curve: along it, towards higher cells. Of several
-             fields, u (fields, n), one for each: (fields, n, d) or (fields, n)
-    speed    (u, x) → (n,): an upper bound of |wave speed|, of any sign. Flux and speed may be functions of u alone
-    limiter  "koren", "mc", "vanleer", or "none", which overshoots
-    riemann  "rusanov" (1961): ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), a the larger speed of both; or a function
-             (u₋, u₊, n (n, d), x) → the flux along n, and the speed (n,), as ``Euler().hllc``, ``ShallowWater().hll``
-    reconstruction   "muscl" (van Leer 1979) by ``limiter``, or "weno5" (Jiang and Shu 1996) on equal cells of a curve,
-             a box or a torus: order 5 along one axis, no strict bounds; or "constant" (Godunov 1959): first order, on
-             any mesh, Sod's tube within its states
-    mirror   (u (fields, n), n) → the state across a wall, as ``Euler().mirror``: several fields with walls need it.
-             The flux of a single field through a wall is 0
-    tangent  rows (first, last + 1) of u that are a vector; the vector is projected on the tangent plane of the surface
-    boundaries   part → Wall, Outflow, Value(g), Flux(g)
+    Parameters
+    ----------
+    mesh : Mesh
+        Mesh of a curve, a surface or a body.
+    flux : callable
+        Function f(u, x) → (n, d) array of tangent vectors, for u (n,) at the points x (n, d). On a curve also (n,), the
+        flux along the curve towards higher cells. Of several fields u (fields, n), one flux for each: (fields, n, d) or
+        (fields, n). A function of u alone is accepted.
+    speed : callable
+        Function (u, x) → (n,) array, an upper bound of the absolute wave speed, given with any sign. A function of u
+        alone is accepted.
+    limiter : {"koren", "mc", "vanleer", "none"}, default "koren"
+        Limiter of "muscl". "none" overshoots.
+    riemann : "rusanov" or callable, default "rusanov"
+        Flux through a face between the values u₋ and u₊ reconstructed at both sides. "rusanov" is
+        ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋) with the larger speed a of both. A function
+        (u₋, u₊, n (n, d), x) → (flux along n, speed (n,)) replaces it, as ``Euler().hllc`` or ``ShallowWater().hll``.
+    reconstruction : {"muscl", "weno5", "constant"}, default "muscl"
+        "muscl" is of order 2. "weno5", on equal cells of a curve, a box or a torus, is of order 5 along one axis,
+        without strict bounds. "constant" is of order 1 on any mesh and keeps Sod's tube within its initial states.
+    mirror : callable, optional
+        Function (u (fields, n), n (n, d)) → the state across a wall, as ``Euler().mirror``. Several fields with walls
+        need it. Without it the flux of a single field through a wall is 0.
+    tangent : tuple of int, optional
+        Rows (first, last + 1) of u that are a vector on the unit sphere. The vector is projected on the tangent plane.
+    boundaries : dict, optional
+        Condition of each part of the boundary: :class:`~solvers.Wall` (the default), :class:`~solvers.Outflow`,
+        :class:`~solvers.Value` or :class:`~solvers.Flux`.
 
-    Example: Burgers' equation is f = u²/2, speed u; traffic f = u (1 − u), speed 1 − 2u.
-    Raises ValueError and TypeError for input that does not fit.
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is no mesh, ``flux`` or ``speed`` no function of (u, x), a boundary condition has another type, or
+        an array that a function returns does not hold floating-point numbers.
+    ValueError
+        If a limiter, Riemann solver, reconstruction or part of the boundary is unknown or unavailable for the mesh, or
+        if arrays of the mesh contradict each other. In a step, if ``flux`` or ``speed`` returns another shape. In the
+        first step, if u has NaN, or if several fields have a wall without ``mirror``.
+
+    References
+    ----------
+    van Leer (1979): muscl. Jiang and Shu (1996); Borges, Carmona, Costa and Don (2008): weno5. Godunov (1959):
+    constant. Rusanov (1961).
+
+    Examples
+    --------
+    Burgers' equation has the flux u²/2 and the speed u. A shock from 1 to 0 moves at ½:
+
+    >>> from solvers import ConservationLaw, Equation, Outflow, Value, interval, solve
+    >>> mesh = interval(0.0, 1.0, 40)
+    >>> ends = {"left": Value(1.0), "right": Outflow()}
+    >>> law = ConservationLaw(mesh, lambda u: u**2 / 2, lambda u: u, boundaries=ends)
+    >>> u = solve(Equation(mesh, [law]), mesh.centers[:, 0] < 0.25, (0, 1)).u[-1]
+    >>> round(float(u @ mesh.volumes), 10)  # from 0.25 to 0.25 + ½
+    0.75
+    >>> bool(u.min() >= 0) and bool(u.max() <= 1 + 1e-12)
+    True
     """
 
     def __init__(
@@ -70,7 +110,7 @@ class ConservationLaw:
             raise ValueError(f"reconstruction = {reconstruction!r}: expected one of {expected}")
         self.mesh, self.mirror = mesh, mirror
         self.flux, self.speed = _of_place("flux", flux), _of_place("speed", speed)
-        self._riemann: Riemann = riemann if callable(riemann) else self.rusanov
+        self._riemann: Riemann = riemann if callable(riemann) else self._rusanov
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter)
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
         self._tangent = None if tangent is None else slice(*tangent)
@@ -99,6 +139,7 @@ class ConservationLaw:
         return self._stable_step(mesh.face_areas * fastest)
 
     def rate(self, dt: float, rate: Floats) -> None:
+        """Add −div f of the prepared state to ``rate``."""
         mesh, backend = self.mesh, self.mesh.backend
         check_field("rate", rate, mesh)
         added: Floats = backend.xp.zeros_like(rate)
@@ -112,9 +153,20 @@ class ConservationLaw:
         rate += added
 
     def at_jumps(self, values: Floats) -> NDArray[np.bool_]:
-        """Return (cells,) whether a cell is near a jump, where the spatial error dominates at any time step.
+        """Return which cells are near a jump, where the spatial error dominates at any time step.
 
-        A jump between two cells is above a tenth of the field's range, and above n^{-1/2} of it for n cells an axis.
+        A jump between two cells is above a tenth of the range of a field, and above n^(−½) of it for n cells along an
+        axis.
+
+        Parameters
+        ----------
+        values : (cells,) or (fields, cells) array
+            Fields.
+
+        Returns
+        -------
+        (cells,) bool array
+            True within three cells of a jump.
         """
         mesh, pairs = self.mesh, self._face_cells
         min_jump = max(MIN_JUMP, mesh.cells ** (-0.5 / mesh.dimension))
@@ -126,7 +178,7 @@ class ConservationLaw:
         jumps: NDArray[np.bool_] = mesh.backend.to_device(found)
         return jumps
 
-    def rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
+    def _rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Return the flux ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""
         fastest = np.maximum(np.abs(self._speed(left)), np.abs(self._speed(right)))
         through = self._normal_flux(left) + self._normal_flux(right) - fastest * (right - left)

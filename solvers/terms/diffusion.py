@@ -41,26 +41,63 @@ CONDITIONS = (Outflow, Value, Flux, Robin)
 
 
 class Diffusion:
-    """div(D∇u), explicit or by RKL2 super-time-stepping (Meyer, Balsara and Aslam 2014, § 2.3).
+    """Diffusion div(D∇u) of one field or several, as an explicit or a stiff term.
 
-    The term is of second order in time and space, and of fourth order in space for a number D on curves and in boxes
-    of equal cells between walls. On rings of latitude, x, y and z of the cell centers are eigenvectors of the two-point
-    fluxes, with the eigenvalue of Δ. For a number D, fields of any sign have fluxes of fitted cubics on rings
-    (:class:`TensorOperator`), whose rates are of fourth order. s stages cover (s² + s − 2)/4 explicit steps, so the
-    cost grows as √dt without a parabolic limit. The stages are polynomials of the operator L, so the step is u + L ψ.
-    Where a density undershoots zero next to an unresolved cell, the fluxes of ψ are limited to the mass that each cell
-    has and receives.
+    Parameters
+    ----------
+    mesh : Mesh
+        Mesh of a curve, a surface or a body, closed or with a boundary.
+    D : float, array, callable, list or tuple
+        Coefficient: a number ≥ 0; an array (cells,) of numbers ≥ 0; a symmetric tensor without negative eigenvalues,
+        (d, d) or (cells, d, d); or a function of the centers x (cells, d) that returns one of these. A list or tuple
+        has one of these for each field. The fluxes of a tensor need a limiter for u ≥ 0.
+    boundaries : dict, optional
+        Condition of each part of the boundary: :class:`~solvers.Wall` (the default), :class:`~solvers.Outflow`,
+        :class:`~solvers.Value`, :class:`~solvers.Flux` or :class:`~solvers.Robin`. ``step`` takes data g(t, x) as
+        linear in t between both ends of the step.
+    nonnegative : bool, default False
+        Whether u is a density ≥ 0, which steps keep. Fields of any sign are not limited.
+    limiter_rounds : int, default 50
+        Maximum iterations of the flux limiter. Values that are still negative, also with a tensor, become zero, and
+        the positive ones are scaled to keep the mass.
 
-    D            a number ≥ 0; (cells,) one in each cell; (d, d) or (cells, d, d) a tensor, symmetric and positive,
-                 whose fluxes need a limiter for u ≥ 0; D(x) → an array of one of these shapes at centers x (cells, d);
-                 a list or tuple with one of these for each field
-    boundaries   part → Wall, Outflow, Value(g), Flux(g) or Robin(a, b, g); only walls conserve mass
-    nonnegative  whether u is a density ≥ 0, which steps keep; else a field of any sign, which is not limited
-    limiter_rounds  maximum iterations of the flux limiter. Values that are still negative, also with a tensor, become
-                 zero, and the positive ones are scaled to keep the mass
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is no mesh, D neither a number, an array nor a function, ``limiter_rounds`` no whole number, or a
+        boundary condition of another type.
+    ValueError
+        If D is negative, not finite, or of another shape, a tensor not symmetric, ``limiter_rounds`` negative, a part
+        of the boundary unknown, or if arrays of the mesh contradict each other. In a step, if u has another shape. In
+        the first ``step``, if u has NaN.
 
-    u is (cells,) or (fields, cells). ``step`` takes data g(t, x) as linear in t between both ends of the step.
-    Raises ValueError for a negative coefficient or another shape, TypeError for what is no number.
+    Notes
+    -----
+    Fields are u (cells,) or (fields, cells). The term is of second order in time and space. For a number D on curves
+    and in boxes of equal cells between walls it is of fourth order in space. Walls conserve mass. On rings of latitude
+    with a number D, densities have two-point fluxes: the coordinates x, y and z of the cell centers are eigenvectors
+    with the eigenvalue of Δ. Fields of any sign have fluxes of fitted cubics there, whose rates are of fourth order.
+
+    ``step`` is RKL2 super-time-stepping: s stages cover (s² + s − 2)/4 explicit steps, so the cost grows as √dt without
+    a parabolic limit. The stages are polynomials of the operator L, so the step is u + L ψ. Where a density undershoots
+    zero next to an unresolved cell, the fluxes of ψ are limited to the mass that each cell has and receives.
+
+    References
+    ----------
+    Meyer, Balsara and Aslam (2014), section 2.3: RKL2.
+
+    Examples
+    --------
+    On the unit sphere, the coordinate z is an eigenvector of Δ with the eigenvalue −2:
+
+    >>> import numpy as np
+    >>> from solvers import Diffusion, Equation, solve, sphere
+    >>> mesh = sphere(16)
+    >>> z = mesh.centers[:, 2]
+    >>> equation = Equation(mesh, [Diffusion(mesh, 0.1, nonnegative=True)])
+    >>> u = solve(equation, 1 + z, (0, 1)).u[-1]
+    >>> bool(np.abs(u - (1 + np.exp(-0.2) * z)).max() < 1e-5)
+    True
     """
 
     def __init__(
@@ -86,27 +123,53 @@ class Diffusion:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate L u + the boundary sources for an explicit method; return the longest explicit step."""
+        """Evaluate L u and the boundary sources of a state for ``rate``; return the longest explicit step."""
         self._check(values)
         self._rate = self._rates(time, values)
         return self._explicit_dt
 
     def rate(self, dt: float, rate: Floats) -> None:
+        """Add div(D∇u) of the prepared state to ``rate``."""
         check_field("rate", rate, self.mesh, self._by_field)
         rate += self._rate
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """Return ½ ∫ρ / ∫|κ Δρ|, about the age of a spot that began as a point mass.
+        """Return ½ ∫ρ / ∫abs(div D∇ρ), about the age of a spot that began as a point mass.
 
         High modes lose at most half of their amplitude in such a step. No other term limits the step where all mass is
-        in one cell, whose velocity is zero. For fields of any sign :func:`amplitude` replaces ∫ρ.
+        in one cell, whose velocity is zero. For fields of any sign, ∫abs(u − ū) + 10⁻³ ∫abs(u) replaces ∫ρ.
+
+        Parameters
+        ----------
+        values : (cells,) or (fields, cells) array
+            Fields u.
+        time : float, default 0.0
+            Time, for the data of the boundary.
+
+        Returns
+        -------
+        float
+            Least step of all fields; ∞ for a steady state.
         """
         steps = self.longest_steps(values, time)
         step: Step = reduce(np.minimum, steps)
         return step
 
     def longest_steps(self, values: Floats, time: float = 0.0) -> list[Step]:
-        """Return :meth:`longest_step` of each field."""
+        """Return ``longest_step`` of each field.
+
+        Parameters
+        ----------
+        values : (cells,) or (fields, cells) array
+            Fields u.
+        time : float, default 0.0
+            Time, for the data of the boundary.
+
+        Returns
+        -------
+        list of float
+            Step of each field.
+        """
         self._check(values)
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, changes = values.reshape(-1, self.mesh.cells), self._rates(time, values).reshape(-1, self.mesh.cells)
@@ -118,12 +181,20 @@ class Diffusion:
         ]
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Return the sparse matrix L of the rates L u + b of each field."""
+        """Return a list of the sparse matrix L (cells, cells) of the rates L u + b of each field."""
         found = [operator.coefficient * operator.matrix() for operator in self._operators]
         return found if self._by_field else found * fields
 
     def laplacian(self, values: Floats, out: Floats) -> None:
-        """Write div(D∇u)/D of values (cells) to ``out``; D = 1 unless D is a number."""
+        """Write Δu to ``out`` if D is a number, else div(D∇u), without the data of the boundary.
+
+        Parameters
+        ----------
+        values : (cells,) array
+            Field u.
+        out : (cells,) array
+            Result.
+        """
         check_array("values", values, (self.mesh.cells,))
         check_array("out", out, (self.mesh.cells,))
         self._operators[0].apply(values, out)
@@ -144,7 +215,15 @@ class Diffusion:
         return least
 
     def step_each(self, dt: Floats, values: Floats) -> None:
-        """Advance limited fields (fields, cells) between walls, each by an own dt (fields,)."""
+        """Advance densities between walls in place, each by a time step of its own.
+
+        Parameters
+        ----------
+        dt : (fields,) array
+            Time steps; fields with a step of 0 are unchanged.
+        values : (fields, cells) array
+            Densities.
+        """
         for k, (row, length) in enumerate(zip(values, dt.tolist(), strict=True)):
             if length > 0:
                 self._step_field(k, 0.0, length, row, True, len(values))
@@ -267,14 +346,47 @@ class Diffusion:
 
 
 class NonlinearDiffusion:
-    """Δφ(u) for an increasing φ, as u² in a porous medium or log u: an explicit term that keeps its bounds.
+    """Nonlinear diffusion Δφ(u) for an increasing φ, as u² in a porous medium or log u: an explicit term.
 
     Two-point fluxes of φ are of second order where u is smooth, and at least of first order at a front, where
-    φ'(u) = 0. The step that is returned makes no new extremum.
+    φ'(u) = 0. A step of the stable length makes no new extremum.
 
-    phi          pointwise φ(u), arrays for arrays
-    boundaries   part → Wall, Outflow, Value(g) of u, or Flux(g)
-    u is (cells,) or (fields, cells). Source: Vázquez, The Porous Medium Equation (2007).
+    Parameters
+    ----------
+    mesh : Mesh
+        Mesh of a curve, a surface or a body, closed or with a boundary.
+    phi : callable
+        Function φ of an array u, (cells,) or (fields, cells), that returns an array of the same shape. φ acts on each
+        number.
+    boundaries : dict, optional
+        Condition of each part of the boundary: :class:`~solvers.Wall` (the default), :class:`~solvers.Outflow`,
+        :class:`~solvers.Value` of u, or :class:`~solvers.Flux`.
+
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is no mesh, ``phi`` no function of u or its result no array of floating-point numbers, or a boundary
+        condition of another type.
+    ValueError
+        If a part of the boundary is unknown, or arrays of the mesh contradict each other. In a step, if φ decreases, or
+        returns another shape.
+
+    References
+    ----------
+    Vázquez, The Porous Medium Equation (2007).
+
+    Examples
+    --------
+    Barenblatt's solution of ∂ₜu = Δu² ends at x = t^(1/3), where its height is t^(−1/3)/12:
+
+    >>> import numpy as np
+    >>> from solvers import Equation, NonlinearDiffusion, interval, solve
+    >>> mesh = interval(-2.5, 2.5, 50)
+    >>> x = mesh.centers[:, 0]
+    >>> equation = Equation(mesh, [NonlinearDiffusion(mesh, lambda u: u**2)])
+    >>> u = solve(equation, np.maximum(0, 1 - x**2) / 12, (1, 8)).u[-1]
+    >>> bool(np.abs(u - np.maximum(0, 1 - (x / 2) ** 2) / 24).max() < 2e-4)
+    True
     """
 
     def __init__(self, mesh: Mesh, phi: Callable[[Floats], Floats], *, boundaries: Boundaries | None = None) -> None:
@@ -286,6 +398,7 @@ class NonlinearDiffusion:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
+        """Compute Δφ(u) of a state for ``rate``; return the largest step without a new extremum."""
         check_field("values", values, self.mesh)
         level = self.phi(values)
         check_array("phi", level, values.shape)
@@ -299,10 +412,11 @@ class NonlinearDiffusion:
         return self._stable_step(values, level)
 
     def rate(self, dt: float, rate: Floats) -> None:
+        """Add Δφ(u) of the prepared state to ``rate``."""
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Return the sparse matrix of rates of each field at the last ``prepare``, by secants of φ."""
+        """Return a list of the sparse matrix (cells, cells) of the rates of each prepared field, by secants of φ."""
         from scipy.sparse import diags
 
         links = links_matrix(self.mesh.on_host, np.asarray(self.mesh.face_conductances()))
