@@ -21,14 +21,58 @@ from .checks import check_methods
 class Equation:
     """Evolution equation ∂ₜu = Σ explicit terms + Σ stiff terms.
 
-        Equation(mesh, [term, …])      terms, and plain functions f(t, u) → ∂ₜu; stiff terms are recognized
-        Equation(terms, stiff)         explicit terms, and the stiff one
+    ``Equation(mesh, [term, …])`` sorts the terms: those with a step of their own (methods ``longest_step`` and
+    ``step``) are stiff. ``Equation(terms, stiff)`` has explicit terms and one stiff term.
 
-    Several stiff terms are implicit together; a stepper with splitting applies them in turn.
+    Parameters
+    ----------
+    terms : Mesh or sequence
+        The mesh of all terms, followed by the list of terms. Or a list of terms, which are explicit if ``stiff`` is
+        given; else :func:`~solvers.solve` sorts them. A term is an object of this package, a plain function f(t, u) →
+        ∂ₜu, or an object of your own as :class:`~solvers.terms.term.Term` describes.
+    stiff : sequence or term, optional
+        After a mesh, the list of all terms. Else the stiff term, as :class:`~solvers.terms.term.StiffTerm` describes;
+        by default no term is stiff. Several stiff terms after a mesh are implicit together; methods with splitting
+        apply them in turn.
+    limit : callable, optional
+        Function that changes u in place, such as :func:`~solvers.limit_positivity`, after each stage of "euler",
+        "ssprk2" and "ssprk3", after each step of other methods. With a limit, ``method="auto"`` is "ssprk3".
 
-    ``limit`` is applied to the state after each stage, in place (positivity, normalization, …).
-    An equation may be solved in several threads at once, as each solve works on copies of its terms (:meth:`begin`).
-    Raises TypeError for an object that is no term or no term of that kind, ValueError for terms on different meshes.
+    Attributes
+    ----------
+    mesh : Mesh or None
+        Mesh of all terms; None if no term has a mesh.
+    terms : tuple
+        Explicit terms; plain functions have become :class:`~solvers.Source`.
+    stiff : term or None
+        Stiff term, or the sum of several.
+    limit : callable or None
+        The parameter ``limit``.
+
+    Raises
+    ------
+    TypeError
+        If the list of terms is missing, or an object in it is no term, as a class in place of an instance is, or a
+        function of other arguments than (t, u).
+    ValueError
+        If terms are on different meshes.
+
+    Notes
+    -----
+    Several threads may solve one equation at once, as each solve works on copies of its terms.
+
+    Examples
+    --------
+    Diffusion and a reaction: ∂ₜu = 0.05 Δu + u − u³ has the stable steady state 1.
+
+    >>> from solvers import Diffusion, Equation, circle, solve
+    >>> mesh = circle(32)
+    >>> equation = Equation(mesh, [Diffusion(mesh, 0.05), lambda t, u: u - u**3])
+    >>> isinstance(equation.stiff, Diffusion), len(equation.terms)
+    (True, 1)
+    >>> u = solve(equation, 0.1 + 0.01 * mesh.centers[:, 0], (0, 20)).u[-1]
+    >>> bool(abs(u - 1).max() < 1e-4)
+    True
     """
 
     def __init__(
@@ -62,7 +106,13 @@ class Equation:
         return working
 
     def with_stiff_found(self) -> Equation:
-        """Return the equation with self-stepping explicit terms moved to the stiff ones, if it has no stiff term."""
+        """Return the equation with self-stepping explicit terms moved to the stiff ones, if it has no stiff term.
+
+        Returns
+        -------
+        Equation
+            This equation if it has a stiff term or no explicit term has a step of its own, else a new one.
+        """
         if self.stiff is not None:
             return self
         terms, stiff = _sorted(self.terms)
@@ -71,7 +121,19 @@ class Equation:
     def prepare(self, time: float, values: Floats, with_stiff: bool = False) -> Step:
         """Evaluate every explicit term; return the largest stable time step, NaN for a non-finite state.
 
-        with_stiff   whether the stiff term limits the step too, since explicit terms miss its change within a step
+        Parameters
+        ----------
+        time : float
+            Time.
+        values : (cells,) or (fields, cells) array
+            State u.
+        with_stiff : bool, default False
+            Whether the stiff term limits the step too, since explicit terms miss its change within a step.
+
+        Returns
+        -------
+        float
+            Largest stable time step; on a device, an array of one number.
         """
         longest: Step = np.inf
         with Unchanged(values):
@@ -93,7 +155,20 @@ class Equation:
         return np.isfinite(values).all()
 
     def lost_in(self, time: float, values: Floats) -> str:
-        """Return the description of the first non-finite quantity in a state whose stable step is NaN."""
+        """Return the description of the first non-finite quantity in a state whose stable step is NaN.
+
+        Parameters
+        ----------
+        time : float
+            Time.
+        values : (cells,) or (fields, cells) array
+            State u.
+
+        Returns
+        -------
+        str
+            Sentence without a period, for a message.
+        """
         for term in self.terms if np.isfinite(values).all() else ():
             if np.isnan(term.prepare(time, values)):
                 of = getattr(term, "velocity", None) or getattr(term, "f", None)
@@ -104,7 +179,24 @@ class Equation:
         return "the sum over all cells is beyond the range of numbers"
 
     def step_stiff(self, time: float, dt: float, values: Floats, limited: bool = True) -> Step:
-        """Advance values in place by the stiff term from ``time`` to time + dt; return the result of its step."""
+        """Advance values in place by the stiff term from ``time`` to time + dt.
+
+        Parameters
+        ----------
+        time : float
+            Time at the beginning of the step.
+        dt : float
+            Time step.
+        values : (cells,) or (fields, cells) array
+            State u.
+        limited : bool, default True
+            Whether negative values of a density are removed.
+
+        Returns
+        -------
+        float
+            Least value before negative values are removed, as the step of the term returns it.
+        """
         assert self._stepping is not None
         return self._stepping.step(time, dt, values, limited)
 
@@ -137,7 +229,24 @@ def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:
 
 
 def limit_positivity(values: Floats) -> None:
-    """Set negative values to zero in place; fluxes keep ρ ≥ 0 to rounding."""
+    """Set negative values to zero in place.
+
+    Fluxes of this package keep a density ≥ 0 to rounding; this limit of an :class:`~solvers.Equation` removes the rest.
+
+    Parameters
+    ----------
+    values : array
+        State u.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import limit_positivity
+    >>> density = np.array([-1e-17, 0.5, 1.0])
+    >>> limit_positivity(density)
+    >>> density.tolist()
+    [0.0, 0.5, 1.0]
+    """
     if isinstance(values, np.ndarray) and not values.min() < 0.0:
         return  # the usual case; reading a device array would block
     backend_for(values).xp.copyto(values, 0.0, where=values < 0.0)  # a third of the time of np.maximum

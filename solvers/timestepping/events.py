@@ -20,13 +20,51 @@ TIME_RTOL = 1e-12  # accuracy of an event's time relative to the step
 
 
 def largest_value(values: Floats) -> float:
-    """Return the largest of the values."""
+    """Return the largest of the values.
+
+    Parameters
+    ----------
+    values : array
+        State u.
+
+    Returns
+    -------
+    float
+        Maximum of u.
+    """
     return float(values.max())
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Event of(u) = level: by default the largest value reaches ``level``."""
+    """Event of(u) = level, which ends a run: by default the largest value reaches ``level``.
+
+    Parameters
+    ----------
+    level : float
+        Finite number.
+    of : callable, optional
+        Function u → one number that crosses the level; the default is the largest value.
+
+    Raises
+    ------
+    TypeError
+        If ``of`` is no function of u.
+    ValueError
+        If ``level`` is no finite number.
+
+    Examples
+    --------
+    Exponential growth doubles at t = log 2:
+
+    >>> import numpy as np
+    >>> from solvers import Equation, Threshold, solve
+    >>> solution = solve(Equation([lambda t, u: u]), [1.0], (0, 10), events=Threshold(2.0), rtol=1e-8)
+    >>> bool(abs(solution.t[-1] - np.log(2)) < 1e-8)
+    True
+    >>> solution.message
+    'the threshold 2 is reached at t = 0.69314718..., by dopri5 in ... steps'
+    """
 
     level: float
     of: Callable[[Floats], float] = largest_value
@@ -45,7 +83,29 @@ class Threshold:
 
 @dataclass(frozen=True)
 class SteadyState:
-    """Event |∂ₜu| ≤ rtol |u| per unit time, in root mean squares, at the end of a step: a nearly steady field."""
+    """Event ‖∂ₜu‖ ≤ rtol ‖u‖ at the end of a step, in root mean squares, which ends a run.
+
+    Parameters
+    ----------
+    rtol : float, default 1e-6
+        Rate of change relative to u, in 1/time: a finite number > 0.
+
+    Raises
+    ------
+    ValueError
+        If ``rtol`` is no finite number > 0, and in :func:`~solvers.solve` if a stiff term has no rate of change.
+
+    Examples
+    --------
+    From 0, a field relaxes to 1 as 1 − e^(−t), so that ∂ₜu = 10⁻³ u at t = log 1001 = 6.9:
+
+    >>> from solvers import Equation, SteadyState, solve
+    >>> solution = solve(Equation([lambda t, u: 1 - u]), [0.0], (0, 100), events=SteadyState(1e-3))
+    >>> bool(6.9 < solution.t[-1] < 7.3), solution.event
+    (True, 0)
+    >>> solution.message
+    'the state is steady at t = ..., by dopri5 in ... steps'
+    """
 
     rtol: float = 1e-6
 
@@ -53,7 +113,18 @@ class SteadyState:
         check_positive(rtol=self.rtol)
 
     def of(self, problem: SemiDiscrete) -> Event:
-        """Return the event for an equation whose rates determine steadiness."""
+        """Return the event for an equation whose rates determine steadiness.
+
+        Parameters
+        ----------
+        problem : SemiDiscrete
+            Semi-discrete equation with its rates.
+
+        Returns
+        -------
+        callable
+            Function (time, u) → number whose sign changes at the event.
+        """
         return Steadiness(self, problem)
 
 

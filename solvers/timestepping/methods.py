@@ -95,4 +95,19 @@ METHODS: dict[str, Make] = {
     "implicit": _implicit,
     "exponential": _exponential,
 }
+"""Time integration methods by name, for the argument ``method`` of :func:`~solvers.solve`.
+
+- ``"euler"``, ``"ssprk2"``, ``"ssprk3"``: orders 1 to 3, explicit and strong-stability-preserving, for densities ≥ 0.
+  Strang splitting around the stiff term limits the order to 2. Where the stiff term and a source are in balance,
+  additive methods need far fewer steps.
+- ``"ssp3"``: order 3, explicit and strong-stability-preserving, for fluxes with limiters.
+- ``"dopri5"``, ``"dop853"``: orders 5 and 8, explicit, for smooth terms.
+- ``"ars2"``, ``"ark3"``, ``"ark4"``: orders 2 to 4, additive, with an implicit stiff term beside explicit ones, without
+  the error of splitting at steady states.
+- ``"rkl2"``: order 2, super-time-stepping, for diffusion without linear solves.
+- ``"implicit"``: order 4, for stiff terms alone or nonlinear ones, by Newton's iteration with preconditioned GMRES.
+- ``"exponential"``: exact in time for linear equations, else order 2.
+
+``METHODS[name](equation, rtol, atol, cfl)`` returns the integrator of an equation.
+"""
 WITHOUT_CFL = {"dop853", "implicit"}  # methods with steps independent of the stable step

@@ -16,19 +16,52 @@ from .state import State
 
 @dataclass(frozen=True)
 class Stepper:
-    """Strong-stability-preserving Runge–Kutta in Shu–Osher form: w = u + dt L(u), u ← w + a_k (u₀ − w) for each stage.
+    """Strong-stability-preserving Runge–Kutta method, u ← w + a (u₀ − w) with w = u + dt L(u) in each stage.
 
-    weights   a_k of each stage; (0,) is forward Euler
-    order     order of accuracy in time
+    u₀ is the state before the step, L the sum of the explicit terms (Shu–Osher form).
+
+    Parameters
+    ----------
+    weights : tuple of float
+        The number a of each stage, 0 first; (0,) is forward Euler.
+    order : int
+        Order of accuracy in time.
+
+    Examples
+    --------
+    A step of ∂ₜu = −u has the terms of e^(−dt) up to dt³:
+
+    >>> import numpy as np
+    >>> from solvers import STEPPERS, Equation, State
+    >>> equation, state = Equation([lambda t, u: -u]), State(0.0, np.ones(1))
+    >>> step = equation.prepare(state.time, state.values)
+    >>> step = STEPPERS["ssprk3"].step(equation, state, 0.1, (np.empty(1), np.empty(1)))
+    >>> round(float(state.values[0] - (1 - 0.1 + 0.1**2 / 2 - 0.1**3 / 6)), 15)
+    0.0
     """
 
     weights: tuple[float, ...]
     order: int
 
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
-        """Advance the prepared state by dt in place; return the least stable step of the later stages.
+        """Advance the prepared state by dt in place.
 
-        ``work`` then holds the values before the step, a rate, and the values u + dt L(u) if it has a third array.
+        Parameters
+        ----------
+        equation : Equation
+            Equation whose explicit terms are prepared at the state.
+        state : State
+            State; its values change, its time and number of steps do not.
+        dt : float
+            Time step.
+        work : tuple of array
+            Two or three arrays of the shape of the state. Afterwards they hold the values before the step, a rate of
+            change, and in a third array u + dt L(u).
+
+        Returns
+        -------
+        float
+            Least stable time step of the later stages.
         """
         start, rate, *first = (array.reshape(-1) for array in work)
         values, backend = state.values.reshape(-1), backend_for(state.values)
@@ -64,6 +97,7 @@ STEPPERS = {
     "ssprk2": Stepper((0.0, 1 / 2), 2),
     "ssprk3": Stepper((0.0, 3 / 4, 1 / 3), 3),
 }
+"""Strong-stability-preserving methods by name: "euler", "ssprk2" and "ssprk3", of orders 1 to 3."""
 
 
 def stepper_of(stepper: Stepper | str) -> Stepper:
