@@ -44,13 +44,44 @@ class Track:
 
 @dataclass(frozen=True)
 class Merger:
-    """Merger of track ``source`` into track ``into``: after ``since``, the last sample with both, and by ``time``.
+    """Merger of two clusters.
 
-    since, time   equal where the time of the merger itself is known, as for atoms
-    masses        of both, ``into`` first: medians since a cluster last appeared or merged, because the division of mass
-                  between two near clusters is less accurate
-    before, after number of clusters
-    energy_step   2 m_i m_j, the increase of 2β e^{−β} E
+    Attributes
+    ----------
+    since : float
+        Time of the last sample with both clusters.
+    time : float
+        Time of the first sample after the merger. Equal to ``since`` if the time of the merger itself is known, as for
+        atoms.
+    into : int
+        Number of the cluster that continues, in the order in which clusters appear.
+    source : int
+        Number of the cluster that ends.
+    masses : tuple of two floats
+        Masses of both, ``into`` first: medians over the samples since a cluster last appeared or merged, because the
+        division of mass between two near clusters is less accurate.
+    before : int
+        Number of clusters before the merger.
+    after : int
+        Number of clusters after the merger. Several clusters may merge at once.
+    energy_step : float
+        Increase 2 m_i m_j of 2β e^{−β} E, for clusters of masses m_i and m_j that were far apart.
+
+    References
+    ----------
+    Geshkovski et al., arXiv:2312.10794.
+
+    Examples
+    --------
+    Two tokens of mass ½ merge: 2 m_i m_j = ½.
+
+    >>> import meanfield as mf
+    >>> case = mf.load_case("tokens_pair", {"attention.beta": 1, "time.end": 10, "output.samples": 100})
+    >>> [merger] = mf.simulate(case).mergers()
+    >>> merger.masses, merger.energy_step
+    ((0.5, 0.5), 0.5)
+    >>> merger.since < merger.time < 4
+    True
     """
 
     since: float

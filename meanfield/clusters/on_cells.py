@@ -20,8 +20,24 @@ Labels = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clusters: masses (k) and centers (k, d), heaviest first; basin (cells) is the cluster of each cell, −1 for
-    none.
+    """Clusters of a snapshot, heaviest first.
+
+    Attributes
+    ----------
+    masses : (count,) array
+        Masses of the clusters.
+    centers : (count, d) array
+        Directions of the mean positions, unit vectors.
+    basin : (cells,) or (tokens,) array of int
+        Number of the cluster of each cell or token, −1 for none. With a free radius these are cells of directions.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> case = mf.load_case("tokens_pair", {"attention.beta": 1, "time.end": 10, "output.samples": 100})
+    >>> clusters = mf.simulate(case).clusters()
+    >>> clusters.count, clusters.masses, clusters.basin
+    (1, array([1.]), array([0, 0]))
     """
 
     masses: Floats
@@ -30,6 +46,7 @@ class Clusters:
 
     @property
     def count(self) -> int:
+        """Return the number of clusters."""
         return len(self.masses)
 
     def _repr_html_(self) -> str:

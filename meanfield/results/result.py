@@ -33,14 +33,40 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """Result of a run: ``simulate`` returns it in memory, ``run``, ``resume`` and ``open_run`` return it in a file.
+    """Result of a run, in memory or in a file.
 
-    time         (snapshots,) times of the snapshots
-    density      (time, cell) with respect to area; read from a file when the density is indexed
-    position     (time, token, d) of particles, instead of a density
-    weight       (token,) masses of particles
-    diagnostics  by name (samples, ...), and ``diagnostics.time`` (samples,)
-    attributes   attributes of the file: versions, seed, device, start, wall_time, ...
+    :func:`~meanfield.simulate` returns a result in memory; :func:`~meanfield.run`, :func:`~meanfield.resume` and
+    :func:`~meanfield.open_run` return one in a file. A result has the attribute ``density``, or ``position`` and
+    ``weight`` for particles. Its ``repr`` lists the facts of the run; a notebook shows the figure.
+
+    Parameters
+    ----------
+    run : Run
+        Contents of a run file, or of a run in memory, as the functions above pass them.
+
+    Attributes
+    ----------
+    time : (snapshots,) array
+        Times of the snapshots.
+    diagnostics : mapping of str to array
+        Diagnostics (samples, ...) by name. ``diagnostics.time`` (samples,) has the times of the samples;
+        ``diagnostics.to_xarray()`` returns a Dataset.
+    attributes : dict
+        Attributes of the file: versions, seed, device, start, wall_time and more.
+
+    Examples
+    --------
+    Two tokens of equal mass merge.
+
+    >>> import meanfield as mf
+    >>> case = mf.load_case("tokens_pair", {"attention.beta": 1, "time.end": 10, "output.samples": 100})
+    >>> result = mf.simulate(case)
+    >>> result.position.shape  # (time, token, d)
+    (61, 2, 2)
+    >>> [(merger.masses, merger.before, merger.after) for merger in result.mergers()]
+    [((0.5, 0.5), 2, 1)]
+    >>> result.clusters(time=0).count, result.clusters().count
+    (2, 1)
     """
 
     def __init__(self, run: Run) -> None:
@@ -56,35 +82,74 @@ class Result:
 
     @property
     def path(self) -> Path | None:
-        """Return the path of the file; None in memory."""
+        """Return the path of the file; None for a run in memory."""
         return None if isinstance(self._run, InMemoryRun) else self._run.path
 
     @property
     def density(self) -> Floats | Snapshots:
-        """Return ρ (time, cell). Raises AttributeError for particles."""
+        """Return the density ρ (time, cell) with respect to area.
+
+        Rows of a file are read when they are indexed. For a recorded solution of a PDE these are values of the first
+        field.
+
+        Raises
+        ------
+        AttributeError
+            If the run has particles.
+        """
         return self._snapshots("density")
 
     @property
     def position(self) -> Floats | Snapshots:
-        """Return x (time, token, d). Raises AttributeError for a density."""
+        """Return the positions x (time, token, d) of particles.
+
+        Rows of a file are read when they are indexed.
+
+        Raises
+        ------
+        AttributeError
+            If the run has a density.
+        """
         return self._snapshots("position")
 
     @property
     def weight(self) -> Floats:
-        """Return the masses (token,). Raises AttributeError for a density."""
+        """Return the masses (token,) of particles.
+
+        Raises
+        ------
+        AttributeError
+            If the run has a density.
+        """
         self._require("position", "weight")
         return self._run.weights
 
     @cached_property
     def case(self) -> Case:
-        """Return the case with which the run began."""
+        """Return the case with which the run began.
+
+        Raises
+        ------
+        FileError
+            If the file has no case, as a recorded solution of a PDE.
+        CaseError
+            If the case has a component of a user that is not loaded.
+        """
         from meanfield.runtime.segments import case_of
 
         return case_of(self._run)
 
     @cached_property
     def mesh(self) -> Mesh:
-        """Return the mesh of the density. Raises AttributeError for particles."""
+        """Return the mesh of the density.
+
+        Raises
+        ------
+        AttributeError
+            If the run has particles.
+        FileError
+            If the file has no case, as a recorded solution of a PDE.
+        """
         from meanfield.simulation import set_up
 
         self._require("density", "mesh")
@@ -92,35 +157,72 @@ class Result:
 
     @property
     def stop_reason(self) -> str:
-        """Return "finished", "interrupted", "failed", or "running" for a file that is being written or whose writer
-        died.
+        """Return the reason of the end: "finished", "interrupted", "failed" or "running".
+
+        "running" means that the file is being written, or that its writer was killed.
         """
         return str(self.attributes["stop_reason"])
 
     @property
     def message(self) -> str:
-        """Return why the run stopped early; empty where it did not."""
+        """Return why the run stopped early; empty if the run did not."""
         return str(self.attributes["message"])
 
     def to_xarray(self) -> Dataset:
-        """Return snapshots as an xarray Dataset with coordinates, units and names, read from a file on access.
+        """Return the snapshots as a Dataset with coordinates, units and names.
 
-        ``diagnostics.to_xarray()`` returns the diagnostics.
+        ``result.diagnostics.to_xarray()`` returns the diagnostics.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``density`` (time, cell) or ``position`` (time, token, d), read from a file on access, and the arrays of
+            the mesh.
         """
         from meanfield.results.labelled import snapshots_of
 
         return snapshots_of(self._run)
 
     def clusters(self, time: float | None = None) -> Clusters:
-        """Return masses (k,) and centers (k, d) of the clusters, heaviest first, at the last snapshot up to
-        ``time``.
+        """Return the clusters of a snapshot, heaviest first.
+
+        Parameters
+        ----------
+        time : float, optional
+            Time whose last snapshot up to it is used; None: the last snapshot.
+
+        Returns
+        -------
+        Clusters
+            ``count``; ``masses`` (count,); ``centers`` (count, d), unit vectors; ``basin``, the number of the cluster
+            of each cell or token, −1 for none.
+
+        Raises
+        ------
+        ValueError
+            If the time is before the first snapshot, or the domain has no clusters: the line, densities with an axis,
+            tokens in one dimension.
         """
         from meanfield.analysis.snapshot_clusters import cluster_finder
 
         return cluster_finder(self._run)(self._number(time))
 
     def mergers(self) -> list[Merger]:
-        """Return the mergers of clusters, in order of time. Raises ValueError where clusters cannot be followed."""
+        """Return the mergers of clusters, in order of time.
+
+        Clusters are followed by the diagnostics cluster_mass and cluster_center, else by the snapshots.
+
+        Returns
+        -------
+        list of Merger
+            Each with ``since`` and ``time``, between which the clusters merged; ``masses`` of both; ``before`` and
+            ``after``, numbers of clusters; ``energy_step``, the increase of the scaled energy.
+
+        Raises
+        ------
+        ValueError
+            If the domain has no clusters: the line, densities with an axis, tokens in one dimension.
+        """
         from meanfield.analysis.mergers import merger_tree
         from meanfield.analysis.tracks import tracks_of
 
@@ -137,18 +239,39 @@ class Result:
         cmap: str = "viridis",
         style: str = "screen",
     ) -> Figure:
-        """Return the figure of the run: snapshots above, diagnostics over time below; or some ``panels`` of these.
+        """Draw the run: snapshots above, diagnostics over time below; or some panels of these.
 
-        ax      axes for the one panel that is named, else for the first diagnostic; the size of their figure is kept
-        figure  an empty figure, or a part of one (``figure.subfigures``), to be filled instead of a new one
-        panels  names such as "density", "energy", "clusters"; by default the first four that were recorded
-        size    width and height in inches
-        dpi     pixels per inch
-        cmap    name of a Matplotlib colormap
-        style   "paper", "screen" or "dark"
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes for the one panel that is named, else for the first diagnostic. The size of their figure is kept.
+        panels : str or sequence of str, optional
+            Names such as "density", "energy" or "clusters". None: the snapshots, and at most four diagnostics.
+        figure : matplotlib.figure.Figure or SubFigure, optional
+            Empty figure, or a part of one, that is filled. None: a new figure.
+        size : tuple of two floats, optional
+            Width and height of a new figure in inches. None: the size that the panels need.
+        dpi : int, optional
+            Pixels per inch of a new figure.
+        cmap : str
+            Color map of Matplotlib.
+        style : {"screen", "paper", "dark"}
+            Sizes and colors of text; "paper" is for printing at full size.
 
-        The return value is the whole figure. Raises ValueError for a panel that is unknown or was not recorded, and for
-        other invalid values; TypeError for invalid types of axes and names of panels.
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The whole figure.
+
+        Raises
+        ------
+        ValueError
+            If a panel is unknown or was not recorded, if arguments exclude each other, or a value is not valid. A
+            recorded solution of a PDE accepts ``figure`` alone.
+        TypeError
+            If ``ax`` is no Axes, or ``panels`` no name or list of names.
+        FileError
+            If the file holds no snapshot yet.
         """
         import matplotlib.axes
 
@@ -181,14 +304,60 @@ class Result:
             return figure.figure
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
-        """Animate the snapshots to a .gif or .mp4, and return its path."""
+        """Animate the snapshots as a movie.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to be written, .gif or .mp4. The latter needs ffmpeg.
+        fps : int
+            Snapshots per second, 1 to 50.
+        overwrite : bool
+            Whether an existing file is replaced.
+        progress : bool
+            Whether a terminal shows a bar.
+
+        Returns
+        -------
+        Path
+            Path of the movie.
+
+        Raises
+        ------
+        ValueError
+            If ``fps`` is out of range.
+        FileError
+            If the suffix is unknown, the file exists and ``overwrite`` is false or it cannot be written, ffmpeg is
+            missing or fails, or the run holds no snapshot.
+        """
         from meanfield.movie.animate import movie
 
         with in_python():
             return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
 
     def view(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a page for the browser, and return its path."""
+        """Write a page for a web browser, a single file that needs no network.
+
+        Long runs and fine meshes are thinned, with a line on standard error.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to be written, .html or .htm.
+        overwrite : bool
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        Path
+            Path of the page.
+
+        Raises
+        ------
+        FileError
+            If the suffix is unknown, the file exists and ``overwrite`` is false or it cannot be written, or the run
+            holds no snapshot.
+        """
         from meanfield.view.page import view
 
         with in_python():
@@ -197,8 +366,32 @@ class Result:
     def export(
         self, path: str | Path, to: str, *, diagnostics: Sequence[str] | None = None, overwrite: bool = False
     ) -> Path:
-        """Write the run as "csv", "netcdf" or "vtkhdf", and return the path; ``diagnostics`` are the columns of a
-        CSV.
+        """Export the run for other programs.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to be written.
+        to : {"csv", "netcdf", "vtkhdf"}
+            Format: diagnostics over time; densities of circle and sphere on a regular grid; cells or particles for
+            ParaView. A vtkhdf file refers to the run file, which is needed beside it.
+        diagnostics : sequence of str, optional
+            Columns of a CSV file; None: all.
+        overwrite : bool
+            Whether an existing file is replaced.
+
+        Returns
+        -------
+        Path
+            Path of the exported file.
+
+        Raises
+        ------
+        ValueError
+            If the format is unknown.
+        FileError
+            If the format does not support the domain, a diagnostic was not recorded or is given for a format other than
+            csv, the run has no data to export, the file exists and ``overwrite`` is false, or it cannot be written.
         """
         from meanfield.export.formats import export
 
@@ -206,9 +399,24 @@ class Result:
             return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a run file, with the checkpoint from which ``resume`` continues, and return its path.
+        """Write a run file, with the checkpoint from which :func:`~meanfield.resume` continues.
 
-        Raises FileError if the file exists and ``overwrite`` is false, or cannot be written.
+        Parameters
+        ----------
+        path : str or Path
+            File to be written.
+        overwrite : bool
+            Whether an existing file, other than the run file itself, is replaced.
+
+        Returns
+        -------
+        Path
+            Path of the run file.
+
+        Raises
+        ------
+        FileError
+            If the file exists and ``overwrite`` is false, is the run file itself, or cannot be written.
         """
         path = Path(path)
         if isinstance(self._run, InMemoryRun):

@@ -14,11 +14,19 @@ _RETRY = 0.01  # seconds until a lost interrupt is repeated: longer than most fi
 
 
 class Interrupted(KeyboardInterrupt):
-    """Interruption of a run by Ctrl-C, with a message of one line for the user."""
+    """Interruption of a run by Ctrl-C, a KeyboardInterrupt with a message of one line for the user."""
 
 
 class Terminated(SystemExit):
-    """Termination of a run by SIGTERM; ``code`` is 143, as in shells. The message is one line."""
+    """Termination of a run by SIGTERM, a SystemExit with a message of one line for the user.
+
+    Attributes
+    ----------
+    code : int
+        Exit status 143, as in shells.
+    message : str
+        Time of the interruption, and the advice to resume if there is a file.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(128 + signal.SIGTERM)

@@ -19,11 +19,26 @@ from solvers.timestepping.state import read_only
 class Moment:
     """State of a sample, the argument of callbacks and stop conditions.
 
-    time          of the state
-    values        density (cells,) with respect to area, or positions (n, d); a read-only view, to be copied if it is
-                  kept
-    diagnostics   by name, as they are recorded; read-only
-    space         the mesh, or the points with their weights
+    Attributes
+    ----------
+    time : float
+        Time of the state.
+    values : array
+        Density (cells,) with respect to area, or positions (n, d). A read-only view, to be copied if it is kept.
+    diagnostics : mapping of str to float or array
+        Diagnostics by name, as they are recorded; read-only.
+    space : Mesh or Points
+        Mesh of the density, or the points with their ``weights`` (n,).
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> masses = []
+    >>> case = mf.load_case("flow_beta0_circle", {"domain.resolution": 64})
+    >>> result = mf.simulate(case, callbacks=[lambda moment: masses.append(moment.values @ moment.space.volumes)],
+    ...                      stop=lambda moment: moment.time >= 0.5)
+    >>> float(result.diagnostics.time[-1]), round(float(masses[-1]), 9)
+    (0.5, 1.0)
     """
 
     time: float
