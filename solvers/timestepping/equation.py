@@ -29,9 +29,9 @@ class Equation:
     terms : Mesh or sequence
         The mesh of all terms, followed by the list of terms. Or a list of terms, which are explicit if ``stiff`` is
         given; else :func:`~solvers.solve` sorts them. A term is an object of this package, a plain function f(t, u) →
-        ∂ₜu, or an object of your own as :class:`~solvers.terms.term.Term` describes.
+        ∂ₜu, or an object of your own as ``solvers.terms.term.Term`` describes.
     stiff : sequence or term, optional
-        After a mesh, the list of all terms. Else the stiff term, as :class:`~solvers.terms.term.StiffTerm` describes;
+        After a mesh, the list of all terms. Else the stiff term, as ``solvers.terms.term.StiffTerm`` describes;
         by default no term is stiff. Several stiff terms after a mesh are implicit together; methods with splitting
         apply them in turn.
     limit : callable, optional

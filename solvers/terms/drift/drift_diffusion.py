@@ -42,7 +42,7 @@ class IntervalDriftDiffusion:
         self._within = to_device((steady[:-1] > _TINY) & (steady[1:] > _TINY))
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """Return ½ ∫p / ∫|∂ₜp|, as :class:`~solvers.terms.diffusion.Diffusion` does."""
+        """Return ½ ∫p / ∫|∂ₜp|, as :class:`~solvers.Diffusion` does."""
         amount = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(amount, np.abs(self._gain(values)).sum())
 

@@ -142,7 +142,7 @@ class DriftDiffusion:
         return [diags(1 / self.mesh.volumes) @ self._at.matrix()] * fields
 
     def _longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """Return ½ ∫u/∫|∂ₜu|, as :class:`~solvers.terms.diffusion.Diffusion` does."""
+        """Return ½ ∫u/∫|∂ₜu|, as :class:`~solvers.Diffusion` does."""
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, rates = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
         amounts = [dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row) for row in rows]
