@@ -3,6 +3,7 @@
 sphinx-build -W docs build/site
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -58,6 +59,12 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 suppress_warnings = ["myst.xref_missing"]  # tests/project/test_readme.py checks links to files of the repository
 
 
+def link_entries(app, page, source):
+    """Replace links to the scripts of the gallery by links to their pages on the site."""
+    source[0] = re.sub(r"\(\.\./gallery/entries/(\w+/\w+)\.py\)", r"(gallery/\1.rst)", source[0])
+
+
 def setup(app):
     """Write the reference before Sphinx lists the pages."""
     app.connect("config-inited", lambda app, config: write_pages(Path(app.srcdir) / "reference"))
+    app.connect("source-read", link_entries)

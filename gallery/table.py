@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import runpy
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 
 from .not_computed import NOT_COMPUTED
@@ -13,6 +15,7 @@ from .statement import Statement
 
 FOLDER = Path(__file__).parent / "entries"
 ENTRIES = sorted(FOLDER.glob("*/*.py"))
+ARXIV = re.compile(r"\b\d{4}\.\d{5}(v\d+)?\b")
 HEAD = """\
 # Statements of the literature
 
@@ -35,10 +38,8 @@ excludes less. Each row has its tolerance.
 
 Thirteen entries have a full size, at which they take from two seconds to fifteen minutes on one core. All have the same
 verdicts at full size.
-
-| entry | statement | source | expected | found | verdict |
-|---|---|---|---|---|---|
 """
+TABLE = "| statement | source | expected | found | verdict |\n|---|---|---|---|---|\n"
 
 
 def name_of(entry: Path) -> str:
@@ -67,19 +68,29 @@ def statements(figures: Path | None = None) -> dict[str, Statement]:
 
 def page(found: Mapping[str, Statement]) -> str:
     """Return the page in Markdown."""
-    rows = [row(name, one) for name, one in found.items()]
-    others = [f"| {statement} | {why} |" for statement, why in NOT_COMPUTED.items()]
-    tail = "\n\n## Not computed\n\n| statement | why |\n|---|---|\n" + "\n".join(others)
-    return HEAD + "\n".join(rows) + tail + "\n"
+    topics = groupby(found.items(), key=lambda item: item[0].partition("/")[0])
+    tables = [
+        f"\n## {topic.replace('_', ' ').capitalize()}\n\n{TABLE}" + "\n".join(row(*item) for item in rows) + "\n"
+        for topic, rows in topics
+    ]
+    others = [f"| {_linked(statement)} | {why} |" for statement, why in NOT_COMPUTED.items()]
+    tail = "\n## Not computed\n\n| statement | why |\n|---|---|\n" + "\n".join(others)
+    return HEAD + "".join(tables) + tail + "\n"
 
 
 def row(name: str, one: Statement) -> str:
-    """Return a statement's row in the table of the page."""
+    """Return a statement's row in the table of the page, with links to the entry and to the papers."""
+    statement = f"[{_cell(one.text)}](../gallery/entries/{name}.py) (`{name}`)"
+    source = _linked(f"{one.source}; read: {one.read}")
     verdict = f"{one.verdict} (to {one.tolerance:.2g}: {_cell(one.reason)})"
-    cells = (f"`{name}`", _cell(one.text), f"{one.source}; read: {one.read}")
-    return f"| {' | '.join(cells)} | {one.expected:.7g} | {one.found:.7g} | {verdict} |"
+    return f"| {statement} | {source} | {one.expected:.7g} | {one.found:.7g} | {verdict} |"
+
+
+def _linked(text: str) -> str:
+    """Return a text with links to the papers that it names by their numbers on arXiv."""
+    return ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\g<0>)", text)
 
 
 def _cell(text: str) -> str:
     """Return the text of a cell of a Markdown table."""
-    return text.replace("|", "\\|")
+    return text.replace("|", "\\|").replace("[", "\\[").replace("]", "\\]")

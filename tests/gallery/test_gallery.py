@@ -20,7 +20,7 @@ def test_entry(entry: Path) -> None:
     found = statement_of(entry)
     assert found.difference <= found.tolerance, f"{found.found} instead of {found.expected}"
     name = name_of(entry)
-    [line] = [line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |")]
+    [line] = [line for line in PAGE.splitlines() if f"](../gallery/entries/{name}.py) (`{name}`) |" in line]
     assert without_the_number_found(line) == without_the_number_found(row(name, found))
 
 
@@ -31,7 +31,8 @@ def without_the_number_found(line: str) -> list[str]:
 
 
 def test_the_page_of_statements_has_every_entry_once_and_in_order() -> None:
-    assert re.findall(r"^\| `([a-z_0-9]+/[a-z_0-9]+)`", PAGE, re.MULTILINE) == [name_of(entry) for entry in ENTRIES]
+    named = re.findall(r"^\| \[.*?\(`([a-z_0-9]+/[a-z_0-9]+)`\) \|", PAGE, re.MULTILINE)
+    assert named == [name_of(entry) for entry in ENTRIES]
     assert PAGE.split("## Not computed")[1] == page({}).split("## Not computed")[1]
     assert PAGE.startswith(HEAD)
 
