@@ -9,11 +9,41 @@ from ..mesh.mesh import Floats, Mesh
 
 
 def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
-    """Return the density (cells,) of point masses (points,) at unit vectors (points, d).
+    """Return the density of point masses on a mesh of the circle or the sphere.
 
-    Each mass is shared by d cells around its point. The weights w ≥ 0, Σw = 1, make Σ w x_cell parallel to the point,
-    so that the center of mass has the direction of the point. Raises ValueError unless the mesh is a circle or a sphere
-    in R^d, and points and masses have these shapes.
+    Each mass is shared by d cells around its point, or by a few more cells next to a pole. Each mass is conserved, and
+    the center of mass of the cells has the direction of the point.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, or a sphere in R³ of rings or of :func:`~solvers.icosphere`.
+    points : (n, d) array
+        Unit vectors.
+    masses : (n,) array
+        Mass of each point.
+
+    Returns
+    -------
+    (cells,) array
+        Density with respect to the volumes of the cells.
+
+    Raises
+    ------
+    ValueError
+        For another mesh, for points and masses of other shapes, and for masked numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import circle, deposit_points
+    >>> mesh = circle(16)
+    >>> masses = mesh.volumes * deposit_points(mesh, np.array([[0.6, 0.8]]), np.array([2.0]))
+    >>> round(float(masses.sum()), 6)
+    2.0
+    >>> center = masses @ mesh.centers
+    >>> (center / np.linalg.norm(center)).round(6)  # the direction of the point
+    array([0.6, 0.8])
     """
     from scipy.spatial import KDTree
 

@@ -23,27 +23,65 @@ Map = Callable[[Floats], Floats]
 
 
 class PushForward:
-    """Push-forward T_# ρ on one mesh for any number of densities and maps; conserves mass to rounding and keeps ρ ≥ 0.
+    """Push-forward T#ρ on one mesh for any number of densities and maps; conserves mass to rounding and keeps ρ ≥ 0.
 
-    A cell's mass moves in one of two ways, as in :class:`solvers.terms.advection.Advection`.
+    T#ρ is the distribution of T(x) when x has the distribution ρ. T need be neither one-to-one nor onto, and may have
+    jumps. Mass that would pass an end of an interval goes into the cell there.
 
-    Resolved cells: T is approximated as linear on the pieces of a cell and ρ on the cell, and the image of a piece is
-    divided among the cells that it overlaps. The identity map is exact to rounding, and images have no gaps however
-    large the stretch. The method is of second order on a curve. On a sphere, circles of latitude do not cut flat pieces
-    exactly. The misplaced fraction of the displacement is of order h next to the poles and h² elsewhere, up to about h
-    cot θ/100 of a cell.
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, a sphere of rings, or an interval that is not periodic.
+    resolved : (float, float), optional
+        Relative smoothness indicators (low, high). A cell counts as resolved below low and as unresolved above high,
+        and in part between them.
 
-    Unresolved cells: mass moves as points from the cells' centers and is deposited with its first moment. Mass as
-    compact as a deposited point mass is first gathered into that point (`solvers.mesh.dual.Dual.gather`), which then
-    remains one point at its exact position under any number of maps. Less compact mass spreads in proportion to the
-    square root of the number of maps, unless the maps contract it.
+    Attributes
+    ----------
+    mesh : Mesh
+        The mesh.
+    min_stretch : (float, float)
+        Bounds of a cell's smallest stretch by T: below, the cell moves as a point mass.
+    min_compactness : (float, float)
+        Bounds of a cell's compactness: above, the mass moves as an atom.
+    max_stretch : (float, float)
+        Bounds of a cell's largest stretch by T: above, the cell moves in pieces.
 
-    A cell moves as a point mass where the density is not resolved, and where T contracts the cell so much that overlaps
-    would only determine which cell contains the image. It moves in pieces where T stretches the cell.
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is not a :class:`~solvers.Mesh`.
+    ValueError
+        For another mesh.
 
-    mesh       a circle, a sphere, or an interval; mass that would pass a wall goes into the last cell
-    resolved   relative smoothness indicators (low, high): below low a cell counts as resolved, above high as unresolved
-    Raises ValueError for another mesh.
+    Notes
+    -----
+    Mass of a resolved cell moves in pieces. T is approximated as linear on each piece, and ρ on the cell; the image of
+    a piece is divided among the cells that it overlaps. The identity map is exact to rounding, and images have no gaps
+    however large the stretch. The method is of second order on a curve. On a sphere, circles of latitude do not cut
+    flat pieces exactly. The misplaced fraction of the displacement is of order h next to the poles and h² elsewhere, up
+    to about h cot θ/100 of a cell.
+
+    Mass of an unresolved cell moves as a point from the cell's center and is deposited with its first moment. Mass as
+    compact as a deposited point mass is first gathered into that point, which then remains one point at its exact
+    position under any number of maps. Less compact mass spreads in proportion to the square root of the number of maps,
+    unless the maps contract it.
+
+    A cell also moves as a point mass where T contracts it so much that overlaps would only determine which cell
+    contains the image. It also moves in pieces where T stretches it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import PushForward, circle
+    >>> mesh = circle(64)
+    >>> density = (1 + mesh.centers[:, 0]) / (2 * np.pi)
+    >>> remap = PushForward(mesh)
+    >>> onto_point = remap.apply(density, lambda x: np.full_like(x, [1.0, 0.0]))
+    >>> round(float(onto_point @ mesh.volumes), 6)
+    1.0
+    >>> np.flatnonzero(onto_point)  # the two cells around angle 0
+    array([ 0, 63])
     """
 
     min_stretch = (0.125, 0.25)  # bounds of a cell's smallest stretch: below, it moves as a point mass
@@ -67,9 +105,28 @@ class PushForward:
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
 
     def apply(self, density: Floats, map: Map) -> Floats:
-        """Return T_# ρ (cells,) of ρ ≥ 0 (cells,) by the map T: points (n, d) → points (n, d) on the same manifold.
+        """Return T#ρ of a density ρ by a map T.
 
-        Raises FloatingPointError where T is not finite, ValueError for a density of another shape.
+        Parameters
+        ----------
+        density : (cells,) array
+            Density ρ ≥ 0 at the cells.
+        map : function x (n, d) -> (n, d) array
+            The map T, from points of the manifold to points of the manifold.
+
+        Returns
+        -------
+        (cells,) array
+            The density T#ρ.
+
+        Raises
+        ------
+        TypeError
+            If the density is not an array of floating-point numbers.
+        ValueError
+            If the density has another shape or is masked.
+        FloatingPointError
+            If T is not finite at a point.
         """
         check_array("density", density, (self.mesh.cells,))
         mesh, pieces = self.mesh, self.pieces
@@ -146,7 +203,44 @@ class PushForward:
 
 
 def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
-    """Return T_# ρ for one density and one map, see :class:`PushForward`."""
+    """Return T#ρ for one density and one map: the distribution of T(x) when x has the distribution ρ.
+
+    Mass is conserved to rounding. For several maps on one mesh use :class:`~solvers.PushForward`, which describes the
+    method.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, a sphere of rings, or an interval that is not periodic.
+    density : (cells,) array
+        Density ρ ≥ 0 at the cells.
+    map : function x (n, d) -> (n, d) array
+        The map T, from points of the manifold to points of the manifold.
+
+    Returns
+    -------
+    (cells,) array
+        The density T#ρ.
+
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or the density not an array of floating-point numbers.
+    ValueError
+        For another mesh, or a density of another shape.
+    FloatingPointError
+        If T is not finite at a point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import circle, push_forward
+    >>> mesh = circle(64)
+    >>> density = (1 + mesh.centers[:, 0]) / (2 * np.pi)
+    >>> turned = push_forward(mesh, density, lambda x: np.stack([-x[:, 1], x[:, 0]], axis=1))  # by 90°, or 16 cells
+    >>> bool(np.allclose(turned, np.roll(density, 16)))
+    True
+    """
     return PushForward(mesh).apply(density, map)
 
 

@@ -21,35 +21,92 @@ Complexes = NDArray[np.complex128]
 
 
 class Harmonics(Protocol):
-    """Transform between cells and the spherical harmonics of degree 0 … ``degree``."""
+    """Transform between cells and the spherical harmonics of degree 0 … ``degree``.
+
+    Coefficients are complex arrays: (degree + 1,) on the circle and (degree + 1, degree + 1) on the sphere.
+    """
 
     degree: int
 
     def analysis(self, masses: Floats) -> Complexes:
-        """Return the coefficients Σ_j conj(Y(x_j)) w_j of masses (cells)."""
+        """Return the coefficients Σ_j conj(Y(x_j)) w_j of point masses w at the cell centers.
+
+        Parameters
+        ----------
+        masses : (..., cells) array
+            Masses w, of at most two dimensions on the sphere.
+
+        Returns
+        -------
+        (..., degree + 1) or (..., degree + 1, degree + 1) complex array
+            Coefficients [..., l] on the circle, [..., l, m] on the sphere.
+        """
         ...
 
     def of_density(self, density: Floats) -> Complexes:
-        """Return the coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density (cells)."""
+        """Return the coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density ρ, with the volumes V of the cells.
+
+        Parameters
+        ----------
+        density : (..., cells) array
+            Density ρ, of at most two dimensions on the sphere.
+
+        Returns
+        -------
+        (..., degree + 1) or (..., degree + 1, degree + 1) complex array
+            Coefficients as those of ``analysis``.
+        """
         ...
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return the function with these coefficients at the cell centers, (cells)."""
+        """Return the real function with given coefficients at the cell centers.
+
+        Parameters
+        ----------
+        coefficients : (degree + 1,) or (degree + 1, degree + 1) complex array
+            Coefficients [l] on the circle, [l, m] on the sphere.
+
+        Returns
+        -------
+        (cells,) array
+            Values of the function.
+        """
         ...
 
     def power(self, masses: Floats) -> Floats:
-        """Return (..., degree + 1) the mean square of the degree-l part of ρ/ρ̄, ρ of masses (..., cells).
+        """Return the mean square of each degree of ρ/ρ̄, for the density ρ of masses whose sum is 1.
 
         The results of a row are independent of the other rows.
+
+        Parameters
+        ----------
+        masses : (..., cells) array
+            Masses of the cells.
+
+        Returns
+        -------
+        (..., degree + 1) array
+            Mean squares; degree 0 has 1.
         """
         ...
 
 
 class CircleHarmonics:
-    """Fourier coefficients on the circle, orthonormal: Y_l = e^{ilφ}/√(2π), ∫|Y_l|² = 1.
+    """Fourier coefficients on the circle, orthonormal: Y_l = e^{ilφ}/√(2π), ``∫|Y_l|² = 1``.
 
-    Coefficients are (degree + 1) complex, for l ≥ 0; those of l < 0 follow from reality. Raises ValueError for another
-    mesh, or a degree above half the number of cells.
+    Coefficients are (degree + 1,) complex, for l ≥ 0; those of l < 0 follow from reality.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle.
+    degree : int
+        Highest degree.
+
+    Raises
+    ------
+    ValueError
+        For another mesh, or a degree above half the number of cells.
     """
 
     def __init__(self, mesh: Mesh, degree: int) -> None:
@@ -71,7 +128,7 @@ class CircleHarmonics:
         return self.analysis(density * self.mesh.volumes)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return (cells) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
+        """Return (cells,) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
         backend = self.mesh.backend
         spectrum = backend.zeros(self.mesh.cells // 2 + 1, complex)
         spectrum[: self.degree + 1] = coefficients * self._shift
@@ -81,18 +138,29 @@ class CircleHarmonics:
         return values
 
     def power(self, masses: Floats) -> Floats:
-        """Return (..., degree + 1) the mean square of the degree-l part of ρ/ρ̄: 2π |[l]|², twice for l > 0."""
+        """Return (..., degree + 1) the mean square of each degree of ρ/ρ̄: ``2π |[l]|²``, twice for l > 0."""
         square = np.abs(self.analysis(masses)) ** 2
         square[..., 1:] *= 2.0
         return 2 * np.pi * square
 
 
 class SphereHarmonics:
-    """Real-to-complex spherical harmonics on rings of latitude, orthonormal: ∫|Y_lm|² = 1.
+    """Real-to-complex spherical harmonics on rings of latitude, orthonormal: ``∫|Y_lm|² = 1``.
 
     Coefficients are (degree + 1, degree + 1) complex, [l, m] for m ≥ 0, zero for m > l; those of m < 0 follow from
-    reality. Y_lm = P̄_lm(cos θ) e^{imφ} without the Condon–Shortley phase. Raises ValueError for another mesh.
-    A Gauss grid is accepted in place of a mesh.
+    reality. Y_lm = P̄_lm(cos θ) e^{imφ} without the Condon–Shortley phase.
+
+    Parameters
+    ----------
+    mesh : Mesh or GaussGrid
+        A sphere of rings.
+    degree : int
+        Highest degree.
+
+    Raises
+    ------
+    ValueError
+        For another mesh.
     """
 
     def __init__(self, mesh: Mesh | GaussGrid, degree: int) -> None:
@@ -115,7 +183,20 @@ class SphereHarmonics:
         return self._of_modes(self._along_rings.analysis(masses))
 
     def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
-        """Return the coefficients of densities (..., cells), or of densities less levels (...)."""
+        """Return the coefficients of densities, or of densities less levels.
+
+        Parameters
+        ----------
+        density : (..., cells) array
+            Densities, of at most two dimensions.
+        level : (...) array, optional
+            Number to subtract from each density.
+
+        Returns
+        -------
+        (..., degree + 1, degree + 1) complex array
+            Coefficients as those of :meth:`analysis`.
+        """
         return self._of_modes(self._along_rings.of_density(density, level))
 
     def _of_modes(self, modes: Floats) -> Complexes:
@@ -128,17 +209,42 @@ class SphereHarmonics:
         return coefficients.reshape(*shape, size, size)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return (cells) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
+        """Return (cells,) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
         return self._along_rings.synthesis(*self._modes(coefficients[None]))
 
     def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """Return a function (cells) and vectors (cells, 3) for coefficients (4, degree + 1, degree + 1)."""
+        """Return a function and a vector field at the cell centers.
+
+        Parameters
+        ----------
+        sets : (4, degree + 1, degree + 1) complex array
+            Coefficients of the function and of the three components.
+
+        Returns
+        -------
+        values : (cells,) array
+            The function.
+        vectors : (cells, 3) array
+            The vectors.
+        """
         return self._along_rings.vectors(*self._modes(sets))
 
     def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """Return f (cells) and ∇p + x r (cells, 3), for coefficients times multipliers of f, p and r.
+        """Return a function f and vectors ∇p + x r at the cell centers.
 
-        ``multipliers`` are (2 or 3, degree + 1). The highest degree of p must vanish.
+        Parameters
+        ----------
+        coefficients : (degree + 1, degree + 1) complex array
+            Coefficients c. Those of f, p and r are c times the multipliers of each degree.
+        multipliers : (2 or 3, degree + 1) array
+            Multipliers of f, p and r; without the last row r = 0. The highest degree of p must vanish.
+
+        Returns
+        -------
+        values : (cells,) array
+            The function f.
+        vectors : (cells, 3) array
+            The vectors ∇p + x r.
         """
         values, (east, north), along = self._gradient(coefficients, multipliers)
         centers, backend = self.mesh.centers, self.mesh.backend
@@ -147,10 +253,21 @@ class SphereHarmonics:
         return values, vectors
 
     def gradient_along_rings(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """Return f (..., cells) and the components of ∇p along east and north (2, ..., cells).
+        """Return a function f and the components of ∇p along east and north.
 
-        ``coefficients`` (..., degree + 1, degree + 1) have at most three dimensions; for multipliers see
-        :meth:`gradient`.
+        Parameters
+        ----------
+        coefficients : (..., degree + 1, degree + 1) complex array
+            Coefficients, of at most three dimensions.
+        multipliers : (2, degree + 1) array
+            Multipliers of f and p as in :meth:`gradient`.
+
+        Returns
+        -------
+        values : (..., cells) array
+            The function f.
+        components : (2, ..., cells) array
+            The components of ∇p.
         """
         return self._gradient(coefficients, multipliers)[:2]
 
@@ -169,7 +286,7 @@ class SphereHarmonics:
         return re, im
 
     def power(self, masses: Floats) -> Floats:
-        """Return (..., degree + 1) the mean square of the degree-l part of ρ/ρ̄: 4π Σ_m |[l, m]|²."""
+        """Return (..., degree + 1) the mean square of each degree of ρ/ρ̄: ``4π Σ_m |[l, m]|²``."""
         backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
         squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
         work, none = len(modes) * self._analysis_work, backend.empty((0, 0, 0), complex)
@@ -215,9 +332,41 @@ def require_harmonics(mesh: Mesh) -> None:
 
 
 def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
-    """Return the harmonic transform of a mesh up to a degree.
+    """Return the harmonic transform between the cells of a circle or a sphere and the harmonics up to a degree.
 
-    Raises ValueError unless the mesh is a circle or a sphere of rings.
+    Harmonics are orthonormal: Y_l = e^{ilφ}/√(2π) on the circle, and Y_lm = P̄_lm(cos θ) e^{imφ} without the
+    Condon–Shortley phase on the sphere. Coefficients are complex: [l] (degree + 1,) and [l, m] (degree + 1, degree + 1)
+    for m ≥ 0. Those of negative l or m follow from reality.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, or a sphere of rings.
+    degree : int
+        Highest degree; on the circle at most half the number of cells.
+
+    Returns
+    -------
+    Harmonics
+        Object with ``analysis(masses)``, the coefficients Σ_j conj(Y(x_j)) w_j of masses (cells,);
+        ``of_density(density)``, those of a density (cells,); ``synthesis(coefficients)``, the function (cells,) with
+        these coefficients; and ``power(masses)``, the mean square (degree + 1,) of each degree of ρ/ρ̄ for masses of
+        sum 1. The sums over cells are exact to rounding.
+
+    Raises
+    ------
+    ValueError
+        For another mesh, or a degree above half the number of cells of a circle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import harmonic_transform, sphere
+    >>> mesh = sphere(64)
+    >>> transform = harmonic_transform(mesh, 4)
+    >>> density = (1 + mesh.centers[:, 2]) / (4 * np.pi)
+    >>> transform.power(density * mesh.volumes).round(3)  # z has the mean square 1/3
+    array([1.   , 0.333, 0.   , 0.   , 0.   ])
     """
     require_harmonics(mesh)
     return _TRANSFORMS[mesh.manifold](mesh, degree)

@@ -27,14 +27,49 @@ MANIFOLDS = {2: "circle", 3: "sphere"}  # by d
 
 
 class PointHarmonics:
-    """Transform between n points and the harmonics of degree 0 … ``degree``, with the conventions of `harmonics`.
+    """Harmonic transform between points anywhere on the circle or the sphere and the harmonics up to a degree.
 
-    points   (n, d) nonzero vectors, used by their directions; d = 2 or 3
-    grid     cells of equal angles, with masses equivalent to those of the points
+    Coefficients are those of :func:`~solvers.harmonic_transform`. A transform takes n + degree³ operations on the
+    sphere.
 
-    Errors are about 1e-14 of Σ |w| for an analysis and of the largest value for a synthesis. Results
-    are bitwise equal for any number of cores. Raises ValueError for another d, for a point that is not finite, and for
-    a degree below 1.
+    Parameters
+    ----------
+    points : (n, d) array
+        Nonzero vectors, used by their directions; d = 2 or 3.
+    degree : int
+        Highest degree, at least 1.
+
+    Attributes
+    ----------
+    degree : int
+        Highest degree.
+    count : int
+        Number n of points.
+    grid : Mesh
+        Cells of equal angles, whose masses can stand for those of the points: 2 degree + 2 cells on the circle,
+        degree + 1 rings of 2 degree + 2 cells on the sphere. On the sphere the grid has no faces.
+
+    Raises
+    ------
+    ValueError
+        For another d, for points that are masked or not finite, and for a degree below 1.
+
+    Notes
+    -----
+    Errors are about 1e-14 of ``Σ|w|`` for an analysis and of the largest value for a synthesis. Results are bitwise
+    equal for any number of cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import PointHarmonics
+    >>> points = np.random.default_rng(0).normal(size=(50, 3))
+    >>> transform = PointHarmonics(points, 4)
+    >>> coefficients = np.zeros((5, 5), complex)
+    >>> coefficients[1, 0] = np.sqrt(4 * np.pi / 3)  # z = √(4π/3) Y₁₀
+    >>> z = points[:, 2] / np.linalg.norm(points, axis=1)
+    >>> bool(np.allclose(transform.synthesis(coefficients), z))
+    True
     """
 
     def __init__(self, points: Floats, degree: int) -> None:
@@ -53,26 +88,80 @@ class PointHarmonics:
         self._nonuniform = NonuniformTransform(host_backend().polar_angles(points, -0.5 * spacing), degree, _TOLERANCE)
 
     def analysis(self, weights: Floats) -> Complexes:
-        """Return Σ_j conj(Y(x_j)) w_j of weights (n,), or of several sets (sets, n) with the sets first."""
+        """Return the coefficients Σ_j conj(Y(x_j)) w_j of weights w at the points.
+
+        Parameters
+        ----------
+        weights : (n,) or (sets, n) array
+            Weights of any sign.
+
+        Returns
+        -------
+        (degree + 1,) or (degree + 1, degree + 1) complex array
+            Coefficients, with a first axis of sets if the weights have one.
+
+        Raises
+        ------
+        ValueError
+            For masked weights.
+        """
         masses = self.equivalent_weights(weights)
         coefficients = np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])
         return _like(coefficients, weights, 1)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return (n,) the function with these coefficients at the points, or (sets, n) for several sets."""
+        """Return the real function with given coefficients at the points.
+
+        Parameters
+        ----------
+        coefficients : (degree + 1,) or (degree + 1, degree + 1) complex array
+            Coefficients on the circle or the sphere, or several sets with a first axis.
+
+        Returns
+        -------
+        (n,) or (sets, n) array
+            Values of the function.
+        """
         sets = coefficients.reshape(-1, *coefficients.shape[-self._ndim :])
         values = np.stack([self._harmonics.synthesis(row) for row in sets])
         return _like(self.interpolate(values), coefficients, self._ndim)
 
     def equivalent_weights(self, weights: Floats) -> Floats:
-        """Return masses on the grid, (cells,) or (sets, cells), with the harmonics of weights (n,) or (sets, n)."""
+        """Return masses on the grid that have the same coefficients as weights at the points.
+
+        Parameters
+        ----------
+        weights : (n,) or (sets, n) array
+            Weights of any sign.
+
+        Returns
+        -------
+        (cells,) or (sets, cells) array
+            Masses of the cells of ``grid``.
+
+        Raises
+        ------
+        ValueError
+            For masked weights.
+        """
         check_unmasked("weights", weights)
         grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
         masses = grids if grids.ndim == 2 else folded(grids)
         return _like(masses.reshape(len(masses), -1), weights, 1)
 
     def interpolate(self, values: Floats) -> Floats:
-        """Return (n,) or (sets, n) values at the points, for values on the grid of a function up to the degree."""
+        """Return values at the points of a function given on the grid.
+
+        Parameters
+        ----------
+        values : (cells,) or (sets, cells) array
+            Values at the centers of ``grid`` of a function of at most the highest degree.
+
+        Returns
+        -------
+        (n,) or (sets, n) array
+            Values at the points.
+        """
         grids = np.atleast_2d(values)
         if self._ndim == 2:
             grids = unfolded(grids.reshape(len(grids), self.degree + 1, -1))

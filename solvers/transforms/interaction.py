@@ -18,16 +18,57 @@ NODES = 4  # of Gauss's rule along each axis of a cell, for averages of kernels;
 
 
 class Zonal:
-    """Sums ∫K(⟨x, y⟩) u(y) dy on the circle or the sphere by transforms (Funk–Hecke): ``potential`` and its gradient.
+    """Sums ∫K(⟨x, y⟩) u(y) dy on the circle or the sphere by transforms (Funk–Hecke), and their gradients.
 
-    kernel   K(z), z from −1 to 1, as ``lambda z: 2.0 * z``, or multipliers (degrees,): the eigenvalue of each degree
-    tol      largest fraction of K in the omitted degrees; ``truncation`` is the actual fraction
-    On the sphere the sums of a uniform field are exact, those of a nearly uniform field nearly so (see `.uniform`).
     The velocity ``drift(u)`` is an attraction where K increases: Kuramoto's oscillators have K = coupling · z.
-    The error in every cell is about 1e-13 of the largest sum, max ∫|K||u|. A quotient or logarithm of much smaller
-    sums, as far from all mass with a steep K, is inaccurate: `exponential_sums` and DenseKernel keep the relative
-    accuracy. Raises ValueError for another mesh, and where the kernel needs more degrees than the mesh has rings or
-    cells: the message reports the lost fraction.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, or a sphere of rings.
+    kernel : function z -> K or (degrees,) array
+        K for an array of z from −1 to 1, such as ``lambda z: 2.0 * z``, or the multipliers: the eigenvalue of each
+        degree.
+    tol : float, optional
+        Largest fraction of K in the omitted degrees, between 0 and 1. If the mesh has too few degrees, a fraction up to
+        1e-3 is accepted.
+
+    Attributes
+    ----------
+    mesh : Mesh
+        The mesh.
+    multipliers : (degrees,) array
+        Multipliers of the kernel.
+    truncation : float
+        Fraction of K in the omitted degrees.
+
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or the kernel takes another number of arguments.
+    ValueError
+        For another mesh, a ``tol`` outside (0, 1), a kernel that returns numbers that are not finite or of another
+        shape, and if the mesh has too few rings or cells for the kernel; the message reports the lost fraction.
+
+    Notes
+    -----
+    The sums of a uniform field are exact. On the sphere those of a nearly uniform field are nearly exact. The error in
+    every cell is about 1e-13 of the largest sum, ``max ∫|K||u|``. A quotient or logarithm of much smaller sums, such as
+    those far from all mass with a steep K, is inaccurate: :func:`~solvers.exponential_sums` and
+    :class:`~solvers.DenseKernel` keep the relative accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Zonal, circle
+    >>> mesh = circle(64)
+    >>> kuramoto = Zonal(mesh, lambda z: 2.0 * z)
+    >>> density = (1 + mesh.centers[:, 0]) / (2 * np.pi)  # mean of x is (1/2, 0)
+    >>> bool(np.allclose(kuramoto.potential(density), mesh.centers[:, 0]))
+    True
+    >>> drift = kuramoto.drift(density)
+    >>> bool(np.allclose((drift * mesh.centers).sum(axis=1), 0.0))  # tangent
+    True
     """
 
     def __init__(self, mesh: Mesh, kernel: Kernel | Floats, tol: float = 1e-12) -> None:
@@ -58,11 +99,47 @@ class Zonal:
         self._operator = zonal_operator(mesh, self.multipliers, self.multipliers)
 
     def potential(self, u: Floats) -> Floats:
-        """Return ∫K(⟨x, y⟩) u(y) dy (cells) for u (cells)."""
+        """Return ∫K(⟨x, y⟩) u(y) dy at the cell centers.
+
+        Parameters
+        ----------
+        u : (cells,) array
+            Field.
+
+        Returns
+        -------
+        (cells,) array
+            The sums.
+
+        Raises
+        ------
+        TypeError
+            If the field is not an array of floating-point numbers.
+        ValueError
+            If the field has another shape or is masked.
+        """
         return self._applied(u)[0]
 
     def drift(self, u: Floats) -> Floats:
-        """Return ∇ of :meth:`potential`, (cells, d), tangent."""
+        """Return the gradient of :meth:`potential` at the cell centers.
+
+        Parameters
+        ----------
+        u : (cells,) array
+            Field.
+
+        Returns
+        -------
+        (cells, d) array
+            Tangent vectors.
+
+        Raises
+        ------
+        TypeError
+            If the field is not an array of floating-point numbers.
+        ValueError
+            If the field has another shape or is masked.
+        """
         return self._applied(u)[1]
 
     def _applied(self, u: Floats) -> tuple[Floats, Floats]:
@@ -82,12 +159,35 @@ _MAX_DEGREES: dict[str, Callable[[Mesh], int]] = {
 
 
 class Convolution:
-    """Convolution ∫K(x − y) u(y) dy on a box of equal cells by FFT: ``potential`` and its gradient ``drift``.
+    """Convolution ∫K(x − y) u(y) dy on a box of equal cells by FFT, and its gradient.
 
-    kernel     K(r), r (n, d) → (n,): averaged over cells, so that K may be singular at 0, such as −log|r|/2π
-    gradient   ∇K(r), (n, d) → (n, d), also averaged; by default differences of K over two cells
-    Along periodic axes r is the shortest of all images; along other axes u is 0 outside the box.
-    Raises ValueError for other meshes.
+    Along periodic axes r = x − y is the shortest of all images; along other axes u is 0 outside the box.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        An interval or a box of equal cells.
+    kernel : function r (n, d) -> (n,) array
+        K, averaged over cells, so that it may be singular at 0, such as ``−log|r|/2π``.
+    gradient : function r (n, d) -> (n, d) array, optional
+        ∇K, also averaged over cells. By default differences of K over two cells.
+
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or ``kernel`` or ``gradient`` not a function of one argument.
+    ValueError
+        For another mesh, and for a kernel that returns masked numbers or numbers that are not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import Convolution, interval
+    >>> mesh = interval(0.0, 1.0, 64, periodic=True)
+    >>> wave = np.cos(2 * np.pi * mesh.centers[:, 0])
+    >>> smooth = Convolution(mesh, lambda r: np.cos(2 * np.pi * r[:, 0]))
+    >>> bool(np.allclose(smooth.potential(1 + wave), wave / 2, atol=1e-3))
+    True
     """
 
     def __init__(self, mesh: Mesh, kernel: Kernel, gradient: Kernel | None = None) -> None:
@@ -114,11 +214,47 @@ class Convolution:
         self._slopes = [self._spectrum(slope) for slope in slopes]
 
     def potential(self, u: Floats) -> Floats:
-        """Return ∫K(x − y) u(y) dy (cells) for u (cells)."""
+        """Return ∫K(x − y) u(y) dy at the cell centers.
+
+        Parameters
+        ----------
+        u : (cells,) array
+            Field.
+
+        Returns
+        -------
+        (cells,) array
+            The sums.
+
+        Raises
+        ------
+        TypeError
+            If the field is not an array of floating-point numbers.
+        ValueError
+            If the field has another shape or is masked.
+        """
         return self._inverse(self._forward(u) * self._potential)
 
     def drift(self, u: Floats) -> Floats:
-        """Return ∇ of :meth:`potential`, (cells, d)."""
+        """Return the gradient of :meth:`potential` at the cell centers.
+
+        Parameters
+        ----------
+        u : (cells,) array
+            Field.
+
+        Returns
+        -------
+        (cells, d) array
+            The gradient.
+
+        Raises
+        ------
+        TypeError
+            If the field is not an array of floating-point numbers.
+        ValueError
+            If the field has another shape or is masked.
+        """
         spectrum = self._forward(u)
         return np.stack([self._inverse(spectrum * slope) for slope in self._slopes], axis=1)
 
@@ -137,9 +273,36 @@ class Convolution:
 
 
 class DenseKernel:
-    """Sums ∫K(x, y) u(y) dy on any mesh, in tiles of cells: cells² evaluations of K at each call.
+    """Sums ∫K(x, y) u(y) dy on any mesh, by cells² evaluations of K at each call.
 
-    kernel   K(x (m, 1, d), y (1, n, d)) → (m, n), or (m, n, d) for a velocity
+    The object is called with a field u (cells,) and returns the sums at the cell centers, (cells,), or (cells, d) for a
+    kernel of vectors. The evaluations are in tiles of cells, which limit the memory.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Any mesh.
+    kernel : function x (m, 1, d), y (1, n, d) -> (m, n) or (m, n, d) array
+        K for all pairs of m and n cell centers; of vectors for a velocity.
+
+    Raises
+    ------
+    TypeError
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or the kernel not a function of two arguments. A call raises it if
+        the field is not an array of floating-point numbers.
+    ValueError
+        For arrays of the mesh that contradict each other. A call raises it if the field has another shape or the kernel
+        returns masked numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import DenseKernel, interval
+    >>> mesh = interval(0.0, 1.0, 100)
+    >>> distance = DenseKernel(mesh, lambda x, y: np.abs(x - y)[..., 0])
+    >>> x = mesh.centers[:, 0]
+    >>> bool(np.allclose(distance(np.ones(100)), (x**2 + (1 - x) ** 2) / 2, atol=1e-4))  # ∫|x − y| dy
+    True
     """
 
     def __init__(self, mesh: Mesh, kernel: Callable[[Floats, Floats], Floats]) -> None:

@@ -88,25 +88,55 @@ class ZonalOperator(Protocol):
     """Operator of zonal sums over point masses w_j at cell centers."""
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return Σ_j K(x_i·x_j) w_j (cells,) and ∇Σ_j G(x_i·x_j) w_j + x_i Σ_j R(x_i·x_j) w_j (cells, d).
+        """Return Σ_j K(⟨x_i, x_j⟩) w_j and ∇Σ_j G(⟨x_i, x_j⟩) w_j + x_i Σ_j R(⟨x_i, x_j⟩) w_j at the cell centers.
 
-        Without R the vectors are tangent at x_i. ``masses`` are (cells,), on the circle also (..., cells) with
-        independent rows.
+        Parameters
+        ----------
+        masses : (cells,) array
+            Masses w of the cells; on the circle also (..., cells) with independent rows.
+
+        Returns
+        -------
+        values : (cells,) array
+            The sums of K.
+        vectors : (cells, d) array
+            The sums of G and R; without R tangent at x_i.
         """
         ...
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of ``apply`` for a density (cells), with a uniform part, (), summed exactly.
+        """Return the sums of ``apply`` for a density, with a uniform part that is summed in closed form.
 
-        On the circle densities may be (..., cells), with uniform parts (...,).
+        Parameters
+        ----------
+        density : (cells,) array
+            Density, which includes the uniform part; on the circle also (..., cells).
+        uniform : () array
+            The uniform part of the density; on the circle also (...,) for several rows.
+
+        Returns
+        -------
+        values : (cells,) array
+            The sums of K.
+        vectors : (cells, d) array
+            The sums of G and R.
         """
         ...
 
 
 class CircleZonal:
-    """Operators K, G and R with multipliers (degrees), applied as circular convolutions with the sampled kernels.
+    """Zonal sums on the circle: circular convolutions with the sampled kernels K, G and R.
 
     The sums over cells are exact to rounding for any kernel, also for a kernel narrower than a cell.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle.
+    value, gradient : (degrees,) array
+        Multipliers of K and G.
+    radial : (degrees,) array, optional
+        Multipliers of R.
     """
 
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
@@ -121,7 +151,18 @@ class CircleZonal:
 
     @classmethod
     def of_rows(cls, operators: Sequence[CircleZonal]) -> CircleZonal:
-        """Return one operator for rows of masses (rows, cells) on one circle, each row with its own kernels."""
+        """Return one operator for rows of masses on one circle, each row with its own kernels.
+
+        Parameters
+        ----------
+        operators : sequence of CircleZonal
+            Operators of the rows, on the same mesh.
+
+        Returns
+        -------
+        CircleZonal
+            Operator for masses (rows, cells).
+        """
         rows = copy(operators[0])
         rows._kernels = rows.mesh.backend.xp.stack([operator._kernels for operator in operators])
         rows._integrals = rows.mesh.backend.xp.stack([operator._integrals for operator in operators])
@@ -135,6 +176,7 @@ class CircleZonal:
         return values
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        """Return the sums of K (..., cells) and the vectors (..., cells, 2) for masses (..., cells)."""
         backend, cells = self.mesh.backend, self.mesh.cells
         found = backend.irfft(backend.rfft(masses)[..., None, :] * self._kernels, cells)
         values, slope, *radial = (found[..., k, :] for k in range(self._kernels.shape[-2]))
@@ -144,6 +186,7 @@ class CircleZonal:
         return values, vectors
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        """Return the sums of K (..., cells) and the vectors (..., cells, 2) for a density (..., cells)."""
         values, vectors = self.apply((density - uniform[..., None]) * self.mesh.volumes)
         of_value, of_radial = self._integrals[..., 0], self._integrals[..., 1]
         values += (of_value * uniform)[..., None]
@@ -153,7 +196,17 @@ class CircleZonal:
 
 
 class SphereZonal:
-    """Operators K, G and R with multipliers (degrees) on S²; the gradient is (∂θ, ∂φ/sin θ) as vectors."""
+    """Zonal sums on the sphere with multipliers of the kernels K, G and R; the gradient is (∂θ, ∂φ/sin θ) as vectors.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A sphere of rings.
+    value, gradient : (degrees,) array
+        Multipliers of K and G.
+    radial : (degrees,) array, optional
+        Multipliers of R.
+    """
 
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
@@ -162,15 +215,29 @@ class SphereZonal:
         self._multipliers = mesh.backend.to_device(np.pad(multipliers, ((0, 0), (0, 1))))
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
+        """Return the sums of K (cells,) and the vectors (cells, 3) for masses (cells,)."""
         return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
+        """Return the sums of K (cells,) and the vectors (cells, 3) for a density (cells,)."""
         return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of ``of_density`` without R, with vectors as components east and north (2, cells).
+        """Return the sums of ``of_density`` without R, with vectors as components east and north.
 
-        For densities (rows, cells) with uniform parts (rows,), sums are (rows, cells) and components (2, rows, cells).
+        Parameters
+        ----------
+        density : (cells,) or (rows, cells) array
+            Densities.
+        uniform : () or (rows,) array
+            Uniform parts of the densities.
+
+        Returns
+        -------
+        values : (cells,) or (rows, cells) array
+            The sums of K.
+        components : (2, cells) or (2, rows, cells) array
+            The components of the gradient.
         """
         return self._harmonics.gradient_along_rings(self._coefficients(density, uniform), self._multipliers[:2])
 
@@ -181,9 +248,45 @@ class SphereZonal:
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:
-    """Return the operator of the kernels K, G and R with multipliers ``value``, ``gradient`` and ``radial``.
+    """Return the operator of sums over all cells with zonal kernels K, G and R, by transforms (Funk–Hecke).
 
-    See :meth:`ZonalOperator.apply`. Raises ValueError unless the mesh is a circle or a sphere of rings.
+    A zonal kernel K(⟨x, y⟩) multiplies harmonics of degree l by a number, its multiplier. For a kernel given as a
+    function use :class:`~solvers.Zonal`.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, or a sphere of rings.
+    value : (degrees,) array
+        Multipliers of K.
+    gradient : (degrees,) array
+        Multipliers of G.
+    radial : (degrees,) array, optional
+        Multipliers of R.
+
+    Returns
+    -------
+    ZonalOperator
+        Object with ``apply(masses)``, which returns Σ_j K(⟨x_i, x_j⟩) w_j (cells,) and the vectors ∇Σ_j G(⟨x_i, x_j⟩)
+        w_j + x_i Σ_j R(⟨x_i, x_j⟩) w_j (cells, d) of masses w; and ``of_density(density, uniform)``, which returns
+        these sums for a density whose uniform part, a () array, is summed in closed form.
+
+    Raises
+    ------
+    ValueError
+        For another mesh, or on the sphere for multipliers of different lengths.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers import sphere, zonal_operator
+    >>> mesh = sphere(16)
+    >>> multipliers = np.array([0.0, 4 * np.pi / 3])  # K = G = ⟨x, y⟩
+    >>> masses = np.zeros(mesh.cells)
+    >>> masses[0] = 1.0
+    >>> values, vectors = zonal_operator(mesh, multipliers, multipliers).apply(masses)
+    >>> bool(np.allclose(values, mesh.centers @ mesh.centers[0]))
+    True
     """
     require_harmonics(mesh)
     return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)
