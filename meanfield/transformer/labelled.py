@@ -29,7 +29,26 @@ _TEXTS = ("title", "model", "stop_reason", "command", "summary")  # attributes t
 
 @dataclass(frozen=True)
 class Labelled:
-    """Array, or list of words, with the name of each dimension, a description and a unit."""
+    """Array, or list of words, with the name of each dimension, a description and a unit.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Name of each dimension.
+    values : array_like
+        Numbers or words.
+    long_name : str
+        Description, for labels of figures.
+    units : str
+        Unit; "1" for numbers without one.
+
+    Examples
+    --------
+    >>> from meanfield.transformer import Labelled
+    >>> cosine = Labelled(("layer",), [0.088, 0.145, 0.154], "mean inner product of two tokens")
+    >>> cosine.dims, len(cosine.values), cosine.units
+    (('layer',), 3, '1')
+    """
 
     dims: tuple[str, ...]
     values: Any
@@ -46,20 +65,38 @@ def coordinates(**values: Any) -> dict[str, Labelled]:
 class Outcome:
     """Outcome of a study of Transformers: arrays with named dimensions, tables and a figure.
 
-    ``outcome["cosine"]`` is the array of that name, ``outcome.arrays["cosine"].dims`` names its dimensions.
+    :func:`~meanfield.transformer.ablate`, :func:`~meanfield.transformer.experiment` and the other studies return
+    outcomes. ``outcome["cosine"]`` is the NumPy array of that name, ``outcome.arrays["cosine"].dims`` names its
+    dimensions. The ``repr`` is ``summary``, the tables.
 
-    Attributes
+    Parameters
     ----------
     arrays : mapping of str to Labelled
-        Arrays by name: ``values``, ``dims``, ``long_name`` and ``units``.
-    describing : callable
-        Function of the outcome that returns ``summary``.
-    drawing : callable
-        Function of an empty figure and the outcome that draws the figure.
+        Arrays by name.
+    describing : function (outcome) -> str
+        Function that returns the tables in Markdown.
+    drawing : function (figure, outcome)
+        Function that draws the outcome on an empty figure of Matplotlib.
     title : str
         Title of the figure.
     attributes : mapping of str to str
         Model, text and options of the study.
+
+    Examples
+    --------
+    >>> from meanfield.transformer import Labelled, Outcome
+    >>> cosine = Labelled(("layer",), [0.088, 0.145, 0.154], "mean inner product of two tokens")
+    >>> outcome = Outcome(
+    ...     {"cosine": cosine},
+    ...     describing=lambda outcome: f"{len(outcome['cosine']) - 1} layers",
+    ...     drawing=lambda figure, outcome: figure.add_subplot().plot(outcome["cosine"]),
+    ... )
+    >>> outcome
+    2 layers
+    >>> float(outcome.to_xarray().cosine.isel(layer=-1)), len(outcome.plot().axes)
+    (0.154, 1)
+    >>> outcome.save("outcome.h5", overwrite=True).name
+    'outcome.h5'
     """
 
     arrays: Mapping[str, Labelled]
@@ -70,7 +107,7 @@ class Outcome:
 
     @cached_property
     def summary(self) -> str:
-        """Return the tables in Markdown, which are also the ``repr``."""
+        """Return the tables of the outcome in Markdown."""
         return self.describing(self)
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
@@ -80,7 +117,18 @@ class Outcome:
         return self.summary
 
     def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw the figure, in a new Figure of Matplotlib or in an empty one that is given, and return it."""
+        """Draw the figure of the outcome.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Empty figure that is filled; a study may set its size. None: a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         import matplotlib.figure
 
         figure = matplotlib.figure.Figure() if figure is None else figure
@@ -88,7 +136,14 @@ class Outcome:
         return figure
 
     def to_xarray(self) -> Dataset:
-        """Return the arrays as a Dataset with dimensions, names and units."""
+        """Return the arrays as a Dataset with dimensions, descriptions and units.
+
+        Returns
+        -------
+        xarray.Dataset
+            Each array as a variable, or as a coordinate if it has the name of its only dimension; ``attrs`` are the
+            attributes of the study.
+        """
         from xarray import Dataset
 
         found = {
@@ -98,7 +153,7 @@ class Outcome:
         return Dataset(found, attrs=self.attributes)
 
     def save(self, path: str | Path, *, overwrite: bool = False, command: str = "") -> Path:
-        """Write the arrays and attributes into a file of HDF5, which xarray opens, and return its path.
+        """Write the arrays and attributes into an HDF5 file, which xarray opens with ``engine="h5netcdf"``.
 
         Parameters
         ----------
@@ -107,7 +162,12 @@ class Outcome:
         overwrite : bool
             Whether an existing file is replaced.
         command : str
-            Attribute ``command`` of the file: how it was made.
+            Attribute ``command`` of the file: how the file was made.
+
+        Returns
+        -------
+        Path
+            Path of the file.
 
         Raises
         ------

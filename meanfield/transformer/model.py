@@ -22,7 +22,21 @@ MAX_UNKNOWN = 0.2  # largest share of unknown tokens: beyond it the states do no
 
 
 class TextWarning(UserWarning):
-    """Warning that a model reads a part of a text only, or does not know some of its tokens."""
+    """Warning that a model reads a part of a text only, or does not know some of its tokens.
+
+    A text with more tokens than a model takes is cut. A text of which more than a fifth of the tokens are unknown is
+    an error, a :class:`~meanfield.CaseError`.
+
+    Examples
+    --------
+    Raise an error instead of the warning.
+
+    >>> import warnings
+    >>> import meanfield as mf
+    >>> with warnings.catch_warnings():  # doctest: +SKIP
+    ...     warnings.simplefilter("error", mf.transformer.TextWarning)
+    ...     result = mf.transformer.read("sentence-transformers/all-MiniLM-L6-v2", text="book.txt")
+    """
 
 
 @dataclass(frozen=True, eq=False)

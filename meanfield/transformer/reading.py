@@ -48,9 +48,9 @@ def read(
 ) -> Result:
     """Read the states of a text's tokens after each layer of a trained Transformer, as a run of particles.
 
-    Positions are the directions h/|h| of the states h, and time counts layers. Beside what any run of particles has,
-    there are token_id, token_text and state_length, |h| after each layer, and the diagnostics cosine, length and
-    effective_rank. Energy and speed belong to a law of motion, which is not read.
+    Positions are the directions ``h/|h|`` of the states h, and time counts layers. Besides the arrays of any run of
+    particles there are token_id, token_text and state_length, ``|h|`` after each layer, and the diagnostics cosine,
+    length and effective_rank. Diagnostics of a law of motion, such as energy and speed, are absent.
 
     Parameters
     ----------
@@ -59,17 +59,19 @@ def read(
     path : str or Path, optional
         File to be written; None: the result is in memory.
     text : str or Path, optional
-        File of the text; "-" is the standard input, None a text of the package.
-    drop : sequence of str, or str with commas
-        Tokens that are moved but left out of the result: "special", "first".
+        File of the text, in UTF-8; "-" is the standard input. None: a text of the package.
+    drop : str or sequence of str
+        Tokens that the model reads but the result leaves out: "special" ones such as [CLS] and [SEP], and the "first"
+        token, to which many attend. A str has commas between names.
     overwrite : bool
         Whether an existing file is replaced.
     progress : bool, optional
-        Whether progress is shown; None: a bar on a terminal.
-    show : callable
-        Function that is called with each line on the run, such as ``print``.
+        Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
+        can be drawn, else nothing.
+    show : function (line)
+        Function such as ``print`` that is called with each line on a run into a file, if progress is shown.
     command : str
-        Attribute ``command`` of the file: how it was made.
+        Attribute ``command`` of a file: how the file was made.
 
     Returns
     -------
@@ -79,9 +81,17 @@ def read(
     Raises
     ------
     CaseError
-        If the model or the text cannot be read, if states are too wide or 0, or an argument cannot be.
+        If the model or the text cannot be read, if states are wider than 4096 numbers or are 0, if fewer than two
+        tokens remain, or if an argument is not valid.
+    OSError
+        If the file of the text cannot be opened.
     FileError
         If the file exists and ``overwrite`` is false, or if it cannot be written.
+
+    Warns
+    -----
+    TextWarning
+        If the text is cut because it is longer than the model takes, or has tokens that the model does not know.
 
     References
     ----------
@@ -89,8 +99,12 @@ def read(
 
     Examples
     --------
-    >>> result = mf.transformer.read("minilm")  # doctest: +SKIP
-    >>> result.diagnostics["cosine"]  # mean inner product of two tokens by layer  # doctest: +SKIP
+    Mean inner product of two tokens before the first and after the last of six layers.
+
+    >>> import meanfield as mf
+    >>> result = mf.transformer.read("sentence-transformers/all-MiniLM-L6-v2")  # doctest: +SKIP
+    >>> result.diagnostics["cosine"][[0, -1]].round(3)  # doctest: +SKIP
+    array([0.088, 0.197])
     """
     dropped, states = require_drops(drop), states_of(model, text)
     states = states.only(states.kept(dropped))

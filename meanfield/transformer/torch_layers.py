@@ -49,17 +49,18 @@ def reference(
     Parameters
     ----------
     case : Case, str, Path or mapping
-        Case of particles with ``time.method = "layers"``, as ``meanfield.load_case`` takes it.
+        Case of particles with ``time.method = "layers"``, as :func:`~meanfield.load_case` takes it.
     path : str or Path, optional
         File to be written; None: the result is in memory.
     overwrite : bool
         Whether an existing file is replaced.
     progress : bool, optional
-        Whether progress is shown; None: a bar on a terminal.
-    show : callable
-        Function that is called with each line on the run, such as ``print``.
+        Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
+        can be drawn, else nothing.
+    show : function (line)
+        Function such as ``print`` that is called with each line on a run into a file, if progress is shown.
     command : str
-        Attribute ``command`` of the file: how it was made.
+        Attribute ``command`` of a file: how the file was made.
 
     Returns
     -------
@@ -69,11 +70,11 @@ def reference(
     Raises
     ------
     CaseError
-        If PyTorch is missing, or the case has a key that PyTorch's attention does not know.
+        If PyTorch is missing, or the case is not valid or has a key that PyTorch's attention does not support.
     FileError
         If the file exists and ``overwrite`` is false, or if it cannot be written.
     NonFinite
-        If a state is not finite.
+        If a state becomes non-finite.
 
     References
     ----------
@@ -81,9 +82,13 @@ def reference(
 
     Examples
     --------
-    >>> layers = {"method": "layers", "layers": 10, "step": 0.1}  # doctest: +SKIP
-    >>> case = mf.load_case("tokens_equiangular", {"time": layers})  # doctest: +SKIP
-    >>> abs(mf.transformer.reference(case).position[-1] - mf.simulate(case).position[-1]).max()  # doctest: +SKIP
+    >>> import meanfield as mf
+    >>> layers = {"method": "layers", "layers": 10, "step": 0.1}
+    >>> case = mf.load_case("tokens_equiangular", {"time": layers, "output": {"snapshots": 10}})
+    >>> result = mf.simulate(case)
+    >>> by_torch = mf.transformer.reference(case)  # doctest: +SKIP
+    >>> bool(abs(by_torch.position[-1] - result.position[-1]).max() < 1e-14)  # doctest: +SKIP
+    True
     """
     case = load_case(case)
     require_files(case, None if path is None else str(path))

@@ -42,6 +42,9 @@ def case(
 ) -> Path:
     """Write a case that is a trained Transformer on a text, or has the attention of the model alone.
 
+    By default the case has all parts of all layers, and equals the model to rounding. The file ``case.toml`` names the
+    file of arrays beside it by its full path.
+
     Parameters
     ----------
     model : str or Path
@@ -49,9 +52,10 @@ def case(
     folder : str or Path
         Folder of the files of the case; created where it does not exist.
     text : str or Path, optional
-        File of the text; "-" is the standard input, None a text of the package.
-    without : sequence of str, or str with commas
-        Parts that are left out: attention, network, biases, gains, residual, layer_norm, positions, final_norm.
+        File of the text, in UTF-8; "-" is the standard input. None: a text of the package.
+    without : str or sequence of str
+        Parts that are left out: attention, network, biases, gains, residual, layer_norm, positions, final_norm. A str
+        has commas between names.
     weights : {"trained", "random", "rotated"}
         Attention matrices: trained, Gaussian of the same norms, or of the same singular values.
     seed : int
@@ -59,7 +63,7 @@ def case(
     repeat : int
         Number of times that the layers follow one another.
     mean_field : bool
-        Whether the case is the attention alone, as mean-field dynamics on a sphere.
+        Whether the case is the attention alone, as mean-field dynamics of particles.
     layer : int, optional
         With ``mean_field`` the layer, from 1 on, whose attention all layers have; None: each layer its own.
     overwrite : bool
@@ -68,14 +72,22 @@ def case(
     Returns
     -------
     Path
-        Path of the case file, for ``meanfield.run``.
+        Path of the case file, for :func:`~meanfield.run`.
 
     Raises
     ------
     CaseError
-        If the model or the text cannot be read, or an argument cannot be.
+        If the model or the text cannot be read, if an argument is not valid, or if ``without``, ``weights`` or
+        ``repeat`` is given with ``mean_field``, or ``layer`` without it.
+    OSError
+        If the file of the text cannot be opened.
     FileError
         If the case exists and ``overwrite`` is false, or if it cannot be written.
+
+    Warns
+    -----
+    TextWarning
+        If the text is cut because it is longer than the model takes, or has tokens that the model does not know.
 
     References
     ----------
@@ -83,8 +95,13 @@ def case(
 
     Examples
     --------
-    >>> path = mf.transformer.case("minilm", "whole")  # doctest: +SKIP
-    >>> result = mf.simulate(path)  # doctest: +SKIP
+    >>> import meanfield as mf
+    >>> model = "sentence-transformers/all-MiniLM-L6-v2"
+    >>> path = mf.transformer.case(model, "whole", overwrite=True)  # doctest: +SKIP
+    >>> layers, result = mf.transformer.read(model), mf.simulate(path)  # doctest: +SKIP
+    >>> cosines = [run.diagnostics["cosine"][-1] for run in (layers, result)]  # doctest: +SKIP
+    >>> bool(abs(cosines[0] - cosines[1]) < 1e-12)  # the case equals the model  # doctest: +SKIP
+    True
     """
     variant = Variant(names_of(without), weights, seed, repeat)
     if not mean_field:

@@ -71,11 +71,22 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Weighted points, stored instead of a mesh: the weights (n,) of n points with positions in R^d.
+    """Weighted points, stored instead of a mesh.
 
-    time_name   long_name of time in the file
-    name        name of one point, and of the dimension along the points
-    position    meaning of a position, for its long_name
+    Attributes
+    ----------
+    weights : (n,) array
+        Masses of the points.
+    dimension : int
+        Number d of coordinates of a position.
+    manifold : str
+        Name of the manifold in the file.
+    time_name : str
+        Description of the time in the file.
+    name : str
+        Name of one point, and of the dimension along the points.
+    position : str
+        Description of a position in the file.
     """
 
     weights: NDArray[np.float64]

@@ -130,7 +130,21 @@ class Training(Section, frozen=True):
 
 
 class TrainingCase(Section, frozen=True):
-    """Resolved content of a training file."""
+    """Resolved content of a training file.
+
+    Attributes
+    ----------
+    title : str
+        One line for figures.
+    network : Network
+        Kind and size of the network.
+    pde : Pde
+        Coefficients of the PDE network.
+    data : Data
+        Data set, and the fraction of test examples.
+    training : Training
+        Settings of Adam.
+    """
 
     title: str = ""
     network: Network = Network()
@@ -141,7 +155,23 @@ class TrainingCase(Section, frozen=True):
     about: ClassVar = {"title": Key("one line for figures", "Digits")}
 
     def replace(self, overrides: Sequence[str]) -> TrainingCase:
-        """Return a copy with ``overrides`` such as "network.residual=false". Raises CaseError."""
+        """Return a copy with other values of some keys.
+
+        Parameters
+        ----------
+        overrides : sequence of str
+            Changes such as "network.residual=false".
+
+        Returns
+        -------
+        TrainingCase
+            The copy.
+
+        Raises
+        ------
+        CaseError
+            If a key is unknown or a value is not valid.
+        """
         return _parsed(without_none(msgspec.to_builtins(self)), overrides)
 
     @property

@@ -29,10 +29,22 @@ WARM_UP = 0.05  # fraction of all steps
 class History:
     """Measurements of training.
 
-    loss           (step,) cross entropy of each batch, nats
-    gradient_norm  (step, part) of embedding, each layer and head
-    state_norm     (step, layer + 1) root mean square of the states before the first layer and after each
-    train_loss, test_loss, train_accuracy, test_accuracy    (epoch + 1,), before training and after each epoch
+    Attributes
+    ----------
+    loss : (steps,) list
+        Cross entropy of each batch, in nats.
+    gradient_norm : (steps, parts) list
+        Norm of the gradient by the weights of each part: embedding, each layer, head.
+    state_norm : (steps, layers + 1) list
+        Root mean square of the states before the first layer and after each layer.
+    train_loss : (epochs + 1,) list
+        Cross entropy of all training examples before training and after each epoch, in nats.
+    test_loss : (epochs + 1,) list
+        Cross entropy of all test examples, in nats.
+    train_accuracy : (epochs + 1,) list
+        Fraction of correct answers on the training examples before training and after each epoch.
+    test_accuracy : (epochs + 1,) list
+        Fraction of correct answers on the test examples.
     """
 
     loss: list[float] = field(default_factory=list)
@@ -46,7 +58,24 @@ class History:
 
 @dataclass
 class Fit:
-    """Network in training: its state after some epochs, and the reason for an early stop, empty without one."""
+    """Network in training, after some epochs.
+
+    Attributes
+    ----------
+    case : TrainingCase
+        Content of the training file.
+    task : Task
+        Training and test examples, and the shape of input and output.
+    network : torch.nn.Module
+        Network from inputs (examples, tokens, features), or words (examples, tokens), to logits (examples, classes), or
+        (examples, tokens, classes) for the next character.
+    optimizer : torch.optim.AdamW
+        Optimizer of the network.
+    history : History
+        Measurements by step and by epoch.
+    stopped : str
+        Reason for an early stop; empty without one.
+    """
 
     case: TrainingCase
     task: Task
@@ -61,7 +90,18 @@ class Fit:
         return max(len(self.history.test_loss) - 1, 0)
 
     def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw loss, accuracy, gradients and states, in a new Figure of Matplotlib or in an empty one."""
+        """Draw loss, accuracy, gradients and states.
+
+        Parameters
+        ----------
+        figure : matplotlib.figure.Figure, optional
+            Empty figure that is filled. None: a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         from meanfield.transformer.networks.figure import draw_training
 
         return draw_training(self, figure)

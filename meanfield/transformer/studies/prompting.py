@@ -95,18 +95,22 @@ def prompts(
 ) -> Outcome:
     """Measure how far prompts are apart after each layer of a trained Transformer and of its mean-field dynamics.
 
+    Further variants are random attention matrices, and tokens at rest. A model with RMS norm has no mean-field dynamics
+    here.
+
     Parameters
     ----------
     model : str or Path
         Folder of a model, or name on the hub of Hugging Face.
     prompts : str, Path or sequence of str, optional
-        List of prompts, or a file with one in each line; None: the sentences of ten texts of the package.
+        Prompts, or a file with one prompt in each line; "-" is the standard input. None: the sentences of ten texts of
+        the package.
     repeat : int
         Number of times that the layers follow one another.
     seed : int
         Seed of random matrices.
-    drop : sequence of str, or str with commas
-        Tokens that are moved but not measured: "special", "first".
+    drop : str or sequence of str
+        Tokens that are moved but not measured: "special", "first". A str has commas between names.
 
     Returns
     -------
@@ -118,7 +122,15 @@ def prompts(
     Raises
     ------
     CaseError
-        If the model or a prompt cannot be read, if there are fewer than two prompts, or an argument cannot be.
+        If the model or a prompt cannot be read, if there are fewer than two prompts, if fewer than two tokens of a
+        prompt remain, or if an argument is not valid.
+    OSError
+        If the file of the prompts cannot be opened.
+
+    Warns
+    -----
+    TextWarning
+        If a prompt is cut because it is longer than the model takes, or has tokens that the model does not know.
 
     References
     ----------
@@ -126,8 +138,14 @@ def prompts(
 
     Examples
     --------
-    >>> found = mf.transformer.prompts("gpt2", ["The sky is", "Two and two are"])  # doctest: +SKIP
-    >>> found["next_text"][-1]  # likeliest tokens after the last layer  # doctest: +SKIP
+    Distance of two prompts before the first and after the last of six layers, in radians.
+
+    >>> import meanfield as mf
+    >>> model = "sentence-transformers/all-MiniLM-L6-v2"
+    >>> prompts = ["The sky is blue.", "The moon goes around the Earth."]
+    >>> found = mf.transformer.prompts(model, prompts)  # doctest: +SKIP
+    >>> found["distance"][0, [0, -1], 0, 1].round(2)  # doctest: +SKIP
+    array([0.81, 1.21])
     """
     dropped, texts = require_drops(drop), prompts_of(prompts)
     Variant(repeat=repeat, seed=seed)  # raises CaseError for invalid numbers

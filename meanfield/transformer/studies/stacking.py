@@ -46,18 +46,21 @@ def histogram(
 ) -> Outcome:
     """Find the distribution of the cosines of two tokens after each layer, the layers of a model repeated.
 
+    The variants are the model, the mean-field dynamics of its attention alone, random and rotated attention matrices,
+    and tokens at rest.
+
     Parameters
     ----------
     model : str or Path
         Folder of a model, or name on the hub of Hugging Face.
     text : str or Path, optional
-        File of the text; "-" is the standard input, None a text of the package.
+        File of the text, in UTF-8; "-" is the standard input. None: a text of the package.
     repeat : int
         Number of times that the layers follow one another.
     seed : int
         Seed of random and of rotated matrices.
-    drop : sequence of str, or str with commas
-        Tokens that are moved but not measured: "special", "first".
+    drop : str or sequence of str
+        Tokens that are moved but not measured: "special", "first". A str has commas between names.
 
     Returns
     -------
@@ -70,7 +73,15 @@ def histogram(
     Raises
     ------
     CaseError
-        If the model or the text cannot be read, if attention is no mean-field dynamics, or an argument cannot be.
+        If the model or the text cannot be read, if its attention has no mean-field dynamics (RMS norm, rotary
+        positions), if fewer than two tokens remain, or if an argument is not valid.
+    OSError
+        If the file of the text cannot be opened.
+
+    Warns
+    -----
+    TextWarning
+        If the text is cut because it is longer than the model takes, or has tokens that the model does not know.
 
     References
     ----------
@@ -78,8 +89,11 @@ def histogram(
 
     Examples
     --------
-    >>> found = mf.transformer.histogram("minilm", repeat=2)  # doctest: +SKIP
-    >>> found.to_xarray().density.sel(variant="whole model")[-1].plot()  # doctest: +SKIP
+    >>> import meanfield as mf
+    >>> found = mf.transformer.histogram("sentence-transformers/all-MiniLM-L6-v2", repeat=2)  # doctest: +SKIP
+    >>> found["mean"][:2, -1].round(3)  # of the model, of its mean-field dynamics  # doctest: +SKIP
+    array([0.453, 0.999])
+    >>> curve = found.to_xarray().density.sel(variant="whole model")[-1].plot()  # doctest: +SKIP
     """
     Variant(repeat=repeat, seed=seed)  # raises CaseError for invalid numbers
     dropped = require_drops(drop)
