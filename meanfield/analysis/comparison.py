@@ -24,17 +24,36 @@ Report = Callable[[int, int], object]  # called with the numbers of compared and
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Distances over time.
+    """Distances between runs over time, as returned by :func:`~meanfield.compare`.
 
-    runs      the two runs A and B, or the one
-    space     space in which the tokens are compared, see `meanfield.analysis.measure.PointMeasure`
-    pairs     (rows) the snapshots of A and of B that each row compares; for one run each snapshot and the last
-    times     (rows) of A's snapshots
-    columns   (rows) each, NaN where undefined. For two runs l1, w1, w1_error, w2, w2_error, centroid (the length of the
-              difference), clusters_a, clusters_b. For one run the first six from the snapshot before, as step_l1, …,
-              and to
-              the last snapshot, as last_l1, …, and clusters
-    notes     remarks for the reader, a line each
+    ``repr`` has the distances at the last time.
+
+    Attributes
+    ----------
+    runs : tuple
+        Files of the two runs A and B, or of the only run.
+    space : str
+        Space in which tokens are compared: "S1", "S2", … for directions, "R1", "R2", … for positions, or "polar3", …
+        for angles from an axis in d = 3, ….
+    pairs : list of (int, int)
+        Snapshots of A and of B that each row compares. For one run: each snapshot, and the last.
+    times : (rows,) array
+        Times of the snapshots of A.
+    columns : mapping of str to (rows,) array
+        Values by name, NaN where undefined. For two runs: l1 is ``∫|ρ_A − ρ_B|``, w1 and w2 are Wasserstein distances
+        in radians or lengths with bounds of their errors w1_error and w2_error, centroid is the distance of the mean
+        tokens, clusters_a and clusters_b are numbers of clusters. For one run: step_l1, … from the snapshot before,
+        last_l1, … to the last snapshot, and clusters.
+    notes : tuple of str
+        Remarks for the reader, a line each.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> case = mf.load_case("growth_circle", {"domain.resolution": 32, "time.end": 0.1, "output.samples": 2})
+    >>> found = mf.compare(mf.simulate(case, progress=False))
+    >>> found.space, float(found.columns["last_l1"][-1])
+    ('S1', 0.0)
     """
 
     runs: tuple[Run, ...]

@@ -22,7 +22,49 @@ _MAX_TOKENS_FOR_PAIRS = 1000  # tokens; beyond, diagnostics over all pairs are r
 
 
 class Case(Section, frozen=True):  # types.py builds the type that a file is converted to
-    """Resolved content of a case file, which determines a run."""
+    """Resolved content of a case file, which determines a run.
+
+    Parameters
+    ----------
+    domain : record of meanfield.case, such as Circle
+        Domain of the tokens and its resolution: section [domain].
+    attention : meanfield.case.Attention
+        Inverse temperature β, kernel, normalization and matrices: section [attention].
+    initial : record of meanfield.case, such as Perturbed
+        Initial density or tokens: section [initial].
+    time : meanfield.case.Time
+        Final time, method and step: section [time].
+    title : str
+        One line for figures and lists.
+    feed_forward : meanfield.case.FeedForward, optional
+        Network F that is added to attention: section [feed_forward].
+    reaction : record of meanfield.case, such as Logistic, optional
+        Local rate of change R[ρ] of the density: section [reaction].
+    stabilizers : meanfield.case.Stabilizers
+        Layer norm, residual, gate and noise: section [stabilizers].
+    sequence : meanfield.case.TokenSequence, optional
+        Positions of particles in a sequence, with diffusion between neighbors: section [sequence].
+    hand_over : meanfield.case.HandOver, optional
+        Replacement of a collapsed density, or of particles, by one point mass for each cluster: section [hand_over].
+    output : meanfield.case.Output
+        Times of snapshots, and recorded diagnostics: section [output].
+
+    Notes
+    -----
+    The constructor does not check values. :func:`~meanfield.load_case`, :func:`~meanfield.simulate` and
+    :func:`~meanfield.run` validate a case and fill in the defaults that depend on other sections.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> from meanfield.case import Attention, Circle, Perturbed, Time
+    >>> case = mf.Case(Circle(resolution=32), Attention(beta=4.0), Perturbed(seed=1), Time(end=2.0))
+    >>> case = mf.load_case(case)
+    >>> case.time.method, case.output.snapshots
+    ('ssprk3', 100)
+    >>> case.replace({"attention.beta": 9}).attention.beta
+    9.0
+    """
 
     domain: Domain
     attention: Attention
@@ -39,9 +81,24 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     output: Output = Output()
 
     def replace(self, changes: Overrides) -> Case:
-        """Return the case with ``changes``, such as {"attention.beta": 4} or ["attention.beta=4"].
+        """Return the case with changes, validated.
 
-        If the case records all default diagnostics, the new case records those of its own domain. Raises CaseError.
+        If the case records all default diagnostics, the new case records those of its own domain.
+
+        Parameters
+        ----------
+        changes : mapping or sequence of str
+            Values by dotted keys, such as ``{"attention.beta": 4}``, or texts such as ``["attention.beta=4"]``.
+
+        Returns
+        -------
+        Case
+            The new case.
+
+        Raises
+        ------
+        CaseError
+            If a change or the new case is not valid.
         """
         from meanfield.case.load import parse, to_toml
         from meanfield.case.overrides import overrides_of
@@ -62,55 +119,56 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
 
     @property
     def possible_diagnostics(self) -> dict[str, Diagnostic]:
-        """Return the diagnostics that ``output.diagnostics`` may name, in the order of the domain's table."""
+        """Return the diagnostics that ``output.diagnostics`` may name, by name, in the order of the domain's table."""
         table: Table = load(self.domain.diagnostics)
         return {name: entry for name, entry in table.items() if entry.possible(self)}
 
     @property
     def default_diagnostics(self) -> tuple[str, ...]:
-        """Return the possible diagnostics except those of special studies and, for many particles, sums over pairs."""
+        """Return the names of the diagnostics that are recorded unless ``output.diagnostics`` names others.
+
+        Diagnostics of special studies are left out, and sums over all pairs of more than 1000 particles.
+        """
         many = (self.domain.count or 0) > _MAX_TOKENS_FOR_PAIRS
         found = self.possible_diagnostics.items()
         return tuple(name for name, entry in found if entry.default and not (many and entry.sums_pairs))
 
     @property
     def tokens_have_radius(self) -> bool:
-        """Return whether tokens have a radius besides their direction."""
+        """Return whether each token has a variable distance from the origin, besides its direction."""
         return self.domain.has_radius or self.stabilizers.layer_norm in self.domain.radial_norms
 
     @property
     def beta_on_unit_sphere(self) -> float:
-        """Return β g², the inverse temperature on the unit sphere equivalent to β on the sphere of radius g."""
+        """Return the inverse temperature of directions: βg² on a sphere of radius g, times the scales of Q and K."""
         return self.attention.beta_effective * self.stabilizers.scale**2
 
     @property
     def beta_of_heads(self) -> float:
-        """Return β g² without the scales of query and key: the β of heads, for directions of tokens on a sphere of
-        radius g.
-        """
+        """Return the inverse temperature of directions without the scales of Q and K: βg² on a sphere of radius g."""
         return self.attention.beta * self.stabilizers.scale**2
 
     @property
     def rescaling(self) -> float:
-        """Return the factor e^{−|β|} of rescaled kernels, with β on the unit sphere; 1 for other attention."""
+        """Return the factor ``e^{−|β|}`` of rescaled kernels, β on the unit sphere; 1 unless ``attention.rescaled``."""
         return math.exp(-abs(self.beta_on_unit_sphere)) if self.attention.rescaled else 1.0
 
     @property
     def noise_on_unit_sphere(self) -> float:
-        """Return κ/g², the noise on the unit sphere equivalent to κ on the sphere of radius ``stabilizers.scale``."""
+        """Return κ/g², the noise of the directions of tokens on a sphere of radius g."""
         return self.stabilizers.noise / self.stabilizers.scale / self.stabilizers.scale
 
     @property
     def flow_steps(self) -> float:
-        """Return an approximate bound of the number of steps in which no token moves by more than ``cfl`` cells.
+        """Return an approximate upper bound of the number of time steps of a density, by the CFL condition.
 
-        The bound requires bounded speeds.
+        The bound requires bounded speeds, as with softmax.
         """
         return self.time.end * self.attention.speed_bound / (self.time.cfl * self.domain.cells_and_width()[1])
 
     @property
     def is_gradient_flow(self) -> bool:
-        """Return whether tokens move by softmax or unnormalized attention with Q = K = V = I alone.
+        """Return whether only softmax or unnormalized attention with Q = K = V = I moves tokens, with layer norm post.
 
         The rate of the entropy then follows from the velocity.
         """

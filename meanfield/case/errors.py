@@ -18,11 +18,27 @@ _MAX_SHOWN = 60  # characters of a value, so that the expected value stays visib
 
 
 class CaseError(ValueError):
-    """Error of a case that cannot be run. The message is shown unchanged: one line, or one line for each error.
+    """Error of a case that cannot be run, with one line for each fault: key, value and expected values.
 
-    key          dotted key that the message concerns, or empty
-    parts        single errors, if there are several
-    is_missing   whether the key is missing
+    Parameters
+    ----------
+    message : str
+        Text of the error, shown to users unchanged.
+    key : str
+        Dotted key that the message concerns, or empty.
+    parts : sequence of CaseError
+        Single errors, if there are several.
+    is_missing : bool
+        Whether the key is missing.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> try:
+    ...     mf.load_case("uniform", {"attention.beta": -1})
+    ... except mf.CaseError as error:
+    ...     print(error)
+    attention.beta = -1: expected a number >= 0
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, reduce
+from inspect import getdoc
 from operator import or_
 from typing import Any, Literal
 
@@ -61,10 +62,13 @@ def _union(*kinds: type | None) -> Any:
 
 @cache
 def _like(section: type[Section], **types: Any) -> type[msgspec.Struct]:
-    """Return a type with the keys and defaults of a section; ``types`` replaces the types of some keys."""
+    """Return a type with the keys and defaults of a section; ``types`` replaces the types of some keys.
+
+    The JSON Schema shows the docstring of this type: numpydoc's sections are left out.
+    """
     fields = [
         (field.name, types.get(field.name, field.type), *(() if field.required else (field.default,)))
         for field in msgspec.structs.fields(section)
     ]
-    names = {"__doc__": section.__doc__}
+    names = {"__doc__": str(getdoc(section)).partition("\n\nParameters\n")[0]}
     return msgspec.defstruct(section.__name__, fields, namespace=names, frozen=True, forbid_unknown_fields=True)

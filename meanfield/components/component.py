@@ -11,15 +11,37 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Component:
-    """Function that a case names like a built-in option; KINDS describes its arguments and value.
+    """Function that a case names like a built-in option, as made by the decorator :func:`~meanfield.component`.
 
-    kind         one of KINDS
-    name         name of the function
-    parameters   keys of the component's section in a case, and their defaults
-    long_name    of a diagnostic, for files
-    dimensions   of a diagnostic that is an array: names and lengths
-    source       file or entry point of the component
-    sha256       digest of the file's text, or of the package's version and files
+    A component is called like its function.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of option: "kernel", "layer_norm", "reaction", "feed_forward", "initial", "tokens" or "diagnostic".
+    name : str
+        Name by which a case selects the component.
+    function : function
+        Function with the arguments and the value of the kind, see :func:`~meanfield.component`.
+    parameters : mapping
+        Keys of the component's section in a case, and their defaults.
+    long_name : str
+        Description of a diagnostic in files.
+    dimensions : mapping of str to int
+        Names and lengths of the axes of a diagnostic that is an array.
+    source : str
+        File or entry point from which the component was loaded; empty before.
+    sha256 : str
+        Digest of the file's text, of the function's text, or of the package's version and files; empty before loading.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> @mf.component("diagnostic", long_name="mass on the right")
+    ... def right(x, mass):
+    ...     return mass[x[:, 0] > 0].sum()
+    >>> isinstance(right, mf.Component), right.kind, right.name
+    (True, 'diagnostic', 'right')
     """
 
     kind: str
@@ -49,14 +71,56 @@ def _of_module(module: str, name: str) -> Any:
 def component(
     kind: str, *, long_name: str = "", dimensions: Mapping[str, int] | None = None, **parameters: Any
 ) -> Callable[[Callable[..., Any]], Component]:
-    """Return a decorator that makes a component of a function; cases can name the component once its file is loaded.
+    """Return a decorator that makes a component of a function.
 
-    kind         one of KINDS
-    long_name    of a diagnostic, for files
-    dimensions   of a diagnostic that is an array, such as {"sector": 8} for (8,)
-    parameters   of a reaction, feed-forward field or initial density: keys of its section and their defaults
-    Raises ValueError for another kind or a length below 1. Raises TypeError for parameters or dimensions of a kind
-    without them, and for objects not defined by ``def``, such as NumPy functions.
+    A case can name the component once :func:`~meanfield.load_components` has loaded it. The arguments and the value of
+    the function depend on the kind::
+
+        kernel         (z, beta) → k at cosines z = ⟨x,y⟩, at most e^{|β|}
+        layer_norm     (time, size) → s of ẋ = Pₓ A / s, size = |A|
+        reaction       (x, density, **parameters) → g (n,) of R = ρ g
+        feed_forward   (x, **parameters) → F (n, d) at x (n, d)
+        initial        (x, **parameters) → density (n,) up to its mass
+        tokens         (rng, count, dimension, **parameters) → positions (count, dimension)
+        diagnostic     (x, mass) → number or array, for points x (n, d) with masses (n,)
+
+    Parameters
+    ----------
+    kind : str
+        Kind of option, one of the names above.
+    long_name : str
+        Description of a diagnostic, for files. The name of the function by default.
+    dimensions : mapping of str to int, optional
+        Names and lengths of the axes of a diagnostic that is an array, such as ``{"sector": 8}`` for (8,).
+    **parameters : object
+        Keys of the section in a case and their defaults, for the kinds "reaction", "feed_forward", "initial" and
+        "tokens". The type of a default is the type of the key.
+
+    Returns
+    -------
+    function
+        Decorator that replaces a function by a :class:`~meanfield.Component`.
+
+    Raises
+    ------
+    ValueError
+        For another kind, for a dimension whose name is no identifier or whose length is below 1, and for a parameter
+        "radius" of the kinds "initial" and "tokens".
+    TypeError
+        For parameters or dimensions of a kind without them, and for objects that are not defined by ``def``, such as
+        NumPy functions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import meanfield as mf
+    >>> @mf.component("reaction", rate=1.0)
+    ... def decay(x, density, rate):
+    ...     return -rate
+    >>> decay.kind, decay.parameters
+    ('reaction', {'rate': 1.0})
+    >>> decay(np.zeros((4, 2)), np.ones(4), rate=0.5)
+    -0.5
     """
     if kind not in KINDS:
         raise ValueError(f"kind = {kind!r}: expected one of {', '.join(KINDS)}")

@@ -21,11 +21,39 @@ GROUP = "meanfield.components"
 
 
 def load_components(*sources: str | Path | Component) -> list[Component]:
-    """Load components from Python files, from entry points of installed packages, or as functions with @component.
+    """Load components, so that cases can name them: from Python files, installed packages, or as functions.
 
-    The code of files is executed. A component of the same name is replaced. Functions with @component exist in this
-    process only: sweeps in other processes load components from files. Raises CaseError for a file that cannot be read
-    or executed, for a file without components, and for the name of a built-in option.
+    The code of files is executed. A component of the same kind and name is replaced.
+
+    Parameters
+    ----------
+    *sources : str, Path or Component
+        Files that end in ``.py``, names of entry points in the group ``meanfield.components``, or functions with the
+        decorator :func:`~meanfield.component`. Functions exist in this process only: sweeps in other processes need
+        files.
+
+    Returns
+    -------
+    list of Component
+        The components, with their sources and digests.
+
+    Raises
+    ------
+    CaseError
+        For a file that cannot be read or executed, an unknown entry point, a source without components, the name of a
+        built-in option, and a dimension that other diagnostics use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import meanfield as mf
+    >>> @mf.component("feed_forward", strength=1.0)
+    ... def to_the_right(x, strength):
+    ...     return np.full(x.shape, [strength, 0.0])
+    >>> loaded = mf.load_components(to_the_right)
+    >>> case = mf.load_case("growth_circle", {"feed_forward": {"field": "to_the_right", "strength": 0.5}})
+    >>> case.feed_forward.strength
+    0.5
     """
     found = []
     for source in sources:

@@ -25,40 +25,90 @@ from solvers.transforms.lost_sums import Empty
 class Attention:
     """Self-attention A[ρ](x) = Σ_h w_h V_h ∫ y k(Q_h x, K_h y) ρ(y) dy / Z_h(x), k = e^{β⟨Qx,Ky⟩}, on circle or sphere.
 
-        softmax        Z = ∫ k ρ dy, so |A| ≤ Σ w ‖V‖
-        unnormalized   Z = 1
-        sinkhorn       k(x,y) is scaled to the doubly stochastic f(x) k(x,y) g(y): ∫ … ρ dy = ∫ … ρ dx = 1
-                       (Sander, Ablin, Blondel, Peyré, Sinkformers, 2110.11773)
+    The sum runs over the heads h with weights w. The normalization selects Z:
 
-    Geshkovski, Letrouit, Polyanskiy, Rigollet (2312.10794), (SA) and (USA), in the limit of many tokens. With Q = K = V
-    = I, Pₓ A is (1/β) ∇ log Z for softmax, and (1/β) ∇ ∫ k ρ dy for unnormalized attention.
+    - softmax: Z = ∫ k ρ dy, so that ``|A|`` ≤ Σ w ‖V‖.
+    - unnormalized: Z = 1.
+    - sinkhorn: k is replaced by the doubly stochastic kernel f(x) k(x,y) g(y) with ∫ … ρ dx = ∫ … ρ dy = 1.
 
-    mesh            a circle or a sphere
-    beta            inverse temperature β
-    normalization   "softmax", "unnormalized" or "sinkhorn"
-    heads           matrices and weights; one head of identities by default
-    kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``; or
-                    a :class:`meanfield.model.kernel.Kernel`
-    window          angle (radians) at which the windowed kernel has fallen to half
-    rescaled        unnormalized attention with k·e^{−log_bound} for all heads: the same flow by e^{log_bound} t
-    include_radial  whether to include the part of A along x; if not, A may be P_x A, which is cheaper
+    Each cell counts as a point mass at its center. With Q = K = V = I, the tangential part Pₓ A is (1/β) ∇ log Z for
+    softmax, and (1/β) ∇ ∫ k ρ dy for unnormalized attention.
 
-    Attributes: ``tangent``: whether A is returned as P_x A; ``log_bound``: logarithm of the largest k; ``rate``: the
-    fastest growth or decay of a mode about the uniform density (an upper bound for general matrices); ``rate_degree``:
-    the degree of that mode; ``sums``: the kernel sums of each head; ``log_rescaling``: logarithm of the divisor of
-    unnormalized sums.
+    Parameters
+    ----------
+    mesh : Mesh
+        A circle, or a sphere of rings of latitude.
+    beta : float
+        Inverse temperature β, of any sign. Large β gives narrow clusters. Good values: 1 to 25.
+    normalization : {"softmax", "unnormalized", "sinkhorn"}
+        Denominator of the attention weights.
+    heads : sequence of Head
+        Matrices and weights of the heads. One head with Q = K = V = I by default.
+    kernel : str
+        "exponential" k = e^{β⟨Qx,Ky⟩}, "gaussian" ``e^{−β|Qx−Ky|²/2}``, or "windowed", the exponential kernel with a
+        smooth cutoff at the angle ``window``. The name of a loaded component of the kind "kernel" is a kernel too.
+        Windowed kernels and components require Q and K that are multiples of the identity.
+    window : float, optional
+        Angle in radians, 0 < window ≤ π, at which the cutoff of the windowed kernel is 1/2. Required for this kernel,
+        and not allowed for others.
+    rescaled : bool
+        Whether unnormalized attention is divided by the largest kernel e^{log_bound}. Trajectories are the same, and
+        times are longer by this factor. Required where the largest kernel exceeds e^700.
+    include_radial : bool
+        Whether A includes its part along x. Without it, A is Pₓ A where this is cheaper: see ``tangent``.
 
-    The masses of the cells count as points at the cell centers. Raises ArgumentError for another mesh, a beta that is
-    not finite, an unknown normalization or kernel, and matrices that do not fit.
+    Attributes
+    ----------
+    tangent : bool
+        Whether A is returned as Pₓ A, tangent to the circle or sphere.
+    log_bound : float
+        Logarithm of the largest kernel of all heads.
+    log_rescaling : float
+        Logarithm of the divisor of unnormalized attention: ``log_bound`` if rescaled, else 0.
+    rate : float
+        Upper bound of the growth or decay rate of any mode about the uniform density, by attention alone.
+    rate_degree : int
+        Degree of the mode with this rate.
+    sums : list
+        Operators of the kernel sums, one for each head.
 
-    The transforms are accurate relative to the largest Z of all cells. Digits are lost in cells far from all mass, and
-    the option ``empty`` of the methods sets the values in these cells:
+    Raises
+    ------
+    ValueError
+        If the mesh is neither a circle nor a sphere of rings, if beta is not finite, for an unknown normalization or
+        kernel, for matrices of another dimension than the mesh, for a window that does not fit the kernel, and where
+        the kernel exceeds the range of floating-point numbers or is too steep to be resolved.
 
-    exact    A is accurate to 1e-10 of Σ w ‖V‖ (softmax, sinkhorn) or of Σ w ‖V‖ ∫ k ρ dy (unnormalized) in every cell,
-             by sums over pairs of a lost cell and a cell with mass. The default
-    nan      NaN in cells whose sums are lost and which hold almost no mass: the cost is that of the transforms
-    bounded  accurate where there is mass, and elsewhere no longer than Σ w ‖V‖ with softmax: the option of runs, where
-             these cells move no mass
+    Notes
+    -----
+    Sums over the cells are computed by transforms, whose errors are relative to the largest Z of all cells. In cells
+    far from all mass Z is tiny, and its digits are lost. The option ``empty`` of the methods selects the values in
+    these cells:
+
+    - "exact": Lost sums are recomputed over pairs of cells. The error of A is below 1e-10 of Σ w ‖V‖ (softmax,
+      sinkhorn) or of Σ w ‖V‖ ∫ k ρ dy (unnormalized) in every cell.
+    - "nan": NaN in cells whose sums are lost and which hold almost no mass. This costs no more than the transforms.
+    - "bounded": Inaccurate values, with softmax no longer than Σ w ‖V‖. This suffices for advection, since these cells
+      have almost no mass to move.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794, equations (SA) and (USA), in the limit of many tokens.
+    Sinkhorn normalization: Sander, Ablin, Blondel, Peyré, arXiv:2110.11773, section 3.
+
+    Examples
+    --------
+    A is parallel to x for the uniform density. On the circle its length is I₁(β)/I₀(β), a ratio of Bessel functions:
+
+    >>> import numpy as np
+    >>> import meanfield as mf
+    >>> from solvers import circle
+    >>> mesh = circle(32)
+    >>> attention = mf.Attention(mesh, beta=1.0, include_radial=True)
+    >>> uniform = np.full(mesh.cells, 1 / mesh.volume)
+    >>> along = (attention.output(uniform) * mesh.centers).sum(axis=1)
+    >>> round(float(along[0]), 6)
+    0.44639
     """
 
     def __init__(
@@ -102,18 +152,21 @@ class Attention:
         Parameters
         ----------
         density : (cells,) array
-            ρ ≥ 0 with respect to surface area.
+            Density ρ ≥ 0 with respect to arc length or surface area.
         empty : {"exact", "nan", "bounded"}
-            Values in cells far from all mass, see the class; by default they are accurate too.
+            Values in cells far from all mass, see the Notes of the class. "exact" by default.
 
         Returns
         -------
         (cells, d) array
+            A, tangent where ``tangent`` is true.
 
         Raises
         ------
-        ArgumentError
-            For a density of another shape, and an unknown ``empty``.
+        ValueError
+            If the density has another shape or masked numbers, or if ``empty`` is unknown.
+        NonFinite
+            If the Sinkhorn iteration does not converge.
         """
         check_unmasked("density", density)
         return self._over_heads(density, None, empty)
@@ -121,11 +174,21 @@ class Attention:
     def along_rings(
         self, density: Floats, normalizer: Floats | None = None, *, empty: Empty = "exact"
     ) -> Floats | None:
-        """Return the components of P_x A[ρ] along east and north on the sphere (2, cells); None where A has to be in
-        R³.
+        """Return the components of Pₓ A[ρ] along east and north, on a sphere of rings.
 
-        Unless ``normalizer`` (cells,) is None, the sums of :meth:`normalizer_and_output` are added to ``normalizer``.
-        ``empty`` is that of :meth:`output`.
+        Parameters
+        ----------
+        density : (cells,) array
+            Density ρ ≥ 0 with respect to surface area.
+        normalizer : (cells,) array, optional
+            Array to which the normalizer of :meth:`normalizer_and_output` is added in place.
+        empty : {"exact", "nan", "bounded"}
+            Values in cells far from all mass, see the Notes of the class. "exact" by default.
+
+        Returns
+        -------
+        (2, cells) array or None
+            Components along east and north; None where ``has_components`` is false.
         """
         if not self.has_components:
             return None
@@ -140,16 +203,35 @@ class Attention:
         return output.T
 
     def normalizer_and_output(self, density: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Return Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound} (cells,) and A[ρ] (cells, d) of a density (cells).
+        """Return the scaled sum of the kernels over the density, and A[ρ], at the cell centers.
 
-        ``empty`` is that of :meth:`output`.
+        Parameters
+        ----------
+        density : (cells,) array
+            Density ρ ≥ 0 with respect to arc length or surface area.
+        empty : {"exact", "nan", "bounded"}
+            Values in cells far from all mass, see the Notes of the class. "exact" by default.
+
+        Returns
+        -------
+        normalizer : (cells,) array
+            Σ_h w_h ∫ k_h(x,y) ρ(y) dy · e^{−log_bound}, the same for all normalizations.
+        output : (cells, d) array
+            A as returned by :meth:`output`.
+
+        Raises
+        ------
+        ValueError
+            If the density has another shape, or if ``empty`` is unknown.
+        NonFinite
+            If the Sinkhorn iteration does not converge.
         """
         normalizer = self.mesh.backend.xp.zeros_like(density)
         return normalizer, self._over_heads(density, normalizer, empty)
 
     @cached_property
     def has_components(self) -> bool:
-        """Return whether A is tangent and computed by components along the rings of a sphere."""
+        """Return whether A is tangent and computed by its components along the rings of a sphere."""
         zonal = all(isinstance(sums, ZonalSums) and sums.has_components for sums in self.sums)
         return zonal and self.tangent and not self.normalization.is_two_sided
 
@@ -160,10 +242,23 @@ class Attention:
         return zonal and not self.normalization.is_two_sided
 
     def of_rows(self, densities: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Return :meth:`normalizer_and_output` of densities (rows, cells), each row independent of the other rows.
+        """Return normalizers and A of several densities, each row independent of the other rows.
 
-        Requires ``takes_rows`` or ``has_components``. With ``has_components``, A is given by its components (rows,
-        cells, 2).
+        Requires ``takes_rows`` or ``has_components``.
+
+        Parameters
+        ----------
+        densities : (rows, cells) array
+            Densities ρ ≥ 0.
+        empty : {"exact", "nan", "bounded"}
+            Values in cells far from all mass, see the Notes of the class. "exact" by default.
+
+        Returns
+        -------
+        normalizer : (rows, cells) array
+            Scaled sums of the kernels, as in :meth:`normalizer_and_output`.
+        output : (rows, cells, d) or (rows, cells, 2) array
+            A of each row. With ``has_components``, its components along east and north.
         """
         xp = self.mesh.backend.xp
         normalizer, output = xp.zeros_like(densities), None

@@ -14,14 +14,33 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True, eq=False)
 class FeedForward:
-    """Feed-forward network F(x) = W σ(U x + b), x in R^d.
+    """Feed-forward network F(x) = W σ(U x + b), x in R^d, as a velocity of tokens.
 
-    inner        U (width, d)
-    bias         b (width,)
-    outer        W (d, width)
-    activation   σ: "relu", "gelu" (x Φ(x), not its tanh approximation) or "tanh"
+    A network is called with points (n, d) and returns F (n, d).
 
-    Raises ArgumentError for another activation, numbers that are not finite, and shapes that do not fit.
+    Parameters
+    ----------
+    inner : (width, d) array
+        Matrix U.
+    bias : (width,) array
+        Vector b.
+    outer : (d, width) array
+        Matrix W.
+    activation : {"relu", "gelu", "tanh"}
+        Function σ. GELU is x Φ(x) with the normal distribution Φ, not its tanh approximation.
+
+    Raises
+    ------
+    ValueError
+        For another activation, for numbers that are not finite or masked, and for shapes that do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import meanfield as mf
+    >>> network = mf.FeedForward(inner=np.eye(2), bias=np.zeros(2), outer=-np.eye(2))
+    >>> network(np.array([[1.0, -2.0]])).tolist() == [[-1.0, 0.0]]  # −relu(x)
+    True
     """
 
     inner: Floats

@@ -1,14 +1,7 @@
 """Layer norms: the velocity of a token x = rθ for the output A of a layer, and the map of one layer.
 
-    θ̇ = P_θ A / s ,   ṙ = g           P_θ y = y − ⟨θ,y⟩θ
-
-Karagodin, Geshkovski, Polyanskiy, Rigollet and others, "Normalization in attention dynamics" (2510.22026), table 1:
-
-    post  s = 1                        pre   s = r,      g = ⟨θ,A⟩       mix   post until t = switch, then pre
-    CoD   s = √(t + 1)                 peri  s = r|A|,   g = ⟨θ,A⟩/|A|   nGPT  s = |A|/alpha
-
-``none`` leaves ẋ = A, which is pre with an A that depends on x instead of θ. A new scheme is an entry of the table at
-the foot: case files, domains, messages and figures follow.
+The schemes are entries of the table at the foot, which :class:`LayerNorm` explains. A new scheme is an entry of this
+table: case files, domains, messages and figures follow.
 """
 
 from __future__ import annotations
@@ -31,13 +24,47 @@ NEGLIGIBLE = 1e-12  # size of |A|, or of αx + Δt A/s beside |x| = 1, below whi
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """Layer norm: one of the schemes in the table, with its parameters.
+    """Layer norm of a token x = rθ for the output A of a layer: θ̇ = (A − ⟨θ,A⟩θ)/s, ṙ = g.
 
-    name     key of the table
-    alpha    the α of nGPT, constant in time
-    switch   the time τ at which mix switches from post to pre
+    The scheme selects s and g::
 
-    Raises ArgumentError for another name, for an alpha that is not positive and finite, and a negative switch.
+        post   s = 1              g = 0
+        cod    s = √(t + 1)       g = 0
+        ngpt   s = |A|/alpha      g = 0
+        pre    s = r              g = ⟨θ,A⟩
+        peri   s = r|A|           g = ⟨θ,A⟩/|A|
+        mix    post until t = switch, then pre
+        none   s = r              g = ⟨θ,A⟩, that is ẋ = A, where A depends on x instead of θ
+
+    Parameters
+    ----------
+    name : {"post", "pre", "peri", "mix", "ngpt", "cod", "none"}
+        Scheme. The name of a loaded component of the kind "layer_norm" is a scheme too.
+    alpha : float
+        Speed α > 0 of tokens with ngpt.
+    switch : float
+        Time τ ≥ 0 at which mix switches from post to pre; infinite for never.
+
+    Raises
+    ------
+    ValueError
+        For another name, for an alpha that is not positive and finite, and for a negative switch.
+
+    References
+    ----------
+    Karagodin, Geshkovski, Polyanskiy, Rigollet and others, "Normalization in attention dynamics", arXiv:2510.22026,
+    table 1.
+
+    Examples
+    --------
+    With pre-norm a long token turns slowly. Here θ = (1, 0), r = 2 and A = (3, 4):
+
+    >>> import numpy as np
+    >>> import meanfield as mf
+    >>> norm = mf.LayerNorm("pre")
+    >>> turning, growth = norm.rates(0.0, np.array([2.0]), np.array([[1.0, 0.0]]), np.array([[3.0, 4.0]]))
+    >>> turning.tolist(), growth.tolist()
+    ([[0.0, 2.0]], [3.0])
     """
 
     name: str = "post"
@@ -56,7 +83,7 @@ class LayerNorm:
 
     @property
     def scheme(self) -> Scheme:
-        """Return the entry of the table."""
+        """Return the record of the scheme, with its functions s and g."""
         return LAYER_NORMS[self.name]
 
     @property
@@ -66,29 +93,70 @@ class LayerNorm:
 
     @property
     def sees_size(self) -> bool:
-        """Return whether |A| matters to θ, not only P_θ A."""
+        """Return whether θ̇ depends on the length of A, not only on its tangential part."""
         return self.scheme.sees_size
 
     def keeps_radius(self, time: float | Floats) -> bool:
-        """Return whether tokens keep their radius at a time, or at all times (n,); mix does until its switch."""
+        """Return whether tokens keep their radius at a time, or at all of several times.
+
+        Parameters
+        ----------
+        time : float or (n,) array
+            Time or times.
+
+        Returns
+        -------
+        bool
+            True for schemes with g = 0, and for mix before its switch.
+        """
         return not self.carries_radius or (self.scheme.parameter == "switch" and bool(np.all(time < self.switch)))
 
-    def gate(self, time: float | Floats, gate: float) -> float:
-        """Return γ of −γx at a time: 0 while tokens keep their radius, since layer norm removes the
-        component along x.
-        """
+    def _gate(self, time: float | Floats, gate: float) -> float:
+        """Return γ of −γx, or 0 while tokens keep their radius: layer norm then removes the component along x."""
         return 0.0 if self.keeps_radius(time) else gate
 
     def speed_scale(self, time: float | Floats, radius: Sizes, output: Floats | None) -> Sizes:
-        """Return s (...) for A = ``output`` (..., d), which only the schemes that depend on |A| need."""
+        """Return the scale s by which the speed of tokens is divided.
+
+        Parameters
+        ----------
+        time : float or (n,) array
+            Time, which is the depth. Several times are not allowed for mix.
+        radius : float or (...) array
+            Radius r > 0 of the tokens.
+        output : (..., d) array or None
+            Output A of the layer; None is allowed unless ``sees_size`` is true.
+
+        Returns
+        -------
+        float or (...) array
+            Scale s.
+        """
         return self.scheme.speed_scale(self, time, radius, self._size(output))
 
     def angular_velocity(self, time: float | Floats, radius: Sizes, direction: Floats, output: Floats) -> Floats:
-        """Return θ̇ (..., d), tangent at θ = ``direction`` (..., d), for A = ``output`` (..., d); 0 where A = 0."""
+        """Return the angular velocity θ̇ of tokens, 0 where A = 0.
+
+        Parameters
+        ----------
+        time : float or (n,) array
+            Time, which is the depth. Several times are not allowed for mix.
+        radius : float or (...) array
+            Radius r > 0 of the tokens.
+        direction : (..., d) array
+            Unit vectors θ.
+        output : (..., d) array
+            Output A of the layer.
+
+        Returns
+        -------
+        (..., d) array
+            Angular velocity θ̇, tangent at θ.
+        """
         scale = self.speed_scale(time, radius, output)
         return projected(direction, output.copy()) / by_row(scale)
 
-    def radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
+    def _radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
         """Return g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
         along: Floats = _namespace(output).einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:
@@ -98,14 +166,54 @@ class LayerNorm:
     def rates(
         self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> tuple[Floats, Floats]:
-        """Return θ̇ (n, d) and ṙ = g − γr (n,)."""
-        radial_velocity = self.radial_velocity(time, direction, output) - self.gate(time, gate) * radius
+        """Return the angular and radial velocities of tokens.
+
+        Parameters
+        ----------
+        time : float or (n,) array
+            Time, which is the depth. Several times are not allowed for mix.
+        radius : float or (n,) array
+            Radius r > 0 of the tokens.
+        direction : (n, d) array
+            Unit vectors θ.
+        output : (n, d) array
+            Output A of the layer.
+        gate : float
+            Coefficient γ ≥ 0 of the decay −γx. It has no effect while the radius is kept.
+
+        Returns
+        -------
+        angular : (n, d) array
+            Angular velocity θ̇, tangent at θ.
+        radial : (n,) array
+            Radial velocity ṙ = g − γr.
+        """
+        radial_velocity = self._radial_velocity(time, direction, output) - self._gate(time, gate) * radius
         return self.angular_velocity(time, radius, direction, output), radial_velocity
 
     def velocity(
         self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> Floats:
-        """Return ẋ = r θ̇ + ṙ θ (n, d) at a time, or at a time (n,) of each token where the layer norm has no switch."""
+        """Return the velocity ẋ = r θ̇ + ṙ θ of tokens.
+
+        Parameters
+        ----------
+        time : float or (n,) array
+            Time, or the time of each token. Several times are not allowed for mix.
+        radius : float or (n,) array
+            Radius r > 0 of the tokens.
+        direction : (n, d) array
+            Unit vectors θ.
+        output : (n, d) array
+            Output A of the layer.
+        gate : float
+            Coefficient γ ≥ 0 of the decay −γx. It has no effect while the radius is kept.
+
+        Returns
+        -------
+        (n, d) array
+            Velocity ẋ.
+        """
         angular_velocity, radial_velocity = self.rates(time, radius, direction, output, gate)
         return radius[:, None] * angular_velocity + radial_velocity[:, None] * direction
 
@@ -119,12 +227,31 @@ class LayerNorm:
         residual: bool = True,
         gate: float = 0.0,
     ) -> Floats:
-        """Return the new positions x ← αx + Δt A/s (n, d), for A = ``output`` (n, d); α = 1 − γΔt, or 0 without the
-        residual.
+        """Return the positions of tokens after one layer, x ← αx + Δt A/s, with α = 1 − γΔt.
 
-        s is the speed scale at radius 1. Where the radius is kept, θ ← N(αθ + Δt A/s) with γ = 0, N y = y/|y|, and a
-        token for which N has nothing to normalize does not move. The flow is the limit Δt → 0, with an error of order
-        Δt.
+        The flow is the limit Δt → 0, with an error of order Δt. s is the scale at radius 1. Where the radius is kept, γ
+        = 0 and the result is normalized to the radius of x. A token for which nothing is left to normalize does not
+        move.
+
+        Parameters
+        ----------
+        time : float
+            Time before the layer.
+        positions : (n, d) array
+            Tokens x.
+        output : (n, d) array
+            Output A of the layer.
+        step : float
+            Duration Δt > 0 of the layer. Good values: 0.1 with the residual, 1 without.
+        residual : bool
+            Whether the layer adds x. Without the residual α = 0.
+        gate : float
+            Coefficient γ ≥ 0 of the decay −γx.
+
+        Returns
+        -------
+        (n, d) array
+            New positions.
         """
         radius_is_fixed = self.keeps_radius(time)
         scale = self.scheme.speed_scale(self, time, 1.0, np.maximum(self._size(output), NEGLIGIBLE))
@@ -132,7 +259,7 @@ class LayerNorm:
         xp = _namespace(output)
         lengths = xp.linalg.norm(positions, axis=1)[:, None] if radius_is_fixed else 1.0
         if residual:
-            moved += (1.0 - step * self.gate(time, gate)) * (positions / lengths)
+            moved += (1.0 - step * self._gate(time, gate)) * (positions / lengths)
         if not radius_is_fixed:
             return moved
         sizes = xp.linalg.norm(moved, axis=1)[:, None]

@@ -18,13 +18,40 @@ if TYPE_CHECKING:
 class LivePlot:
     """Callback that draws diagnostics over time while a run continues.
 
-        mf.simulate(case, callbacks=[mf.LivePlot("energy", "clusters")])
+    The figure is in a window of an interactive backend, or in the cell of a notebook.
 
-    names      of scalar diagnostics, one panel each; "energy" by default
-    interval   minimum seconds between two drawings; the samples in between are kept
-    figure     the Matplotlib figure, in a window of an interactive backend or in the cell of a notebook
+    Parameters
+    ----------
+    *names : str
+        Names of scalar diagnostics that the run records, one panel each. "energy" by default.
+    interval : float
+        Minimum number of seconds between two drawings. The samples in between are kept.
 
-    Raises ValueError for a name that the run does not record, or whose values are arrays.
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the diagnostics.
+    interval : float
+        Minimum number of seconds between two drawings.
+    figure : matplotlib.figure.Figure
+        The figure, with one curve in each panel.
+
+    Raises
+    ------
+    ValueError
+        During the run, for a name that the run does not record, or whose values are arrays.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import meanfield as mf
+    >>> live = mf.LivePlot("mass", "energy")
+    >>> case = mf.load_case("metastable_circle", {"domain.resolution": 32, "time.end": 0.1, "output.samples": 4})
+    >>> result = mf.simulate(case, callbacks=[live], progress=False)
+    >>> times, masses = live.figure.axes[0].lines[0].get_data()
+    >>> len(times) == len(result.diagnostics.time)
+    True
+    >>> plt.close(live.figure)
     """
 
     def __init__(self, *names: str, interval: float = 0.5) -> None:
@@ -62,7 +89,7 @@ class LivePlot:
             self.draw()
 
     def finish(self) -> None:
-        """Draw the samples since the last drawing, at the end of the run."""
+        """Draw the samples since the last drawing. The run calls this method at its end."""
         if self._times:
             self.draw()
 

@@ -23,13 +23,33 @@ CaseSource = Case | str | Path | Mapping[str, Any]  # a case, its file or name, 
 
 
 def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
-    """Return the case in a file, or the shipped case of that name, with ``overrides`` like ["attention.beta=4"].
+    """Return a validated case with all defaults: from a file, a shipped case, tables or records.
 
-    source   may also be the sections themselves: a mapping {"domain": {"manifold": "circle", ...}, ...} with the
-             contents of a case file, or a Case built from the records in ``meanfield.case``; both are validated as a
-             file
+    Parameters
+    ----------
+    source : str, Path, mapping or Case
+        Path of a TOML file, or the name of a shipped case; ``meanfield cases`` lists them. A mapping has the sections
+        as a file does: ``{"domain": {"manifold": "circle", "resolution": 64}, ...}``.
+    overrides : mapping or sequence of str
+        Values that replace those of the source, by dotted keys: ``{"attention.beta": 4}`` or ``["attention.beta=4"]``.
 
-    Raises CaseError, whose message is one line with the key, the value and the expected values.
+    Returns
+    -------
+    Case
+        The case, frozen.
+
+    Raises
+    ------
+    CaseError
+        If the source does not exist or the case is not valid. The message has a line with the key, the value and the
+        expected values for each fault.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> case = mf.load_case("metastable_circle", {"attention.beta": 4, "time.end": 2})
+    >>> case.attention.beta, case.domain.resolution
+    (4.0, 512)
     """
     if isinstance(source, Case):
         return source.replace(overrides)

@@ -26,11 +26,27 @@ DEGREES = 32
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """Linear growth e^{λt} of small deviations from the uniform density.
+    """Linear growth e^{λt} of small deviations from the uniform density, as returned by :func:`~meanfield.stability`.
 
-    degrees, rates    (n,) degrees l = 0, 1, … and their λ
-    critical_noise    κ above which no degree grows
-    report            the output of `meanfield stability`
+    ``repr`` is ``report``.
+
+    Attributes
+    ----------
+    degrees : (n,) array of int
+        Degrees l = 0, 1, … of the modes.
+    rates : (n,) array
+        Growth rate λ of each degree, per unit of time, noise included. Degree 0 is the mass, with the rate 0.
+    critical_noise : float
+        Noise κ above which no degree grows; 0 if no degree grows without noise.
+    report : str
+        Text that ``meanfield stability`` prints.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> found = mf.stability("growth_circle", degrees=8)
+    >>> found.fastest, round(float(found.rates[found.fastest]), 6)
+    (3, 0.682678)
     """
 
     degrees: NDArray[np.intp]
@@ -40,7 +56,7 @@ class Stability:
 
     @property
     def fastest(self) -> int:
-        """Return the degree that grows fastest: about as many clusters form on the circle."""
+        """Return the degree of ``degrees`` that grows fastest: about as many clusters form on the circle."""
         return int(self.degrees[np.argmax(self.rates)])
 
     def __repr__(self) -> str:
@@ -48,9 +64,41 @@ class Stability:
 
 
 def stability(case: CaseSource, degrees: int = DEGREES) -> Stability:
-    """Return the linear theory of a case about uniform, of degrees 0 … ``degrees`` − 1.
+    """Return the growth rates of small deviations from the uniform density, by degree.
 
-    Raises CaseError where the theory does not apply.
+    The theory applies to domains with a uniform density, in continuous depth, and to one head whose matrices are
+    multiples of the identity, with the exponential kernel and layer norm post, without a mask, pattern, sequence,
+    network or reaction.
+
+    Parameters
+    ----------
+    case : Case, str, Path or mapping
+        Case, or a source of :func:`~meanfield.load_case`.
+    degrees : int
+        Number of degrees l = 0, 1, …, at least 1. Good values: from 2√(2β) on, since l ≈ √(2β) grows fastest.
+
+    Returns
+    -------
+    Stability
+        Degrees, rates and the critical noise as attributes, with ``fastest`` and ``report``.
+
+    Raises
+    ------
+    CaseError
+        If the theory does not apply to the case, if the case is not valid, or if ``degrees`` is below 1.
+
+    References
+    ----------
+    Geshkovski, Letrouit, Polyanskiy, Rigollet, arXiv:2312.10794. With noise: Mun and Rosenzweig, arXiv:2606.05140.
+
+    Examples
+    --------
+    On the circle with softmax, degree 1 grows at I₁(β)/(β I₀(β)), which is also the critical noise:
+
+    >>> import meanfield as mf
+    >>> found = mf.stability("growth_circle")  # β = 5
+    >>> round(float(found.rates[1]), 6), round(found.critical_noise, 6), found.fastest
+    (0.178677, 0.178677, 3)
     """
     if not (isinstance(degrees, Integral) and degrees >= 1):
         raise CaseError(f"degrees = {degrees!r}: expected a whole number >= 1")
@@ -67,24 +115,89 @@ def branch(
     degree: int = 1,
     negative: bool = False,
 ) -> BranchOfCase:
-    """Return stationary densities about an axis as a key varies, stable and unstable, through their folds.
+    """Return the axisymmetric stationary densities of a case as a key varies, stable and unstable, through their folds.
 
-        found = mf.branch("noise_below", over="stabilizers.noise")
-        [(found.parameter(state), state.order, state.fastest) for state in found.branch.equilibria]
+    The branch begins at the uniform density, where a harmonic of ``degree`` neither grows nor decays.
 
-    over      stabilizers.noise, attention.beta, or attention.value: v of V = vI
-    degree    of the harmonic with which the branch leaves the uniform density
-    negative  whether the harmonic is subtracted: another branch for even degrees, except on the circle
+    Parameters
+    ----------
+    case : Case, str, Path or mapping
+        Case, or a source of :func:`~meanfield.load_case`.
+    over : {"stabilizers.noise", "attention.beta", "attention.value"}
+        Key that varies: noise κ, inverse temperature β, or v of V = vI.
+    degree : int
+        Degree l ≥ 1 of the harmonic.
+    negative : bool
+        Whether the harmonic is subtracted at the axis. For even degrees this is another branch, except on the circle.
 
-    ``str`` of the result is the text of `meanfield branch`. Raises CaseError where linear theory does not apply, and
-    where the uniform density is never neutral to this degree.
+    Returns
+    -------
+    BranchOfCase
+        The branch, with its ``critical`` value, ``branch.equilibria``, ``branch.folds``, and the methods ``parameter``
+        and ``moment`` of a state. ``str`` of it is the text that ``meanfield branch`` prints.
+
+    Raises
+    ------
+    CaseError
+        If the case is not valid, or linear theory does not apply to it (see :func:`~meanfield.stability`); for Sinkhorn
+        normalization, β = 0 and another key; without noise over β or v; with rescaled attention or β < 0 over β; and
+        where the uniform density is nowhere neutral to this degree.
+
+    References
+    ----------
+    Pseudo-arclength continuation: Keller 1977. Transitions: Mun and Rosenzweig, arXiv:2606.05140.
+
+    Examples
+    --------
+    Below the noise I₁(β)/(β I₀(β)) the circle has densities with a mean token; here β = 2, without a fold:
+
+    >>> import meanfield as mf
+    >>> found = mf.branch("noise_below", over="stabilizers.noise")
+    >>> round(found.critical, 6), len(found.branch.folds)
+    (0.348887, 0)
+    >>> last = found.branch.equilibria[-1]
+    >>> bool(found.parameter(last) < found.critical and found.moment(last) > 0.9)
+    True
     """
     return branch_of(load_case(case), degree, over, negative)
 
 
 def compare(a: Result | str | Path, b: Result | str | Path | None = None) -> comparison.Comparison:
-    """Return distances (L¹, Wasserstein) of two runs at common times, or between snapshots of one run. Raises
-    FileError.
+    """Return distances between two runs at common times, or between the snapshots of one run.
+
+    The snapshots of one run are compared with the one before and with the last.
+
+    Parameters
+    ----------
+    a : Result, str or Path
+        Run, or the path of its file.
+    b : Result, str or Path, optional
+        Other run, on the same kind of domain. A circle compares with particles in d = 2 too, a sphere with particles in
+        d = 3.
+
+    Returns
+    -------
+    Comparison
+        Distances L¹, W₁, W₂ and of the means in ``columns``, for each of ``times``.
+
+    Raises
+    ------
+    FileError
+        If a file cannot be read, holds no snapshot, or if the runs cannot be compared.
+    TypeError
+        If a run is neither a Result nor a path.
+
+    Examples
+    --------
+    Two tokens at rest, a quarter of the circle apart:
+
+    >>> import meanfield as mf
+    >>> few = {"output.snapshots": 2, "output.samples": 2, "output.diagnostics": ["mass"]}
+    >>> cases = [mf.load_case("tokens_pair", few | {"initial.points": [point]}) for point in ([1, 0], [0, 1])]
+    >>> runs = [mf.simulate(case, progress=False) for case in cases]
+    >>> found = mf.compare(*runs)
+    >>> round(float(found.columns["w1"][-1]), 6)  # π/2
+    1.570796
     """
     return comparison.compare(_run(a), None if b is None else _run(b))
 

@@ -22,6 +22,7 @@ def test_schema_describes_every_section_and_refuses_unknown_keys() -> None:
     beta = definitions["Attention"]["properties"]["beta"]
     assert (beta["type"], beta["minimum"], beta["examples"]) == ("number", 0, [4.0])
     assert not any(definition["additionalProperties"] for definition in definitions.values())
+    assert not any("-----" in definition["description"] for definition in definitions.values())
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)

@@ -26,7 +26,32 @@ _RATES = 8  # rates of each order in JSON
 
 @dataclass(frozen=True)
 class BranchOfCase:
-    """Branch of a case, the key that varies, and the factors from κ and β on the unit sphere to those of the case."""
+    """Branch of stationary densities of a case, as returned by :func:`~meanfield.branch`.
+
+    ``str`` is the text that ``meanfield branch`` prints.
+
+    Attributes
+    ----------
+    case : Case
+        The case.
+    branch : Branch
+        States along the branch, folds and bifurcations, for directions on the unit sphere.
+    over : str
+        Key that varies: "stabilizers.noise", "attention.beta" or "attention.value".
+    unit : float
+        Noise of the case over the noise of ``branch``.
+    beta_unit : float
+        β of the case over the β of ``branch``.
+
+    Examples
+    --------
+    >>> import meanfield as mf
+    >>> found = mf.branch("noise_below", over="attention.value")
+    >>> found.name, round(found.critical, 6)  # noise over critical noise
+    ('value', 0.949877)
+    >>> found.grows_above, found.uniform_is_stable(below=True)
+    (True, True)
+    """
 
     case: Case
     branch: Branch
@@ -39,7 +64,7 @@ class BranchOfCase:
 
     @property
     def name(self) -> str:
-        """Return the name of the varied parameter: noise, beta or value."""
+        """Return the name of the varied parameter: "noise", "beta" or "value"."""
         return _NAMES[self.over]
 
     @property
@@ -48,7 +73,18 @@ class BranchOfCase:
         return self.branch.critical * {NOISE: self.unit, BETA: self.beta_unit, VALUE: 1.0}[self.over]
 
     def uniform_is_stable(self, below: bool) -> bool:
-        """Return whether the uniform density is stable to the first degree, below or above the critical parameter."""
+        """Return whether the uniform density is stable to the first degree on one side of the critical value.
+
+        Parameters
+        ----------
+        below : bool
+            Whether the side is below the critical value, or above.
+
+        Returns
+        -------
+        bool
+            True if the degree of the branch decays there.
+        """
         return below == self.grows_above
 
     @property
@@ -71,15 +107,34 @@ class BranchOfCase:
         return "mean token" if self.branch.degree == 1 else f"⟨P{subscript}⟩"
 
     def moment(self, point: Equilibrium) -> float:
-        """Return ∫P_l(⟨x, e⟩)ρ, the departure from uniform, l the first degree of the branch.
+        """Return ``∫P_l(⟨x, e⟩)ρ``, the departure of a state from the uniform density, for the degree l of the branch.
 
-        The absolute value for l = 1.
+        Parameters
+        ----------
+        point : Equilibrium
+            State of the branch.
+
+        Returns
+        -------
+        float
+            The moment, between −1 and 1; its absolute value for l = 1.
         """
         value = float(point.moments[self.branch.degree - 1])
         return abs(value) if self.branch.degree == 1 else value
 
     def parameter(self, point: Equilibrium) -> float:
-        """Return the varied parameter at a point of the branch."""
+        """Return the value of the varied key at a state, in units of the case.
+
+        Parameters
+        ----------
+        point : Equilibrium
+            State of the branch.
+
+        Returns
+        -------
+        float
+            Noise κ, β or v.
+        """
         return {NOISE: self.unit * point.noise, BETA: self.beta_unit * point.beta, VALUE: point.value}[self.over]
 
 

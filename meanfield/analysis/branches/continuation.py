@@ -31,12 +31,24 @@ _MIN_STEP = 1e-6  # arclength of the shortest step; the branch ends where Newton
 
 @dataclass(frozen=True)
 class Branch:
-    """Curve of stationary densities that starts at the uniform one, and the folds where the parameter turns back.
+    """Curve of stationary densities that starts at the uniform one, with the folds where the parameter turns back.
 
-    critical      parameter at which the branch leaves the uniform density
-    bifurcations  states at which other branches leave this one
-    unlocated     steps within which a fold or a bifurcation was detected and not found
-    end           reason why the branch ends
+    Attributes
+    ----------
+    degree : int
+        Degree of the harmonic with which the branch leaves the uniform density.
+    critical : float
+        Parameter at which the branch leaves the uniform density.
+    equilibria : tuple of Equilibrium
+        States in order along the branch, the uniform density first.
+    folds : tuple of Equilibrium
+        States at which the parameter turns back.
+    bifurcations : tuple of Bifurcation
+        States at which other branches leave this one.
+    unlocated : tuple of Unlocated
+        Steps within which a fold or a bifurcation was detected and not found.
+    end : str
+        Reason why the branch ends.
     """
 
     degree: int

@@ -27,14 +27,23 @@ _RESOLVED = 1e-8  # permitted size of the last eighth of the coefficients of f, 
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """Stationary density.
+    """Axisymmetric stationary density about an axis e, with its linear stability.
 
-    noise, beta  κ and β
-    moments      ∫P_l(⟨x, e⟩)ρ for l = 1, 2, …, P_l(1) = 1
-    log_density  log f at the nodes
-    spectra      linear stability to perturbations of each order m about the axis (m = 0: the same axis), per unit of
-                 time; without the rotations of the axis, which are neutral
-    value        v of V = vI
+    Attributes
+    ----------
+    noise : float
+        Noise κ.
+    beta : float
+        Inverse temperature β.
+    moments : (degrees,) array
+        Moments ``∫P_l(⟨x, e⟩)ρ`` for l = 1, 2, …, with P_l(1) = 1.
+    log_density : (nodes,) array
+        Logarithm of the density relative to the uniform one, at the nodes of a Gauss–Jacobi rule in ⟨x, e⟩.
+    spectra : tuple of Spectrum
+        Linear stability to perturbations of each order m about the axis (m = 0: the same axis), per unit of time.
+        Rotations of the axis are neutral and left out.
+    value : float
+        Number v of V = vI.
     """
 
     noise: float

@@ -43,9 +43,14 @@ _ROUNDING = 8  # error of μ in units of n ε ‖K‖: 8 times the largest diffe
 class Spectrum:
     """Linear stability to perturbations of one order about the axis.
 
-    rates    real parts of the eigenvalues of the linearized equation, largest first
-    margins  μ − 1 for the eigenvalues μ of K, largest first: the numbers of positive margins and positive rates agree
-    error    bound of the error of a margin from rounding, the nodes and f, measured by the action of K on rotations
+    Attributes
+    ----------
+    rates : (n,) array
+        Real parts of the eigenvalues of the linearized equation, largest first.
+    margins : (n,) array
+        Numbers μ − 1 for the eigenvalues μ of K, largest first. As many are positive as rates are positive.
+    error : float
+        Bound of the error of a margin from rounding, the nodes and f, measured by the action of K on rotations.
     """
 
     rates: Floats

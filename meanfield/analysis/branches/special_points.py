@@ -52,7 +52,15 @@ class Fold:
 
 @dataclass(frozen=True)
 class Bifurcation:
-    """Stationary density, not a fold, where a rate of perturbations of an order about the axis changes its sign."""
+    """Stationary density, not a fold, where a rate of perturbations of an order about the axis changes its sign.
+
+    Attributes
+    ----------
+    order : int
+        Order m of the perturbations; 0 for those about the same axis.
+    state : Equilibrium
+        The stationary density.
+    """
 
     order: int
     state: Equilibrium
@@ -60,7 +68,17 @@ class Bifurcation:
 
 @dataclass(frozen=True)
 class Unlocated:
-    """Pair of states between which the branch has a fold or a bifurcation that was not located, and the reason."""
+    """Pair of states between which the branch has a fold or a bifurcation that was not located.
+
+    Attributes
+    ----------
+    order : int
+        Order of the perturbations whose rate changes its sign.
+    between : (Equilibrium, Equilibrium)
+        States before and after.
+    reason : str
+        Reason why it was not located.
+    """
 
     order: int
     between: tuple[Equilibrium, Equilibrium]
