@@ -374,7 +374,8 @@ class Result:
             File to be written.
         to : {"csv", "netcdf", "vtkhdf"}
             Format: diagnostics over time; densities of circle and sphere on a regular grid; cells or particles for
-            ParaView. A vtkhdf file refers to the run file, which is needed beside it.
+            ParaView. A vtkhdf file refers to the run file, which is needed beside it: save a run in memory first, and
+            export the :func:`~meanfield.open_run` of that file.
         diagnostics : sequence of str, optional
             Columns of a CSV file; None: all.
         overwrite : bool
