@@ -54,6 +54,9 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     The constructor does not check values. :func:`~meanfield.load_case`, :func:`~meanfield.simulate` and
     :func:`~meanfield.run` validate a case and fill in the defaults that depend on other sections.
 
+    In the properties, g is the radius ``stabilizers.scale`` of the sphere on which layer norm keeps tokens, β is
+    ``attention.beta`` and κ is ``stabilizers.noise``.
+
     Examples
     --------
     >>> import meanfield as mf
