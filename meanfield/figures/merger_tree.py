@@ -78,7 +78,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
         drawn.append(((-one.last, -one.masses[-1]), _draw_track(axes, tracks, number, heights, color, circle)))
     if not order:
         annotate(axes, "no cluster lasted")
-    axes.set_title("clusters: width ∝ mass, written at their ends")
+    axes.set_title("clusters: line width ∝ mass, number = mass at the end of a line")
     if circle:
         axes.set(ylim=(-np.pi, np.pi), ylabel="angle φ (rad)")
         axes.set_yticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
@@ -159,7 +159,7 @@ def draw_staircase(
         axes.axvspan(merger.since, merger.time, color="0.85", lw=0.8, zorder=0)
     highest = float(squares[tracks.counts.argmax() :].max()) if len(squares) else 1.0  # clusters still form before
     axes.set(ylim=(0.0, 1.15 * max(highest, 0.01)), ylabel="sum of squared masses")
-    axes.set_title("gray: mergers, between the samples before and after")
+    axes.set_title("gray: mergers, from the sample before to the sample after")
     axes.legend(loc="lower right", frameon=False)
 
 

@@ -37,13 +37,27 @@ def figure_target(figure: Path) -> Path:
 
 
 def save(figure: Figure, target: Path, dpi: int = DPI) -> Path:
-    """Write ``figure`` to ``target`` in the format of its suffix and return ``target``. Raises FileError on failure."""
+    """Write ``figure`` to ``target`` in the format of its suffix and return ``target``. Raises FileError on failure.
+
+    A PNG file has the texts of the figure as its description; a PDF or SVG file holds the texts anyway.
+    """
     import matplotlib
 
     suffix = target.suffix.lower()
+    metadata = {SUFFIXES[suffix]: PROGRAM} | ({"Description": "\n".join(texts(figure))} if suffix == ".png" else {})
     with matplotlib.rc_context(FONTS), disk_errors(target, "cannot write it"), replacement(target) as new:
-        figure.savefig(new, dpi=dpi, format=suffix[1:], metadata={SUFFIXES[suffix]: PROGRAM})
+        figure.savefig(new, dpi=dpi, format=suffix[1:], metadata=metadata)
     return target
+
+
+def texts(figure: Figure) -> list[str]:
+    """Return the visible texts of a figure without the numbers at the ticks of its axes."""
+    from matplotlib.axis import Tick
+    from matplotlib.text import Text
+
+    numbers = {label for tick in figure.findobj(Tick) for label in (tick.label1, tick.label2)}
+    shown = [text for text in figure.findobj(Text) if text not in numbers and text.get_visible()]
+    return [text.get_text() for text in shown if text.get_text()]
 
 
 def _is_drawn_here(figure: Path) -> bool:

@@ -184,7 +184,7 @@ def case_text(states: HiddenStates, folder: Path, variant: Variant) -> str:
     layers = states.layers * variant.repeat
     which = "all parts" if not variant.without else f"without {', '.join(variant.without)}"
     kind = "" if variant.weights == "trained" else f", {variant.weights} attention matrices of seed {variant.seed}"
-    repeated = "" if variant.repeat == 1 else f", its layers {variant.repeat} times"
+    repeated = "" if variant.repeat == 1 else f", layers repeated {variant.repeat} times"
     return _CASE.format(
         title=inline(f"{states.short_name}: {which}{kind}{repeated}, from the tokens of {states.source}"),
         d=states.hidden.shape[2],

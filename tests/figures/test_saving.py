@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
 from meanfield.figures.saving import SUFFIXES, figure_target, save
 from solvers.io.repair import FileError
@@ -52,3 +53,14 @@ def test_text_of_a_figure_stays_text(tmp_path: Path) -> None:
     assert b"/Type3" not in pdf
     assert b"/FontFile2" in pdf  # an embedded TrueType font
     assert ">entropy of the density</text>" in save(figure, tmp_path / "run.svg").read_text()
+
+
+def test_a_png_file_has_the_texts_as_description(tmp_path: Path) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set(title="clusters over time", xlabel="time t", ylabel="number", xticks=[0, 1])
+    axes.plot([0, 1], [7, 6], label="β = 9")
+    axes.legend()
+    axes.text(0.5, 0.5, "hidden", visible=False)
+    with Image.open(save(figure, tmp_path / "run.png")) as image:
+        assert sorted(image.info["Description"].splitlines()) == ["clusters over time", "number", "time t", "β = 9"]

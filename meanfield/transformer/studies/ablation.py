@@ -28,7 +28,7 @@ from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.model import HiddenStates, read_with, short_name
 from meanfield.transformer.sources import Texts, read_texts
-from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, measured, variants_of
+from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, legend_label, measured, variants_of
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -166,7 +166,7 @@ def ablate(
     variants, dropped = variants_of([names_of(parts) for parts in without], seeds), require_drops(drop)
     states = read_with(model, read_texts(texts), family_of)
     arrays = measured(states, variants, dropped) | head_figures(states)
-    title = f"{short_name(model)}, {len(states)} texts"
+    title = f"{short_name(model)}, {len(states)} texts: mean ± standard deviation"
     return Outcome(arrays, _summary, _draw, title, {"model": str(model), "drop": ",".join(dropped)})
 
 
@@ -194,7 +194,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
         for name, (mean, spread) in grouped(found, quantity).items():
             if name not in colors:
                 colors[name] = STYLES[name] if name in STYLES else (next(others, "0.4"), "-")
-            _band(ax, mean, spread, *colors[name], name)
+            _band(ax, mean, spread, *colors[name], legend_label(name))
         ax.set(xlabel="layers passed", ylabel=label)
     axes[0, 0].legend(fontsize=8, frameon=False)
     figure.suptitle(found.title, fontsize=11)

