@@ -49,6 +49,7 @@ html_show_sphinx = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 nb_execution_mode = "force"
+nb_execution_excludepatterns = ["trained_transformer.ipynb"]  # needs PyTorch; tests/project/test_notebooks.py runs it
 nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True

@@ -1,4 +1,7 @@
-"""Notebooks of the site. The site's build executes their cells, and fails on an error or a warning."""
+"""Notebooks of the site. The site's build executes their cells, and fails on an error or a warning.
+
+The notebook that needs PyTorch is executed here, and its stored outputs are compared with the results.
+"""
 
 import ast
 import json
@@ -6,9 +9,12 @@ import re
 from pathlib import Path
 
 import pytest
+from support.minilm import minilm
+from support.needs import need_module
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted(DOCS.glob("*.ipynb"))
+STORED = DOCS / "trained_transformer.ipynb"
 RUNS = {"simulate", "run", "resume", "sweep", "read"}  # functions that draw a bar in a notebook
 
 
@@ -32,6 +38,44 @@ def test_notebook_is_a_page_without_bars(path):
             assert cell["metadata"].get("tags") == ["remove-stdout"], "".join(cell["source"])
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path != STORED], ids=lambda path: path.stem)
 def test_notebook_is_kept_without_outputs(path):
     assert all(not cell["outputs"] for cell in cells_of(path))
+
+
+def executed(code, names):
+    """Return the value of the last expression of a cell, or None without one."""
+    *body, last = ast.parse(code).body
+    shown = isinstance(last, ast.Expr)
+    exec(compile(ast.Module(body if shown else [*body, last], []), str(STORED), "exec"), names)
+    return eval(compile(ast.Expression(last.value), str(STORED), "eval"), names) if shown else None
+
+
+def text_of(outputs):
+    """Return the stored texts of a cell: the printed lines, or the last expression without a figure."""
+    outputs = [output for output in outputs if "image/png" not in output.get("data", {})]
+    texts = [output.get("text") or output["data"]["text/plain"] for output in outputs]
+    return "".join(line for text in texts for line in text)
+
+
+def split(text):
+    """Return the words of a text, and its numbers."""
+    number = r"-?\d+(?:\.\d+)?"
+    return re.sub(number, "", text).split(), [float(found) for found in re.findall(number, text)]
+
+
+def test_stored_outputs_are_the_results(tmp_path, monkeypatch, capsys):
+    need_module("torch")
+    minilm()
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for cell in cells_of(STORED):
+        value = executed("".join(cell["source"]), names)
+        text = capsys.readouterr().out
+        stored = text_of(cell["outputs"])
+        if not text and stored:
+            text = repr(value)
+        words, numbers = split(stored)
+        assert split(text)[0] == words
+        assert split(text)[1] == pytest.approx(numbers, abs=0.011)  # one unit of the last printed digit
+    names["plt"].close("all")
