@@ -97,22 +97,26 @@ def integrate(
     observers: Sequence[Observer] = (),
     after_step: AfterStep = lambda state: False,
     stopping: Callable[[], bool] | None = None,
+    locate: AfterStep = lambda state: False,
 ) -> State:
     """Advance ``state`` in place to ``until`` and return it.
 
     dynamics     the integrator of a state, and the end of its validity; no step crosses that time
     observers    called with the state when due; steps are shortened to meet those times, or interpolated.
-                 An observer that returns True within a step ends the loop with the observed state
+                 An observer that returns True ends the loop with the observed state
     after_step   called after each step; True stops the loop
     stopping     whether to stop within an interpolated step: observers still due in the step are not called, and the
                  state is the one before the step, from which a loop continues to the same states
+    locate       called after each step, before the observers: it resets the state to the first event of the step, if
+                 there is one, and returns whether the loop ends there
     Raises ValueError for an ``until`` that is not finite or lies before the state's time, the exceptions of
     integrators, and Cancelled of an observer, which stays due: for an interpolated step the state is then the one
     before the step.
     """
     check_until(until, state.time)
-    for observer in observers:
-        observer.begin(state)
+    begun = [observer.begin(state) for observer in observers]
+    if any(begun):
+        return state
     integrator: Integrator | None = None
     dense: DenseIntegrator | None = None
     start: State | None = None
@@ -133,6 +137,7 @@ def integrate(
         if dense is not None and stopping is not None:
             start = _copied(state, start)
         result = integrator.step(state, target)
+        ends = locate(state)
         if dense is not None and _observe_within_step(state, start, dense, observers, stopping):
             break
         if state.time > target:  # a step of fixed length
@@ -140,8 +145,8 @@ def integrate(
         for observer in observers:
             if result.event:
                 observer.observe_event(state)
-            observer.observe_if_due(state)
-        if after_step(state):
+            ends |= observer.observe_if_due(state)
+        if after_step(state) or ends:
             break
     return state
 

@@ -28,8 +28,8 @@ class Observer:
     Parameters
     ----------
     function : callable
-        Function of a :class:`~solvers.State` with read-only values on the host. The return value True within an
-        interpolated step ends the run; other return values are ignored.
+        Function of a :class:`~solvers.State` with read-only values on the host. The return value True ends the run
+        with this state; other return values are ignored.
     schedule : Every, Logarithmic or Listed, optional
         Times of the calls, or an object with a method ``due(count)``; by default none.
     count : int, optional
@@ -63,13 +63,18 @@ class Observer:
     def __getstate__(self) -> dict[str, object]:
         return vars(self) | {"_state": None}  # a weak reference is only valid in one process
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> bool:
         """Call the function if it is due at the start of a run.
 
         Parameters
         ----------
         state : State
             State at the start. The state of the last run continues its count; another one sets the count anew.
+
+        Returns
+        -------
+        bool
+            Whether the function was called and returned True.
         """
         before, reached = (events_before(self.schedule, state.time, or_at=or_at) for or_at in (False, True))
         is_other = self._state is not None and not self.follows(state)
@@ -78,7 +83,7 @@ class Observer:
         if before < self.count:
             self.last_time = state.time
         self._state = ref(state)
-        self.observe_if_due(state)
+        return self.observe_if_due(state)
 
     def due(self) -> float:
         """Return the next scheduled time.

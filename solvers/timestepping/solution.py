@@ -47,7 +47,7 @@ class Between:
     def __call__(self, first: Floats, span: tuple[float, float], times: Sequence[float]) -> list[Floats]:
         """Return the fields at increasing times between two stored times, the first with the field ``first``."""
         begin, end = span
-        integrator = self._integrator()
+        integrator = self.integrator()
         if self.keeps_steps:
             state = State(begin, first, dt=end - begin)
             return [advanced(state, integrator, time).values for time in times]
@@ -70,9 +70,10 @@ class Between:
 
     def dynamics(self) -> LookAhead:
         """Return the method, with steps that end before a sudden change of a rate in time."""
-        return LookAhead(self.equation, self._integrator(), self.rtol, self.atol, self.spacing, self.max_step)
+        return LookAhead(self.equation, self.integrator(), self.rtol, self.atol, self.spacing, self.max_step)
 
-    def _integrator(self) -> Integrator:
+    def integrator(self) -> Integrator:
+        """Return a new integrator of the method."""
         return integrator_of(self.equation, self.method, self.rtol, self.atol, self.cfl)
 
 
@@ -120,7 +121,7 @@ class Solution:
     message: str
     event: int | None = None
     mesh: Mesh | None = field(default=None, repr=False)
-    _between: Between | None = field(default=None, repr=False)
+    _between: Between | None = field(default=None, repr=False, kw_only=True)
 
     def __call__(self, time: npt.ArrayLike) -> Floats:
         """Return u at one or several times between the first and the last stored time.

@@ -74,8 +74,8 @@ def solve(
         Functions g(t, u) of a read-only u. The run ends at the first time at which a g changes its sign, which is
         located within the step; at the end of the step for a SteadyState.
     callbacks : callable, Observer, or sequence of these, optional
-        Functions called with the :class:`~solvers.State` after each step, read-only; the return value True ends the
-        run. Observers are called at the times of their schedules.
+        Functions called with the :class:`~solvers.State` after each step, read-only. Observers are called at the times
+        of their schedules, up to an event. The return value True ends the run.
     progress : bool, optional
         Whether a line on stderr shows the time.
 
@@ -136,27 +136,27 @@ def solve(
     between = Between(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
     dynamics = between.dynamics()
     stored = _StoredTimes(state, times, t1)
-    watch = _Watch(_listed("events", events, "t, u"), equation, dynamics.integrator, state)
+    watch = _Watch(_listed("events", events, "t, u"), equation, between.integrator, state)
     plain, observers = _split(_listed("callbacks", callbacks, "state"))
 
     def after_step(state: State) -> bool:
-        over = watch.happened(state)
-        stored.after_step(state, over)
+        stored.after_step(state)
         if progress:
             print(f"\rt = {state.time:.6g} of {t1:g}, step {state.steps}", end="", file=sys.stderr, flush=True)
         asked = [callback(state.for_reading()) is True for callback in plain]  # calls all callbacks
-        return over or any(asked)
+        return any(asked)
 
-    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step)
-    if state.time < t1:
-        stored.after_step(state, True)
+    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step, locate=watch.happened)
+    event = watch.number if watch.time == state.time else None  # an observer may end the run before the event
+    if state.time < t1 or event is not None:
+        stored.keep_end(state)
     if progress:
         print(file=sys.stderr)
     rejected = int(getattr(dynamics.integrator, "rejected", 0))
-    reason = watch.message or (f"reached t = {t1:g}" if state.time >= t1 else f"ended by a callback {state.when}")
-    message = f"{reason}, by {name} in {state.steps} steps"
+    reason = f"reached t = {t1:g}" if state.time >= t1 else f"ended by a callback {state.when}"
+    message = f"{reason if event is None else watch.message}, by {name} in {state.steps} steps"
     t, u = stored.arrays()
-    return Solution(t, u, state.steps, rejected, message, watch.number, equation.mesh, between)
+    return Solution(t, u, state.steps, rejected, message, event, equation.mesh, _between=between)
 
 
 class _StoredTimes:
@@ -172,11 +172,13 @@ class _StoredTimes:
         else:
             self.observers = (Observer(self._keep, Listed(_times(times, state.time, end))),)
 
-    def after_step(self, state: State, is_last: bool) -> None:
-        while is_last and self._t and self._t[-1] >= state.time:  # an observer has stored the end of the step
-            self._t.pop()
-            self._u.pop()
-        if self._every or is_last:
+    def after_step(self, state: State) -> None:
+        if self._every:
+            self._keep(state)
+
+    def keep_end(self, state: State) -> None:
+        """Store the last state, unless it is stored already."""
+        if not self._t or self._t[-1] < state.time:
             self._keep(state)
 
     def _keep(self, state: State) -> None:
@@ -188,19 +190,28 @@ class _StoredTimes:
 
 
 class _Watch:
-    """Events, located in each step; the state is reset to the first event."""
+    """Events, located in each step; the state is reset to the first event.
+
+    make      returns an integrator that locates events, since observers interpolate within the last step of the run
+    time      time of the event; NaN without one
+    number    number of the event; None without one
+    """
+
+    number: int | None
 
     def __init__(
-        self, events: Sequence[Event | SteadyState], equation: Equation, integrator: Integrator, state: State
+        self,
+        events: Sequence[Event | SteadyState],
+        equation: Equation,
+        make: Callable[[], Integrator],
+        state: State,
     ) -> None:
         self._events: list[Event] = [
             event.of(SemiDiscrete(equation)) if isinstance(event, SteadyState) else event for event in events
         ]
-        self._integrator, self.message, self.number = integrator, "", None
+        self._make, self.time, self.message, self.number = make, math.nan, "", None
         self._before = replace(state, values=state.values.copy())
         self._signs = [_sign(number, event, state) for number, event in enumerate(self._events)]
-
-    number: int | None
 
     def happened(self, state: State) -> bool:
         """Return whether an event lies in the step to a state, which is then reset to the first event."""
@@ -210,19 +221,19 @@ class _Watch:
             if self._signs[k] * sign < 0 or (sign == 0 and self._signs[k] != 0):
                 at_event = replace(state, values=state.values.copy())  # of a steady state: the end of the step
                 if not isinstance(event, Steadiness):
-                    at_event = locate(event, self._integrator, self._before, state)
+                    at_event = locate(event, self._make(), self._before, state)
                 found.append((at_event.time, k, at_event))
             self._signs[k] = sign or self._signs[k]
         if self._events:
             self._before = replace(state, values=state.values.copy())
         if not found:
             return False
-        time, self.number, at_event = min(found, key=lambda one: one[:2])
-        state.time, state.dt = time, at_event.dt
+        self.time, self.number, at_event = min(found, key=lambda one: one[:2])
+        state.time, state.dt = self.time, at_event.dt
         state.values[...] = at_event.values
         event = self._events[self.number]
         name = getattr(event, "__name__", "")
-        self.message = f"{f'event {name}' if name else event} at t = {time:.10g}"
+        self.message = f"{f'event {name}' if name else event} at t = {self.time:.10g}"
         return True
 
 
