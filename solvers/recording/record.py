@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,8 @@ Diagnostic = Callable[[Floats], float]
 class Recorder(Observer):
     """Observer that :func:`~solvers.record` returns, for ``callbacks`` of :func:`~solvers.solve`.
 
-    The file is closed by ``close()``, at the end of a ``with`` block, or when the recorder is garbage-collected.
+    The file is closed by ``close()``, at the end of a ``with`` block, or when the recorder is garbage-collected, at the
+    latest at the exit of Python.
     """
 
     def __init__(self, writer: _Writer, every: float) -> None:
@@ -35,10 +37,10 @@ class Recorder(Observer):
         self._writer = writer
         self.close = finalize(self, writer.close)
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State) -> bool:
         """Check the shape of the state, open a file to resume, and record a state that is due at the start."""
         self._writer.begin(state)
-        super().begin(state)
+        return super().begin(state)
 
     def observe_if_due(self, state: State) -> bool:
         """Record the state if a snapshot is due, and write a checkpoint at the end of a step if the last one is old."""
@@ -50,7 +52,9 @@ class Recorder(Observer):
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close the file with the reason of the end, like :class:`~solvers.RunFile`."""
+        self._writer.end(kind, error, trace)
         self.close()
 
 
@@ -67,7 +71,8 @@ def record(
 ) -> Recorder:
     """Return a recorder of a solution into an HDF5 file that netCDF-4 programs such as xarray open.
 
-    Pass the recorder to ``callbacks`` of :func:`~solvers.solve`, within a ``with`` block that closes the file. The file
+    Pass the recorder to ``callbacks`` of :func:`~solvers.solve`, within a ``with`` block that closes the file. The
+    attribute ``stop_reason`` of the file is then "finished", or "failed" or "interrupted" if the block raises. The file
     may be read meanwhile, by :func:`~solvers.read` or in another process.
 
     Parameters
@@ -95,7 +100,7 @@ def record(
     -------
     Recorder
         Observer with a method ``close()``, and a context manager. Without either the file is closed when the recorder
-        is garbage-collected.
+        is garbage-collected, at the latest at the exit of Python.
 
     Raises
     ------
@@ -130,7 +135,10 @@ def record(
     names = [fields] if isinstance(fields, str) else list(fields)
     if not names or not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
         raise ValueError(f"fields = {fields!r}: expected names such as 'u', letters, digits and _, each once")
-    return Recorder(_Writer(Path(path), mesh, names, dict(diagnostics or {}), checkpoint, overwrite, resume), every)
+    writer = _Writer(Path(path), mesh, names, dict(diagnostics or {}), checkpoint)
+    if not resume:
+        writer.create(overwrite=overwrite)
+    return Recorder(writer, every)
 
 
 def restart(path: str | Path) -> State:
@@ -195,36 +203,36 @@ class _Writer:
     """Run file of a recorder, with its snapshots, samples and checkpoints."""
 
     def __init__(
-        self,
-        path: Path,
-        mesh: Mesh,
-        fields: list[str],
-        diagnostics: dict[str, Diagnostic],
-        checkpoint: float,
-        overwrite: bool,
-        resume: bool,
+        self, path: Path, mesh: Mesh, fields: list[str], diagnostics: dict[str, Diagnostic], checkpoint: float
     ) -> None:
         self._path, self._mesh, self._fields, self._diagnostics = path, mesh, fields, diagnostics
-        self._every, self._last, self._resume = checkpoint, clock.monotonic(), resume
+        self._every, self._last, self._was_opened = checkpoint, clock.monotonic(), False
         self._file: RunFile | None = None
-        if not resume:
-            columns = [Column(name) for name in diagnostics]
-            self._file = RunFile.create(path, mesh.on_host, columns, fields=fields, overwrite=overwrite)
+
+    def create(self, *, overwrite: bool) -> None:
+        """Create the file; raise FileError for an existing one, except with ``overwrite``."""
+        columns = [Column(name) for name in self._diagnostics]
+        file = RunFile.create(self._path, self._mesh.on_host, columns, fields=self._fields, overwrite=overwrite)
+        self._use(file)
+
+    def _use(self, file: RunFile) -> None:
+        """Write to an open file, which is closed at the exit of Python."""
+        self._file, self._was_opened = file, True
+        atexit.register(self.close)  # runs before h5py's exit function, which was registered earlier
 
     def begin(self, state: State) -> None:
-        """Check the state's shape; with ``resume`` open the existing file and truncate it before the state's time."""
+        """Check the state's shape; open an existing file to resume, and truncate it before the state's time."""
         shape = (len(self._fields), self._mesh.cells) if len(self._fields) > 1 else (self._mesh.cells,)
         if state.values.shape != shape:
             names = ", ".join(self._fields)
             raise ValueError(f"record: a state of shape {state.values.shape}, expected {shape} for fields {names}")
-        if self._file is None and self._resume:
+        if not self._was_opened:
             run = read(self._path)
             if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
                 raise FileError(f"{self._path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
                                 " diagnostics: expected those that are recorded")  # fmt: skip
             snapshots, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
-            self._file = RunFile.append(self._path, snapshots=snapshots, samples=samples)
-            self._resume = False
+            self._use(RunFile.append(self._path, snapshots=snapshots, samples=samples))
 
     def write(self, state: State) -> None:
         if self._file is None:
@@ -243,6 +251,11 @@ class _Writer:
             self._last = clock.monotonic()
 
     def close(self) -> None:
+        self.end(None, None, None)
+
+    def end(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close the file, if it is open, with the reason of the end."""
+        atexit.unregister(self.close)
         if self._file is not None:
-            self._file.close()
-            self._file = None
+            file, self._file = self._file, None
+            file.__exit__(kind, error, trace)

@@ -1,11 +1,13 @@
 """Recorded solutions: content of a file, several fields, exact restarts, refused input."""
 
 import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from solvers.io.run_file import FileError, read
+from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.mesh import circle
 from solvers.mesh.product import box
 from solvers.recording.record import record, restart
@@ -92,6 +94,49 @@ def test_a_recorder_that_nobody_keeps_closes_its_file(tmp_path):
     assert run.attributes["stop_reason"] == "finished"
     assert run.fields == ("u",)
     assert run.field("u", -1)[0] == pytest.approx(np.exp(-1), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("error", "ending"),
+    [
+        (ValueError("no number"), ("failed", "ValueError: no number")),
+        (KeyboardInterrupt(), ("interrupted", "interrupted")),
+    ],
+)
+def test_a_block_that_raises_stores_its_error(tmp_path, error, ending):
+    """The recorder stores the ending that RunFile stores."""
+    for path, opened in (
+        (tmp_path / "recorded.h5", lambda path: record(path, MESH, every=1.0)),
+        (tmp_path / "written.h5", lambda path: RunFile.create(path, MESH)),
+    ):
+        with pytest.raises(type(error)), opened(path):
+            raise error
+        run = read(path)
+        assert (run.attributes["stop_reason"], run.attributes["message"]) == ending, path.name
+
+
+NEVER_CLOSED = """
+import sys
+import numpy as np
+from solvers import Equation, circle, record, solve
+path, end = sys.argv[1], float(sys.argv[2])
+recorder = record(path, circle(8), every=0.5)
+if end:
+    solve(Equation([lambda t, u: -u]), np.ones(8), (0.0, end), callbacks=recorder)
+"""
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_recorder_that_is_never_closed_is_closed_at_the_exit(tmp_path, end):
+    """A recorder without a state is closed too."""
+    path = tmp_path / "u.h5"
+    command = [sys.executable, "-c", NEVER_CLOSED, str(path), str(end)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("", "")
+    assert not path.with_name("u.h5.lock").exists()
+    run = read(path)
+    assert (run.attributes["stop_reason"], run.writer) == ("finished", None)
+    assert run.times.tolist() == [0.0, 0.5, 1.0][: 3 * end]
 
 
 def test_what_does_not_fit_is_refused(tmp_path):
