@@ -54,7 +54,7 @@ class Every:
     Raises
     ------
     ValueError
-        If ``span`` is not finite and > 0, or ``parts`` is below 1.
+        If ``span`` is not finite and > 0, or ``parts`` is no whole number >= 1.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Every:
 
     def __post_init__(self) -> None:
         _expect(0 < self.span < math.inf, "span", self.span, "a finite number > 0")
-        _expect(self.parts >= 1, "parts", self.parts, "a whole number >= 1")
+        _expect_count("parts", self.parts)
 
     def due(self, count: int) -> float:
         """Return the time of an event.
@@ -109,7 +109,8 @@ class Logarithmic:
     Raises
     ------
     ValueError
-        If ``first`` is not finite and > 0, ``last`` is not finite or is below ``first``, or ``parts`` is below 1.
+        If ``first`` is not finite and > 0, ``last`` is not finite or is below ``first``, or ``parts`` is no whole
+        number >= 1.
 
     Examples
     --------
@@ -126,7 +127,7 @@ class Logarithmic:
     def __post_init__(self) -> None:
         _expect(0 < self.first < math.inf, "first", self.first, "a finite number > 0")
         _expect(self.first <= self.last < math.inf, "last", self.last, f"a finite number >= first = {self.first}")
-        _expect(self.parts >= 1, "parts", self.parts, "a whole number >= 1")
+        _expect_count("parts", self.parts)
 
     def due(self, count: int) -> float:
         """Return the time of an event.
@@ -201,6 +202,10 @@ class Listed:
 def _expect(holds: bool, name: str, value: object, expected: str) -> None:
     if not holds:
         raise ValueError(f"{name} = {value}: expected {expected}")
+
+
+def _expect_count(name: str, value: object) -> None:
+    _expect(isinstance(value, int | np.integer) and value >= 1, name, value, "a whole number >= 1")
 
 
 @overload
