@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .analysis.convergence import ConvergenceStudy, convergence_study
-    from .io.run_file import Column, FileError, RunFile, read
+    from .io.run_file import Column, FileError, Run, RunFile, read
     from .mesh.axisymmetric import axisymmetric
     from .mesh.boundaries import Flux, Outflow, Periodic, Robin, Value, Wall
     from .mesh.icosphere import icosphere
@@ -83,7 +83,7 @@ _HOME = {
     ".timestepping.schedules": ("Every", "Listed", "Logarithmic"),
     ".timestepping.solution": ("Solution",),
     ".timestepping.solve": ("solve",),
-    ".io.run_file": ("Column", "FileError", "RunFile", "read"),
+    ".io.run_file": ("Column", "FileError", "Run", "RunFile", "read"),
 }  # fmt: skip
 _INTERNAL = {"evolve": ".timestepping.evolution", "integrate": ".timestepping.integrate"}  # public names once
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
@@ -118,6 +118,7 @@ __all__ = [
     "PointHarmonics",
     "PushForward",
     "Robin",
+    "Run",
     "RunFile",
     "ShallowWater",
     "Solution",

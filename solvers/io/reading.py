@@ -243,11 +243,6 @@ class Run:
         """Return the length, area or measure of each cell, (cells,)."""
         return self._read("cell_area")
 
-    @cached_property
-    def ring_edges(self) -> Floats:
-        """Return the polar angles between rings of latitude, (rings + 1,) in radians; empty for other manifolds."""
-        return np.linspace(0.0, np.pi, len(self.ring_cells) + 1) if self.manifold == "sphere" else np.empty(0)
-
     def variable(self, name: str, kinds: str = "fiu") -> Floats:
         """Return an array that is stored with the mesh.
 
@@ -269,27 +264,6 @@ class Run:
             If there is no such dataset, or it holds values of another kind.
         """
         return self._read(name, kinds=kinds)
-
-    def long_name(self, diagnostic: str) -> str:
-        """Return the description of a diagnostic.
-
-        Parameters
-        ----------
-        diagnostic : str
-            Name of the diagnostic.
-
-        Returns
-        -------
-        str
-            Attribute ``long_name`` of the dataset.
-
-        Raises
-        ------
-        FileError
-            If there is no such diagnostic.
-        """
-        with self.opened() as file:
-            return str(dataset_of(file, f"diagnostics/{diagnostic}").attrs["long_name"])
 
     def attributes_of(self, diagnostic: str) -> dict[str, Any]:
         """Return the attributes of a diagnostic's dataset.

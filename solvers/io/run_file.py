@@ -239,7 +239,7 @@ class RunFile:
         Raises
         ------
         ValueError
-            If the values have another shape, or the time is not finite.
+            If the values have another shape, or the time is not finite or not later than the last.
         """
         _ = self._handle
         rows = [values] if len(self._kinds) == 1 else list(np.asarray(values))
@@ -268,7 +268,7 @@ class RunFile:
         Raises
         ------
         ValueError
-            If a column is missing, unknown or of another shape, or the time is not finite.
+            If a column is missing, unknown or of another shape, or the time is not finite or not later than the last.
         """
         self.write_samples([t], {name: np.asarray(value, dtype=np.float64)[None] for name, value in values.items()})
 
@@ -281,6 +281,11 @@ class RunFile:
             Times in increasing order.
         values : mapping
             Values of each column by name, (times, …) arrays.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, unknown or of another shape, or a time is not finite or not later than the last.
         """
         _ = self._handle
         rows = self._samples.rows(times, values)
@@ -294,9 +299,14 @@ class RunFile:
         Parameters
         ----------
         t : float
-            Time; several events may have the same.
+            Time, not before that of the last event; several events may have one time.
         values : mapping
             Value of each column by name.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, unknown or of another shape, or the time is not finite or before the last.
         """
         if self._events is not None:
             self.flush()
@@ -442,7 +452,7 @@ class RunFile:
         self._snapshots = Series(file, file, self._kinds)
         self._samples = Series(file, group, group.attrs["columns"])
         columns = columns_of(file, EVENTS)
-        self._events = Series(file, file[EVENTS], columns) if columns else None
+        self._events = Series(file, file[EVENTS], columns, repeats=True) if columns else None
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

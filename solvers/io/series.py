@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 class Series:
     """Datasets ``names`` of a file's ``group``, which grow together with the dataset ``time``.
 
+    repeats   whether several rows may have one time
+
     Failed writes raise OSError or RuntimeError, like h5py.
     """
 
-    def __init__(self, file: h5py.File, group: h5py.Group, names: Sequence[str]) -> None:
-        self._file, self._times = file, group["time"]
+    def __init__(self, file: h5py.File, group: h5py.Group, names: Sequence[str], *, repeats: bool = False) -> None:
+        self._file, self._times, self._repeats = file, group["time"], repeats
+        self._last = self._last_committed()  # time of the last row, which may be buffered
         self._columns = {name: group[name] for name in names}
         self._shapes = {name: dataset.shape[1:] for name, dataset in self._columns.items()}
 
@@ -45,19 +49,24 @@ class Series:
         return {name: column[: self.committed] for name, column in self._columns.items()}
 
     def rows(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        """Return ``values`` (times, ...) as arrays, one for each dataset.
+        """Return ``values`` (times, ...) of the next rows as arrays, one for each dataset.
 
-        Raises ValueError for a missing or unknown name, another shape, or a time that is not finite, which marks an
-        absent row.
+        Raises ValueError for a missing or unknown name, another shape, a time that is not finite, which marks an
+        absent row, or one that does not increase.
         """
         if values.keys() != self._columns.keys():
             raise ValueError(f"a sample with columns {sorted(values)}, expected {sorted(self._columns)}")
         if lost := [time for time in times if not math.isfinite(time)]:
             raise ValueError(f"time: {lost[0]!r}, expected a finite number")
+        for before, time in pairwise((self._last, *map(float, times))):
+            if time < before or (time == before and not self._repeats):
+                expected = f"from {before!r} on" if self._repeats else f"after {before!r}"
+                raise ValueError(f"time: {time!r}, expected a time {expected}")
         rows = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
         for name, value in rows.items():
             if value.shape != (len(times), *self._shapes[name]):
                 raise ValueError(f"{name}: shape {value.shape[1:]}, expected {self._shapes[name]}")
+        self._last = float(times[-1]) if len(times) else self._last
         return rows
 
     def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
@@ -74,6 +83,11 @@ class Series:
             if len(dataset) != count:
                 dataset.resize(count, axis=0)
                 self._file.flush()
+        self._last = self._last_committed()
+
+    def _last_committed(self) -> float:
+        times = self.times
+        return float(times[-1]) if len(times) else -math.inf
 
 
 def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:

@@ -25,7 +25,12 @@ COPIES: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda value: pickle.loads(pickle.dumps(value)),
     "deepcopy": deepcopy,
 }
-WITHOUT_OBJECTS = {"Integrator": "a protocol", "RunFile": "an open file", "Result": "tests/results/test_pickles.py"}
+WITHOUT_OBJECTS = {
+    "Integrator": "a protocol",
+    "RunFile": "an open file",
+    "Run": "tests/solvers/io/test_run_file.py",
+    "Result": "tests/results/test_pickles.py",
+}
 
 
 def rate(term: Any) -> np.ndarray:

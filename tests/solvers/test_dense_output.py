@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 from support.adaptive import evolve_adaptively
 
-from solvers import Diffusion, Equation, Threshold, interval, solve
+from solvers import Diffusion, Equation, Solution, Threshold, interval, solve
 from solvers.timestepping.adaptive import AdaptiveIntegrator
 from solvers.timestepping.methods import METHODS
 from solvers.timestepping.observers import Observer
@@ -192,3 +192,9 @@ def test_times_outside_a_solution_are_refused(time, message):
     with pytest.raises(ValueError, match=message) as caught:
         solved("dop853", 1e-4)(time)
     assert "\n" not in str(caught.value)
+
+
+def test_the_interpolation_of_a_solution_is_no_positional_argument():
+    found = solve(Equation([lambda t, u: -u]), [1.0], (0.0, 1.0))
+    with pytest.raises(TypeError, match="positional arguments"):
+        Solution(found.t, found.u, found.steps, found.rejected, found.message, None, None, found)

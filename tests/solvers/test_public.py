@@ -26,6 +26,13 @@ def test_every_public_name_is_documented(name):
         assert len(inspect.getdoc(value) or "") > 30
 
 
+def test_the_class_of_what_read_returns_is_public(tmp_path):
+    with solvers.RunFile.create(tmp_path / "run.h5", solvers.circle(8)):
+        pass
+    assert type(solvers.read(tmp_path / "run.h5")) is solvers.Run
+    assert "Run" in solvers.__all__
+
+
 def test_importing_solvers_costs_nothing():
     """NumPy, which alone would take more, is not loaded either."""
     loaded = "import sys, solvers; print('numpy' in sys.modules)"

@@ -1,12 +1,14 @@
 """The run file survives any end of its writer, and opens in other tools."""
 
 import os
+import pickle
 import random
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from pathlib import Path
 
 import h5py
@@ -626,6 +628,39 @@ def test_bad_input(path):
     for name in ("time", "mass"):
         with pytest.raises(ValueError, match="occurs twice"):
             RunFile.create(path, MESH, [*COLUMNS, Column(name)], overwrite=True)
+
+
+def test_times_that_do_not_increase_are_refused(path):
+    """Rows that are buffered or stored count, those that are dropped do not; the file stays readable."""
+    with RunFile.create(path, MESH, [Column("mass"), Column("pair", table="events")]) as file:
+        for time in (0.5, 1.0):
+            file.write_snapshot(time, density(0), may_wait=True)
+            file.write_sample(time, {"mass": 1.0})
+            file.write_event(time, {"pair": 1.0})
+        for time in (1.0, 0.75):
+            with pytest.raises(ValueError, match=f"time: {time}, expected a time after 1.0"):
+                file.write_snapshot(time, density(1))
+            with pytest.raises(ValueError, match=f"time: {time}, expected a time after 1.0"):
+                file.write_sample(time, {"mass": 2.0})
+        with pytest.raises(ValueError, match=r"time: 1\.5, expected a time after 2\.0"):
+            file.write_samples([2.0, 1.5], {"mass": [1.0, 2.0]})
+        file.write_event(1.0, {"pair": 2.0})  # several events may have one time
+        with pytest.raises(ValueError, match=r"time: 0\.5, expected a time from 1\.0 on"):
+            file.write_event(0.5, {"pair": 3.0})
+    assert read(path).times.tolist() == read(path).sample_times.tolist() == [0.5, 1.0]
+    with RunFile.append(path, snapshots=1) as file:
+        file.write_snapshot(0.75, density(1))
+        with pytest.raises(ValueError, match=r"time: 1\.0, expected a time after 1\.0"):
+            file.write_sample(1.0, {"mass": 2.0})
+    assert read(path).times.tolist() == [0.5, 0.75]
+    assert read(path).events["time"].tolist() == [0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("copy", [deepcopy, lambda run: pickle.loads(pickle.dumps(run))])
+def test_a_copy_of_a_run_reads_the_file(path, copy):
+    with RunFile.create(path, MESH, COLUMNS) as file:
+        write(file, 0, 3)
+    check(copy(read(path)), 3)
 
 
 def test_files_that_cannot_be_read(path):
