@@ -204,7 +204,7 @@ def _expect(holds: bool, name: str, value: object, expected: str) -> None:
         raise ValueError(f"{name} = {value}: expected {expected}")
 
 
-def _expect_count(name: str, value: object) -> None:
+def _expect_count(name: str, value: int) -> None:
     _expect(isinstance(value, int | np.integer) and value >= 1, name, value, "a whole number >= 1")
 
 
