@@ -28,7 +28,7 @@ class LookAhead:
     The rate of change of the present state is evaluated at later times with distance ``spacing``, up to the longest
     step. Where its change in time is no parabola and integrates to more than the allowed error, the step ends before,
     and steps there are at most ``spacing`` long. The first step is at most ``spacing`` long too, and each step at most
-    four times the previous one. A run with steps below a quarter of ``spacing`` has no additional cost.
+    four times the previous one. A run with steps shorter than ``spacing`` has no additional cost.
 
     max_step   longest step
     """
@@ -56,7 +56,7 @@ class LookAhead:
 
     def _smooth_part(self, state: State, longest: float, until: float) -> float:
         """Return the length of time after a state in which the rate is smooth in time."""
-        if longest < 4 * self.spacing:
+        if longest < 0.99 * MAX_GROWTH * self.spacing:  # after a step of ``spacing`` rounding must not end the growth
             return self.spacing
         parts = 2 ** math.ceil(math.log2(longest / self.spacing))
         allowed = allowed_error(state.values, state.values, self.rtol, self.atol)

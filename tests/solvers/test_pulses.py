@@ -155,3 +155,16 @@ def test_a_smooth_change_in_time_does_not_shorten_steps():
     _, found = counted([], lambda t, u: np.full_like(u, np.cos(t)), method="dop853")
     assert found.u[-1] == pytest.approx(1 + np.sin(20.0), abs=1e-3)
     assert found.steps < 60
+
+
+@pytest.mark.parametrize("start", [1.0, -3.0, 1e3])
+@pytest.mark.parametrize("method", ["dop853", "exponential"])
+def test_steps_grow_at_any_time(method, start):
+    """Rounding of the time that the first step takes does not hold the later steps at its length."""
+    equation = Equation([Diffusion(CIRCLE, 1.0), lambda t, u: np.full_like(u, t - start)])
+    early, late = (
+        solve(equation, np.ones(CIRCLE.cells), (first, first + 1.0), method=method, atol=1e-6).steps
+        for first in (0.0, start)
+    )
+    assert late < 2 * early + 10
+    assert early < 100
