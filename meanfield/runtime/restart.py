@@ -86,13 +86,14 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
         columns, count = [name for name in run.events if name != "time"], int(scalars["events"])
         events = ((float(run.events["time"][k]), {name: run.events[name][k] for name in columns}) for k in range(count))
         return replace(_start(run, case, state, rows, float(scalars["wall_time"])), events=tuple(events))
+    missing = "no checkpoint" if checkpoint is None else "the checkpoint is later than the file"
     if run.snapshots == 0 or not problem.snapshot_is_state:
-        return replace(new_start(problem), note="no checkpoint yet: computed again from the initial density")
+        return replace(new_start(problem), note=f"{missing}: computed again from the initial density")
     count = _snapshots_with_samples(run, sample_schedule(case))
     time = float(run.times[count - 1])
     rows = count, int(np.searchsorted(run.sample_times, time, side="right"))
     start = _start(run, case, State(time, run.snapshot(count - 1)), rows, float(run.attributes["wall_time"]))
-    return replace(start, note=f"no checkpoint: continuing from the last snapshot, t = {time:g}")
+    return replace(start, note=f"{missing}: continuing from the last snapshot, t = {time:g}")
 
 
 def _snapshots_with_samples(run: Run, samples: Schedule) -> int:

@@ -305,17 +305,23 @@ def test_an_extension_that_was_broken_off_goes_on_to_its_end(interrupted, interr
     assert read(interrupted).times[-1] == 6.0
 
 
+@pytest.mark.parametrize("later", [False, True], ids=["no checkpoint", "later checkpoint"])
 @pytest.mark.parametrize("rows", [0, 1, 5])
-def test_without_a_checkpoint_the_last_snapshot_serves(tmp_path, rows, capsys):
-    """A run killed before the first checkpoint, or moved without it, keeps all that the file holds."""
+def test_without_a_checkpoint_of_its_rows_a_file_is_continued_from_its_last_snapshot(tmp_path, rows, later, capsys):
+    """A run killed before the first checkpoint, moved without it, or restored from an older copy keeps its rows."""
     run(parse(CASE), tmp_path / "whole.h5", quiet=True)
     path = tmp_path / "moved" / "run.h5"
     path.parent.mkdir()
     shutil.copy(tmp_path / "whole.h5", path)
     RunFile.append(path, snapshots=rows).close(stop_reason="interrupted")
+    if later:
+        arrays, scalars = Checkpoints(tmp_path / "whole.h5").read()
+        Checkpoints(path).write({**arrays, "values": read(tmp_path / "whole.h5").snapshot(-1)}, scalars)
     assert resume(path, quiet=True) == DONE
-    said = "from the initial density" if rows == 0 else f"continuing from the last snapshot, t = {rows / 2 - 0.5:g}"
-    assert capsys.readouterr().err.rstrip().endswith(said)
+    reason = "the checkpoint is later than the file" if later else "no checkpoint"
+    source = "computed again from the initial density" if rows == 0 else "continuing from the last snapshot, t = "
+    time = "" if rows == 0 else f"{rows / 2 - 0.5:g}"
+    assert capsys.readouterr().err.rstrip().endswith(f"{reason}: {source}{time}")
     assert_same(read(tmp_path / "whole.h5"), read(path))
 
 
