@@ -429,8 +429,8 @@ def _described(name: str, dataset: h5py.Dataset) -> Described:
 def read(path: str | Path | Run) -> Run:
     """Read a run file: running, finished, or of a killed writer.
 
-    Files of :func:`~solvers.record` and of ``meanfield run`` are read alike. A file that is being written is read
-    without blocking its writer. The file of a killed writer is repaired if it is writable.
+    The file is one of :func:`~solvers.record`, or of another program that writes this layout. A file that is being
+    written is read without blocking its writer. The file of a killed writer is repaired if it is writable.
 
     Parameters
     ----------
