@@ -12,20 +12,23 @@ _INSET = 1e-6  # of the way from a boundary edge to the centroid of its triangle
 
 
 def check_overlap(space: Floats, table: Table, of_corner: Table, is_plane: bool) -> None:
-    """Raise ValueError for a triangle that occurs twice; in the plane, counterclockwise, for triangles that overlap.
+    """Raise ValueError for a triangle that occurs twice, and for triangles that overlap in the plane.
+
+    On a surface, triangles of different orientations raise ValueError.
 
     A mesh of the plane whose triangles do not overlap beside an edge or around a point covers each point a number of
     times that changes only across a boundary edge. So triangles overlap if and only if one of them meets the inner
     side of a boundary edge of another.
 
     space       (points, 3)
-    table       (triangles, 3) corners
+    table       (triangles, 3) corners, counterclockwise in the plane
     of_corner   (triangles, 3) the edge opposite each corner
     """
     _check_unequal(np.sort(table, axis=1), "triangles {} and {}: expected different corners")
+    ahead = np.stack([table, np.roll(table, -1, axis=1)], axis=-1).reshape(-1, 2)  # each edge once per direction
     if not is_plane:
+        _check_unequal(ahead, "triangles {} and {}: expected the same orientation of all triangles of a surface", 3)
         return
-    ahead = np.stack([table, np.roll(table, -1, axis=1)], axis=-1).reshape(-1, 2)
     _check_unequal(ahead, "triangles {} and {} overlap: expected one on each side of the edge that they share", 3)
     corners = space[table]
     after, before = np.roll(corners, -1, axis=1) - corners, np.roll(corners, 1, axis=1) - corners

@@ -24,6 +24,11 @@ def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
     return edges, of_corner.reshape(-1, 3)
 
 
+def boundary_of(edges: Table, of_corner: Table) -> Table:
+    """Return the indices of the edges that have one triangle, for the arrays of :func:`edges_of_triangles`."""
+    return np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
+
+
 def oriented(one: Floats, other: Floats, along: Floats) -> Floats:
     """Return pairs of points (n, 2, d), each ordered along the direction ``along`` (n, d)."""
     forward = ((other - one) * along).sum(axis=1) >= 0

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..backends import backend_for
 from .arguments import check_count
+from .checks import check_mesh
 from .mesh import Floats, Integers, Mesh
 
 
@@ -33,9 +34,9 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
     Raises
     ------
     TypeError
-        If ``copies`` is not a whole number.
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or ``copies`` not a whole number.
     ValueError
-        For fewer than one copy, or more sides than 32 bits can number.
+        For a mesh whose arrays contradict each other, fewer than one copy, or more sides than 32 bits can number.
 
     Examples
     --------
@@ -47,6 +48,7 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
     >>> bool(np.array_equal(mesh.volumes.reshape(3, 8)[2], circle(8).volumes))
     True
     """
+    check_mesh(mesh)
     check_count("copies", copies, 1)
     if 2 * mesh.faces * copies > np.iinfo(np.int32).max:
         raise ValueError(f"copies = {copies}: too many for a mesh of {mesh.cells} cells, whose sides 32 bits number")

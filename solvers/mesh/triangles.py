@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from .checks import check_unmasked
 from .mesh import Floats, Mesh
 from .overlap import check_overlap
-from .polygons import Table, edges_of_triangles, sides_around
+from .polygons import Table, boundary_of, edges_of_triangles, sides_around
 
 
 def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLike] | None = None) -> Mesh:
@@ -33,8 +33,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
         Indices of the points of each triangle. In the plane either order is valid; on a surface all triangles need the
         same orientation.
     tags : dict of str to (k, 2) array of int, optional
-        Edges of each part of the boundary, as pairs of points. All other boundary edges have the tag "boundary". Edges
-        inside the mesh are ignored.
+        Edges of each part of the boundary, as pairs of points. All other boundary edges have the tag "boundary".
 
     Returns
     -------
@@ -43,10 +42,13 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
 
     Raises
     ------
+    TypeError
+        For corners or tags that are not integers.
     ValueError
         For arrays of other shapes, numbers that are masked or not finite, indices out of range; for points without a
-        triangle, triangles without area, edges shared by more than two triangles, equal triangles, and triangles of
-        the plane that overlap.
+        triangle, triangles without area, edges shared by more than two triangles, equal triangles, triangles of the
+        plane that overlap, and triangles of a surface with different orientations; for tags of other pairs than
+        boundary edges.
 
     References
     ----------
@@ -64,8 +66,9 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     """
     check_unmasked("points", points)
     check_unmasked("corners", corners)
-    place, table = np.asarray(points, dtype=np.float64), np.asarray(corners, dtype=np.int64)
+    place, table = np.asarray(points, dtype=np.float64), np.asarray(corners)
     _check(place, table)
+    table = table.astype(np.int64)
     space = place if place.shape[1] == 3 else np.column_stack([place, np.zeros(len(place))])
     table = _oriented(space, table) if place.shape[1] == 2 else table
     edges, of_corner = edges_of_triangles(table)
@@ -104,8 +107,8 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
 def read_triangles(path: str | PathLike[str]) -> Mesh:
     """Return the mesh of the triangles in a file of Gmsh, VTK, STL or another format that meshio reads.
 
-    Named lines become tags of the boundary, see :func:`~solvers.triangles`. Points without a triangle are omitted. The
-    mesh is plane if all z are 0.
+    Named lines become tags of the boundary, see :func:`~solvers.triangles`. Lines inside the mesh are omitted, and so
+    are names without a line on the boundary and points without a triangle. The mesh is plane if all z are 0.
 
     Parameters
     ----------
@@ -151,12 +154,16 @@ def read_triangles(path: str | PathLike[str]) -> Mesh:
     used, place = np.unique(corners, return_inverse=True)
     renumbered = np.full(len(points), -1)
     renumbered[used] = np.arange(len(used))
-    tags = {
-        name: renumbered[file.cells_dict["line"][cells["line"]]]
-        for name, cells in file.cell_sets_dict.items()
-        if "line" in cells and not name.startswith("gmsh:")
-    }
-    return triangles(points[used], place.reshape(-1, 3), tags)
+    table = place.reshape(-1, 3)
+    edges, of_corner = edges_of_triangles(table)
+    rim, tags = edges[boundary_of(edges, of_corner)], {}
+    for name, cells in file.cell_sets_dict.items():
+        if "line" in cells and not name.startswith("gmsh:"):
+            lines = renumbered[file.cells_dict["line"][cells["line"]]]
+            on_boundary = _rows_of(rim, lines, len(used)) >= 0
+            if on_boundary.any():
+                tags[name] = lines[on_boundary]
+    return triangles(points[used], table, tags)
 
 
 def _check(points: Floats, corners: Table) -> None:
@@ -164,6 +171,7 @@ def _check(points: Floats, corners: Table) -> None:
         raise ValueError(f"points of shape {points.shape}: expected (n, 2) or (n, 3)")
     if corners.ndim != 2 or corners.shape[1] != 3 or not len(corners):
         raise ValueError(f"corners of shape {corners.shape}: expected (triangles, 3)")
+    _check_integers("corners", corners)
     if not np.isfinite(points).all():
         raise ValueError("points: expected finite numbers")
     if corners.min() < 0 or corners.max() >= len(points):
@@ -171,6 +179,11 @@ def _check(points: Floats, corners: Table) -> None:
     unused = np.setdiff1d(np.arange(len(points)), corners)
     if len(unused):
         raise ValueError(f"point {unused[0]}: expected to be a corner of a triangle")
+
+
+def _check_integers(name: str, array: np.ndarray) -> None:
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} of dtype {array.dtype}: expected integers")
 
 
 def _oriented(space: Floats, table: Table) -> Table:
@@ -199,7 +212,7 @@ def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
 def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Any]:
     """Return the boundary faces of each edge that has one triangle: one half of the edge for each of its points."""
     triangle_of = np.repeat(np.arange(len(table)), 3)
-    rim = np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
+    rim = boundary_of(edges, of_corner)
     order = np.argsort(of_corner.reshape(-1), kind="stable")
     first = order[np.searchsorted(of_corner.reshape(-1)[order], rim)]
     ends = space[edges[rim]]
@@ -218,20 +231,33 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
 
 def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
     """Return tag → faces: two consecutive ones per boundary edge, numbered from ``first``."""
-    if not len(rim):
-        return {}
-    key = rim[:, 0] * points + rim[:, 1]
-    order, found, free = np.argsort(key), {}, np.ones(len(rim), dtype=bool)
-    for tag, pairs in tags.items():
-        pair = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-        searched = pair[:, 0] * points + pair[:, 1]
-        at = order[np.searchsorted(key[order], searched).clip(0, len(rim) - 1)]
-        at = at[key[at] == searched]  # lines inside the mesh are not on the boundary
+    found, free = {}, np.ones(len(rim), dtype=bool)
+    for tag, given in tags.items():
+        name, pairs = f"tags[{tag!r}]", np.asarray(given)
+        check_unmasked(name, given)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
+            raise ValueError(f"{name} of shape {pairs.shape}: expected (edges, 2)")
+        _check_integers(name, pairs)
+        at = _rows_of(rim, pairs, points)
+        if at.min() < 0:
+            first = int(at.argmin())
+            raise ValueError(f"{name}[{first}] = {pairs[first].tolist()}: expected the points of a boundary edge")
         free[at] = False
         found[tag] = at
     if free.any():
         found["boundary"] = np.flatnonzero(free)
     return {tag: (first + 2 * at[:, None] + np.arange(2)).reshape(-1).astype(np.int32) for tag, at in found.items()}
+
+
+def _rows_of(rim: Table, pairs: Table, points: int) -> Table:
+    """Return the row (n,) of each pair (n, 2) in the boundary edges ``rim``, in any order of its points; else −1."""
+    pair = np.sort(pairs.astype(np.int64), axis=1)
+    key, searched = rim[:, 0] * points + rim[:, 1], pair[:, 0] * points + pair[:, 1]
+    searched[(pair[:, 0] < 0) | (pair[:, 1] >= points)] = -1
+    order = np.argsort(key)
+    at = np.searchsorted(key[order], searched)
+    is_found = np.append(key[order], -2)[at] == searched
+    return np.where(is_found, np.append(order, -1)[at], -1)
 
 
 def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Floats:

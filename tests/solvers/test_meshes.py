@@ -15,6 +15,7 @@ from solvers.mesh.icosphere import icosphere
 from solvers.mesh.interval import interval, line, polar
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
+from solvers.mesh.stack import stack
 from solvers.mesh.triangles import read_triangles, triangles
 from solvers.terms.diffusion import Diffusion
 from solvers.terms.limiters import Reconstruction
@@ -154,6 +155,12 @@ def test_no_cell_of_an_icosphere_is_small():
         (lambda: triangles(*pair(CORNERS[:3], scale=1.0, shift=0.0)), "triangles 0 and 1 overlap: expected disjoint"),
         (lambda: triangles(*pair([[0, 0], [9, 0], [4, 1]], scale=[0.1, 9], shift=[4, -1])), "triangles 0 and 1 over"),
         (lambda: triangles(*star(7, 2)), "triangles around point 0 overlap: their angles add up to 12.5664"),
+        (lambda: triangles(TWISTED, [[0, 1, 2], [0, 3, 2]]), "triangles 0 and 1: expected the same orientation"),
+        (lambda: tagged([(0, 1), (2, 0)]), r"^tags\['hot'\]\[1\] = \[2, 0\]: expected the points of a boundary edge$"),
+        (lambda: tagged([(0, 6)]), r"^tags\['hot'\]\[0\] = \[0, 6\]: expected the points of a boundary edge$"),
+        (lambda: tagged([(-1, 0)]), r"^tags\['hot'\]\[0\] = \[-1, 0\]: expected the points of a boundary edge$"),
+        (lambda: tagged([0, 1, 2]), r"^tags\['hot'\] of shape \(3,\): expected \(edges, 2\)$"),
+        (lambda: tagged([]), r"^tags\['hot'\] of shape \(0,\): expected \(edges, 2\)$"),
     ],
 )
 def test_what_is_no_mesh_is_refused(build, message):
@@ -162,6 +169,14 @@ def test_what_is_no_mesh_is_refused(build, message):
 
 
 CORNERS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.1, 0.5]]
+
+
+TWISTED = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.5], [0.0, 1.0, 0.0]]  # a square in space, not flat
+
+
+def tagged(pairs):
+    """Return a square of two triangles with the tag "hot"; (0, 2) is the diagonal."""
+    return triangles([[0, 0], [1, 0], [1, 1], [0, 1]], [[0, 1, 2], [0, 2, 3]], tags={"hot": pairs})
 
 
 def star(count, turns):
@@ -238,6 +253,10 @@ def test_a_dimension_whose_sphere_has_no_area_in_64_bits_is_refused():
         (lambda: torus(8), "cells = 8: expected two whole numbers"),
         (lambda: icosphere(2.0), r"level = 2\.0: expected 1 to 9"),
         (lambda: product(circle(4), 4), "second = int: expected a Mesh"),
+        (lambda: stack("circle", 4), "^mesh = str: expected a Mesh$"),
+        (lambda: triangles(CORNERS[:3], [[0, 1, 2.5]]), "^corners of dtype float64: expected integers$"),
+        (lambda: triangles(CORNERS[:3], [["0", "1", "2"]]), "^corners of dtype <U1: expected integers$"),
+        (lambda: tagged([(0.5, 1.0)]), r"^tags\['hot'\] of dtype float64: expected integers$"),
     ],
 )
 def test_arguments_of_other_types_are_refused(build, message):
@@ -271,12 +290,21 @@ def test_heat_to_the_default_tolerance_in_one_call(name):
     assert np.abs(found - np.exp(-0.5) * u0).max() < 1e-4 * np.abs(u0).max()
 
 
-def test_a_line_within_the_mesh_tags_no_edge_of_the_boundary():
+def test_a_line_of_a_file_within_the_mesh_is_no_boundary(tmp_path):
     """Points on the boundary come first: the pair (0, 10) of an inner point must not be confused with the edge (1,
     2)."""
+    need_module("meshio")
     angles = np.pi / 4 * np.arange(8)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     points = np.concatenate([rim, 0.3 * rim, np.zeros((1, 2))])
-    mesh = triangles(points, Delaunay(points).simplices, {"inner": [(0, 10)], "edge": [(1, 2)]})
-    assert len(mesh.boundary_faces["inner"]) == 0
-    assert len(mesh.boundary_faces["edge"]) == 2
+    blocks = {"CPS3, ELSET=all": Delaunay(points).simplices}
+    blocks |= {"T3D2, ELSET=inner": [(0, 10)], "T3D2, ELSET=edge": [(1, 2), (1, 9)]}
+    rows = ["*NODE", *(f"{k + 1}, {x!r}, {y!r}, 0" for k, (x, y) in enumerate(points.tolist()))]
+    for kind, cells in blocks.items():
+        rows += [f"*ELEMENT, TYPE={kind}", *(f"1, {', '.join(str(k + 1) for k in cell)}" for cell in cells)]
+    path = tmp_path / "disk.inp"
+    path.write_text("\n".join(rows) + "\n", "utf-8")
+    mesh = read_triangles(path)
+    assert set(mesh.boundary_faces) == {"edge", "boundary"}
+    middle = mesh.face_centers[mesh.boundary_faces["edge"]].mean(axis=0)
+    np.testing.assert_allclose(middle, points[1:3].mean(axis=0), rtol=1e-14)
