@@ -22,6 +22,19 @@ def check_unmasked(name: str, array: Any) -> None:
         raise ValueError(f"{name}: {hidden} of {array.size} masked: expected numbers, such as those of filled(…)")
 
 
+def as_floats(name: str, array: Any) -> Any:
+    """Return numbers as an array: float32 and float64 unchanged, integers and sequences in float64.
+
+    Raises TypeError for other numbers, such as complex ones, and ValueError for masked numbers.
+    """
+    check_unmasked(name, array)
+    found = array if hasattr(array, "dtype") else np.asarray(array)
+    if found.dtype.kind not in "fiu":
+        what = f"of dtype {found.dtype}" if found is array else f"= {type(array).__name__}"
+        raise TypeError(f"{name} {what}: expected real numbers")
+    return found if found.dtype in (np.float32, np.float64) else found.astype(np.float64)
+
+
 def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
     """Raise TypeError unless ``array`` holds floating-point numbers, ValueError unless its shape is ``shape``.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import Backend, backend_for
+from ..mesh.arguments import check_count
 from ..mesh.mesh import Floats, Mesh
 from .gauss_grid import GaussGrid
 from .ring_transforms import PRODUCTS, ring_transform
@@ -355,8 +356,10 @@ def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
 
     Raises
     ------
+    TypeError
+        If ``degree`` is not a whole number.
     ValueError
-        For another mesh, or a degree above half the number of cells of a circle.
+        For another mesh, a negative degree, or a degree above half the number of cells of a circle.
 
     Examples
     --------
@@ -369,6 +372,7 @@ def harmonic_transform(mesh: Mesh, degree: int) -> Harmonics:
     array([1.   , 0.333, 0.   , 0.   , 0.   ])
     """
     require_harmonics(mesh)
+    check_count("degree", degree, 0)
     return _TRANSFORMS[mesh.manifold](mesh, degree)
 
 

@@ -16,7 +16,8 @@ import scipy
 
 from ..backends import host_backend
 from ..backends.protocol import Array
-from ..mesh.checks import check_unmasked
+from ..mesh.arguments import check_count
+from ..mesh.checks import as_floats, check_finite, check_unmasked
 from ..mesh.mesh import Floats, Mesh, circle
 from .harmonics import Complexes, Harmonics, harmonic_transform
 from .nonuniform import NonuniformTransform
@@ -51,6 +52,8 @@ class PointHarmonics:
 
     Raises
     ------
+    TypeError
+        If ``degree`` is not a whole number, and for points that are not real numbers.
     ValueError
         For another d, for points that are masked or not finite, and for a degree below 1.
 
@@ -73,13 +76,11 @@ class PointHarmonics:
     """
 
     def __init__(self, points: Floats, degree: int) -> None:
+        points = as_floats("points", points)
         if points.ndim != 2 or points.shape[1] not in MANIFOLDS:
             raise ValueError(f"points {points.shape}: expected (n, 2) or (n, 3)")
-        check_unmasked("points", points)
-        if not np.isfinite(points).all():
-            raise ValueError("points: expected finite numbers")
-        if degree < 1:
-            raise ValueError(f"degree = {degree}: expected 1 or more")
+        check_finite("points", points)
+        check_count("degree", degree, 1)
         self.degree, self.count = degree, len(points)
         self.grid = circle(2 * degree + 2) if points.shape[1] == 2 else grid_equiangular(degree)
         self._harmonics: Harmonics = harmonic_transform(self.grid, degree)

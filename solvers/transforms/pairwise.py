@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..backends import backend_for
-from ..mesh.checks import check_unmasked
+from ..mesh.checks import as_floats
 
 Number = TypeVar("Number", np.float32, np.float64)
 _FEW = 64  # pairs below which padding to a tile would dominate the cost
@@ -37,7 +37,7 @@ def exponential_sums(
     Parameters
     ----------
     targets : (n, d) array
-        Vectors b, float32 or float64. The sums are computed in this format.
+        Vectors b. The sums are computed in this format, float32 or float64; integers become float64 in all arrays.
     sources : (m, d) array
         Points y.
     weights : (m,) array
@@ -63,6 +63,8 @@ def exponential_sums(
 
     Raises
     ------
+    TypeError
+        For arrays of other numbers.
     ValueError
         For inconsistent shapes and for masked arrays.
 
@@ -77,6 +79,13 @@ def exponential_sums(
     >>> bool(np.allclose(N / Z[:, None], x[(x @ x.T).argmax(axis=1)]))  # softmax selects the largest ⟨x, y⟩
     True
     """
+    targets, sources, weights = (
+        as_floats(name, array) for name, array in (("targets", targets), ("sources", sources), ("weights", weights))
+    )
+    log_weights, vectors, log_scale = (
+        None if array is None else as_floats(name, array)
+        for name, array in (("log_weights", log_weights), ("vectors", vectors), ("log_scale", log_scale))
+    )
     _check(targets, sources, weights, log_weights, vectors, log_scale, causal)
     backend = backend_for(targets)
     number = targets.dtype
@@ -171,12 +180,9 @@ def _check(
     log_scale: NDArray[Number] | None,
     causal: bool,
 ) -> None:
-    n, m = len(targets), len(sources)
-    given = {"targets": targets, "sources": sources, "weights": weights, "log_weights": log_weights}
-    for name, array in (given | {"vectors": vectors, "log_scale": log_scale}).items():
-        check_unmasked(name, array)
     if targets.ndim != 2 or sources.ndim != 2 or targets.shape[1] != sources.shape[1]:
         raise ValueError(f"targets {targets.shape} and sources {sources.shape}: expected (n, d) and (m, d)")
+    n, m = len(targets), len(sources)
     if vectors is not None and (vectors.ndim != 2 or len(vectors) != m):
         raise ValueError(f"vectors {vectors.shape}: expected ({m}, components), one row for each source")
     for name, array, count in (

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..mesh.checks import check_unmasked
+from ..mesh.checks import as_floats, check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .harmonics import Complexes, SphereHarmonics, require_harmonics
 
@@ -111,7 +111,7 @@ class ZonalOperator(Protocol):
         ----------
         density : (cells,) array
             Density, which includes the uniform part; on the circle also (..., cells).
-        uniform : () array
+        uniform : float or () array
             The uniform part of the density; on the circle also (...,) for several rows.
 
         Returns
@@ -187,6 +187,7 @@ class CircleZonal:
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
         """Return the sums of K (..., cells) and the vectors (..., cells, 2) for a density (..., cells)."""
+        uniform = self.mesh.backend.xp.asarray(uniform)
         values, vectors = self.apply((density - uniform[..., None]) * self.mesh.volumes)
         of_value, of_radial = self._integrals[..., 0], self._integrals[..., 1]
         values += (of_value * uniform)[..., None]
@@ -269,12 +270,14 @@ def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats |
     ZonalOperator
         Object with ``apply(masses)``, which returns Σ_j K(⟨x_i, x_j⟩) w_j (cells,) and the vectors ∇Σ_j G(⟨x_i, x_j⟩)
         w_j + x_i Σ_j R(⟨x_i, x_j⟩) w_j (cells, d) of masses w; and ``of_density(density, uniform)``, which returns
-        these sums for a density whose uniform part, a () array, is summed in closed form.
+        these sums for a density whose uniform part, a number, is summed in closed form.
 
     Raises
     ------
+    TypeError
+        For multipliers that are not real numbers.
     ValueError
-        For another mesh, or on the sphere for multipliers of different lengths.
+        For another mesh, without multipliers, or for multipliers of different lengths.
 
     Examples
     --------
@@ -289,7 +292,20 @@ def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats |
     True
     """
     require_harmonics(mesh)
+    value = as_floats("value", value)
+    if value.ndim != 1 or not len(value):
+        raise ValueError(f"value of shape {value.shape}: expected (degrees,), at least one")
+    gradient = _as_value("gradient", gradient, value)
+    radial = None if radial is None else _as_value("radial", radial, value)
     return _OPERATORS[mesh.manifold](mesh, value, gradient, radial)
+
+
+def _as_value(name: str, multipliers: Floats, value: Floats) -> Floats:
+    """Return multipliers as floating-point numbers. Raises ValueError unless there are as many as of ``value``."""
+    found: Floats = as_floats(name, multipliers)
+    if found.shape != value.shape:
+        raise ValueError(f"{name} of shape {found.shape}: expected {value.shape}, the shape of value")
+    return found
 
 
 _OPERATORS: dict[str, type[CircleZonal] | type[SphereZonal]] = {"circle": CircleZonal, "sphere": SphereZonal}

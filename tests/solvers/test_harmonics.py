@@ -219,3 +219,36 @@ def test_table_of_transforms():
         CircleHarmonics(sphere(8), 3)
     with pytest.raises(ValueError, match="expected a sphere, got circle"):
         SphereHarmonics(circle(8), 3)
+
+
+@pytest.mark.parametrize("mesh", [circle(8), sphere(8)], ids=["circle", "sphere"])
+@pytest.mark.parametrize(("degree", "kind"), [(-1, ValueError), (1.5, TypeError), ("3", TypeError), (None, TypeError)])
+def test_a_degree_is_a_whole_number(mesh, degree, kind):
+    with pytest.raises(kind, match=f"^degree = {degree!r}: expected a whole number >= 0$"):
+        harmonic_transform(mesh, degree)
+
+
+@pytest.mark.parametrize("mesh", [circle(8), sphere(8)], ids=["circle", "sphere"])
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"gradient": np.ones(3)}, ValueError, r"^gradient of shape \(3,\): expected \(4,\), the shape of value$"),
+        ({"radial": np.ones(5)}, ValueError, r"^radial of shape \(5,\): expected \(4,\), the shape of value$"),
+        ({"value": np.ones((2, 4))}, ValueError, r"^value of shape \(2, 4\): expected \(degrees,\), at least one$"),
+        ({"value": np.ones(0)}, ValueError, r"^value of shape \(0,\): expected \(degrees,\), at least one$"),
+        ({"value": "ones"}, TypeError, "^value = str: expected real numbers$"),
+        ({"gradient": np.ones(4) + 0j}, TypeError, "^gradient of dtype complex128: expected real numbers$"),
+    ],
+)
+def test_multipliers_of_all_kernels_have_one_shape(mesh, change, kind, message):
+    with pytest.raises(kind, match=message):
+        zonal_operator(mesh, **({"value": np.ones(4), "gradient": np.ones(4)} | change))
+
+
+@pytest.mark.parametrize("mesh", [circle(8), sphere(8)], ids=["circle", "sphere"])
+def test_a_uniform_part_may_be_a_number(mesh):
+    operator, density = zonal_operator(mesh, [1.0, 0.5], [1, 2], [0.3, 0.2]), np.linspace(0.0, 1.0, mesh.cells)
+    for found, expected in zip(
+        operator.of_density(density, 0.4), operator.of_density(density, np.array(0.4)), strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)

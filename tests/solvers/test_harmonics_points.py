@@ -113,11 +113,20 @@ def test_equiangular_grid_covers_the_sphere():
     assert np.sum(unfolded(values) * torus) == pytest.approx(np.sum(values * folded(torus)), rel=1e-14)
 
 
-@pytest.mark.parametrize(("places", "degree", "message"), [
-    (np.ones((4, 4)), 3, r"points \(4, 4\): expected \(n, 2\) or \(n, 3\)"),
-    (np.full((4, 3), np.nan), 3, "points: expected finite numbers"),
-    (np.ones((4, 3)), 0, "degree = 0: expected 1 or more"),
+@pytest.mark.parametrize(("places", "degree", "kind", "message"), [
+    (np.ones((4, 4)), 3, ValueError, r"points \(4, 4\): expected \(n, 2\) or \(n, 3\)"),
+    (np.full((4, 3), np.nan), 3, ValueError, r"points\[0\] = nan: expected finite numbers"),
+    ("xyz", 3, TypeError, "points = str: expected real numbers"),
+    (np.ones((4, 3)) * 1j, 3, TypeError, "points of dtype complex128: expected real numbers"),
+    (np.ones((4, 3)), 0, ValueError, "degree = 0: expected a whole number >= 1"),
+    (np.ones((4, 3)), 2.5, TypeError, r"degree = 2\.5: expected a whole number >= 1"),
 ])  # fmt: skip
-def test_impossible_points_are_refused(places, degree, message):
-    with pytest.raises(ValueError, match=message):
+def test_impossible_points_are_refused(places, degree, kind, message):
+    with pytest.raises(kind, match=f"^{message}$"):
         PointHarmonics(places, degree)
+
+
+def test_points_may_be_a_list():
+    places = [[1, 0, 0], [0, 3, 4]]
+    expected = PointHarmonics(np.array(places, dtype=float), 3).analysis(np.ones(2))
+    np.testing.assert_array_equal(PointHarmonics(places, 3).analysis(np.ones(2)), expected)

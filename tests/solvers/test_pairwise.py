@@ -215,6 +215,30 @@ def test_shapes_that_do_not_fit_are_refused(change, message):
         exponential_sums(**arguments)
 
 
+@pytest.mark.parametrize("count", [3, 40])  # by one matrix, and by tiles
+def test_integers_are_summed_as_float64(count):
+    numbers = np.random.default_rng(0).integers(-2, 3, (count, 2))
+    weights, vectors = numbers[:, 0] ** 2 + 1, numbers[:, :1]
+    found = exponential_sums(numbers, numbers, weights, vectors=vectors, log_weights=weights)
+    wide = [array.astype(np.float64) for array in (numbers, weights, vectors)]
+    reference = exponential_sums(wide[0], wide[0], wide[1], vectors=wide[2], log_weights=wide[1])
+    for array, exact in zip(found, reference, strict=True):
+        assert array.dtype == np.float64
+        np.testing.assert_array_equal(array, exact)
+    lists = exponential_sums(numbers.tolist(), numbers.tolist(), weights.tolist())
+    np.testing.assert_array_equal(lists[2], exponential_sums(wide[0], wide[0], wide[1])[2])
+
+
+@pytest.mark.parametrize("name", ["targets", "sources", "weights", "log_weights", "vectors", "log_scale"])
+@pytest.mark.parametrize(
+    ("value", "found"), [(np.ones(4) * 1j, "of dtype complex128"), (np.ones(4) > 0, "of dtype bool"), ("x", "= str")]
+)
+def test_other_numbers_are_refused(name, value, found):
+    arguments = {"targets": np.ones((4, 3)), "sources": np.ones((4, 3)), "weights": np.ones(4)} | {name: value}
+    with pytest.raises(TypeError, match=f"^{name} {found}: expected real numbers$"):
+        exponential_sums(**arguments)
+
+
 @pytest.mark.parametrize("lost", [0, 1, 17, 60])
 def test_sums_are_redone_where_they_are_lost_and_nowhere_else(lost):
     random = np.random.default_rng(0)
