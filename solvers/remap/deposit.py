@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..mesh.checks import check_unmasked
+from ..mesh.checks import as_floats, check_finite, check_mesh
 from ..mesh.mesh import Floats, Mesh
+
+_SUPPORTED = ("circle", "sphere", "icosphere")
 
 
 def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
@@ -30,8 +32,10 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
 
     Raises
     ------
+    TypeError
+        If ``mesh`` is not a :class:`~solvers.Mesh`, and for points or masses that are not real numbers.
     ValueError
-        For another mesh, for points and masses of other shapes, and for masked numbers.
+        For another mesh, for points and masses of other shapes, and for numbers that are masked or not finite.
 
     Examples
     --------
@@ -47,13 +51,16 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     """
     from scipy.spatial import KDTree
 
-    d = mesh.centers.shape[1]
-    if mesh.dimension != d - 1 or d not in (2, 3):
-        raise ValueError(f"mesh of a {mesh.manifold}: expected a circle or a sphere")
-    if np.shape(points) != (len(masses), d):
-        raise ValueError(f"points of shape {np.shape(points)}: expected ({len(masses)}, {d}), as there are masses")
-    check_unmasked("points", points)
-    check_unmasked("masses", masses)
+    check_mesh(mesh)
+    if mesh.manifold not in _SUPPORTED:
+        raise ValueError(f"mesh of a {mesh.manifold}: expected a circle, a sphere of rings or an icosphere")
+    points, masses, d = as_floats("points", points), as_floats("masses", masses), mesh.centers.shape[1]
+    if masses.ndim != 1:
+        raise ValueError(f"masses of shape {masses.shape}: expected (n,)")
+    if points.shape != (len(masses), d):
+        raise ValueError(f"points of shape {points.shape}: expected ({len(masses)}, {d}), as there are masses")
+    check_finite("points", points)
+    check_finite("masses", masses)
     nearest = KDTree(mesh.centers).query(points, k=3)[1]
     density = np.zeros(mesh.cells)
     for point, mass, candidates in zip(points, masses, nearest, strict=True):

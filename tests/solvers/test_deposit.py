@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+from solvers.mesh.icosphere import icosphere
+from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
+from solvers.mesh.product import product
+from solvers.mesh.triangles import triangles
 from solvers.remap.deposit import deposit_points
 
 
@@ -61,3 +65,37 @@ def test_points_add_up():
     together = deposit_points(mesh, points, masses)
     one_by_one = sum(deposit_points(mesh, points[[k]], masses[[k]]) for k in range(20))
     assert np.abs(together - one_by_one).max() < 1e-13 * together.max()
+
+
+TENT = triangles([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+CYLINDER = product(circle(8), interval(0.0, 1.0, 4))
+
+
+@pytest.mark.parametrize("mesh", [TENT, CYLINDER, interval(0.0, 1.0, 8)], ids=["triangles", "cylinder", "interval"])
+def test_other_meshes_are_refused(mesh):
+    expected = "expected a circle, a sphere of rings or an icosphere"
+    with pytest.raises(ValueError, match=f"^mesh of a {mesh.manifold}: {expected}$"):
+        deposit_points(mesh, np.eye(mesh.centers.shape[1])[:1], np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("points", "masses", "kind", "message"),
+    [
+        ([[1.0, 0.0, 0.0]], [1.0], ValueError, r"points of shape \(1, 3\): expected \(1, 2\), as there are masses"),
+        ([[1.0, 0.0]], 1.0, ValueError, r"masses of shape \(\): expected \(n,\)"),
+        ([[np.nan, 0.0]], [1.0], ValueError, r"points\[0\] = nan: expected finite numbers"),
+        ([[1.0, 0.0]], [np.inf], ValueError, r"masses\[0\] = inf: expected finite numbers"),
+        ("x", [1.0], TypeError, "points = str: expected real numbers"),
+        ([[1.0, 0.0]], None, TypeError, "masses = NoneType: expected real numbers"),
+    ],
+)
+def test_impossible_points_are_refused(points, masses, kind, message):
+    with pytest.raises(kind, match=f"^{message}$"):
+        deposit_points(circle(8), points, masses)
+
+
+@pytest.mark.parametrize("mesh", [circle(8), sphere(6), icosphere(1)], ids=lambda mesh: mesh.manifold)
+def test_points_may_be_lists(mesh):
+    points = np.eye(mesh.centers.shape[1])[:1]
+    expected = deposit_points(mesh, points, np.ones(1))
+    np.testing.assert_array_equal(deposit_points(mesh, points.astype(int).tolist(), [1]), expected)

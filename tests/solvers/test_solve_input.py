@@ -135,7 +135,7 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: zonal_operator(LINE, X, X), "mesh of a interval: expected a circle or a sphere of rings"),
         (
             lambda: deposit_points(LINE, np.ones((1, 1)), np.ones(1)),
-            "mesh of a interval: expected a circle or a sphere",
+            "mesh of a interval: expected a circle, a sphere of rings",
         ),
         (lambda: deposit_points(CIRCLE, np.ones((1, 3)), np.ones(1)), r"points of shape \(1, 3\): expected \(1, 2\)"),
         (lambda: DenseKernel(LINE, 3.0), r"kernel = float: expected a function of \(x, y\)"),
