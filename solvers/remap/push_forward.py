@@ -12,12 +12,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..mesh.checks import check_array, check_mesh
+from ..mesh.checks import check_array, check_call, check_finite, check_mesh
 from ..mesh.dual import Dual
 from ..mesh.mesh import Floats, Integers, Mesh
 from ..transforms.harmonics import has_harmonics
 from .pieces import Pieces, pieces_of
-from .splitting import finite, split_long
+from .splitting import images_of, split_long
 
 Map = Callable[[Floats], Floats]
 
@@ -95,10 +95,10 @@ class PushForward:
             raise ValueError(
                 f"mesh of a {mesh.manifold}: expected a circle, a sphere of rings or an interval with ends"
             )
-        self.mesh, self.low_high = mesh, resolved
+        self.mesh, self._low_high = mesh, resolved
         self.dual = Dual(mesh)
         host, to_device = mesh.on_host, mesh.backend.to_device
-        self.pieces: Pieces = pieces_of(host).on(mesh.backend)
+        self._pieces: Pieces = pieces_of(host).on(mesh.backend)
         self._coefficients = to_device(_gradient_coefficients(host))
         self._rings = to_device(mesh.ring_start), to_device(mesh.ring_cells)
         self._edges, self._period = to_device(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
@@ -110,7 +110,7 @@ class PushForward:
         Parameters
         ----------
         density : (cells,) array
-            Density ρ ≥ 0 at the cells.
+            Density ρ at the cells. The positive and the negative part are moved separately.
         map : function x (n, d) -> (n, d) array
             The map T, from points of the manifold to points of the manifold.
 
@@ -122,15 +122,19 @@ class PushForward:
         Raises
         ------
         TypeError
-            If the density is not an array of floating-point numbers.
+            If the density is not an array of floating-point numbers, ``map`` not a function of x, or T(x) not real.
         ValueError
-            If the density has another shape or is masked.
+            If the density has another shape, is masked or not finite, or T(x) has another shape than x.
         FloatingPointError
             If T is not finite at a point.
         """
         check_array("density", density, (self.mesh.cells,))
-        mesh, pieces = self.mesh, self.pieces
-        images = finite(map(pieces.points))
+        check_finite("density", density)
+        check_call("map", map, "x")
+        if density.min() < 0:
+            return self.apply(density.clip(min=0), map) - self.apply((-density).clip(min=0), map)
+        mesh, pieces = self.mesh, self._pieces
+        images = images_of(map, pieces.points)
         slope, smooth = self._reconstruct(density)
         unresolved, stretched = self._unresolved_shares(images, smooth)
         resolved = 1.0 - unresolved
@@ -157,7 +161,7 @@ class PushForward:
         cells = xp.flatnonzero(spread)
         atoms, atom_masses = self.dual.gather(unresolved * compact * masses)
         points = xp.concatenate([atoms, self.mesh.centers[cells]])
-        return self.dual.deposit(finite(map(points)), xp.concatenate([atom_masses, spread[cells]]))
+        return self.dual.deposit(images_of(map, points), xp.concatenate([atom_masses, spread[cells]]))
 
     def _reconstruct(self, density: Floats) -> tuple[Floats, Floats]:
         mesh = self.mesh
@@ -165,13 +169,13 @@ class PushForward:
         smooth = mesh.backend.empty(mesh.cells, mesh.volumes.dtype)
         mesh.backend.launch(
             mesh.backend.reconstruct_density, mesh.cells, mesh.centers, *self._neighborhood, self._coefficients,
-            density, *self.low_high, slope, smooth,
+            density, *self._low_high, slope, smooth,
         )  # fmt: skip
         return slope, smooth
 
     def _unresolved_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Return the unresolved fraction of each cell's mass, and a mask of cells with a large stretch."""
-        mesh, pieces = self.mesh, self.pieces
+        mesh, pieces = self.mesh, self._pieces
         largest, smallest = (mesh.backend.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
         mesh.backend.launch(
             mesh.backend.stretch_factors, mesh.cells, pieces.points, images, pieces.corners, pieces.start, largest,
@@ -213,7 +217,7 @@ def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
     mesh : Mesh
         A circle, a sphere of rings, or an interval that is not periodic.
     density : (cells,) array
-        Density ρ ≥ 0 at the cells.
+        Density ρ at the cells, of any sign.
     map : function x (n, d) -> (n, d) array
         The map T, from points of the manifold to points of the manifold.
 
@@ -225,9 +229,10 @@ def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
     Raises
     ------
     TypeError
-        If ``mesh`` is not a :class:`~solvers.Mesh`, or the density not an array of floating-point numbers.
+        If ``mesh`` is not a :class:`~solvers.Mesh`, the density not an array of floating-point numbers, ``map`` not a
+        function of x, or T(x) not real.
     ValueError
-        For another mesh, or a density of another shape.
+        For another mesh, a density that has another shape, is masked or not finite, or T(x) of another shape than x.
     FloatingPointError
         If T is not finite at a point.
 

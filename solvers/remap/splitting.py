@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..backends import backend_for
+from ..mesh.checks import as_floats
 from ..mesh.mesh import Floats, Integers
 from .pieces import Numbers, Pieces
 
@@ -24,7 +25,7 @@ def split_long(
     masses   (pieces, dimension + 1) mass of each piece for the constant density of each corner
     A piece whose image never becomes short lies across a jump; each of its corners then receives an equal part of the
     mass.
-    Raises FloatingPointError where the map is not finite.
+    Raises as :func:`images_of` for images of another shape, or that are not finite.
     """
     if not len(long):
         return images, pieces.corners, masses, pieces.bulges
@@ -44,17 +45,24 @@ def split_long(
             break
         places, piece_masses = _halved(places[~short]), _halved(piece_masses[~short][:, :, None])[:, :, 0] / parts
         width = width[~short].repeat(parts)
-        images_of_pieces = finite(map(pieces.project(places.reshape(-1, places.shape[2])))).reshape(places.shape)
+        images_of_pieces = images_of(map, pieces.project(places.reshape(-1, places.shape[2]))).reshape(places.shape)
     else:
         done += [(images_of_pieces[:, [k] * ends], piece_masses / ends) for k in range(ends)]
     return _replaced(pieces, long, images, masses, done)
 
 
-def finite(points: Floats) -> Floats:
-    """Return the points. Raises FloatingPointError unless all are finite."""
-    if not np.isfinite(points).all():
-        raise FloatingPointError(f"the map is not finite at {int((~np.isfinite(points)).any(axis=1).sum())} points")
-    return points
+def images_of(map: Callable[[Floats], Floats], points: Floats) -> Floats:
+    """Return the images (n, d) of points (n, d) by a map.
+
+    Raises TypeError unless the images are real numbers, ValueError unless they have the shape of the points, and
+    FloatingPointError unless all are finite.
+    """
+    images: Floats = as_floats("map(x)", map(points))
+    if images.shape != points.shape:
+        raise ValueError(f"map(x) of shape {images.shape}: expected {points.shape}, the shape of x")
+    if not np.isfinite(images).all():
+        raise FloatingPointError(f"the map is not finite at {int((~np.isfinite(images)).any(axis=1).sum())} points")
+    return images
 
 
 def _replaced(

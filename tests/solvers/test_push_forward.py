@@ -300,3 +300,57 @@ def test_a_density_of_another_size_is_refused():
     """Kernels would read beyond the end of the density."""
     with pytest.raises(ValueError, match=r"^density of shape \(72,\): expected \(64,\)"):
         PushForward(circle(64)).apply(np.ones(72), identity)
+
+
+@meshes
+@pytest.mark.parametrize(
+    ("map", "kind", "message"),
+    [
+        (lambda x: x[:3], ValueError, r"^map\(x\) of shape \(3, \d\): expected \(\d+, \d\), the shape of x$"),
+        (lambda x: x[:, 0], ValueError, r"^map\(x\) of shape \(\d+,\): expected \(\d+, \d\), the shape of x$"),
+        (lambda x: 0.5, ValueError, r"^map\(x\) of shape \(\): expected \(\d+, \d\), the shape of x$"),
+        (lambda x: x + 0j, TypeError, r"^map\(x\) of dtype complex128: expected real numbers$"),
+        (lambda x: None, TypeError, r"^map\(x\) = NoneType: expected real numbers$"),
+        (lambda x: "x", TypeError, r"^map\(x\) = str: expected real numbers$"),
+        (lambda x, y: x, TypeError, r"^map = <lambda>\(x, y\): expected a function of \(x\)$"),
+        (np.eye(2), TypeError, r"^map = ndarray: expected a function of \(x\)$"),
+    ],
+)
+def test_a_map_with_other_results_is_refused(mesh, map, kind, message):
+    """Kernels would read beyond the end of the images."""
+    with pytest.raises(kind, match=message):
+        PushForward(mesh).apply(smooth(mesh), map)
+
+
+def test_integer_images_are_points():
+    mesh = circle(16)
+    after = push_forward(mesh, smooth(mesh), lambda x: np.full(x.shape, [1, 0]))
+    np.testing.assert_array_equal(after, push_forward(mesh, smooth(mesh), lambda x: np.full(x.shape, [1.0, 0.0])))
+
+
+def test_a_density_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match=r"^density\[3\] = nan: expected finite numbers$"):
+        push_forward(circle(64), np.where(np.arange(64) == 3, np.nan, 1.0), identity)
+
+
+@meshes
+def test_negative_densities_keep_their_mass(mesh):
+    """The push-forward is linear: the positive and the negative part move alike."""
+    density = rough(mesh) - 0.7 * smooth(mesh)
+    move = rotation(mesh.centers.shape[1], 0.3)[1] if mesh.manifold != "line" else lambda x: 0.5 * x
+    for field in (-smooth(mesh), density):
+        assert np.abs(push_forward(mesh, field, identity) - field).max() < 1e-13 * np.abs(field).max()
+        after = push_forward(mesh, field, move)
+        assert after @ mesh.volumes == pytest.approx(field @ mesh.volumes, abs=1e-13 * (np.abs(field) @ mesh.volumes))
+    np.testing.assert_array_equal(push_forward(mesh, -smooth(mesh), move), -push_forward(mesh, smooth(mesh), move))
+
+
+def test_a_field_of_both_signs_moves_to_second_order():
+    """A third of a turn is a third of a cell beyond a cell's edge, or before it, for all sizes."""
+    errors, sizes, (matrix, move) = [], (64, 128, 256), rotation(2, 2 * np.pi / 3)
+    for size in sizes:
+        mesh = circle(size)
+        after = push_forward(mesh, mesh.centers[:, 0].copy(), move)
+        errors.append(np.abs(after - mesh.centers @ matrix[:, 0]) @ mesh.volumes)
+    found = exact.orders(errors, sizes)
+    assert found.min() > 1.9, f"orders {found} of errors {errors}"
