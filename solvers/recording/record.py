@@ -7,6 +7,7 @@ import math
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 from weakref import finalize
 
 import numpy as np
@@ -48,6 +49,10 @@ class Recorder(Observer):
         if self.follows(state):  # a restart within a step would not be bitwise equal
             self._writer.checkpoint_if_due(state)
         return ends
+
+    def __reduce__(self) -> NoReturn:
+        """Raise TypeError: a copy of a recorder would write to the same file."""
+        raise TypeError(f"{self._writer.path}: a recorder holds its file open and cannot be copied or pickled")
 
     def __enter__(self) -> Recorder:
         return self
@@ -205,14 +210,14 @@ class _Writer:
     def __init__(
         self, path: Path, mesh: Mesh, fields: list[str], diagnostics: dict[str, Diagnostic], checkpoint: float
     ) -> None:
-        self._path, self._mesh, self._fields, self._diagnostics = path, mesh, fields, diagnostics
+        self.path, self._mesh, self._fields, self._diagnostics = path, mesh, fields, diagnostics
         self._every, self._last, self._was_opened = checkpoint, clock.monotonic(), False
         self._file: RunFile | None = None
 
     def create(self, *, overwrite: bool) -> None:
         """Create the file; raise FileError for an existing one, except with ``overwrite``."""
         columns = [Column(name) for name in self._diagnostics]
-        file = RunFile.create(self._path, self._mesh.on_host, columns, fields=self._fields, overwrite=overwrite)
+        file = RunFile.create(self.path, self._mesh.on_host, columns, fields=self._fields, overwrite=overwrite)
         self._use(file)
 
     def _use(self, file: RunFile) -> None:
@@ -227,16 +232,16 @@ class _Writer:
             names = ", ".join(self._fields)
             raise ValueError(f"record: a state of shape {state.values.shape}, expected {shape} for fields {names}")
         if not self._was_opened:
-            run = read(self._path)
+            run = read(self.path)
             if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
-                raise FileError(f"{self._path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
+                raise FileError(f"{self.path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
                                 " diagnostics: expected those that are recorded")  # fmt: skip
             snapshots, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
-            self._use(RunFile.append(self._path, snapshots=snapshots, samples=samples))
+            self._use(RunFile.append(self.path, snapshots=snapshots, samples=samples))
 
     def write(self, state: State) -> None:
         if self._file is None:
-            raise FileError(f"{self._path}: closed already: expected a new record(..., resume=True)")
+            raise FileError(f"{self.path}: closed already: expected a new record(..., resume=True)")
         values = {name: float(function(state.values)) for name, function in self._diagnostics.items()}
         self._file.write_sample(state.time, values)
         self._file.write_snapshot(state.time, state.values)

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
 from multiprocessing import get_context
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,26 @@ def test_every_equation_survives(name: str) -> None:
     for copied in COPIES.values():
         assert_same(solved(copied(equation), state, method).u, found.u)
         assert_same(copied(found).u, found.u)
+
+
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized", "sinkhorn"])
+@pytest.mark.parametrize("matrix", ["query", "key", "value", None])
+@pytest.mark.parametrize("mesh", ["circle", "sphere"])
+def test_attention_of_every_kind_of_head_survives(mesh: str, matrix: str | None, normalization: str) -> None:
+    """Sums over sources have another form for each matrix."""
+    space = {"circle": s.circle, "sphere": s.sphere}[mesh](24)
+    head = mf.Head(**({matrix: np.diag([1.0, 2.0, 0.5][: space.centers.shape[1]])} if matrix else {}))
+    attention = mf.Attention(space, 3.0, normalization, heads=[head])
+    expected = attended(attention)
+    for copied in COPIES.values():
+        assert_same(attended(copied(attention)), expected)
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_an_open_recorder_is_not_copied(how: str, tmp_path: Path) -> None:
+    refused = pytest.raises(TypeError, match=r"run\.h5: a recorder holds its file open and cannot be copied")
+    with s.record(tmp_path / "run.h5", CIRCLE(), every=0.1) as recorder, refused:
+        COPIES[how](recorder)
 
 
 def test_a_mesh_by_formula_is_sent_as_its_formula() -> None:

@@ -221,15 +221,16 @@ class _CircleSources:
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree, self.nodes = degree, 2 * (degree + 1)
         angle = 2 * np.pi / self.nodes * np.arange(self.nodes)
-        self._backend = backend_for(mesh.centers if isinstance(mesh, Mesh) else mesh)
-        self.points: Floats = self._backend.to_device(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+        backend = backend_for(mesh.centers if isinstance(mesh, Mesh) else mesh)
+        self.points: Floats = backend.to_device(np.stack([np.cos(angle), np.sin(angle)], axis=1))
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
     def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
         """Return (nodes, 2) points and (nodes,) masses of any sign with the same sums as ``masses`` (cells)."""
         assert self._transform is not None  # few cells are summed directly
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
-        return self.points, self._backend.irfft(self._backend.xp.append(spectrum, 0.0), self.nodes)
+        backend = backend_for(self.points)
+        return self.points, backend.irfft(backend.xp.append(spectrum, 0.0), self.nodes)
 
 
 class _SphereSources:
