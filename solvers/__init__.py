@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .terms.face_fluxes import FaceFluxes, StreamFunction
     from .terms.laws import Euler, ShallowWater
     from .terms.source import Source
+    from .terms.term import StiffTerm, Term
     from .timestepping.equation import Equation, limit_positivity
     from .timestepping.events import SteadyState, Threshold
     from .timestepping.integrate import Integrator
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .timestepping.solution import Solution
     from .timestepping.solve import solve
     from .timestepping.state import Exploding, NonFinite, State
-    from .timestepping.steppers import STEPPERS, Stepper
     from .transforms.harmonics import harmonic_transform
     from .transforms.harmonics_points import PointHarmonics
     from .transforms.interaction import Convolution, DenseKernel, Zonal
@@ -75,8 +75,8 @@ _HOME = {
     ".timestepping.equation": ("Equation", "limit_positivity"),
     ".timestepping.observers": ("Observer",),
     ".timestepping.state": ("Exploding", "NonFinite", "State"),
-    ".timestepping.steppers": ("STEPPERS", "Stepper"),
     ".terms.source": ("Source",),
+    ".terms.term": ("StiffTerm", "Term"),
     ".timestepping.events": ("SteadyState", "Threshold"),
     ".timestepping.integrate": ("Integrator",),
     ".timestepping.methods": ("METHODS",),
@@ -85,12 +85,16 @@ _HOME = {
     ".timestepping.solve": ("solve",),
     ".io.run_file": ("Column", "FileError", "Run", "RunFile", "read"),
 }  # fmt: skip
-_INTERNAL = {"evolve": ".timestepping.evolution", "integrate": ".timestepping.integrate"}  # public names once
+_INTERNAL = {
+    "evolve": ".timestepping.evolution",
+    "integrate": ".timestepping.integrate",
+    "Stepper": ".timestepping.steppers",
+    "STEPPERS": ".timestepping.steppers",
+}  # public names once
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "METHODS",
-    "STEPPERS",
     "Advection",
     "Column",
     "ConservationLaw",
@@ -125,8 +129,9 @@ __all__ = [
     "Source",
     "State",
     "SteadyState",
-    "Stepper",
+    "StiffTerm",
     "StreamFunction",
+    "Term",
     "Threshold",
     "Value",
     "Wall",

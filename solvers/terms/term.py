@@ -81,12 +81,12 @@ class StiffTerm(Protocol):
     """Stiff term of an equation: an object with the methods ``longest_step`` and ``step``, stable for any time step.
 
     Both methods may omit the parameter ``time``. Each solve copies the term, and attributes are read, as described at
-    ``solvers.terms.term.Term``.
+    :class:`~solvers.Term`.
 
     Notes
     -----
     Methods other than "euler", "ssprk2" and "ssprk3" have no splitting. They need the rate of change of the term,
-    affine in u: by the methods ``prepare`` and ``rate`` of ``solvers.terms.term.Term``. With
+    affine in u: by the methods ``prepare`` and ``rate`` of :class:`~solvers.Term`. With
     ``jacobian(fields)``, linear systems are solved by these matrices.
 
     Examples

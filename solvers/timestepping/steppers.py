@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 
@@ -27,21 +28,25 @@ class Stepper:
     order : int
         Order of accuracy in time.
 
-    Examples
-    --------
-    A step of ∂ₜu = −u has the terms of e^(−dt) up to dt³:
-
-    >>> import numpy as np
-    >>> from solvers import STEPPERS, Equation, State
-    >>> equation, state = Equation([lambda t, u: -u]), State(0.0, np.ones(1))
-    >>> step = equation.prepare(state.time, state.values)
-    >>> step = STEPPERS["ssprk3"].step(equation, state, 0.1, (np.empty(1), np.empty(1)))
-    >>> round(float(state.values[0] - (1 - 0.1 + 0.1**2 / 2 - 0.1**3 / 6)), 15)
-    0.0
+    Raises
+    ------
+    ValueError
+        If the weights are no such numbers, or a step of u̇ = u has not the terms of e^dt up to the order.
     """
 
     weights: tuple[float, ...]
     order: int
+
+    def __post_init__(self) -> None:
+        a = self.weights
+        if not a or a[0] != 0 or not all(0 <= each < 1 for each in a):
+            raise ValueError(f"weights = {a}: expected 0 first and numbers 0 <= a < 1")
+        found, exact = np.ones(1), [1 / factorial(k) for k in range(self.order + 1)]  # coefficients of dt^k in e^dt
+        for each in a:
+            found = (1 - each) * np.convolve(found, [1.0, 1.0])
+            found[0] += each
+        if len(found) < len(exact) or not np.allclose(found[: len(exact)], exact):
+            raise ValueError(f"weights = {a}: expected those of a method of order {self.order}")
 
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
         """Advance the prepared state by dt in place.

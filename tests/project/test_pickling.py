@@ -28,6 +28,8 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 }
 WITHOUT_OBJECTS = {
     "Integrator": "a protocol",
+    "Term": "a protocol",
+    "StiffTerm": "a protocol",
     "RunFile": "an open file",
     "Run": "tests/solvers/io/test_run_file.py",
     "Result": "tests/results/test_pickles.py",
@@ -125,7 +127,6 @@ EXAMPLES: dict[str, Example] = {
     "Source": (lambda: s.Source(three_times), lambda term: (term.prepare(0.3, POINTS), term.f(0.3, POINTS))[1]),
     "State": (lambda: s.State(0.5, np.arange(3.0)), lambda state: [state.time, state.values]),
     "SteadyState": (s.SteadyState, plainly),
-    "Stepper": (lambda: s.STEPPERS["ssprk3"], plainly),
     "StreamFunction": (lambda: s.StreamFunction(stream), lambda psi: rate(s.Advection(MESHES["torus"](), psi))),
     "Threshold": (lambda: s.Threshold(2.0), lambda event: event(0.0, np.arange(3.0))),
     "Value": (lambda: s.Value(data), plainly),

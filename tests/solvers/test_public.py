@@ -5,6 +5,7 @@ import os
 import pydoc
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -73,8 +74,17 @@ def test_constructing_meshes_and_terms_starts_no_process_no_thread_and_no_file(t
     assert shown.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", ["evolve", "integrate"])
-def test_names_that_were_public_warn(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("evolve", "evolution"), ("integrate", "integrate"), ("Stepper", "steppers"), ("STEPPERS", "steppers")],
+)
+def test_names_that_were_public_warn(name: str, module: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"solvers.{name} is internal: use solvers.solve"):
-        assert callable(getattr(solvers, name))
+        assert getattr(solvers, name) is getattr(import_module(f"solvers.timestepping.{module}"), name)
     assert name not in solvers.__all__
+
+
+@pytest.mark.parametrize("name", ["Term", "StiffTerm"])
+def test_the_protocols_of_terms_are_public(name: str) -> None:
+    assert name in solvers.__all__
+    assert getattr(solvers, name) is getattr(import_module("solvers.terms.term"), name)

@@ -9,7 +9,7 @@ from solvers.mesh.mesh import Floats, circle
 from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.equation import Equation, limit_positivity
 from solvers.timestepping.state import State
-from solvers.timestepping.steppers import STEPPERS, order_of
+from solvers.timestepping.steppers import STEPPERS, Stepper, order_of
 
 START = np.array([0.5, 0.1, 2.0])
 
@@ -51,3 +51,17 @@ def test_splitting_limits_the_order_to_two(name: str, order: int, split: int) ->
     mesh = circle(8)
     assert order_of(Equation([lambda t, u: -u]), STEPPERS[name]) == order
     assert order_of(Equation([lambda t, u: -u], Diffusion(mesh, 1.0)), STEPPERS[name]) == split
+
+
+@pytest.mark.parametrize(
+    ("weights", "order", "message"),
+    [
+        ((1.0,), 1, r"weights = \(1\.0,\): expected 0 first and numbers 0 <= a < 1"),
+        ((), 1, r"weights = \(\): expected 0 first and numbers 0 <= a < 1"),
+        ((0.0, 0.9), 1, r"weights = \(0\.0, 0\.9\): expected those of a method of order 1"),
+        ((0.0, 1 / 2), 3, r"weights = \(0\.0, 0\.5\): expected those of a method of order 3"),
+    ],
+)
+def test_weights_of_another_order_are_refused(weights: tuple[float, ...], order: int, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Stepper(weights, order)
