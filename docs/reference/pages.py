@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from itertools import groupby
+from importlib import import_module
+from itertools import groupby, pairwise
 from pathlib import Path
+from textwrap import indent
 from types import ModuleType
 
 import meanfield
@@ -51,10 +55,10 @@ def commands() -> str:
 
 
 def python() -> str:
-    """Return the page of all public names of both packages, as tables of links to a page for each name."""
+    """Return the page of all public names of both packages: tables of links to a page for each, and values."""
     parts = ["# Python API"]
     for package, module in PACKAGES.items():
-        parts.append(f"## `{package}`\n\n" + "\n\n".join(tables_of(package, module)))
+        parts.append(f"## `{package}`\n\n" + "\n\n".join(tables_of(package, module) + values_of(package, module)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -71,6 +75,33 @@ def tables_of(package: str, module: ModuleType) -> list[str]:
         + "```"
         for title, found in groupby(names, key=folders.__getitem__)
     ]
+
+
+def values_of(package: str, module: ModuleType) -> list[str]:
+    """Return the descriptions of a package's public values, such as tables of names, under one heading."""
+    values = [name for name in module.__all__ if not hasattr(getattr(module, name), "__module__")]
+    homes = {name: module._MODULES[name] for name in values if not isinstance(getattr(module, name), ModuleType)}
+    entries = [
+        f".. data:: {name}\n\n" + indent(description(import_module(home, package), name), "   ")
+        for name, home in homes.items()
+    ]
+    head = f"### Tables\n\n```{{eval-rst}}\n.. currentmodule:: {package}\n\n"
+    return [head + "\n\n".join(entries) + "\n```"] if entries else []
+
+
+def description(module: ModuleType, name: str) -> str:
+    """Return the string after the assignment of a name in a module."""
+    pairs = pairwise(ast.parse(inspect.getsource(module)).body)
+    return next(
+        ast.literal_eval(after.value).strip()
+        for node, after in pairs
+        if isinstance(after, ast.Expr) and isinstance(node, ast.Assign | ast.AnnAssign) and name in targets(node)
+    )
+
+
+def targets(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    """Return the names that an assignment sets."""
+    return [ast.unparse(each) for each in (node.targets if isinstance(node, ast.Assign) else [node.target])]
 
 
 def cases() -> str:

@@ -58,8 +58,8 @@ def solve(
         By default u is stored at t0 and after every step.
     method : str, optional
         "auto" chooses by the terms of the equation and names its choice in ``message`` of the solution. Otherwise a
-        name of ``METHODS``: "dopri5" or "dop853" for smooth terms, "ssp3" for fluxes with limiters, "ark4" for a stiff
-        term beside others, "implicit" if all terms are stiff, "ssprk3" for densities.
+        name of :data:`~solvers.METHODS`: "dopri5" or "dop853" for smooth terms, "ssp3" for fluxes with limiters, "ark4"
+        for a stiff term beside others, "implicit" if all terms are stiff, "ssprk3" for densities.
     rtol : float, optional
         Relative tolerance of a step, see Notes. The errors of the mesh are not estimated; 1e-6 is good for studies of
         these.

@@ -60,10 +60,23 @@ def test_every_public_name_is_listed_typed_and_loads(package):
 
 
 def test_every_public_name_is_in_the_reference():
-    page = reference()
+    """Names of ``meanfield`` that ``solvers`` defines are in the section of ``solvers`` alone."""
+    sections = sections_of(reference())
     for package in NAMED:
-        section = page.partition(f"\n## `{package.__name__}`\n")[2].partition("\n## ")[0]
-        assert [name for name in package.__all__ if f"### `{name}`\n" not in section] == []
+        public = {name: getattr(package, name) for name in package.__all__}
+        listed = re.findall(r"^(?:   |\.\. data:: )(\w+)$", sections[package.__name__], re.MULTILINE)
+        expected = [
+            name
+            for name, value in public.items()
+            if getattr(value, "__module__", package.__name__).startswith(package.__name__)
+            and not inspect.ismodule(value)
+        ]
+        assert sorted(listed) == sorted(expected)
+
+
+def test_the_methods_are_described_in_the_reference():
+    description = sections_of(reference())["solvers"].partition("\n.. data:: METHODS\n")[2]
+    assert [name for name in solvers.METHODS if f'``"{name}"``' not in description] == []
 
 
 @PACKAGES
