@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for
-from .checks import check_call, check_unmasked
+from .checks import check_call, check_number, check_reals
 from .mesh import Floats, Integers, Mesh
 
 Data = float | Floats | Callable[[float, Floats], Any]
@@ -90,7 +90,8 @@ class Value:
     Raises
     ------
     TypeError
-        If g is neither a number, an array of numbers, nor a function of two arguments.
+        If g is neither a number, an array of numbers, nor a function of two arguments. Terms also raise it for
+        functions that return no real numbers.
     ValueError
         If g holds masked numbers. Terms also raise it for data
         of another shape, and for data that are not finite.
@@ -125,7 +126,8 @@ class Flux:
     Raises
     ------
     TypeError
-        If g is neither a number, an array of numbers, nor a function of two arguments.
+        If g is neither a number, an array of numbers, nor a function of two arguments. Terms also raise it for
+        functions that return no real numbers.
     ValueError
         If g holds masked numbers. Terms also raise it for data
         of another shape, and for data that are not finite.
@@ -162,7 +164,8 @@ class Robin:
     Raises
     ------
     TypeError
-        If g is neither a number, an array of numbers, nor a function of two arguments.
+        If a or b is no number, or g neither a number, an array of numbers, nor a function of two arguments. Terms also
+        raise it for functions that return no real numbers.
     ValueError
         If g holds masked numbers, or unless a and b are finite, ≥ 0 and not both 0. Terms also raise it for data
         of another shape, and for data that are not finite.
@@ -183,7 +186,9 @@ class Robin:
     g: Data
 
     def __post_init__(self) -> None:
-        if not (0 <= self.a < np.inf and 0 <= self.b < np.inf and self.a + self.b > 0):
+        check_number("a of Robin", self.a)
+        check_number("b of Robin", self.b)
+        if self.a == self.b == 0:
             raise ValueError(f"Robin a, b = {self.a}, {self.b}: expected finite numbers >= 0, not both 0")
         _check_data(self)
 
@@ -193,10 +198,8 @@ def _check_data(condition: Value | Flux | Robin) -> None:
     g, name = condition.g, f"g of {type(condition).__name__}"
     if callable(g):
         check_call(name, g, "t, x")
-    elif np.asarray(g).dtype.kind not in "fiu":
-        raise TypeError(f"{name} = {g!r}: expected a number, or a function of (t, x)")
     else:
-        check_unmasked(name, g)
+        check_reals(name, g, "a number, or a function of (t, x)")
 
 
 Condition = Wall | Periodic | Outflow | Value | Flux | Robin
@@ -228,11 +231,11 @@ class Part:
     def data(self, time: float, fields: int = 0) -> Floats:
         """Return the data g at a time: (n,), or (fields, n) for fields > 0.
 
-        Raises ValueError for data of another shape, or that are not finite.
+        Raises TypeError for data that are not real numbers, ValueError for another shape or data that are not finite.
         """
         g = self.condition.g  # type: ignore[union-attr]
         found = g(time, self.points) if callable(g) else g
-        check_unmasked(f"boundaries[{self.tag!r}]", found)
+        check_reals(f"boundaries[{self.tag!r}]", found)
         given = np.asarray(found, dtype=self.areas.dtype)
         faces = len(self.areas)
         if fields and given.shape == (fields,):

@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ..backends import name_of
 from .mesh import Mesh
 
 TILE = 1 << 16  # faces checked at a time
@@ -81,13 +82,37 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return shape
 
 
-def check_number(name: str, value: Any) -> None:
-    """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0."""
+def check_number(name: str, value: Any, above: float | None = None) -> None:
+    """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0, or > ``above``."""
+    expected = "expected a number >= 0" if above is None else f"expected a number > {above}"
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        what = f"an array {value.shape}" if hasattr(value, "shape") else type(value).__name__
-        raise TypeError(f"{name} = {what}: expected a number >= 0")
-    if not 0 <= value < np.inf:
-        raise ValueError(f"{name} = {value}: expected a number >= 0, finite")
+        what = f"an array {value.shape}" if hasattr(value, "shape") else _in_a_line(value)
+        raise TypeError(f"{name} = {what}: {expected}")
+    if not (value >= 0 if above is None else value > above) or not value < np.inf:
+        raise ValueError(f"{name} = {value}: {expected}, finite")
+
+
+def check_reals(name: str, numbers: Any, expected: str = "real numbers") -> None:
+    """Raise TypeError unless ``numbers``, one or an array of any device, are real; ValueError for masked numbers."""
+    check_unmasked(name, numbers)
+    try:
+        found = numbers if hasattr(numbers, "dtype") else np.asarray(numbers)
+    except ValueError:
+        raise TypeError(f"{name}: rows of unequal lengths: expected {expected}") from None
+    if found.dtype.kind not in "fiub":
+        what = f"of dtype {found.dtype}" if found.ndim else f"= {_in_a_line(numbers)}"
+        raise TypeError(f"{name} {what}: expected {expected}")
+
+
+def check_on_host(name: str, mesh: Mesh) -> None:
+    """Raise ValueError for a mesh of another device than the CPU, in the constructor ``name``."""
+    if mesh is not mesh.on_host:
+        raise ValueError(f"{name} on a mesh of the {name_of(mesh.backend)}: expected a mesh of the cpu")
+
+
+def _in_a_line(value: Any) -> str:
+    """Return the repr of a value in one line."""
+    return " ".join(repr(value).split())
 
 
 def check_call(name: str, function: Any, arguments: str = "") -> None:

@@ -13,7 +13,7 @@ from ..mesh.boundaries import Boundaries, Flux, Outflow, Part, Value, Wall, all_
 from ..mesh.checks import check_array, check_call, check_field, check_finite, check_mesh, takes
 from ..mesh.coordinates import unit_vectors
 from ..mesh.mesh import Floats, Mesh
-from .limiters import Constant, Reconstruction
+from .limiters import Constant, Reconstruction, check_limiter
 from .term import Step
 from .weno import Weno
 
@@ -41,8 +41,8 @@ class ConservationLaw:
     speed : callable
         Function (u, x) → (n,) array, an upper bound of the absolute wave speed, given with any sign. A function of u
         alone is accepted.
-    limiter : {"koren", "mc", "vanleer", "none"}, default "koren"
-        Limiter of "muscl". "none" overshoots.
+    limiter : {"koren", "mc", "vanleer", "none"}, optional
+        Limiter of "muscl", by default "koren". "none" overshoots.
     riemann : "rusanov" or callable, default "rusanov"
         Flux through a face between the values u₋ and u₊ reconstructed at both sides. "rusanov" is
         ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋) with the larger speed a of both. A function
@@ -62,12 +62,12 @@ class ConservationLaw:
     Raises
     ------
     TypeError
-        If ``mesh`` is no mesh, ``flux`` or ``speed`` no function of (u, x), a boundary condition has another type, or
-        an array that a function returns does not hold floating-point numbers.
+        If ``mesh`` is no mesh, ``flux``, ``speed``, ``riemann`` or ``mirror`` no function of its arguments, a boundary
+        condition has another type, or an array that a function returns does not hold floating-point numbers.
     ValueError
-        If a limiter, Riemann solver, reconstruction or part of the boundary is unknown or unavailable for the mesh, or
-        if arrays of the mesh contradict each other. In a step, if ``flux`` or ``speed`` returns another shape. In the
-        first step, if u has NaN, or if several fields have a wall without ``mirror``.
+        If a limiter, Riemann solver, reconstruction or part of the boundary is unknown or unavailable for the mesh, if
+        a limiter is given without "muscl", or if arrays of the mesh contradict each other. In a step, if a function
+        returns another shape. In the first step, if u has NaN, or if several fields have a wall without ``mirror``.
 
     References
     ----------
@@ -94,7 +94,7 @@ class ConservationLaw:
         mesh: Mesh,
         flux: Pointwise | Callable[[Floats], Floats],
         speed: Pointwise | Callable[[Floats], Floats],
-        limiter: str = "koren",
+        limiter: str | None = None,
         *,
         riemann: str | Riemann = "rusanov",
         reconstruction: str = "muscl",
@@ -103,15 +103,24 @@ class ConservationLaw:
         boundaries: Boundaries | None = None,
     ) -> None:
         check_mesh(mesh)
-        if riemann != "rusanov" and not callable(riemann):
+        if callable(riemann):
+            check_call("riemann", riemann, "left, right, n, x")
+        elif riemann != "rusanov":
             raise ValueError(f'riemann = {riemann!r}: expected "rusanov" or a function, as Euler().hllc')
+        if mirror is not None:
+            check_call("mirror", mirror, "u, n")
         if reconstruction not in RECONSTRUCTIONS:
             expected = ", ".join(f'"{name}"' for name in RECONSTRUCTIONS)
             raise ValueError(f"reconstruction = {reconstruction!r}: expected one of {expected}")
+        if limiter is not None:
+            check_limiter(limiter)
+            if reconstruction != "muscl":
+                expected = 'expected None, as only "muscl" has limiters'
+                raise ValueError(f"limiter = {limiter!r} with reconstruction = {reconstruction!r}: {expected}")
         self.mesh, self.mirror = mesh, mirror
         self.flux, self.speed = _of_place("flux", flux), _of_place("speed", speed)
         self._riemann: Riemann = riemann if callable(riemann) else self._rusanov
-        self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter)
+        self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter or "koren")
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
         self._tangent = None if tangent is None else slice(*tangent)
         cells = mesh.backend.to_host(mesh.face_cells)
@@ -133,7 +142,7 @@ class ConservationLaw:
         for part in self._parts:
             at_side[..., part.sides ^ 1] = self._outside(part, at_side[..., part.sides], time, values)
         left, right = at_side[..., 0::2], at_side[..., 1::2]
-        normal, fastest = self._riemann(left, right, mesh.face_normals, mesh.face_centers)
+        normal, fastest = self._solved(left, right)
         self._through = mesh.face_areas * normal
         self._close(values, time)
         return self._stable_step(mesh.face_areas * fastest)
@@ -178,6 +187,16 @@ class ConservationLaw:
         jumps: NDArray[np.bool_] = mesh.backend.to_device(found)
         return jumps
 
+    def _solved(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
+        """Return the flux along the normals and the largest speed (faces,), by the Riemann solver."""
+        found: Any = self._riemann(left, right, self.mesh.face_normals, self.mesh.face_centers)
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise TypeError(f"riemann returns {type(found).__name__}: expected (flux, speed)")
+        normal, fastest = found
+        check_array("flux of riemann", normal, left.shape, "faces" if left.ndim == 1 else "fields")
+        check_array("speed of riemann", fastest, (self.mesh.faces,), "faces")
+        return normal, fastest
+
     def _rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
         """Return the flux ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""
         fastest = np.maximum(np.abs(self._speed(left)), np.abs(self._speed(right)))
@@ -206,7 +225,9 @@ class ConservationLaw:
         if isinstance(part.condition, Value):
             return part.data(time, len(values) if values.ndim == 2 else 0)
         if isinstance(part.condition, Wall) and self.mirror is not None:
-            return self.mirror(inside, part.normals)
+            mirrored = self.mirror(inside, part.normals)
+            check_array("mirror", mirrored, inside.shape, "faces" if inside.ndim == 1 else "fields")
+            return mirrored
         return inside
 
     def _close(self, values: Floats, time: float) -> None:

@@ -18,7 +18,7 @@ from ..mesh.checks import (
     check_finite,
     check_mesh,
     check_number,
-    check_unmasked,
+    check_reals,
     shape_of,
 )
 from ..mesh.mesh import Floats, Mesh
@@ -64,8 +64,8 @@ class Diffusion:
     Raises
     ------
     TypeError
-        If ``mesh`` is no mesh, D neither a number, an array nor a function, ``limiter_rounds`` no whole number, or a
-        boundary condition of another type.
+        If ``mesh`` is no mesh, D neither real numbers nor a function that returns these, ``limiter_rounds`` no whole
+        number, or a boundary condition of another type.
     ValueError
         If D is negative, not finite, or of another shape, a tensor not symmetric, ``limiter_rounds`` negative, a part
         of the boundary unknown, or if arrays of the mesh contradict each other. In a step, if u has another shape. In
@@ -473,13 +473,14 @@ def _at_centers(mesh: Mesh, D: Any) -> Any:
         return D
     check_call("diffusion coefficient", D, "x")
     found = D(mesh.centers)
-    check_unmasked("diffusion coefficient", found)
+    check_reals("diffusion coefficient", found)
     return np.asarray(found, dtype=np.float64)
 
 
 def _check_coefficient(mesh: Mesh, D: Any) -> None:
+    check_reals("diffusion coefficient", D)
     if not shape_of(D):
-        check_number("diffusion coefficient", D)
+        check_number("diffusion coefficient", float(D))
         return
     d = mesh.centers.shape[1]
     if shape_of(D) not in ((mesh.cells,), (d, d), (mesh.cells, d, d)):

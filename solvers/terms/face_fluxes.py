@@ -136,7 +136,7 @@ def _ends(mesh: Mesh) -> Floats:
     """Return (2 faces, d) the two ends of each face in turn."""
     if mesh.face_ends is None:
         raise ValueError(
-            f"StreamFunction on a {mesh.manifold}: expected a sphere, icosphere, torus or box of dimension 2"
+            f"StreamFunction on a {mesh.manifold}: expected a sphere, icosphere, box, torus or product of two curves"
         )
     ends = mesh.face_ends()
     return ends.reshape(-1, ends.shape[-1])

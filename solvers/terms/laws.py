@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..backends import backend_for
+from ..mesh.checks import check_number
 from ..mesh.mesh import Floats
 
 
@@ -21,6 +22,13 @@ class Euler:
     ----------
     gamma : float, default 1.4
         Ratio γ of specific heats, > 1: 1.4 for air.
+
+    Raises
+    ------
+    TypeError
+        If γ is no number.
+    ValueError
+        If γ is not finite and > 1.
 
     References
     ----------
@@ -42,6 +50,9 @@ class Euler:
     """
 
     gamma: float = 1.4
+
+    def __post_init__(self) -> None:
+        check_number("gamma", self.gamma, above=1)
 
     def conserved(self, density: Floats, velocity: Floats, pressure: Floats) -> Floats:
         """Return the conserved fields of a density, a velocity and a pressure.
@@ -245,7 +256,14 @@ class ShallowWater:
     Parameters
     ----------
     gravity : float, default 9.80616
-        Gravity g. The default is that of the Earth in m/s².
+        Gravity g ≥ 0. The default is that of the Earth in m/s².
+
+    Raises
+    ------
+    TypeError
+        If g is no number.
+    ValueError
+        If g is not finite and ≥ 0.
 
     Examples
     --------
@@ -262,6 +280,9 @@ class ShallowWater:
     """
 
     gravity: float = 9.80616
+
+    def __post_init__(self) -> None:
+        check_number("gravity", self.gravity)
 
     def flux(self, u: Floats, x: Floats) -> Floats:
         """Return the flux (hv, hv⊗v + ½gh²).

@@ -23,8 +23,7 @@ class Reconstruction:
     """
 
     def __init__(self, mesh: Mesh, limiter: str) -> None:
-        if limiter not in LIMITERS:
-            raise ValueError(f"limiter = {limiter!r}: expected one of {', '.join(map(repr, LIMITERS))}")
+        check_limiter(limiter)
         self.mesh, self._limiter = mesh, LIMITERS[limiter]
         geometry = _geometry(mesh.on_host)
         number = mesh.volumes.dtype
@@ -50,6 +49,12 @@ class Reconstruction:
             mesh.backend.flux_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, mesh.face_normals,
             mesh.face_areas, self._tangents, self._bends, velocity, flux,
         )  # fmt: skip
+
+
+def check_limiter(limiter: str) -> None:
+    """Raise ValueError unless ``limiter`` is a name of LIMITERS."""
+    if not isinstance(limiter, str) or limiter not in LIMITERS:
+        raise ValueError(f"limiter = {limiter!r}: expected one of {', '.join(map(repr, LIMITERS))}")
 
 
 class Constant:

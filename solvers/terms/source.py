@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for
-from ..mesh.checks import check_array, check_call, check_finite, check_unchanged, shape_of
+from ..mesh.checks import check_array, check_call, check_finite, check_number, check_unchanged, shape_of
 from ..mesh.mesh import Floats
 from .term import Step
 
@@ -32,9 +32,10 @@ class Source:
     Raises
     ------
     TypeError
-        If f is no function of (t, u), or returns something else than numbers.
+        If f is no function of (t, u), or returns something else than numbers, or ``fastest`` is no number.
     ValueError
-        If ``fastest`` ≤ 0, or f returns another shape. In the first step, if f changes u or returns NaN.
+        If ``fastest`` is not finite and > 0, or f returns another shape. In the first step, if f changes u or returns
+        NaN.
 
     Notes
     -----
@@ -56,8 +57,8 @@ class Source:
 
     def __init__(self, f: Callable[[float, Floats], Floats], fastest: float | None = None) -> None:
         check_call("f", f, "t, u")
-        if fastest is not None and not fastest > 0:
-            raise ValueError(f"fastest = {fastest!r}: expected a number > 0, or None")
+        if fastest is not None:
+            check_number("fastest", fastest, above=0)
         self.f, self.fastest = f, fastest
         self._rate: Any = None
 

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ..backends import backend_for
-from ..mesh.checks import is_same
+from ..mesh.checks import check_call, is_same
 from ..mesh.mesh import Floats, Mesh
 from ..terms.mass import Unchanged, mass_of
 from ..terms.source import Source
@@ -29,10 +29,10 @@ class Equation:
     terms : Mesh or sequence
         The mesh of all terms, followed by the list of terms. Or a list of terms, which are explicit if ``stiff`` is
         given; else :func:`~solvers.solve` sorts them. A term is an object of this package, a plain function f(t, u) →
-        ∂ₜu, or an object of your own as ``solvers.terms.term.Term`` describes.
+        ∂ₜu, or an object of your own, a :class:`~solvers.Term`.
     stiff : sequence or term, optional
-        After a mesh, the list of all terms. Else the stiff term, as ``solvers.terms.term.StiffTerm`` describes;
-        by default no term is stiff. Several stiff terms after a mesh are implicit together; methods with splitting
+        After a mesh, the list of all terms. Else the stiff term, such as a :class:`~solvers.StiffTerm` of your own; by
+        default no term is stiff. Several stiff terms after a mesh are implicit together; methods with splitting
         apply them in turn.
     limit : callable, optional
         Function that changes u in place, such as :func:`~solvers.limit_positivity`, after each stage of "euler",
@@ -53,7 +53,7 @@ class Equation:
     ------
     TypeError
         If the list of terms is missing, or an object in it is no term, as a class in place of an instance is, or a
-        function of other arguments than (t, u).
+        function of other arguments than (t, u), or ``limit`` is no function of u.
     ValueError
         If terms are on different meshes.
 
@@ -95,6 +95,8 @@ class Equation:
             check_methods("stiff", stiff, ("longest_step", "step"))
         self.stiff: StiffTerm | None = stiff  # type: ignore[assignment]  # checked above
         self.mesh = _common_mesh(self.mesh, (*self.terms, *getattr(stiff, "terms", (stiff,))))
+        if limit is not None:
+            check_call("limit", limit, "u")
         self.limit = limit
         self._stepping = None if stiff is None else Stepping(self.stiff)  # type: ignore[arg-type]  # checked above
 

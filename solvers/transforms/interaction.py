@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mesh.checks import check_array, check_call, check_mesh, check_unmasked
+from ..mesh.checks import check_array, check_call, check_mesh, check_on_host, check_reals, shape_of
 from ..mesh.mesh import Floats, Mesh
 from .uniform import uniform_share
 from .zonal import kernel_multipliers, zonal_operator
@@ -45,7 +45,8 @@ class Zonal:
     Raises
     ------
     TypeError
-        If ``mesh`` is not a :class:`~solvers.Mesh`, or the kernel takes another number of arguments.
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or the kernel takes another number of arguments or is not made of
+        real numbers.
     ValueError
         For another mesh, a ``tol`` outside (0, 1), a kernel that returns numbers that are not finite or of another
         shape, and if the mesh has too few rings or cells for the kernel; the message reports the lost fraction.
@@ -73,7 +74,8 @@ class Zonal:
 
     def __init__(self, mesh: Mesh, kernel: Kernel | Floats, tol: float = 1e-12) -> None:
         check_mesh(mesh)
-        check_unmasked("kernel", kernel)
+        if not callable(kernel):
+            check_reals("kernel", kernel, "real numbers (degrees,), the multipliers, or a function K(z)")
         if mesh.manifold not in _MAX_DEGREES:
             raise ValueError(f"Zonal on a {mesh.manifold}: expected a circle or a sphere of rings; else DenseKernel")
         if not 0 < tol < 1:
@@ -175,9 +177,11 @@ class Convolution:
     Raises
     ------
     TypeError
-        If ``mesh`` is not a :class:`~solvers.Mesh`, or ``kernel`` or ``gradient`` not a function of one argument.
+        If ``mesh`` is not a :class:`~solvers.Mesh`, or ``kernel`` or ``gradient`` not a function of one argument that
+        returns real numbers.
     ValueError
-        For another mesh, and for a kernel that returns masked numbers or numbers that are not finite.
+        For another mesh, as one of a device, and for a kernel that returns an array of another shape, masked numbers or
+        numbers that are not finite.
 
     Examples
     --------
@@ -192,6 +196,7 @@ class Convolution:
 
     def __init__(self, mesh: Mesh, kernel: Kernel, gradient: Kernel | None = None) -> None:
         check_mesh(mesh)
+        check_on_host("Convolution", mesh)
         check_call("kernel", kernel, "r")
         if gradient is not None:
             check_call("gradient", gradient, "r")
@@ -206,8 +211,12 @@ class Convolution:
         self._padded = tuple(n if around else 2 * n for n, around in zip(shape, periodic, strict=True))
         steps = [np.fft.fftfreq(n, 1 / n) * width for n, width in zip(self._padded, widths, strict=True)]
         offsets = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, len(shape))
-        self._potential = self._spectrum(_averaged(kernel, offsets, widths))
-        slopes = _slopes(kernel, offsets, widths) if gradient is None else _averaged(gradient, offsets, widths).T
+        points = offsets.shape
+        self._potential = self._spectrum(_averaged("kernel", kernel, offsets, widths, points[:1]))
+        if gradient is None:
+            slopes = _slopes(kernel, offsets, widths)
+        else:
+            slopes = list(_averaged("gradient", gradient, offsets, widths, points).T)
         for c, (slope, around, n) in enumerate(zip(slopes, periodic, shape, strict=True)):
             if around and n % 2 == 0:  # the slopes of both images cancel at half a period
                 slope.reshape(self._padded)[(slice(None),) * c + (n // 2,)] = 0.0
@@ -259,8 +268,6 @@ class Convolution:
         return np.stack([self._inverse(spectrum * slope) for slope in self._slopes], axis=1)
 
     def _spectrum(self, values: Floats) -> Any:
-        if not np.isfinite(values).all():
-            raise ValueError("kernel: expected finite numbers at all offsets but 0")
         return np.fft.rfftn(values.reshape(self._padded))
 
     def _forward(self, u: Floats) -> Any:
@@ -289,10 +296,10 @@ class DenseKernel:
     ------
     TypeError
         If ``mesh`` is not a :class:`~solvers.Mesh`, or the kernel not a function of two arguments. A call raises it if
-        the field is not an array of floating-point numbers.
+        the field is not an array of floating-point numbers, or the kernel returns no real numbers.
     ValueError
-        For arrays of the mesh that contradict each other. A call raises it if the field has another shape or the kernel
-        returns masked numbers.
+        For arrays of the mesh that contradict each other. A call raises it if the field or the kernel's result has
+        another shape, or the kernel returns masked numbers.
 
     Examples
     --------
@@ -315,11 +322,18 @@ class DenseKernel:
         check_array("u", u, (self.mesh.cells,))
         x, masses = self.mesh.centers, u * self.mesh.volumes
         rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
-        tiles = [self.kernel(x[i : i + rows, None], x[None]) for i in range(0, self.mesh.cells, rows)]
-        check_unmasked("kernel", tiles[0])
+        tiles = [self._tile(x[i : i + rows, None], x[None]) for i in range(0, self.mesh.cells, rows)]
         xp = self.mesh.backend.xp
         sums: Floats = xp.concatenate([xp.einsum("mn...,n->m...", tile, masses) for tile in tiles])
         return sums
+
+    def _tile(self, x: Floats, y: Floats) -> Floats:
+        """Return K(x, y) (m, n) or (m, n, d) for x (m, 1, d) and y (1, n, d)."""
+        found, shape = self.kernel(x, y), (len(x), self.mesh.cells)
+        check_reals("kernel", found)
+        if shape_of(found)[:2] != shape:
+            raise ValueError(f"kernel of shape {shape_of(found)}: expected {shape}, or {(*shape, x.shape[-1])}")
+        return found
 
 
 def _checked(kernel: Kernel) -> Kernel:
@@ -328,10 +342,10 @@ def _checked(kernel: Kernel) -> Kernel:
 
     def values(z: Floats) -> Floats:
         found = kernel(z)
-        check_unmasked("kernel", found)
+        check_reals("kernel", found)
         found = np.asarray(found)
-        if found.dtype.kind not in "fiub" or found.shape not in ((), z.shape):
-            raise ValueError(f"kernel returns {found.dtype} of shape {found.shape}: expected real {z.shape}, as z")
+        if found.shape not in ((), z.shape):
+            raise ValueError(f"kernel of shape {found.shape}: expected {z.shape}, as z has")
         if not np.isfinite(found).all():
             raise ValueError("kernel: expected finite numbers, a function K(z) or multipliers (degrees,)")
         return np.asarray(np.broadcast_to(found, z.shape), dtype=np.float64)
@@ -339,7 +353,7 @@ def _checked(kernel: Kernel) -> Kernel:
     return values
 
 
-def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
+def _averaged(name: str, kernel: Kernel, offsets: Floats, widths: Floats, shape: tuple[int, ...]) -> Floats:
     """Return K averaged over the cell around each offset, (n,) or (n, d), by a rule without a node at the center."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     grids = np.stack(np.meshgrid(*[nodes] * len(widths), indexing="ij"), axis=-1).reshape(-1, len(widths))
@@ -347,8 +361,12 @@ def _averaged(kernel: Kernel, offsets: Floats, widths: Floats) -> Floats:
     total: Any = 0.0
     for share, node in zip(shares, grids, strict=True):
         found = kernel(offsets + node * widths / 2)
-        check_unmasked("kernel", found)
+        check_reals(name, found)
+        if shape_of(found) != shape:
+            raise ValueError(f"{name} of shape {shape_of(found)}: expected {shape}, for offsets {offsets.shape}")
         total = total + share * np.asarray(found, dtype=np.float64)
+    if not np.isfinite(total).all():
+        raise ValueError(f"{name}: expected finite numbers at all offsets but 0")
     return np.asarray(total)
 
 
@@ -357,6 +375,8 @@ def _slopes(kernel: Kernel, offsets: Floats, widths: Floats) -> list[Floats]:
     found = []
     for c, width in enumerate(widths):
         step = width * np.eye(len(widths))[c]
-        ahead, behind = _averaged(kernel, offsets + step, widths), _averaged(kernel, offsets - step, widths)
+        ahead, behind = (
+            _averaged("kernel", kernel, moved, widths, offsets.shape[:1]) for moved in (offsets + step, offsets - step)
+        )
         found.append((ahead - behind) / (2 * width))
     return found

@@ -10,13 +10,14 @@ from solvers.mesh.interval import from_edges
 from solvers.terms.advection import Advection
 from solvers.terms.conservation_law import ConservationLaw
 from solvers.terms.diffusion import Diffusion, NonlinearDiffusion
+from solvers.terms.drift.scharfetter_gummel import DriftDiffusion
 from solvers.terms.laws import Euler
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
 from solvers.timestepping.state import State
 from solvers.timestepping.steppers import STEPPERS
-from solvers.transforms.interaction import DenseKernel
+from solvers.transforms.interaction import Convolution, DenseKernel
 
 EQUAL = 1e-12  # relative to the largest number: the order of sums differs
 MESH = from_edges(np.linspace(0.0, 1.0, 12), "line")
@@ -79,3 +80,15 @@ def test_a_dense_kernel_is_the_cpu_s():
         for backend in (host_backend(), gpu)
     )
     assert np.abs(found - expected).max() < EQUAL * np.abs(expected).max()
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("DriftDiffusion", lambda mesh: DriftDiffusion(mesh, 1.0, np.zeros(mesh.cells))),
+        ("Convolution", lambda mesh: Convolution(mesh, lambda r: r[:, 0])),
+    ],
+)
+def test_what_has_no_kernels_of_the_device_refuses_its_meshes(name, make):
+    with pytest.raises(ValueError, match=f"^{name} on a mesh of the gpu: expected a mesh of the cpu$"):
+        make(MESH.on(gpu))

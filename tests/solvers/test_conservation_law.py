@@ -245,6 +245,49 @@ def test_input_that_does_not_fit_is_refused(arguments, kind, message):
         ConservationLaw(circle(64), *arguments).prepare(0.0, np.ones(64))
 
 
+@pytest.mark.parametrize("reconstruction", ["constant", "weno5"])
+@pytest.mark.parametrize(
+    ("limiter", "message"),
+    [
+        ("x", "limiter = 'x': expected one of 'none', 'mc', 'vanleer', 'koren'"),
+        ("mc", "limiter = 'mc' with reconstruction = '{}': expected None, as only \"muscl\" has limiters"),
+    ],
+)
+def test_a_limiter_is_refused_by_reconstructions_without_one(reconstruction, limiter, message):
+    mesh = interval(0.0, 1.0, 8)
+    with pytest.raises(ValueError, match=f"^{message.format(reconstruction)}$"):
+        ConservationLaw(mesh, lambda u: u, lambda u: u, limiter, reconstruction=reconstruction)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"riemann": lambda left, right: left}, r"riemann = .*: expected a function of \(left, right, n, x\)"),
+        ({"riemann": lambda left, right, n, x: left}, r"riemann returns ndarray: expected \(flux, speed\)"),
+        ({"riemann": lambda left, right, n, x: ("a", left)}, r"flux of riemann = str: expected an array \(64,\)"),
+        ({"riemann": lambda left, right, n, x: (left, 1j * left)}, "speed of riemann of dtype complex128: expected"),
+        ({"riemann": lambda left, right, n, x: (left, left[1:])}, r"speed of riemann of shape \(63,\): expected"),
+    ],
+)
+def test_a_riemann_solver_of_other_results_is_refused(arguments, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        ConservationLaw(circle(64), lambda u: u, lambda u: u, **arguments).prepare(0.0, np.ones(64))
+
+
+@pytest.mark.parametrize(
+    ("mirror", "message"),
+    [
+        (3.0, r"mirror = float: expected a function of \(u, n\)"),
+        (lambda u, n: None, r"mirror = NoneType: expected an array \(2, 1\)"),
+        (lambda u, n: 1j * u, "mirror of dtype complex128: expected floating-point numbers"),
+        (lambda u, n: u[0], r"mirror of shape \(1,\): expected \(2, 1\)"),
+    ],
+)
+def test_a_mirror_of_other_results_is_refused(mirror, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        ConservationLaw(interval(0.0, 1.0, 8), lambda u: u, lambda u: u[0], mirror=mirror).prepare(0.0, np.ones((2, 8)))
+
+
 def test_weno_takes_numbers_in_float32():
     """Constants beside a jump have smoothness indicators 0."""
     mesh = interval(0.0, 1.0, 64, periodic=True)

@@ -222,7 +222,8 @@ LINE = interval(0.0, 1.0, 8)
             lambda: Diffusion(interval(0, 1, 8, periodic=True), 1.0, boundaries={"left": Outflow()}),
             ValueError, "expected Periodic.., as the mesh is",
         ),
-        (lambda: Robin(-1.0, 0.0, 1.0), ValueError, "Robin a, b = -1.0, 0.0: expected finite numbers >= 0"),
+        (lambda: Robin(-1.0, 0.0, 1.0), ValueError, "a of Robin = -1.0: expected a number >= 0, finite"),
+        (lambda: Robin(0.0, 0.0, 1.0), ValueError, "Robin a, b = 0.0, 0.0: expected finite numbers >= 0, not both 0"),
         (lambda: Diffusion(LINE, np.array([[-1.0]])), ValueError, "without negative eigenvalues"),
         (
             lambda: rate_of(Diffusion(LINE, 1.0, boundaries={"left": Value(np.nan)}), np.ones(8)),

@@ -177,7 +177,8 @@ def test_a_potential_of_the_state_follows_it():
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        ((0.0, np.zeros(8)), ValueError, "D = 0: expected a number > 0"),
+        ((0.0, np.zeros(8)), ValueError, "D = 0.0: expected a number > 0, finite"),
+        ((-1.0, np.zeros(8)), ValueError, "D = -1.0: expected a number > 0, finite"),
         ((1.0, np.zeros(7)), ValueError, r"potential of shape \(7,\): expected \(8,\)"),
         ((1.0, np.full(8, np.nan)), ValueError, r"potential\[0\] = nan"),
         ((np.ones(8), np.zeros(8)), TypeError, r"D = an array \(8,\): expected a number"),
@@ -186,3 +187,26 @@ def test_a_potential_of_the_state_follows_it():
 def test_wrong_input_is_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         DriftDiffusion(interval(0.0, 1.0, 8), *arguments)
+
+
+@pytest.mark.parametrize(
+    "potential",
+    [
+        lambda x: np.arange(8),
+        lambda x: np.arange(8).tolist(),
+        lambda x: lambda x: np.arange(8),
+        lambda x: lambda t, u: np.arange(8),
+    ],
+)
+def test_a_potential_may_be_integers(potential):
+    """An array, a list, a function of position and a function of the state give the rates of an array of floats."""
+    mesh = interval(0.0, 1.0, 8)
+    u = 1.0 + mesh.centers[:, 0]
+    found = rate_of(DriftDiffusion(mesh, 1.0, potential(mesh.centers)), u)
+    np.testing.assert_array_equal(found, rate_of(DriftDiffusion(mesh, 1.0, np.arange(8.0)), u))
+
+
+@pytest.mark.parametrize("call", [lambda term, u: term.prepare(0.0, u), lambda term, u: term.step(0.1, u)])
+def test_a_field_that_is_not_finite_is_refused(call):
+    with pytest.raises(ValueError, match=r"^values\[3\] = nan: expected finite numbers$"):
+        call(DriftDiffusion(interval(0.0, 1.0, 8), 1.0, np.zeros(8)), np.where(np.arange(8) == 3, np.nan, 1.0))

@@ -1,5 +1,6 @@
 """Input of `solve` and of terms that would give a wrong answer: refused in a line, or converted as intended."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,15 +9,19 @@ import pytest
 from solvers import (
     Advection,
     ConservationLaw,
+    Convolution,
     DenseKernel,
     Diffusion,
     DriftDiffusion,
     Equation,
+    FaceFluxes,
     Flux,
     NonlinearDiffusion,
     Robin,
+    Source,
     State,
     SteadyState,
+    StreamFunction,
     Threshold,
     Value,
     Zonal,
@@ -33,7 +38,7 @@ from solvers import (
 )
 from solvers.timestepping.evolution import evolve
 
-LINE, CIRCLE = interval(0.0, 1.0, 16), circle(64)
+LINE, CIRCLE, PLANE = interval(0.0, 1.0, 16), circle(64), box((4, 4), (1.0, 1.0))
 X = LINE.centers[:, 0]
 TURN = np.stack([-CIRCLE.centers[:, 1], CIRCLE.centers[:, 0]], axis=1)
 HEAT = Equation(LINE, [Diffusion(LINE, 0.1)])
@@ -109,6 +114,8 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: solve(NAN_LATER, np.ones(64), (0, 1)), "at time 0.05, .* just after that time is not finite"),
         (lambda: with_wind(lambda u: TURN), r"velocity = <lambda>\(u\): expected a function of \(t, u\)"),
         (lambda: Equation([lambda u: -u]), r"f = <lambda>\(u\): expected a function of \(t, u\)"),
+        (lambda: Equation([lambda t, u: -u], limit=3), r"limit = int: expected a function of \(u\)"),
+        (lambda: Equation([lambda t, u: -u], limit=lambda: 3), r"limit = <lambda>\(\): expected a function of \(u\)"),
         (lambda: ConservationLaw(LINE, lambda: 1, lambda u, x: u), r"flux = <lambda>\(\): expected .* \(u, x\)"),
         (lambda: Value(lambda x: x), r"g of Value = <lambda>\(x\): expected a function of \(t, x\)"),
         (lambda: Flux(None), r"g of Flux = None: expected a number, or a function of \(t, x\)"),
@@ -158,8 +165,8 @@ NAN_LATER = Equation(CIRCLE, [Advection(CIRCLE, lambda t, u: TURN * (np.nan if t
         (lambda: Diffusion(LINE, 1.0, boundaries=Value(0.0)), "boundaries = Value.*: expected a dict"),
         (lambda: Zonal(CIRCLE, lambda: 1.0), r"kernel = <lambda>\(\): expected a function of \(z\)"),
         (lambda: Zonal(CIRCLE, lambda z: np.nan * z), "kernel: expected finite numbers"),
-        (lambda: Zonal(CIRCLE, lambda z: 1j * z), "kernel returns complex128 of shape"),
-        (lambda: Zonal(CIRCLE, lambda z: z[:2]), r"kernel returns float64 of shape \(2,\): expected real"),
+        (lambda: Zonal(CIRCLE, lambda z: 1j * z), "kernel of dtype complex128: expected real numbers"),
+        (lambda: Zonal(CIRCLE, lambda z: z[:2]), r"kernel of shape \(2,\): expected \(\d+,\), as z has"),
         (lambda: convergence_study(lambda n: 0.0, 8), "resolutions = 8: expected a list of numbers"),
         (lambda: convergence_study(lambda n: X, (8, 16, 32)), "problem returns ndarray: expected a number or"),
         (lambda: evolve(HEAT, State(0.0, X), "euler", 1.0), "state, equation = Equation, State: expected a State and"),
@@ -170,6 +177,75 @@ def test_what_would_be_wrong_is_named_in_a_line(run, message):
     with pytest.raises((ValueError, TypeError, FileNotFoundError, ArithmeticError), match=message) as caught:
         run()
     assert "\n" not in str(caught.value)
+
+
+def heat_between(condition):
+    return solve(Equation(LINE, [Diffusion(LINE, 1.0, boundaries={"left": condition})]), X, (0, 1))
+
+
+def rate_of(mesh, term):
+    return term.prepare(0.0, np.ones(mesh.cells))
+
+
+COEFFICIENTS = {
+    "diffusion coefficient": lambda f: Diffusion(LINE, lambda x: f(16)),
+    "diffusion coefficient of a field": lambda f: Diffusion(LINE, [1.0, lambda x: f(16)]),
+    "phi": lambda f: rate_of(LINE, NonlinearDiffusion(LINE, lambda u: f(16))),
+    "potential of place": lambda f: DriftDiffusion(LINE, 1.0, lambda x: f(16)),
+    "potential of the state": lambda f: rate_of(LINE, DriftDiffusion(LINE, 1.0, lambda t, u: f(16))),
+    "velocity": lambda f: rate_of(CIRCLE, Advection(CIRCLE, lambda t, u: f(64))),
+    "face fluxes": lambda f: rate_of(LINE, Advection(LINE, FaceFluxes(lambda t, u: f(17)))),
+    "psi": lambda f: rate_of(PLANE, Advection(PLANE, StreamFunction(lambda t, x: f(len(x))))),
+    "flux": lambda f: rate_of(CIRCLE, ConservationLaw(CIRCLE, lambda u: f(64), lambda u: u)),
+    "speed": lambda f: rate_of(CIRCLE, ConservationLaw(CIRCLE, lambda u: u, lambda u: f(64))),
+    "<lambda> of a source": lambda f: rate_of(LINE, Source(lambda t, u: f(16))),
+    "boundaries['left'] of Value": lambda f: heat_between(Value(lambda t, x: f(1))),
+    "boundaries['left'] of Flux": lambda f: heat_between(Flux(lambda t, x: f(1))),
+    "boundaries['left'] of Robin": lambda f: heat_between(Robin(1.0, 1.0, lambda t, x: f(1))),
+    "kernel of Zonal": lambda f: Zonal(CIRCLE, lambda z: f(len(z))),
+    "kernel of Convolution": lambda f: Convolution(LINE, lambda r: f(len(r))),
+    "gradient of Convolution": lambda f: Convolution(LINE, lambda r: r[:, 0], lambda r: f(len(r))),
+    "kernel of DenseKernel": lambda f: DenseKernel(LINE, lambda x, y: f(16))(X),
+}
+RESULTS = {
+    "text": lambda n: "high",
+    "an array of text": lambda n: np.full(n, "high"),
+    "complex numbers": lambda n: np.full(n, 1j),
+    "nothing": lambda n: None,
+    "another shape": lambda n: np.ones(n + 1),
+}
+
+
+@pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("name", COEFFICIENTS)
+def test_functions_that_return_no_real_numbers_in_their_shape_are_named(name, result):
+    expected = ValueError if result == "another shape" else TypeError
+    with pytest.raises(expected, match=f"^{re.escape(name.partition(' of ')[0])} .*expected ") as caught:
+        COEFFICIENTS[name](RESULTS[result])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda given: Diffusion(LINE, given), "diffusion coefficient"),
+        (lambda given: Zonal(CIRCLE, given), "kernel"),
+        (lambda given: Value(given), "g of Value"),
+        (lambda given: Robin(given, 1.0, 0.0), "a of Robin"),
+        (lambda given: Robin(1.0, given, 0.0), "b of Robin"),
+        (lambda given: DriftDiffusion(LINE, 1.0, given), "potential"),
+    ],
+)
+@pytest.mark.parametrize("given", ["high", 1j, None, np.full(16, 1j), np.full(16, "high")], ids=str)
+def test_coefficients_that_are_no_real_numbers_are_named(make, message, given):
+    with pytest.raises(TypeError, match=f"^{message} .*: expected .*number"):
+        make(given)
+
+
+@pytest.mark.parametrize("rows", [lambda g: Value(g), lambda g: Zonal(CIRCLE, g), lambda g: DriftDiffusion(LINE, 1, g)])
+def test_rows_of_unequal_lengths_are_named(rows):
+    with pytest.raises(TypeError, match=r"^(g of Value|kernel|potential): rows of unequal lengths: expected "):
+        rows([[1.0], [1.0, 2.0]])
 
 
 def test_a_source_may_be_a_number_or_integers():

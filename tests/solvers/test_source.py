@@ -28,3 +28,9 @@ def test_fields_that_excite_each_other_are_faster_than_each():
 def test_a_rate_that_is_known_bounds_the_step():
     assert Source(lambda t, u: -3 * u, fastest=3.0).prepare(0.0, np.ones(4)) == 1 / 3
     assert Source(lambda t, u: 5.0).prepare(0.0, np.ones(4)) == np.inf
+
+
+@pytest.mark.parametrize("fastest", ["a", 0.0, -1.0, np.inf, np.nan, 1j, np.ones(4)])
+def test_a_rate_that_bounds_no_step_is_refused(fastest):
+    with pytest.raises((TypeError, ValueError), match=r"^fastest = .*: expected a number > 0"):
+        Source(lambda t, u: -u, fastest=fastest)

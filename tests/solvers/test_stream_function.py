@@ -146,7 +146,7 @@ def test_densities_stay_nonnegative():
     [
         (
             lambda: Advection(interval(0, 1, 8), StreamFunction(waves)).prepare(0.0, np.ones(8)),
-            "on a interval: expected",
+            "on a interval: expected a sphere, icosphere, box, torus or product of two curves",
         ),
         (
             lambda: Advection(triangles([[0, 0], [1, 0], [0, 1]], [[0, 1, 2]]), StreamFunction(waves)).prepare(

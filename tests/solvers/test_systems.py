@@ -220,6 +220,23 @@ def test_a_lake_at_rest_stays_so_on_the_sphere():
     assert np.abs(rate_of(term, u)).max() < 1e-10  # rounding of g h²/2 over a width
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Euler(gamma=-1), "gamma = -1: expected a number > 1, finite"),
+        (lambda: Euler(1.0), "gamma = 1.0: expected a number > 1, finite"),
+        (lambda: Euler(np.inf), "gamma = inf: expected a number > 1, finite"),
+        (lambda: Euler("air"), "gamma = 'air': expected a number > 1"),
+        (lambda: ShallowWater(gravity="a"), "gravity = 'a': expected a number >= 0"),
+        (lambda: ShallowWater(np.nan), "gravity = nan: expected a number >= 0, finite"),
+        (lambda: ShallowWater(-9.81), "gravity = -9.81: expected a number >= 0, finite"),
+    ],
+)
+def test_a_constant_of_a_law_that_no_law_has_is_refused(make, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}$"):
+        make()
+
+
 def test_wrong_input_is_refused():
     mesh, speed = interval(0.0, 1.0, 8), lambda u, x: u
     with pytest.raises(ValueError, match=r"boundaries.'left'. is a wall of 3 fields: expected mirror="):

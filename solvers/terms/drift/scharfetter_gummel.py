@@ -14,7 +14,8 @@ from ...mesh.checks import (
     check_finite,
     check_mesh,
     check_number,
-    check_unmasked,
+    check_on_host,
+    check_reals,
     takes,
 )
 from ...mesh.mesh import Floats, Mesh
@@ -38,8 +39,9 @@ class DriftDiffusion:
     mesh : Mesh
         Mesh of a curve, a surface or a body, closed or with walls.
     D : float
-        Diffusion coefficient > 0. Good values: cells so small that V differs by at most D/2 between neighbors where the
-        density is large. Fluxes are upwind where V differs by more than 2 D.
+        Diffusion coefficient > 0; without diffusion use :class:`~solvers.Advection`. Good values: cells so small that V
+        differs by at most D/2 between neighbors where the density is large. Fluxes are upwind where V differs by
+        more than 2 D.
     potential : (cells,) array or callable
         V in the cells, or a function V(x) of the centers x (cells, d). Or a function (time, u) → V (cells,) of the
         state, as a convolution: an equation then treats the term as explicit, and ``step`` evaluates V for the state at
@@ -50,10 +52,10 @@ class DriftDiffusion:
     Raises
     ------
     TypeError
-        If ``mesh`` is no mesh, D no number, or V neither a function nor an array of floating-point numbers.
+        If ``mesh`` is no mesh, D no number, or V neither a function nor an array of real numbers.
     ValueError
-        If D is not positive and finite, V has another shape or is not finite, or arrays of the mesh contradict each
-        other. In a step, if u has another shape.
+        If D is not positive and finite, V has another shape or is not finite, the mesh is not on the CPU, or arrays of
+        the mesh contradict each other. In a step, if u has another shape. In the first step, if u has NaN.
 
     Notes
     -----
@@ -83,20 +85,17 @@ class DriftDiffusion:
 
     def __init__(self, mesh: Mesh, D: float, potential: Potential, *, nonnegative: bool = False) -> None:
         check_mesh(mesh)
-        check_number("D", D)
-        if D == 0:
-            raise ValueError("D = 0: expected a number > 0; without diffusion use Advection")
+        check_on_host("DriftDiffusion", mesh)
+        check_number("D", D, above=0)
         if callable(potential) and not takes(potential, 1):
             check_call("potential", potential, "t, u")
         elif callable(potential):
             of_place: Any = potential
             potential = of_place(mesh.centers)
-            check_unmasked("potential", potential)
-            potential = np.asarray(potential, dtype=np.float64)
         self.mesh, self.D, self.nonnegative = mesh, float(D), nonnegative
         self._potential: Any = potential
         self._fluxes = GibbsFluxes(mesh, self.D, monotone=nonnegative and callable(potential))
-        self._rate = np.zeros(0)
+        self._rate, self._seen = np.zeros(0), False
         self.is_stiff = callable(potential)  # and nonlinear
         self._solvers: dict[tuple[float, bool], Any] = {}  # by step length, the most recently used last
         self._at: Any = None if callable(potential) else self._in_potential(potential)
@@ -124,7 +123,7 @@ class DriftDiffusion:
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Compute the rates of u = values; return the longest explicit step that keeps u ≥ 0."""
-        check_field("values", values, self.mesh)
+        self._check(values)
         self._move_to(time, values)
         self._rate = self._rates(values)
         fastest = self._at.fastest
@@ -154,11 +153,17 @@ class DriftDiffusion:
 
         The potential is evaluated at time + dt/2. Fields of any sign are not limited.
         """
-        check_field("values", values, self.mesh)
+        self._check(values)
         self._move_to(time + 0.5 * dt, values)
         rows = values.reshape(-1, self.mesh.cells)
         lowest = min(self._step_field(dt, row, limited) for row in rows)
         return lowest if self.nonnegative else np.inf
+
+    def _check(self, values: Floats) -> None:
+        check_field("values", values, self.mesh)
+        if not self._seen:
+            check_finite("values", values)
+            self._seen = True
 
     def _step_field(self, dt: float, row: Floats, limited: bool) -> float:
         better = self._extrapolated(dt, row)[1]
@@ -190,9 +195,11 @@ class DriftDiffusion:
             self._solvers.clear()
 
     def _in_potential(self, potential: Floats) -> FluxesInPotential:
-        check_array("potential", potential, (self.mesh.cells,))
-        check_finite("potential", potential)
-        return self._fluxes.at(potential)
+        check_reals("potential", potential)
+        V = np.asarray(potential, dtype=np.float64)
+        check_array("potential", V, (self.mesh.cells,))
+        check_finite("potential", V)
+        return self._fluxes.at(V)
 
     def _rates(self, values: Floats) -> Floats:
         rates = np.empty_like(values)
