@@ -10,7 +10,7 @@ from ..mesh.mesh import Floats
 Step = float | Floats  # a number on the state's device: a read on the host may block until the device has finished
 
 
-class Term(Protocol):
+class Term(Protocol):  # numpydoc ignore=PR01
     """Explicit term of an equation: an object with the methods ``prepare`` and ``rate``.
 
     No base class is needed. Each solve works on a copy of the term, ``copy.copy(term)``, so that several threads may
@@ -77,7 +77,7 @@ class Term(Protocol):
         ...
 
 
-class StiffTerm(Protocol):
+class StiffTerm(Protocol):  # numpydoc ignore=PR01
     """Stiff term of an equation: an object with the methods ``longest_step`` and ``step``, stable for any time step.
 
     Both methods may omit the parameter ``time``. Each solve copies the term, and attributes are read, as described at
