@@ -150,7 +150,9 @@ def restart(path: str | Path) -> State:
     """Return the latest state in a recorded file, to continue from.
 
     The state is that of the last checkpoint or snapshot, whichever is later. Its values are bitwise those of the run.
-    A continued solution begins with a small step, and so agrees with an uninterrupted one to the tolerance.
+    A continued solution agrees with an uninterrupted one to the tolerance, but not bitwise, with any method: the steps
+    also depend on the errors of earlier steps and on ``t_span``, which the file does not hold. The steps begin small,
+    except with ``first_step`` of :func:`~solvers.solve`, such as ``dt`` of a checkpoint.
 
     Parameters
     ----------
@@ -160,7 +162,7 @@ def restart(path: str | Path) -> State:
     Returns
     -------
     State
-        State with ``time`` and ``values``; of a checkpoint with ``steps`` and ``dt`` too.
+        State with ``time`` and ``values``; of a checkpoint with ``steps`` and ``dt`` too, which is NaN otherwise.
 
     Raises
     ------
@@ -172,13 +174,13 @@ def restart(path: str | Path) -> State:
     >>> from solvers import Diffusion, Equation, circle, read, record, restart, solve
     >>> mesh = circle(32)
     >>> heat, u0 = Equation(mesh, [Diffusion(mesh, 1.0)]), 1 + mesh.centers[:, 0]
-    >>> with record("parts.h5", mesh, every=0.5, overwrite=True) as recorder:
+    >>> with record("parts.h5", mesh, every=0.5, checkpoint=0.0, overwrite=True) as recorder:
     ...     solution = solve(heat, u0, (0.0, 1.0), callbacks=recorder)
     >>> state = restart("parts.h5")
     >>> state.time
     1.0
     >>> with record("parts.h5", mesh, every=0.5, resume=True) as recorder:
-    ...     solution = solve(heat, state.values, (state.time, 2.0), callbacks=recorder)
+    ...     solution = solve(heat, state.values, (state.time, 2.0), first_step=state.dt, callbacks=recorder)
     >>> read("parts.h5").times.tolist()
     [0.0, 0.5, 1.0, 1.5, 2.0]
     """

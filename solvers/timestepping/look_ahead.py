@@ -27,10 +27,11 @@ class LookAhead:
 
     The rate of change of the present state is evaluated at later times with distance ``spacing``, up to the longest
     step. Where its change in time is no parabola and integrates to more than the allowed error, the step ends before,
-    and steps there are at most ``spacing`` long. The first step is at most ``spacing`` long too, and each step at most
+    and steps there are at most ``spacing`` long. The first step is at most ``first_step`` long, and each step at most
     four times the previous one. A run with steps shorter than ``spacing`` has no additional cost.
 
-    max_step   longest step
+    max_step     longest step
+    first_step   longest first step, by default ``spacing``
     """
 
     equation: Equation
@@ -39,6 +40,7 @@ class LookAhead:
     atol: float
     spacing: float
     max_step: float = math.inf
+    first_step: float | None = None
     _problem: SemiDiscrete = field(init=False, repr=False)
     _granted: float = field(default=0.0, init=False)
 
@@ -49,9 +51,11 @@ class LookAhead:
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
         """Return the integrator, and the latest end of the next step."""
-        longest = MAX_GROWTH * min(state.dt, self._granted) if state.dt > 0 else 0.0
-        longest = min(longest, self.max_step, until - state.time)
-        self._granted = min(self._smooth_part(state, longest, until), self.max_step)
+        limit, growth = self.max_step, MAX_GROWTH * min(state.dt, self._granted)
+        if self._granted == 0.0:
+            limit = growth = min(limit, self.spacing if self.first_step is None else self.first_step)
+        longest = min(limit, growth, until - state.time)
+        self._granted = min(self._smooth_part(state, longest, until), limit)
         return self.integrator, state.time + self._granted
 
     def _smooth_part(self, state: State, longest: float, until: float) -> float:

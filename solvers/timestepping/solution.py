@@ -68,9 +68,10 @@ class Between:
         integrate(state, self.dynamics(), times[-1], (), after_step)
         return found
 
-    def dynamics(self) -> LookAhead:
+    def dynamics(self, first_step: float | None = None) -> LookAhead:
         """Return the method, with steps that end before a sudden change of a rate in time."""
-        return LookAhead(self.equation, self.integrator(), self.rtol, self.atol, self.spacing, self.max_step)
+        limits = self.spacing, self.max_step, first_step
+        return LookAhead(self.equation, self.integrator(), self.rtol, self.atol, *limits)
 
     def integrator(self) -> Integrator:
         """Return a new integrator of the method."""

@@ -38,6 +38,7 @@ def solve(
     rtol: float = 1e-4,
     atol: float = 1e-8,
     cfl: float | None = None,
+    first_step: float | None = None,
     max_step: float | None = None,
     events: Event | SteadyState | Sequence[Event | SteadyState] = (),
     callbacks: Callback | Sequence[Callback] = (),
@@ -67,6 +68,9 @@ def solve(
         Absolute tolerance of a step, in units of u: an error that does not matter.
     cfl : float, optional
         Fraction of the stable step of explicit terms, by default 0.5. Not for "dop853" and "implicit".
+    first_step : float, optional
+        First step to try. A shorter one is taken where the error, stability, ``max_step`` or a pulse requires it. By
+        default the first step is at most a thousandth of t1 − t0.
     max_step : float, optional
         Longest step. A pulse in time that is shorter than a thousandth of t1 − t0 needs a ``max_step`` of its length;
         longer ones are found.
@@ -91,9 +95,9 @@ def solve(
         arguments, or an event does not return one number.
     ValueError
         If ``u0`` has another shape than the mesh, is not finite or masked, or is negative for a term of densities; if
-        ``t_span`` or ``times`` do not increase; if a tolerance, ``cfl`` or ``max_step`` is not finite and > 0; if both
-        tolerances are below rounding; if the method is unknown, or does not fit the terms or ``cfl``; if an event
-        returns NaN.
+        ``t_span`` or ``times`` do not increase; if a tolerance, ``cfl``, ``first_step`` or ``max_step`` is not finite
+        and > 0; if both tolerances are below rounding; if the method is unknown, or does not fit the terms or ``cfl``;
+        if an event returns NaN.
     NonFinite
         If the state or a rate of change becomes NaN or infinite; the message gives the time.
     Exploding
@@ -124,17 +128,17 @@ def solve(
     1.0
     """
     t0, t1 = _span(t_span)
-    optional = {"cfl": cfl, "max_step": max_step}
+    optional = {"cfl": cfl, "first_step": first_step, "max_step": max_step}
     check_positive(rtol=rtol, atol=atol, **{key: value for key, value in optional.items() if value is not None})
     if not isinstance(equation, Equation):
         raise TypeError(f"equation = {type(equation).__name__}: expected an Equation")
     equation = equation.with_stiff_found()
     name = method_of(equation, method)
-    state = State(t0, _field(u0, equation))
+    state = State(t0, _field(u0, equation), dt=math.nan if first_step is None else first_step)
     check_tolerances(rtol, atol, state.values)
     longest = math.inf if max_step is None else max_step
     between = Between(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
-    dynamics = between.dynamics()
+    dynamics = between.dynamics(first_step)
     stored = _StoredTimes(state, times, t1)
     watch = _Watch(_listed("events", events, "t, u"), equation, between.integrator, state)
     plain, observers = _split(_listed("callbacks", callbacks, "state"))

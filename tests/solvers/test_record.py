@@ -14,6 +14,8 @@ from solvers.recording.record import record, restart
 from solvers.terms.source import Source
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.evolution import evolve
+from solvers.timestepping.methods import METHODS
+from solvers.timestepping.solve import solve
 from solvers.timestepping.state import State
 
 
@@ -74,6 +76,18 @@ def test_a_checkpoint_holds_the_latest_step(tmp_path):
     assert again.time == 1.1
     np.testing.assert_array_equal(again.values, state.values)
     assert again.steps == state.steps
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_restart_with_the_last_step_agrees_to_the_tolerance_in_fewer_steps(tmp_path, method):
+    path, decay, options = tmp_path / "u.h5", Equation([lambda t, u: -u]), {"method": method, "rtol": 1e-2}
+    with record(path, circle(8), every=4.0, checkpoint=0.0) as recorder:
+        solve(decay, np.ones(8), (0.0, 1.0), callbacks=recorder, **options)
+    state = restart(path)
+    by_default = solve(decay, state.values, (state.time, 2.0), **options)
+    found = solve(decay, state.values, (state.time, 2.0), first_step=state.dt, **options)
+    assert found.u[-1] == pytest.approx(np.exp(-2.0), abs=1e-2)  # errors add up to rtol times the path, below 1
+    assert found.steps < by_default.steps
 
 
 def test_xarray_opens_it_with_its_fields(tmp_path):

@@ -231,6 +231,22 @@ def test_times_callbacks_and_the_end():
     assert "callback" in short.message
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_first_step_is_taken(method):
+    """Tolerances of 1e-2 accept it; without it, the first step is at most a thousandth of the run."""
+    found = solve(FALL, [1.0], (0.0, 1.0), method=method, rtol=1e-2, atol=1e-2, first_step=0.05)
+    assert found.t[1] == pytest.approx(0.05, rel=1e-12)
+    default = solve(FALL, [1.0], (0.0, 1.0), method=method, rtol=1e-2, atol=1e-2)
+    assert default.t[1] <= 1e-3
+    assert found.steps < default.steps
+
+
+def test_a_first_step_is_shortened_to_its_error_and_to_the_longest_step():
+    stiff = Equation([lambda t, u: -1e3 * u])
+    assert solve(stiff, [1.0], (0.0, 1.0), first_step=0.1).t[1] < 1e-3
+    assert solve(FALL, [1.0], (0.0, 1.0), first_step=0.1, max_step=0.01).t[1] <= 0.01
+
+
 def test_rejected_steps_are_counted():
     """A step into the sudden change at t = 1 is too long."""
     found = solve(Equation([lambda t, u: np.where(t < 1.0, 0.0, 50.0) - u]), [1.0], (0.0, 2.0))
@@ -247,6 +263,8 @@ def test_rejected_steps_are_counted():
         ({"times": [0.0, 2.0]}, r"times = \[0\.0, 2\.0\]: expected increasing times from t0 = 0 to t1 = 1"),
         ({"rtol": 0.0}, r"rtol = 0\.0: expected a finite number > 0"),
         ({"cfl": -1.0}, r"cfl = -1\.0"),
+        ({"first_step": 0.0}, r"first_step = 0\.0: expected a finite number > 0"),
+        ({"first_step": np.nan}, "first_step = nan: expected a finite number > 0"),
         ({"u0": np.ones(63)}, r"u0 of shape \(63,\): expected \(64,\) or \(fields, 64\)"),
         ({"u0": np.full(64, np.nan)}, "u0: 64 of 64 not finite"),
         ({"u0": np.full(64, 1j)}, "u0 of complex128: expected real numbers"),
