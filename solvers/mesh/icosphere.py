@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .arguments import check_count
 from .coordinates import unit_vectors
 from .mesh import Floats, Mesh
-from .polygons import Table, edges_of_triangles, oriented, sides_around
+from .triangulation import Table, edges_of_triangles, oriented, sides_around
 
 MAX_LEVEL = 9  # 2.6 million cells
 LLOYD_STEPS = 30  # iterations that move points towards the centroids of their cells

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from .checks import check_unmasked
 from .mesh import Floats, Mesh
-from .overlap import check_overlap
-from .polygons import Table, boundary_of, edges_of_triangles, sides_around
+from .triangulation import Table, boundary_of, check_overlap, edges_of_triangles, sides_around
 
 
 def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLike] | None = None) -> Mesh:
