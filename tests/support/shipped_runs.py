@@ -1,6 +1,7 @@
 """Runs of the shipped cases, and measurements of the statements in their comments."""
 
 import numpy as np
+from support.pictures import PICTURES, draw_and_compare
 from support.status import DONE, run
 
 from meanfield.case.load import load
@@ -11,7 +12,8 @@ from solvers.io.run_file import read
 def finished(name, folder, *changes):
     """Run a shipped case, with ``changes`` like "attention.beta=4", to its end, and return (case, run file).
 
-    Properties of all cases are asserted: the end is reached, no density is negative, and mass is kept to rounding.
+    Properties of all cases are asserted: the end is reached, no density is negative, and mass is kept to rounding. A
+    picture of the run on a page is what is drawn now.
     """
     case = load(name, changes)
     path = folder / f"{name}.h5"
@@ -20,6 +22,8 @@ def finished(name, folder, *changes):
     assert file.times[-1] == case.time.end
     assert file.manifold == "particles" or all(file.density(k).min() >= 0 for k in range(file.snapshots))
     assert np.abs(file.diagnostics["mass"] - 1).max() < 1e-12
+    if name in PICTURES and not changes:
+        draw_and_compare(name, folder)
     return case, file
 
 
