@@ -165,9 +165,16 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     def flow_steps(self) -> float:
         """Return an approximate upper bound of the number of time steps of a density, by the CFL condition.
 
-        The bound requires bounded speeds, as with softmax.
+        The bound requires bounded speeds, as with softmax. It is infinite for particles, which have no cells.
         """
-        return self.time.end * self.attention.speed_bound / (self.time.cfl * self.domain.cells_and_width()[1])
+        width = self.domain.cells_and_width()[1]
+        return self.time.end * self.speed_bound / (self.time.cfl * width) if width else math.inf
+
+    @property
+    def speed_bound(self) -> float:
+        """Return an upper bound of the angular velocity of any token by attention, for multiples of the identity."""
+        attention = self.attention
+        return abs(attention.value_scale) * math.exp(attention.log_kernel_bound * self.stabilizers.scale**2)
 
     @property
     def is_gradient_flow(self) -> bool:

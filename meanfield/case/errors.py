@@ -48,7 +48,7 @@ class CaseError(ValueError):
         self.key, self.parts, self.is_missing = key, tuple(parts), is_missing
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (str(self), self.key, self.parts)
+        return type(self), (str(self),), vars(self)
 
 
 def all_of(errors: Sequence[CaseError]) -> CaseError:

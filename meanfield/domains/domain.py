@@ -44,7 +44,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     has_tokens: ClassVar[bool] = False  # a state is positions of tokens instead of a density on cells
     has_radius: ClassVar[bool] = False  # tokens have a radius beside their direction
     radial_norms: ClassVar[tuple[str, ...]] = ()  # layer norms with which tokens have a radius here
-    bounded_speed: ClassVar[bool] = False  # |X| ≤ Attention.speed_bound
+    bounded_speed: ClassVar[bool] = False  # |X| ≤ Case.speed_bound
     coordinates: ClassVar[int | None] = None  # length of a point of [initial], if not d
     formula: ClassVar[tuple[str, ...]] = ()  # coordinates in formulas of [initial]
     unit_vectors: ClassVar[bool] = True  # a point is a vector whose direction matters

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from meanfield.model.errors import ArgumentError, check_number
+from meanfield.model.errors import ArgumentError, check_number, finite_array
 from meanfield.model.heads import Head
 from meanfield.model.kernel import Kernel, kernel_of
 from meanfield.model.kernel_sums import HeadSums, ZonalSums, head_sums
@@ -89,7 +89,7 @@ class Attention:
       sinkhorn) or of Σ w ‖V‖ ∫ k ρ dy (unnormalized) in every cell.
     - "nan": NaN in cells whose sums are lost and which hold almost no mass. This costs no more than the transforms.
     - "bounded": Inaccurate values, with softmax no longer than Σ w ‖V‖. This suffices for advection, since these cells
-      have almost no mass to move.
+      have almost no mass to move. A is NaN for a density that is not finite, which other options refuse.
 
     References
     ----------
@@ -164,12 +164,11 @@ class Attention:
         Raises
         ------
         ValueError
-            If the density has another shape or masked numbers, or if ``empty`` is unknown.
+            If the density has another shape, masked numbers, NaN or ∞, or if ``empty`` is unknown.
         NonFinite
             If the Sinkhorn iteration does not converge.
         """
-        check_unmasked("density", density)
-        return self._over_heads(density, None, empty)
+        return self._over_heads(self._checked("density", density, empty), None, empty)
 
     def along_rings(
         self, density: Floats, normalizer: Floats | None = None, *, empty: Empty = "exact"
@@ -189,9 +188,17 @@ class Attention:
         -------
         (2, cells) array or None
             Components along east and north; None where ``has_components`` is false.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`output`, or if the normalizer has another shape than the density.
         """
         if not self.has_components:
             return None
+        density = self._checked("density", density, empty)
+        if normalizer is not None and np.shape(normalizer) != density.shape:
+            raise ArgumentError("normalizer", np.shape(normalizer), f"shape {density.shape}, the number of cells")
         if empty != "bounded":
             return along_east_and_north(self.mesh, self._over_heads(density, normalizer, empty))
         output = None
@@ -222,10 +229,11 @@ class Attention:
         Raises
         ------
         ValueError
-            If the density has another shape, or if ``empty`` is unknown.
+            As for :meth:`output`.
         NonFinite
             If the Sinkhorn iteration does not converge.
         """
+        density = self._checked("density", density, empty)
         normalizer = self.mesh.backend.xp.zeros_like(density)
         return normalizer, self._over_heads(density, normalizer, empty)
 
@@ -259,8 +267,13 @@ class Attention:
             Scaled sums of the kernels, as in :meth:`normalizer_and_output`.
         output : (rows, cells, d) or (rows, cells, 2) array
             A of each row. With ``has_components``, its components along east and north.
+
+        Raises
+        ------
+        ValueError
+            As for :meth:`output`.
         """
-        xp = self.mesh.backend.xp
+        xp, densities = self.mesh.backend.xp, self._checked("densities", densities, empty, axes=2)
         normalizer, output = xp.zeros_like(densities), None
         if empty != "bounded":
             outputs = [self._over_heads(*row, empty) for row in zip(densities, normalizer, strict=True)]
@@ -274,14 +287,31 @@ class Attention:
         assert output is not None
         return normalizer, output
 
+    def _checked(self, name: str, density: Floats, empty: Empty, axes: int = 1) -> Floats:
+        """Return a density (cells,) or densities (rows, cells) as floating-point numbers.
+
+        Raises ArgumentError for another shape or type, for an unknown ``empty``, and for numbers that are not finite.
+        Time steps, which use "bounded", detect non-finite states themselves.
+        """
+        if empty not in get_args(Empty):
+            raise ArgumentError("empty", empty, f"one of {', '.join(get_args(Empty))}")
+        check_unmasked(name, density)
+        if not hasattr(density, "dtype"):
+            density = self.mesh.backend.to_device(finite_array(name, density, axes))
+        if density.ndim != axes or density.shape[-1] != self.mesh.cells:
+            rows = "" if axes == 1 else "rows, "
+            expected = f"shape ({rows}{self.mesh.cells}{',' * (axes == 1)}), the number of cells"
+            raise ArgumentError(name, density.shape, expected)
+        if density.dtype.kind not in "fiu":
+            raise ArgumentError(name, str(density.dtype), "real numbers")
+        if empty != "bounded" and not np.isfinite(density).all():
+            raise ArgumentError(name, "not finite", "finite numbers")
+        return density if density.dtype.kind == "f" else density.astype(float)
+
     def _over_heads(self, density: Floats, normalizer: Floats | None, empty: Empty) -> Floats:
         """Return A[ρ], summed over the heads; unless ``normalizer`` (cells,) is None, the weighted Z are
         added to it.
         """
-        if empty not in get_args(Empty):
-            raise ArgumentError("empty", empty, f"one of {', '.join(get_args(Empty))}")
-        if density.shape != (self.mesh.cells,):
-            raise ArgumentError("density", density.shape, f"shape ({self.mesh.cells},), the number of cells")
         output = None
         for each in zip(self.heads, self.sums, self._back, strict=True):
             added = self._attend(*each, density, normalizer, empty)

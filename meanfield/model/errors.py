@@ -20,6 +20,9 @@ class ArgumentError(ValueError):
         super().__init__(f"{argument} = {value!r}: expected {expected}")
         self.argument, self.value, self.expected = argument, value, expected
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.argument, self.value, self.expected)
+
 
 def one_of(argument: str, name: str, table: Mapping[str, Entry]) -> Entry:
     """Return the entry of a table. Raises ArgumentError for a name that the table lacks."""

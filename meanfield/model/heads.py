@@ -34,7 +34,7 @@ class Head:
     key : float or (d_head, d) array
         Matrix K, with as many rows as Q. A number counts as d rows.
     value : float, (d, d) or (d_head, d) array
-        Matrix V, or its right factor (d_head, d) with ``out``.
+        Matrix V, or its right factor (d_head, d) with ``out``. A number counts as d rows.
     weight : float
         Factor of the head in the sum of all heads, of any sign.
     out : (d, d_head) array, optional
@@ -43,8 +43,9 @@ class Head:
     Raises
     ------
     ValueError
-        If a matrix is neither a finite number nor an array (rows, columns) of finite numbers, or if the weight is not a
-        finite number. Shapes are checked when the head is used in R^d, see :meth:`check_dimension`.
+        If a matrix is neither a finite number nor an array (rows, columns) of finite numbers, if ``out`` is a number,
+        or if the weight is not a finite number. Shapes are checked when the head is used in R^d, see
+        :meth:`check_dimension`.
 
     Examples
     --------
@@ -73,8 +74,10 @@ class Head:
             matrix = getattr(self, name)
             if np.ndim(matrix):
                 object.__setattr__(self, name, finite_array(name, matrix, axes=2))
-            elif name != "out" or matrix is not None:
+            elif name != "out":
                 check_number(name, matrix)
+            elif matrix is not None:
+                raise ArgumentError(name, matrix, "a matrix, or None")
 
     def check_dimension(self, d: int) -> None:
         """Raise ValueError unless Q, K and V are matrices of R^d, and Q and K have equally many rows.
@@ -89,8 +92,8 @@ class Head:
         ValueError
             If a matrix has another shape.
         """
-        inner = d if self.out is None else np.shape(self.out)[1]
-        shapes = {"query": (None, d), "key": (None, d), "value": (inner, d), "out": (d, None)}
+        inner = np.shape(self.out)[1] if self.out is not None and np.ndim(self.value) else d
+        shapes = {"query": (None, d), "key": (None, d), "value": (inner, d), "out": (d, inner)}
         for name, (rows, columns) in shapes.items():
             found = np.shape(getattr(self, name))
             if found and (found[0] != (rows or found[0]) or found[1] != (columns or found[1])):
@@ -103,8 +106,14 @@ class Head:
 
     @property
     def is_scalar(self) -> bool:
-        """Return whether all of ``query``, ``key`` and ``value`` are multiples of the identity."""
-        return all(multiple(matrix) is not None for matrix in (self.query, self.key, self.value))
+        """Return whether Q, K and V are multiples of the identity, without a factor ``out``."""
+        scales = multiple(self.query), multiple(self.key), self.value_scale
+        return all(scale is not None for scale in scales)
+
+    @property
+    def value_scale(self) -> float | None:
+        """Return v where V = vI, without a factor ``out``; None for other matrices."""
+        return multiple(self.value) if self.out is None else None
 
     @cached_property
     def _product_norm(self) -> float:
@@ -116,7 +125,7 @@ class Head:
         """Return the spectral norm ‖V‖, or v with its sign where V = vI."""
         if self.out is not None:
             return norm_of_product(self.out.T, self.value)
-        scale = multiple(self.value)
+        scale = self.value_scale
         return float(np.linalg.norm(self.value, 2)) if scale is None else scale
 
     def value_matrix(self, dimension: int) -> Floats:
@@ -132,7 +141,8 @@ class Head:
         (d, d) array
             V, or the product out·value.
         """
-        return matrix_of(self.value, dimension) if self.out is None else np.asarray(self.out @ self.value)
+        value = matrix_of(self.value, dimension)
+        return value if self.out is None else np.asarray(self.out @ value)
 
     def values(self, output: Floats, factor: Factor) -> Floats:
         """Return factor · V y of vectors y, in place where possible.
@@ -149,12 +159,12 @@ class Head:
         (n, d) array
             The array ``output`` itself, or a new array.
         """
-        scale = multiple(self.value) if self.out is None else None
+        scale = self.value_scale
         backend = backend_for(output)
         if scale is None and output.shape[1] > MAX_KERNEL_WIDTH:
             for matrix in (self.value,) if self.out is None else (self.value, self.out):
-                product = output @ backend.to_device(np.asarray(matrix, dtype=output.dtype)).T
-                output = product
+                factors = np.asarray(matrix, dtype=output.dtype)
+                output = output @ backend.to_device(factors).T if factors.ndim else output * factors
         elif scale is None:
             matrix = backend.to_device(self.value_matrix(output.shape[1]))
             backend.launch(backend.apply_matrix, len(output), matrix, output)
@@ -210,7 +220,7 @@ def multiple(matrix: Factor) -> float | None:
 
 def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
     """Return w V of a head for each row: (rows, 1, 1) where every V is a multiple of I, else (rows, d, d) of w Vᵀ."""
-    scales = [multiple(head.value) if head.out is None else None for head in heads]
+    scales = [head.value_scale for head in heads]
     known = [scale for scale in scales if scale is not None]
     if len(known) == len(heads):
         return np.array([head.weight * scale for head, scale in zip(heads, known, strict=True)])[:, None, None]

@@ -292,6 +292,13 @@ def _zeros_like(array: Floats) -> Floats:
     return zeros
 
 
+def _has_switched(norm: LayerNorm, time: float | Floats) -> bool:
+    """Return whether mix has switched to pre at a time. Raises ArgumentError for several times."""
+    if np.size(time) > 1:
+        raise ArgumentError("time", np.shape(time), f"one number with the layer norm {norm.name}")
+    return bool(time >= norm.switch)
+
+
 def by_row(sizes: Sizes) -> Sizes:
     """Return sizes (...) as (..., 1), to multiply vectors (..., d); a number is returned unchanged."""
     return sizes if isinstance(sizes, float) else sizes[..., None]
@@ -341,8 +348,8 @@ LAYER_NORMS: dict[str, Scheme] = {
         text="peri layer norm",
     ),
     "mix": Scheme(
-        lambda norm, t, r, size: r if t >= norm.switch else 1.0,
-        lambda norm, t, along, size: along if t >= norm.switch else _zeros_like(along),
+        lambda norm, t, r, size: r if _has_switched(norm, t) else 1.0,
+        lambda norm, t, along, size: along if _has_switched(norm, t) else _zeros_like(along),
         parameter="switch",
         text="mix layer norm",
     ),

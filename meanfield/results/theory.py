@@ -126,7 +126,7 @@ def branch(
     over : {"stabilizers.noise", "attention.beta", "attention.value"}
         Key that varies: noise κ, inverse temperature β, or v of V = vI.
     degree : int
-        Degree l ≥ 1 of the harmonic.
+        Degree l of the harmonic, from 1 to 32.
     negative : bool
         Whether the harmonic is subtracted at the axis. For even degrees this is another branch, except on the circle.
 
@@ -140,8 +140,8 @@ def branch(
     ------
     CaseError
         If the case is not valid, or linear theory does not apply to it (see :func:`~meanfield.stability`); for Sinkhorn
-        normalization, β = 0 and another key; without noise over β or v; with rescaled attention or β < 0 over β; and
-        where the uniform density is nowhere neutral to this degree.
+        normalization, β = 0, another key and another degree; without noise over β or v; with rescaled attention or
+        β < 0 over β; and where the uniform density is nowhere neutral to this degree.
 
     References
     ----------

@@ -163,11 +163,6 @@ class Attention(Section, frozen=True):
         grows = not relative and not self.rescaled and KERNELS[self.kernel].log_factor is None
         return abs(self.beta_effective) if grows else 0.0
 
-    @property
-    def speed_bound(self) -> float:
-        """Return an upper bound of the speed |X| of any token, for multiples of the identity."""
-        return abs(self.value_scale) * math.exp(self.log_kernel_bound)
-
 
 class FeedForward(Section, frozen=True):
     """Feed-forward network F(x) = strength · W σ(Ux + b).

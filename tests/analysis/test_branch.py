@@ -35,6 +35,14 @@ def test_json_is_that_of_the_branch(capsys):
     assert len(found["equilibria"]) > 20
 
 
+@pytest.mark.parametrize("degree", [0, -1, 1.5, 33])
+def test_degrees_that_are_refused(degree, capsys):
+    with pytest.raises(mf.CaseError, match=rf"^degree = {degree}: expected an integer from 1 to 32$"):
+        mf.branch("noise_below", degree=degree)
+    assert main(["branch", "noise_below", f"--degree={degree}"]) == 2
+    assert f"{degree}: expected an integer from 1 to 32" in capsys.readouterr().err
+
+
 def test_the_same_in_python():
     found = mf.branch(mf.load_case("noise_below", CIRCLE))
     assert found.branch.folds[0].noise == pytest.approx(2.58351872782, rel=1e-10)

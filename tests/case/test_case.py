@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import tomllib
+from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tomli_w
 
@@ -382,16 +385,32 @@ def test_the_last_layer_is_not_before_the_end(end: float, layers: int) -> None:
     assert parse(to_toml(case)) == case
 
 
+def test_steps_of_particles_have_no_bound() -> None:
+    assert load("tokens_pair").flow_steps == np.inf
+
+
+def test_an_error_keeps_its_fields_in_a_copy() -> None:
+    part = CaseError("attention.beta: missing", "attention.beta", is_missing=True)
+    for copy in (
+        pickle.loads(pickle.dumps(CaseError("two", "attention", [part]))),
+        deepcopy(CaseError("two", "attention", [part])),
+    ):
+        assert (str(copy), copy.key, copy.is_missing) == ("two", "attention", False)
+        assert [(str(one), one.key, one.is_missing) for one in copy.parts] == [(str(part), "attention.beta", True)]
+
+
 def test_last_override_wins() -> None:
     assert parse(CIRCLE, ["attention.beta=5", "attention.beta=6"]).attention.beta == 6.0
 
 
 def test_scales_and_bounds_of_the_kernel() -> None:
     minus, double = "[[-1, 0], [0, -1]]", "[[2, 0], [0, 2]]"
-    plain = parse(CIRCLE, [f"attention.query={double}", f"attention.value={minus}"]).attention
-    assert (plain.beta_effective, plain.value_scale, plain.speed_bound) == (8.0, -1.0, 1.0)
+    case = parse(CIRCLE, [f"attention.query={double}", f"attention.value={minus}"])
+    plain = case.attention
+    assert (plain.beta_effective, plain.value_scale, case.speed_bound) == (8.0, -1.0, 1.0)
     grown = parse(CIRCLE, [UNNORMALIZED, f"attention.key={minus}"]).attention
     assert (grown.beta_effective, grown.log_kernel_bound) == (-4.0, 4.0)
+    assert parse(CIRCLE, [UNNORMALIZED, "stabilizers.scale=1.5"]).speed_bound == pytest.approx(np.exp(4.0 * 1.5**2))
     rescaled = parse(CIRCLE, [UNNORMALIZED, "attention.rescaled=true"]).attention
     assert rescaled.log_kernel_bound == 0.0
 

@@ -10,6 +10,7 @@ from meanfield.case.load import parse
 from meanfield.domains.atoms.velocity import AtomVelocity
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.sphere.initial import initial_moebius, initial_perturbed, initial_points, initial_uniform
+from meanfield.domains.sphere.rows import VelocityOfRows
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, steepness
@@ -45,17 +46,76 @@ def three_heads(d, norm):
 
 def dense_output(mesh, beta, heads, masses, kernel, normalization="softmax"):
     """Return A by sums over all pairs; ``kernel`` (Qx (n, d), Ky (m, d)) → logarithms (n, m)."""
-    x, held = mesh.centers, masses > 0
+    return dense_output_of_points(mesh.centers, beta, heads, masses, kernel, normalization)
+
+
+def dense_output_of_points(x, beta, heads, masses, kernel, normalization="softmax"):
+    held, one = masses > 0, np.eye(x.shape[1])
     total = np.zeros_like(x)
     for head in heads:
-        log = kernel(x @ np.asarray(head.query).T, x[held] @ np.asarray(head.key).T)
+        query, key, value = (m if np.ndim(m) else m * one for m in (head.query, head.key, head.value))
+        log = kernel(x @ query.T, x[held] @ key.T)
         highest = log.max(axis=1, keepdims=True) if normalization == "softmax" else 0.0
         weights = np.exp(log - highest) * masses[held]
         mean = weights @ x[held]
         if normalization == "softmax":
             mean /= weights.sum(axis=1)[:, None]
-        total += head.weight * mean @ np.asarray(head.value).T
+        total += head.weight * mean @ (value if head.out is None else head.out @ value).T
     return total
+
+
+def heads_with_factors(d):
+    """Return lists of heads with a left factor ``out`` of V."""
+    turn, thin = random_matrix("orthogonal", d, seed=3), np.random.default_rng(2).standard_normal((4, d - 1, d))
+    return {
+        "identity": [Head(value=np.eye(d), out=turn)],
+        "alone": [Head(out=turn)],
+        "scales": [Head(-0.5, 2.0, 3.0, 0.5, out=turn)],
+        "thin": [Head(*thin[:3], out=thin[3].T)],
+        "several": [Head(value=2.0, weight=-0.5), Head(value=np.eye(d), out=turn), Head(value=-1.0)],
+    }
+
+
+@MESHES
+@pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
+@pytest.mark.parametrize("name", heads_with_factors(2))
+def test_heads_with_a_left_factor_are_the_dense_sum(mesh, name, normalization):
+    """The tangential part of A is the dense sum, for densities, rows of densities, particles and atoms."""
+    beta, heads = 1.5, heads_with_factors(mesh.centers.shape[1])[name]
+
+    def tangential(points, vectors):
+        return vectors - (points * vectors).sum(axis=1)[:, None] * points
+
+    def expected(points, masses):
+        found = dense_output_of_points(points, beta, heads, masses, lambda q, k: beta * q @ k.T, normalization)
+        return tangential(points, found)
+
+    density = initial_perturbed(mesh, 0.5, 6, seed=2)
+    attention = Attention(mesh, beta, normalization, heads=heads)
+    dense = expected(mesh.centers, density * mesh.volumes)
+    found = [tangential(mesh.centers, attention.output(density)), Velocity(attention)(0.0, density)]
+    if attention.takes_rows:
+        found.append(VelocityOfRows([Velocity(attention)])(np.zeros(1), density[None])[0])
+    for each in found:  # the sum of the cells over the uniform density has an error O(h²) on the sphere
+        reach = 1e-11 if attention.takes_rows or name == "thin" else 1e-3
+        np.testing.assert_allclose(each, dense, atol=reach * np.abs(dense).max())
+    tokens = mesh.centers[::37]
+    masses = np.full(len(tokens), 1 / len(tokens))
+    particles = ParticleVelocity(beta, normalization, tuple(heads), masses)
+    for velocity in (
+        particles.rates(0.0, tokens, np.ones(len(tokens)))[0],
+        AtomVelocity(particles).velocities(0.0, tokens, masses),
+    ):
+        np.testing.assert_allclose(velocity, expected(tokens, masses), atol=1e-13 * np.exp(5 * beta))
+
+
+@pytest.mark.parametrize("name", heads_with_factors(20))
+def test_heads_with_a_left_factor_in_many_dimensions(name):
+    heads = heads_with_factors(20)[name]
+    tokens, masses = np.random.default_rng(1).standard_normal((9, 20)) / np.sqrt(20), np.full(9, 1 / 9)
+    expected = dense_output_of_points(tokens, 0.1, heads, masses, lambda q, k: 0.1 * q @ k.T)
+    found = ParticleVelocity(0.1, heads=tuple(heads), masses=masses).output_at(tokens)
+    np.testing.assert_allclose(found, expected, atol=1e-13 * np.abs(expected).max())
 
 
 @MESHES

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
 from meanfield.analysis.branches.continuation import Branch, follow
-from meanfield.analysis.branches.equilibria import Equilibria, Equilibrium
+from meanfield.analysis.branches.equilibria import MOMENTS, Equilibria, Equilibrium
 from meanfield.analysis.branches.special_points import Unlocated
 from meanfield.analysis.branches.varied import OverBeta, OverNoise, OverValue, Varied
 from meanfield.analysis.stability_report import refusal_of_theory
@@ -143,11 +144,14 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
 
     ``negative``: the branch with less of the harmonic at the axis, a different one for even degrees and d ≥ 3.
 
-    Raises CaseError where linear theory does not apply, and where the uniform density is neutral to this degree for no
-    value of the key ``over``: stabilizers.noise, attention.beta, or attention.value, v of V = vI.
+    Raises CaseError for a degree that is no integer from 1 to MOMENTS, where linear theory does not apply, and where
+    the uniform density is neutral to this degree for no value of the key ``over``: stabilizers.noise, attention.beta,
+    or attention.value, v of V = vI.
     """
     if over not in (NOISE, BETA, VALUE):
         raise CaseError(f"over = {over!r}: expected one of {', '.join((NOISE, BETA, VALUE))}")
+    if not (isinstance(degree, Integral) and 1 <= degree <= MOMENTS):
+        raise CaseError(f"degree = {degree!r}: expected an integer from 1 to {MOMENTS}")
     if (refused := refusal_of_theory(case)) is not None:
         raise refused
     attention, beta = case.attention, case.beta_on_unit_sphere

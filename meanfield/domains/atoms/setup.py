@@ -76,7 +76,7 @@ class _Stages:
     def __init__(self, case: Case, problem: Problem, states: HandoverStates, velocity: AtomVelocity) -> None:
         assert case.hand_over is not None
         self.run_scalars = dict.fromkeys(RUN_SCALARS, np.nan)
-        unit = 1 / (case.attention.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
+        unit = 1 / (case.speed_bound or 1.0)  # the time in which the fastest token could move by a radian
         self._again, first = case.hand_over.again * unit, FIRST_CHECK * unit
         self._check_times = Logarithmic(first, 10 * first, 1 + CHECKS_PER_DECADE)
         self.events: list[Event] = []

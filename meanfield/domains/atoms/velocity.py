@@ -80,7 +80,7 @@ class AtomVelocity:
         for head in velocity.heads:
             weights = head.weight * self._weights(head, positions, offsets, masses)
             mean = weights @ positions
-            scale, rest = _split(head.value, d)
+            scale, rest = _split(head.value if head.out is None else head.value_matrix(d), d)
             tangent += scale * (weights[..., None, :] @ tangents)[..., 0, :]
             output += scale * mean
             parts = np.abs(scale) * (np.abs(weights) * lengths).sum(axis=-1)

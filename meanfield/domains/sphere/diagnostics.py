@@ -258,7 +258,7 @@ def _has_entropy_rate(velocity: Velocity, labels: int) -> bool:
     """Return whether X = ∇Γ/Z or ∇Γ."""
     attention = velocity.attention
     head = attention.heads[0]
-    ones = all(multiple(matrix) == 1.0 for matrix in (head.query, head.key, head.value)) and head.weight == 1.0
+    ones = multiple(head.query) == multiple(head.key) == head.value_scale == head.weight == 1.0
     plain = not attention.normalization.is_two_sided and velocity.norm.name == "post" and labels == 1
     return plain and ones and len(attention.heads) == 1
 
