@@ -180,7 +180,8 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     def is_gradient_flow(self) -> bool:
         """Return whether only softmax or unnormalized attention with Q = K = V = I moves tokens, with layer norm post.
 
-        The rate of the entropy then follows from the velocity.
+        The rate of the entropy by attention then follows from the velocity. Noise and a reaction, which change the
+        density without a velocity of tokens, are no part of this rate.
         """
         attention = self.attention
         ones = attention.is_scalar and all(

@@ -164,7 +164,10 @@ def _steps(case: Case) -> str:
     if case.hand_over is not None:
         return "limited by the CFL condition until the handover, then some for each merger of its atoms"
     bounded = case.domain.bounded_speed and case.attention.is_scalar
-    if not bounded or case.feed_forward is not None or LAYER_NORMS[case.stabilizers.layer_norm].sees_size:
+    bounded = bounded and not LAYER_NORMS[case.stabilizers.layer_norm].sees_size
+    if case.reaction is not None:
+        return "limited by the CFL condition and the reaction, not known in advance"
+    if not bounded or case.feed_forward is not None:
         return "limited by the CFL condition, not known in advance"
     bound = f"at most about {case.flow_steps:.2g}"
     return f"{bound}, and some tens where noise smooths initial points" if case.stabilizers.noise else bound

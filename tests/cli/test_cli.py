@@ -366,6 +366,7 @@ def test_check_says_what_limits_steps_of_tokens(method: str, limit: str, capsys:
         ("output.every=3", "for 4 snapshots"),  # 0, 3, 6, 9
         ("output.times=[1, 2]", "for 2 snapshots"),
         ("attention.normalization=unnormalized", "at most about 1.1e+04"),  # e⁴ times 10 / (0.5 · 2π/64)
+        ("reaction={kind='linear', rate=100}", "limited by the CFL condition and the reaction, not known in advance"),
         ("stabilizers.noise=0.1", "at most about 2e+02, and some tens where noise smooths initial points"),
     ],
 )

@@ -215,12 +215,16 @@ def test_the_critical_noise_over_a_sweep_is_where_its_case_stops_growing(change)
 
 
 def test_theory_of_identities_is_drawn_for_identities_alone():
-    """The mode √(2β) and the meeting time of tokens are drawn only if Q = K = V = I on the unit sphere."""
-    tokens = ["domain={manifold = 'particles', count = 8, dimension = 8}", "initial.kind='uniform'"]
+    """The mode √(2β) and the meeting time of tokens are drawn only if Q = K = V = I on the unit sphere.
+
+    The meeting time also requires no noise and the time of kernels that are not rescaled.
+    """
+    tokens = ["domain={manifold = 'particles', count = 8, dimension = 8}", "attention.rescaled=false"]
     plain, crowd = parse(CRITICAL), parse(CRITICAL, tokens)
     assert beside_curve(plain, "attention.beta", "clusters") is not None
     assert beside_map(crowd, "time", "attention.beta", "pairs_close") is not None
     assert beside_curve(parse(CRITICAL, ["stabilizers.scale=2"]), "attention.beta", "clusters") is None
     assert beside_curve(parse(CRITICAL, ["attention.key=[[2,0],[0,2]]"]), "attention.beta", "clusters") is None
-    for change in ("stabilizers.scale=2", "stabilizers.layer_norm='pre'"):
+    changes = ("stabilizers.scale=2", "stabilizers.layer_norm='pre'", "stabilizers.noise=0.1")
+    for change in (*changes, "attention.rescaled=true", "attention.normalization='sinkhorn'"):
         assert beside_map(parse(CRITICAL, [*tokens, change]), "time", "attention.beta", "pairs_close") is None

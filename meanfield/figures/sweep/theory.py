@@ -55,9 +55,9 @@ def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
     if (x, y) == ("attention.beta", "stabilizers.noise") and _has_theory(case):
         return r"critical noise $\kappa_\#$", lambda beta: _critical_noises(case, beta)
     if (x, y, value) == ("time", "attention.beta", "pairs_close") and _is_plain(case):
-        tokens = case.domain.count
-        if tokens is not None:
-            normalization = case.attention.normalization
+        tokens, normalization = case.domain.count, case.attention.normalization
+        other = case.attention.rescaled or case.stabilizers.noise or normalization not in ("softmax", "unnormalized")
+        if tokens is not None and not other:
             return "tokens at equal angles", lambda beta: meeting_time(beta, tokens, normalization)
     return None
 
