@@ -120,7 +120,7 @@ def train(
     show : function (line)
         Function such as ``print`` that is called with a line after each epoch.
     command : str
-        Attribute ``command`` of the file: how the file was made.
+        Attribute ``command`` of the file: how the file was made. Only with a file.
 
     Returns
     -------
@@ -159,6 +159,8 @@ def train(
         raise CaseError(f"path = {path}: not allowed with a file, in which training continues")
     if continues and changes:
         raise CaseError(f"overrides = {changes[0]}: not allowed with a file, whose training continues as it began")
+    if command and path is None and not continues:
+        raise CaseError(f"command = {command}: only allowed with path")
     if path is not None:
         with in_python():
             require_free(Path(path), overwrite)
@@ -191,11 +193,13 @@ def experiment(
     seeds : int
         Number of networks of each kind; at least 2 for attention.
     jobs : int
-        Processes that train the networks of the experiment stabilizers; other experiments use this process.
+        Processes that train the networks of the experiment stabilizers, which alone accepts more than 1. Not with
+        ``dask``.
     dask : str, optional
         Address host:port of a Dask scheduler, whose workers train the networks of stabilizers.
     show : function (line)
-        Function such as ``print`` that is called with a line on each network.
+        Function such as ``print`` that is called with a line on each network. The experiments scaling and untrained
+        train none.
 
     Returns
     -------

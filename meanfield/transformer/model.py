@@ -160,7 +160,7 @@ def states_of(
     text     a file, "-" for the standard input, None for the text of the package
 
     A text longer than the model's limit is cut, with a TextWarning. Raises CaseError as ``load_model``, and for too
-    little text; OSError for a file that cannot be opened.
+    little text or a file that cannot be read.
     """
     words, source = read_text(text)
     return load_model(model, require).read(words, source)

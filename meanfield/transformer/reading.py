@@ -69,9 +69,10 @@ def read(
         Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
         can be drawn, else nothing.
     show : function (line)
-        Function such as ``print`` that is called with each line on a run into a file, if progress is shown.
+        Function such as ``print`` that is called with each line on a run into a file, if progress is shown. Only with
+        a ``path``.
     command : str
-        Attribute ``command`` of a file: how the file was made.
+        Attribute ``command`` of a file: how the file was made. Only with a ``path``.
 
     Returns
     -------
@@ -83,8 +84,6 @@ def read(
     CaseError
         If the model or the text cannot be read, if states are wider than 4096 numbers or are 0, if fewer than two
         tokens remain, or if an argument is not valid.
-    OSError
-        If the file of the text cannot be opened.
     FileError
         If the file exists and ``overwrite`` is false, or if it cannot be written.
 
@@ -106,7 +105,9 @@ def read(
     >>> result.diagnostics["cosine"][[0, -1]].round(3)  # doctest: +SKIP
     array([0.088, 0.197])
     """
-    dropped, states = require_drops(drop), states_of(model, text)
+    dropped = require_drops(drop)
+    require_used(path, show, command)
+    states = states_of(model, text)
     states = states.only(states.kept(dropped))
     if states.hidden.shape[2] > MAX_WIDTH:
         raise CaseError(f"{states.name}: states of {states.hidden.shape[2]} numbers: expected at most {MAX_WIDTH}")
@@ -114,6 +115,14 @@ def read(
         raise CaseError(f"{states.name}: a token's state is 0, which has no direction")
     problem = _problem(states, {"drop": ",".join(dropped)} if dropped else {})
     return result_of(_case(states), problem, path, overwrite, progress, show=show, command=command)
+
+
+def require_used(path: str | Path | None, show: Printer, command: str) -> None:
+    """Raise CaseError for a ``command`` or a function ``show`` without a ``path``: a run in memory uses neither."""
+    if path is None and command:
+        raise CaseError(f"command = {command}: only allowed with path")
+    if path is None and show is not print_nothing:
+        raise CaseError(f"show = {getattr(show, '__name__', type(show).__name__)}: only allowed with path")
 
 
 def result_of(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from meanfield.case.errors import CaseError
+from meanfield.case.errors import CaseError, refusal
 
 TEXTS = resources.files("meanfield.transformer") / "texts"
 Texts = str | Path | Mapping[str, str] | None
@@ -32,10 +32,12 @@ def read_texts(folder: Texts) -> list[tuple[str, str]]:
     return found
 
 
-def read_text(text: str | Path | None) -> tuple[str, str]:
+def read_text(text: str | Path | None, name: str = "text", more: str = "") -> tuple[str, str]:
     """Return a text and a description of its origin.
 
-    Raises CaseError for an empty file or one that is not text, OSError for a missing file.
+    name   name of the argument, for the message; ``more`` are further valid values
+
+    Raises CaseError for a file that is empty, is not text, or cannot be opened.
     """
     if text is None:
         words, source = (TEXTS / "forest.txt").read_text("utf-8"), "default text"
@@ -46,6 +48,9 @@ def read_text(text: str | Path | None) -> tuple[str, str]:
             words, source = Path(text).read_text("utf-8-sig"), str(text)
         except UnicodeDecodeError:
             raise CaseError(f"{text}: not UTF-8 text") from None
+        except OSError as error:
+            expected = f'an existing file, or "-" for the standard input{more}'
+            raise refusal(name, str(text), f"{expected} ({error.strerror})") from None
     if not words.strip():
         raise CaseError(f"{source}: holds no text")
     return words, source

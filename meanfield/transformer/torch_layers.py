@@ -29,7 +29,7 @@ from meanfield.runtime.paths import require_files
 from meanfield.sections.attention import FeedForward
 from meanfield.simulation import set_up
 from meanfield.transformer.loading import require_torch
-from meanfield.transformer.reading import result_of
+from meanfield.transformer.reading import require_used, result_of
 from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.integrate import fixed
@@ -58,9 +58,10 @@ def reference(
         Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
         can be drawn, else nothing.
     show : function (line)
-        Function such as ``print`` that is called with each line on a run into a file, if progress is shown.
+        Function such as ``print`` that is called with each line on a run into a file, if progress is shown. Only with
+        a ``path``.
     command : str
-        Attribute ``command`` of a file: how the file was made.
+        Attribute ``command`` of a file: how the file was made. Only with a ``path``.
 
     Returns
     -------
@@ -90,6 +91,7 @@ def reference(
     >>> bool(abs(by_torch.position[-1] - result.position[-1]).max() < 1e-14)  # doctest: +SKIP
     True
     """
+    require_used(path, show, command)
     case = load_case(case)
     require_files(case, None if path is None else str(path))
     _check(case)

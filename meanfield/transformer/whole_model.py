@@ -59,7 +59,7 @@ def case(
     weights : {"trained", "random", "rotated"}
         Attention matrices: trained, Gaussian of the same norms, or of the same singular values.
     seed : int
-        Seed of random or rotated matrices.
+        Seed of random or rotated matrices; for trained ones only 0 is accepted.
     repeat : int
         Number of times that the layers follow one another.
     mean_field : bool
@@ -77,10 +77,8 @@ def case(
     Raises
     ------
     CaseError
-        If the model or the text cannot be read, if an argument is not valid, or if ``without``, ``weights`` or
-        ``repeat`` is given with ``mean_field``, or ``layer`` without it.
-    OSError
-        If the file of the text cannot be opened.
+        If the model or the text cannot be read, if an argument is not valid, or if ``without``, ``weights``,
+        ``seed`` or ``repeat`` is given with ``mean_field``, or ``layer`` without it.
     FileError
         If the case exists and ``overwrite`` is false, or if it cannot be written.
 
@@ -107,9 +105,11 @@ def case(
     if not mean_field:
         if layer is not None:
             raise CaseError(f"layer = {layer}: only allowed with mean_field=True")
+        if seed != 0 and weights == "trained":
+            raise CaseError(f"seed = {seed}: only allowed with weights random or rotated")
         require_new(folder, FILES, overwrite)
         return write_case(states_of(model, text, family_of), folder, variant)
-    for name, usual in (("without", ()), ("weights", "trained"), ("repeat", 1)):
+    for name, usual in (("without", ()), ("weights", "trained"), ("seed", 0), ("repeat", 1)):
         if (value := getattr(variant, name)) != usual:
             raise CaseError(
                 f"{name} = {','.join(value) if name == 'without' else value}: not allowed with mean_field=True"

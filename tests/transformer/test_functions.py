@@ -172,13 +172,23 @@ def test_training_that_explodes_is_the_result_of_the_error():
 REFUSALS = {
     "ablate": [({"seeds": 0}, "seeds = 0: expected an integer >= 1"), ({"drop": "last"}, "drop = last: expected one"),
                ({"without": ["nose"]}, "without = nose: expected parts"), ({"texts": "nowhere"}, "texts = nowhere: ")],
-    "histogram": [({"repeat": 0}, "repeat = 0: expected"), ({"seed": -1}, "seed = -1: expected an integer >= 0")],
-    "prompts": [({"prompts": ["a b"]}, r"prompts = \['a b'\]: 1 line: expected at least two")],
+    "histogram": [({"text": "some words"}, 'text = "some words": expected an existing file, or "-"'),
+                  ({"repeat": 0}, "repeat = 0: expected"), ({"seed": -1}, "seed = -1: expected an integer >= 0")],
+    "prompts": [({"prompts": "a b"}, 'prompts = "a b": expected an existing file, or "-" .*, or a list of prompts'),
+                ({"prompts": ["a b"]}, r"prompts = \['a b'\]: 1 line: expected at least two")],
     "fit": [({"rank": 1.5}, "rank = 1.5: expected an integer >= 1")],
     "case": [({"folder": "x", "layer": 2}, "layer = 2: only allowed with mean_field=True"),
              ({"folder": "x", "mean_field": True, "repeat": 2}, "repeat = 2: not allowed with mean_field=True"),
+             ({"folder": "x", "mean_field": True, "seed": 2}, "seed = 2: not allowed with mean_field=True"),
+             ({"folder": "x", "seed": 2}, "seed = 2: only allowed with weights random or rotated"),
+             ({"folder": "x", "text": "some words"}, 'text = "some words": expected an existing file, or "-"'),
              ({"folder": "x", "weights": "own"}, "weights = own: expected one of trained, random, rotated")],
-    "read": [({"drop": ["last"]}, "drop = last: expected one of special, first")],
+    "read": [({"drop": ["last"]}, "drop = last: expected one of special, first"),
+             ({"command": "mine"}, "command = mine: only allowed with path"),
+             ({"show": print}, "show = print: only allowed with path"),
+             ({"text": "two\nlines"}, r'text = "two\\nlines": expected an existing file, or "-"'),
+             ({"text": "x" * 300}, 'text = "xxx'),
+             ({"text": Path()}, r'text = ".": expected an existing file')],
 }  # fmt: skip
 
 
@@ -193,6 +203,7 @@ def test_refusals_of_training_name_arguments(tmp_path):
     for arguments, message in (
         ({"until": 0}, "until = 0: expected an integer >= 1"),
         ({"training": "x.h5", "path": "y.h5"}, "path = y.h5: not allowed with a file, in which training continues"),
+        ({"command": "mine"}, "command = mine: only allowed with path"),
         ({"training": "x.h5", "overrides": {"training.epochs": 3}}, "overrides = training.epochs=3: not allowed"),
     ):
         with pytest.raises(mf.CaseError, match=f"^{message}"):
@@ -200,6 +211,8 @@ def test_refusals_of_training_name_arguments(tmp_path):
     for arguments, message in (
         ({"name": "sensation"}, "name = sensation: expected one of information"),
         ({"seeds": 1, "name": "attention"}, "seeds = 1: expected at least 2"),
+        ({"jobs": 2}, "jobs = 2: only allowed with the experiment stabilizers"),
+        ({"jobs": 2, "dask": "here:1", "name": "stabilizers"}, "jobs = 2: not allowed with dask"),
         ({"dask": "here:1"}, "dask = here:1: only allowed with the experiment stabilizers"),
     ):
         with pytest.raises(mf.CaseError, match=f"^{message}"):

@@ -52,6 +52,10 @@ def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, 
         raise CaseError(f"name = {name}: expected one of {', '.join(EXPERIMENTS)}")
     if workers.dask is not None and name != "stabilizers":
         raise CaseError(f"dask = {workers.dask}: only allowed with the experiment stabilizers")
+    if workers.jobs != 1 and name != "stabilizers":
+        raise CaseError(f"jobs = {workers.jobs}: only allowed with the experiment stabilizers")
+    if workers.jobs != 1 and workers.dask is not None:
+        raise CaseError(f"jobs = {workers.jobs}: not allowed with dask, whose workers train the networks")
     if name == "attention" and not case.network.attention:
         raise CaseError("network.attention = false: expected true, for an experiment on attention maps")
     if name == "attention" and case.network.pattern is not None:

@@ -157,7 +157,7 @@ def _passages(data: Data) -> Task:
 def _characters(data: Data) -> Task:
     """Return passages labeled by the next characters; the test examples are from the end of the text."""
     texts = [text for text, _ in [read_text(None), *read_texts(None)]]
-    text = "\n".join(texts) if data.file is None else read_text(data.file)[0]
+    text = "\n".join(texts) if data.file is None else read_text(data.file, "data.file")[0]
     words = sorted(set(text))
     train, test = (
         _shifted(_windows(_encoded(part, words), data.length + 1, step))

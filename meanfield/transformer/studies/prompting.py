@@ -124,8 +124,6 @@ def prompts(
     CaseError
         If the model or a prompt cannot be read, if there are fewer than two prompts, if fewer than two tokens of a
         prompt remain, or if an argument is not valid.
-    OSError
-        If the file of the prompts cannot be opened.
 
     Warns
     -----
@@ -162,12 +160,16 @@ def prompts(
 def prompts_of(prompts: str | Path | Sequence[str] | None) -> list[str]:
     """Return the given prompts, the lines of a file ("-": standard input), or the sentences of ten texts.
 
-    Raises CaseError for fewer than two.
+    Raises CaseError for fewer than two, or a file that cannot be read.
     """
     if prompts is None:
         found: Sequence[str] = [part for text, _ in read_texts(None) for part in re.split(r"(?<=[.?!])\s+", text)]
     else:
-        found = read_text(prompts)[0].splitlines() if isinstance(prompts, str | Path) else prompts
+        found = (
+            read_text(prompts, "prompts", ", or a list of prompts")[0].splitlines()
+            if isinstance(prompts, str | Path)
+            else prompts
+        )
     lines = [line.strip() for line in found if line.strip()]
     if len(lines) < 2:
         raise CaseError(f"prompts = {prompts}: {len(lines)} line: expected at least two prompts, a line each")

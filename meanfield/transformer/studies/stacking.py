@@ -75,8 +75,6 @@ def histogram(
     CaseError
         If the model or the text cannot be read, if its attention has no mean-field dynamics (RMS norm, rotary
         positions), if fewer than two tokens remain, or if an argument is not valid.
-    OSError
-        If the file of the text cannot be opened.
 
     Warns
     -----
