@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from meanfield.runtime.recorder import NOT_EXPLODED, Record, RunRecorder, reason
 from meanfield.runtime.restart import Start, last_start, new_start
 from meanfield.runtime.segments import next_case, next_segment, read_segments, resume_advice, with_segment
 from meanfield.runtime.signals import Interrupted, Terminated, stop_on_signal, write_to_stderr
-from meanfield.runtime.watching import Callback, Condition, Watch
+from meanfield.runtime.watching import Callbacks, Condition, Watch
 from meanfield.simulation import set_up
 from solvers.backends import Backend
 from solvers.io.checkpoint import Checkpoints
@@ -52,7 +53,7 @@ def run(
     backend: Backend | None = None,
     show: Printer = print_nothing,
     stop: Condition | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
 ) -> None:
     """Run a case into a new file, on the device of ``backend``, by default the host.
 
@@ -64,6 +65,7 @@ def run(
     Raises CaseError for an invalid initial density, FileError for a file that cannot be written, NonFinite for a state
     that is not finite, Interrupted or Terminated after Ctrl-C or SIGTERM; the file is closed and valid then.
     """
+    watch = Watch(case, stop, callbacks)
     problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
@@ -77,7 +79,7 @@ def run(
         measure=Measure(*case.domain.measure),
         overwrite=overwrite,
     ) as file:
-        record = Record(case, problem, start, diagnostics, file, case.time.end, quiet, Watch(case, stop, callbacks))
+        record = Record(case, problem, start, diagnostics, file, case.time.end, quiet, watch)
         with end_messages(problem, record, quiet, show):
             evolve(problem, start.state, case.time.end, record, show)
 
@@ -89,19 +91,20 @@ def run_in_memory(
     quiet: bool = True,
     backend: Backend | None = None,
     stop: Condition | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
 ) -> InMemoryRun:
     """Run a case as ``run`` does, with the same numbers, without a file.
 
     Raises as ``run``; the attribute ``run`` of the error has the results so far.
     """
+    watch = Watch(case, stop, callbacks)
     problem = set_up(case, backend) if problem is None else problem
     start = new_start(problem)
     diagnostics = problem.diagnostics(case.output.diagnostics or (), None)
     attributes = provenance(case, "") | NOT_EXPLODED | problem.run_scalars | problem.attributes
     measure, name = Measure(*case.domain.measure), case.title or "simulation"
     memory = InMemoryWriter(name, problem.space, diagnostics.columns, attributes, problem.variables, measure=measure)
-    record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet, Watch(case, stop, callbacks))
+    record = Record(case, problem, start, diagnostics, memory, case.time.end, quiet, watch)
     try:
         evolve(problem, start.state, case.time.end, record)
     except (NonFinite, KeyboardInterrupt, SystemExit) as error:
@@ -160,7 +163,7 @@ def resume(
     backend: Backend | None = None,
     show: Printer = print_nothing,
     stop: Condition | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
 ) -> None:
     """Continue the run of a file from its last checkpoint, to the end of its case or ``until``.
 
@@ -172,8 +175,8 @@ def resume(
     Raises as ``run``, FileError for a file that holds no run or is being written, CaseError for settings that cannot
     change, and for components of a user's own that are not loaded.
     """
-    if until is not None and not np.isfinite(until):
-        raise CaseError(f"until = {until:g}: expected a finite time")
+    if until is not None and not (isinstance(until, Real) and np.isfinite(until)):
+        raise CaseError(f"until = {until}: expected a finite time")
     before = read(path)
     segments = read_segments(before.attributes)
     if not segments:
@@ -182,6 +185,7 @@ def resume(
         raise FileError(f"{path}: holds the layers of {before.attributes['layers_of']}, which cannot be resumed")
     require_components(path, before.attributes, same=True)
     case = next_case(segments, changes)
+    watch = Watch(case, stop, callbacks)
     problem = set_up(case, backend)
     problem.run_scalars.update(
         {name: before.attributes[name] for name in problem.run_scalars if name in before.attributes}
@@ -203,7 +207,7 @@ def resume(
     ) as file:
         if start.note:
             show(f"{path}: {start.note}")
-        record = Record(case, problem, start, diagnostics, file, segment.until, quiet, Watch(case, stop, callbacks))
+        record = Record(case, problem, start, diagnostics, file, segment.until, quiet, watch)
         with end_messages(problem, record, quiet, show):
             evolve(problem, start.state, segment.until, record, show)
 

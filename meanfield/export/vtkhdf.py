@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from meanfield.domains.domain import load
 from meanfield.domains.table import DOMAINS, kind_of
 from meanfield.runtime.messages import print_message
+from solvers.io.memory import InMemoryRun
 from solvers.io.run_file import FileError, Run
 from solvers.io.writing import bytes_of_file
 
@@ -72,9 +73,11 @@ def circle_lines(ring_cells: NDArray[np.int32]) -> Geometry:
 def write_vtkhdf(run: Run, path: Path) -> None:
     """Write geometry and times to ``path``, with a link to the densities, in version 2.0 of the format.
 
-    Raises FileError for a run without snapshots, or for a manifold without a geometry.
+    Raises FileError for a run in memory or without snapshots, or for a manifold without a geometry.
     """
-
+    if isinstance(run, InMemoryRun):
+        expected = "expected a run in a file, to which the export refers; save the result first: result.save(path)"
+        raise FileError(f"to = 'vtkhdf': {expected}")
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
     if run.is_solution and run.manifold not in DOMAINS:

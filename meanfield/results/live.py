@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solvers.mesh.checks import check_number
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -39,7 +41,8 @@ class LivePlot:
     Raises
     ------
     ValueError
-        During the run, for a name that the run does not record, or whose values are arrays.
+        If ``interval`` is below 0 or not finite. During the run, for a name that the run does not record, or whose
+        values are arrays.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class LivePlot:
     def __init__(self, *names: str, interval: float = 0.5) -> None:
         import matplotlib.pyplot as plt
 
+        check_number("interval", interval)
         self.names, self.interval = names or ("energy",), interval
         self._times: list[float] = []
         self._values: dict[str, list[float]] = {name: [] for name in self.names}

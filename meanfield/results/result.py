@@ -8,6 +8,7 @@ import shutil
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -200,12 +201,13 @@ class Result:
         Raises
         ------
         ValueError
-            If the time is before the first snapshot, or the domain has no clusters: the line, densities with an axis,
-            tokens in one dimension.
+            If the time is no number or before the first snapshot, if there is no snapshot, or if the domain has no
+            clusters: the line, densities with an axis, tokens in one dimension.
         """
         from meanfield.analysis.snapshot_clusters import cluster_finder
 
-        return cluster_finder(self._run)(self._number(time))
+        number = self._number(time)
+        return cluster_finder(self._run)(number)
 
     def mergers(self) -> list[Merger]:
         """Return the mergers of clusters, in order of time.
@@ -392,7 +394,8 @@ class Result:
             If the format is unknown.
         FileError
             If the format does not support the domain, a diagnostic was not recorded or is given for a format other than
-            csv, the run has no data to export, the file exists and ``overwrite`` is false, or it cannot be written.
+            csv, the run has no data to export, the format is vtkhdf and the run is in memory, the file exists and
+            ``overwrite`` is false, or it cannot be written.
         """
         from meanfield.export.formats import export
 
@@ -469,10 +472,14 @@ class Result:
 
     def _number(self, time: float | None) -> int:
         """Return the number of the last snapshot up to a time. Raises ValueError where there is none."""
-        number = len(self.time) - 1 if time is None else int(np.searchsorted(self.time, time, side="right")) - 1
-        if number < 0:
-            raise ValueError(f"time = {time}: expected one from {self.time[:1]} on, the time of the first snapshot")
-        return number
+        if not len(self.time):
+            raise ValueError("the run holds no snapshot yet")
+        if time is None:
+            return len(self.time) - 1
+        first = self.time[0]
+        if not (isinstance(time, Real) and time >= first):
+            raise ValueError(f"time = {time!r}: expected a number from {first:g} on, the time of the first snapshot")
+        return int(np.searchsorted(self.time, time, side="right")) - 1
 
     def _snapshots(self, kind: str) -> Floats | Snapshots:
         self._require(kind, kind)

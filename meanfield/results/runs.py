@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from meanfield.case.overrides import Overrides, overrides_of
 from meanfield.results.result import Result
 from meanfield.runtime.paths import require_files
 from meanfield.runtime.progress import has_bar
-from meanfield.runtime.watching import Callback, Condition
+from meanfield.runtime.watching import Callbacks, Condition
 from solvers.backends import Backend, NoDevice, NotInstalled, backend_on
 from solvers.io.run_file import FileError, read
 from solvers.timestepping.state import NonFinite
@@ -64,7 +64,7 @@ def simulate(
     progress: bool | None = None,
     device: str = "cpu",
     stop: Condition | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
 ) -> Result:
     """Run a case in memory, with numbers bitwise equal to those that :func:`~meanfield.run` writes.
 
@@ -81,7 +81,7 @@ def simulate(
         Condition that ends the run early, besides ``time.stop`` of the case. The function is called with each sample
         of the diagnostics: ``moment.time``, ``moment.values`` (density (cells,) or positions (n, d)),
         ``moment.diagnostics`` by name, and ``moment.space`` (the mesh, or the points with their weights).
-    callbacks : sequence of functions (moment)
+    callbacks : function (moment), or sequence of these
         Functions that are called with each sample, such as :class:`~meanfield.LivePlot`. The method ``finish()`` of a
         callback, where there is one, is called at the end of the run.
 
@@ -139,7 +139,7 @@ def run(
     progress: bool | None = None,
     device: str = "cpu",
     stop: Condition | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
 ) -> Result:
     """Run a case into a file, and open the file.
 
@@ -160,7 +160,7 @@ def run(
         Device that computes the run.
     stop : function (moment) -> bool, optional
         Condition that ends the run early, see :func:`~meanfield.simulate`.
-    callbacks : sequence of functions (moment)
+    callbacks : function (moment), or sequence of these
         Functions that are called with each sample, see :func:`~meanfield.simulate`.
 
     Returns
@@ -212,7 +212,7 @@ def resume(
     progress: bool | None = None,
     device: str = "cpu",
     stop: Condition | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
 ) -> Result:
     """Resume a run from the last checkpoint of its file, and open the file.
 
@@ -236,7 +236,7 @@ def resume(
         Device that computes from now on. Results of different devices differ by rounding.
     stop : function (moment) -> bool, optional
         Condition that ends the run early, see :func:`~meanfield.simulate`.
-    callbacks : sequence of functions (moment)
+    callbacks : function (moment), or sequence of these
         Functions that are called with each sample, see :func:`~meanfield.simulate`.
 
     Returns
@@ -249,8 +249,8 @@ def resume(
     FileError
         If the file is missing, damaged, being written, without a case, or cannot be written.
     CaseError
-        If ``until`` is not finite or has been passed, if a change is not valid, or if a component of the case is not
-        loaded.
+        If ``until`` is no finite number or has been passed, if a change is not valid, or if a component of the case is
+        not loaded.
     TypeError
         If ``stop`` or a callback is not a function of one argument.
     NonFinite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import closing
 from numbers import Integral
 from pathlib import Path
@@ -22,10 +22,10 @@ from meanfield.runtime.progress import has_bar
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, parse_sweep
 from meanfield.sweeping.dask_pool import with_client
-from meanfield.sweeping.driver import work_of
+from meanfield.sweeping.driver import kept_points, work_of
 from meanfield.sweeping.index import open_index
-from meanfield.sweeping.local_pool import cores, with_processes
-from meanfield.sweeping.point import PointResult
+from meanfield.sweeping.local_pool import SolverLost, cores, with_processes
+from meanfield.sweeping.point import FAILED, PointResult
 from meanfield.sweeping.progress import SweepProgress
 from meanfield.sweeping.results import SweepResults, read_sweep
 from meanfield.sweeping.scalars import axes, long_name, scalars
@@ -78,16 +78,18 @@ def sweep(
     Returns
     -------
     xarray.Dataset
-        The dimensions are the keys. The variables are the last value of each diagnostic; ``end_time``,
-        ``most_clusters`` and the other scalars of an index; those of ``scalars``; and the texts ``status`` ("done",
-        "failed") and ``reason``. Numbers of a failed point are NaN. With a ``path`` the Dataset is that of
-        :func:`~meanfield.open_sweep`.
+        The first dimensions are the keys, in the given order. The variables are the last value of each diagnostic;
+        ``end_time``, ``most_clusters`` and the other scalars of an index; those of ``scalars``; and the texts
+        ``status`` ("done", "failed") and ``reason``. Numbers of a failed point are NaN. With a ``path`` the Dataset is
+        that of :func:`~meanfield.open_sweep`.
 
     Raises
     ------
     CaseError
-        If ``keys`` is empty or a value is no list, if a point is not valid (checked before any run starts), if ``jobs``
-        is below 1, or if both ``scalars`` and ``path`` are given.
+        If ``keys`` or one of its lists is empty, or a value is no list, if a point is not valid (checked before any run
+        starts), if ``jobs`` is below 1, or if both ``scalars`` and ``path`` are given. If the scheduler of ``client``
+        is lost: its results so far are in the index, or without a ``path`` in the attribute ``result`` of the error, a
+        Dataset in which the other points have failed.
     TypeError
         If a scalar is not a function of one argument.
     FileError
@@ -129,10 +131,16 @@ def sweep(
     rows: dict[int, dict[str, Any]] = {}
     status = np.full(count, "", dtype=object)
     reasons = status.copy()
-    for results in _solved(solver, work, plan.title, quiet):
-        for number, result in results.items():
-            rows[number] = _row(result, scalars or {})
-            status[number], reasons[number] = result.status, result.reason
+    try:
+        for results in _solved(solver, work, plan.title, quiet):
+            for number, result in results.items():
+                rows[number] = _row(result, scalars or {})
+                status[number], reasons[number] = result.status, result.reason
+    except SolverLost as error:
+        lost = status == ""
+        status[lost], reasons[lost] = FAILED, str(error)
+        error.result = _dataset(plan, keys, rows, {"status": status, "reason": reasons})  # type: ignore[attr-defined]
+        raise
     return _dataset(plan, keys, rows, {"status": status, "reason": reasons})
 
 
@@ -147,9 +155,9 @@ def open_sweep(path: str | Path) -> Dataset:
     Returns
     -------
     xarray.Dataset
-        The keys are dimensions if every combination of their values is a point, else coordinates of the dimension
-        ``point``. The variables are the last value of each diagnostic, ``end_time``, ``most_clusters`` and other
-        scalars, ``status`` ("waiting", "done", "failed", "over time"), ``reason``, and ``wall_time`` in seconds.
+        The keys are the first dimensions if every combination of their values is a point, else coordinates of the
+        dimension ``point``. The variables are the last value of each diagnostic, ``end_time``, ``most_clusters`` and
+        other scalars, ``status`` ("waiting", "done", "failed", "over time"), ``reason``, and ``wall_time`` in seconds.
 
     Raises
     ------
@@ -182,7 +190,11 @@ def open_sweep(path: str | Path) -> Dataset:
     if not _is_grid(found):
         return dataset
     keys = list(found.parameters)
-    return dataset.swap_dims(point=keys[0]) if len(keys) == 1 else dataset.set_index(point=keys).unstack("point")
+    if len(keys) == 1:
+        return dataset.swap_dims(point=keys[0])
+    grid = dataset.set_index(point=keys).unstack("point")  # in ascending order of values, keys last
+    given = {key: list(dict.fromkeys(values.tolist())) for key, values in found.parameters.items()}
+    return grid.sel(given).transpose(*keys, ...)
 
 
 def _is_grid(found: SweepResults) -> bool:
@@ -203,8 +215,10 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
         try:
             for results in _solved(solver, work_of(index), plan.title, quiet):
                 index.put(results)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SolverLost) as error:
             index.close("interrupted")
+            if isinstance(error, SolverLost):
+                raise SolverLost(f"{error}; {kept_points(index)}; the same call continues") from None
             raise
         if not index.closed:
             index.close("finished")
@@ -215,10 +229,10 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
 def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
     """Return the sweep of every combination. Raises CaseError."""
     case = load_case(case)
-    if not keys:
-        raise CaseError('keys = {}: expected some, such as {"attention.beta": [2, 4, 8]}')
+    if not isinstance(keys, Mapping) or not keys:
+        raise CaseError(f'keys = {keys!r}: expected some, such as {{"attention.beta": [2, 4, 8]}}')
     for key, values in keys.items():
-        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Sized) or not len(values):
             raise CaseError(f"keys[{key!r}] = {values!r}: expected a list of values, such as [2, 4, 8]")
     texts = [f'"{key}" = {inline(list(values))}' for key, values in keys.items()]
     return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))

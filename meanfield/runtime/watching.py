@@ -10,7 +10,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from solvers.io.layout import Space
-from solvers.mesh.checks import check_call
+from solvers.mesh.checks import check_call, listed_calls
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.state import read_only
 
@@ -56,6 +56,7 @@ COLLAPSED = 1e-6  # smallest share of the mass that counts in a cell
 MAX_OCCUPIED = 0.1  # largest share of the cells that hold the mass of a collapsed state
 
 Callback = Callable[[Moment], object]
+Callbacks = Callback | Sequence[Callback]
 Condition = Callable[[Moment], bool]
 
 
@@ -65,12 +66,11 @@ class Watch:
     message   reason why the run is to stop; empty until then
     """
 
-    def __init__(self, case: Case, stop: Condition | None = None, callbacks: Sequence[Callback] = ()) -> None:
-        for k, callback in enumerate(callbacks):
-            check_call(f"callbacks[{k}]", callback, "moment")
+    def __init__(self, case: Case, stop: Condition | None = None, callbacks: Callbacks = ()) -> None:
+        self._callbacks: Sequence[Callback] = listed_calls("callbacks", callbacks, "moment")
         if stop is not None:
             check_call("stop", stop, "moment")
-        self._callbacks, self.message = callbacks, ""
+        self.message = ""
         name, level = case.time.stop, case.time.stop_at
         self._conditions: list[tuple[str, Condition]] = []
         if name is not None:

@@ -85,6 +85,12 @@ def work_of(index: Index) -> Work:
     return Work(index.waiting, lambda number: sweep.points[number].case, sweep.keep.files, sweep.limit)
 
 
+def kept_points(index: Index) -> str:
+    """Return how many points of a sweep are in its index, as a part of a message."""
+    count = len(index.sweep.rows)
+    return f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
+
+
 def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
     """Solve the waiting points, store results as they arrive, and print how the sweep ended."""
     sweep, count = index.sweep, len(index.sweep.rows)
@@ -101,10 +107,9 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
                 progress.update(results)
     except (KeyboardInterrupt, SolverLost) as error:
         index.close("interrupted")
-        status = f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
         if isinstance(error, SolverLost):
-            raise CaseError(f"{error}; {status}; continue with the same command") from None
-        print_message(f"interrupted; {status}; continue with the same command")
+            raise CaseError(f"{error}; {kept_points(index)}; continue with the same command") from None
+        print_message(f"interrupted; {kept_points(index)}; continue with the same command")
         return INTERRUPTED
     if not index.closed:
         index.close("finished")

@@ -24,6 +24,7 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
 
+from meanfield.case.errors import CaseError
 from meanfield.runtime.children import SAFE_PATH, can_start_python, environment
 from meanfield.runtime.signals import signals_deferred, terminate_as_interrupt
 from meanfield.sweeping.point import FAILED, PointResult
@@ -37,7 +38,7 @@ ORPHANED = 60.0  # the same without a parent: the disk may be slow, and the work
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")  # as Dask's workers
 
 
-class SolverLost(Exception):
+class SolverLost(CaseError):
     """Loss of the workers with points left to solve. The message is one line."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from inspect import signature
 from types import FunctionType
 from typing import Any
@@ -124,6 +125,20 @@ def check_call(name: str, function: Any, arguments: str = "") -> None:
     if arguments and not takes(function, arguments.count(",") + 1):
         called = getattr(function, "__name__", type(function).__name__)
         raise TypeError(f"{name} = {called}{signature(function)}: expected a function of ({arguments})")
+
+
+def listed_calls(name: str, given: Any, arguments: str, others: tuple[type, ...] = ()) -> Sequence[Any]:
+    """Return one function, or a sequence of functions, as a sequence; ``others`` are types of other valid objects.
+
+    Raises TypeError for classes and for wrong signatures.
+    """
+    found = given if isinstance(given, Sequence) else (given,)
+    for number, one in enumerate(found):
+        if isinstance(one, type):
+            raise TypeError(f"{name}[{number}] = {one.__name__}: expected an object, as {one.__name__}(…)")
+        if not isinstance(one, others):
+            check_call(f"{name}[{number}]", one, arguments)
+    return found
 
 
 def takes(function: Any, count: int) -> bool:

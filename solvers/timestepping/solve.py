@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..mesh.checks import check_call, check_unmasked
+from ..mesh.checks import check_unmasked, listed_calls
 from ..mesh.mesh import Floats
 from .checks import check_nonnegative, check_positive, check_tolerances, check_values
 from .equation import Equation
@@ -140,8 +140,8 @@ def solve(
     between = Between(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
     dynamics = between.dynamics(first_step)
     stored = _StoredTimes(state, times, t1)
-    watch = _Watch(_listed("events", events, "t, u"), equation, between.integrator, state)
-    plain, observers = _split(_listed("callbacks", callbacks, "state"))
+    watch = _Watch(listed_calls("events", events, "t, u", (SteadyState,)), equation, between.integrator, state)
+    plain, observers = _split(listed_calls("callbacks", callbacks, "state", (Observer,)))
 
     def after_step(state: State) -> bool:
         stored.after_step(state)
@@ -294,17 +294,6 @@ def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
     check_nonnegative("u0", values, (*equation.terms, equation.stiff))
     check_values(values, () if values.ndim > 1 else (*equation.terms, equation.stiff))
     return values
-
-
-def _listed(name: str, given: Any, arguments: str) -> Sequence[Any]:
-    """Return the given objects as a list; raise TypeError for classes and for wrong signatures."""
-    found = given if isinstance(given, (list, tuple)) else (given,)
-    for number, one in enumerate(found):
-        if isinstance(one, type):
-            raise TypeError(f"{name}[{number}] = {one.__name__}: expected an object, as {one.__name__}(…)")
-        if not isinstance(one, (SteadyState, Observer)):
-            check_call(f"{name}[{number}]", one, arguments)
-    return found
 
 
 def _split(callbacks: Sequence[Any]) -> tuple[list[Callable[[State], object]], list[Observer]]:

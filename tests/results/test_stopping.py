@@ -149,6 +149,26 @@ def test_a_state_that_becomes_non_finite_is_raised_with_what_there_is(tmp_path):
     assert partial.density.tobytes() == np.asarray(file.density).tobytes()
 
 
+def test_one_function_is_a_callback_as_a_list_of_it_is(case, tmp_path):
+    case, path, seen = case.replace({"time.end": 1, "output.samples": 2}), tmp_path / "run.h5", []
+    mf.simulate(case, callbacks=lambda moment: seen.append(moment.time))
+    mf.run(case, path, callbacks=lambda moment: seen.append(moment.time))
+    mf.resume(path, until=1.5, callbacks=lambda moment: seen.append(moment.time))
+    assert seen == [0.0, 0.5, 1.0, 0.0, 0.5, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("wrong", [{"callbacks": 3}, {"callbacks": [3]}, {"stop": 3}], ids=str)
+def test_a_wrong_callback_is_refused_before_a_file_is_written(case, tmp_path, wrong):
+    name, path = next(iter(wrong)), tmp_path / "run.h5"
+    with pytest.raises(TypeError, match=rf"^{name}\S* = int: expected a function of \(moment\)$"):
+        mf.run(case, path, **wrong)
+    assert list(tmp_path.iterdir()) == []
+    mf.run(case.replace({"time.end": 1}), path)
+    with pytest.raises(TypeError, match=rf"^{name}\S* = int: expected a function of \(moment\)$"):
+        mf.resume(path, until=2, **wrong)
+    assert mf.open_run(path).stop_reason == "finished"
+
+
 @pytest.mark.parametrize("interval", [0, 1e9], ids=["always", "at the end"])
 def test_a_live_plot_has_each_sample(case, interval):
     """The plot includes samples since its last drawing, once the run has ended."""

@@ -5,9 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+from support.sweeping import in_this_process
 
 import meanfield as mf
+from meanfield.results import sweeps
 from meanfield.sweeping.driver import sweep as sweep_file
+from meanfield.sweeping.local_pool import SolverLost
 
 BASE = """
 domain = { manifold = "circle", resolution = 32 }
@@ -62,8 +65,15 @@ def test_an_index_opens_with_its_keys_as_dimensions(case, tmp_path):
     sweep_file(tmp_path / "sweep.toml", tmp_path / "index.h5", jobs=1, quiet=True)
     opened, memory = mf.open_sweep(tmp_path / "index.h5"), mf.sweep(case, KEYS, jobs=1)
     for name in ("energy", "clusters", "most_clusters"):
-        np.testing.assert_array_equal(opened[name].transpose(*KEYS), memory[name], name)
-    assert set(opened.energy.dims) == set(KEYS)
+        np.testing.assert_array_equal(opened[name], memory[name], name)
+
+
+@pytest.mark.parametrize("keys", [{"attention.beta": [4.0, 1.0], "initial.seed": [2, 0, 1]}, {"time.end": [0.2, 0.1]}])
+def test_the_layout_in_an_index_is_that_in_memory(case, tmp_path, keys):
+    """The keys come first, in the given order, as do their values; then the dimensions of the quantity."""
+    memory, opened = mf.sweep(case, keys, jobs=1), mf.sweep(case, keys, jobs=1, path=tmp_path / "index.h5")
+    assert opened.power.dims == (*keys, "degree")
+    assert memory.identical(opened.drop_vars("wall_time"))
 
 
 def test_on_the_workers_of_a_dask_client(case):
@@ -75,6 +85,29 @@ def test_on_the_workers_of_a_dask_client(case):
         assert client.status == "running"  # the user's client
     single = mf.simulate(case.replace({"attention.beta": 2.0}))
     assert found.energy[1] == single.diagnostics["energy"][-1]
+
+
+@pytest.mark.parametrize("in_index", [False, True], ids=["memory", "index"])
+def test_lost_workers_are_an_error_of_users_that_keeps_the_results(case, tmp_path, monkeypatch, in_index):
+    def lose_all_but_one(client):
+        def solve(work):
+            yield next(in_this_process(1)(work))
+            raise SolverLost("client: lost the connection to the scheduler")
+
+        return solve
+
+    monkeypatch.setattr(sweeps, "with_client", lose_all_but_one)
+    path, keys = tmp_path / "index.h5" if in_index else None, {"domain.resolution": [32, 48]}
+    with pytest.raises(mf.CaseError, match=r"^client: lost the connection to the scheduler") as lost:
+        mf.sweep(case, keys, client="client", path=path)
+    if path is None:
+        assert lost.value.result.status.values.tolist() == ["done", "failed"]
+        assert lost.value.result.reason[1] == str(lost.value)
+        assert np.isfinite(lost.value.result.energy).values.tolist() == [True, False]
+    else:
+        assert str(lost.value).endswith(f"; 1 of 2 points are kept in {path}; the same call continues")
+        assert mf.open_sweep(path).status.values.tolist() == ["done", "waiting"]
+        assert (mf.sweep(case, keys, jobs=1, path=path).status == "done").all()
 
 
 def test_points_that_cannot_be_run_are_refused_before_any_is(case):

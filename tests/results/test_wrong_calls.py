@@ -42,6 +42,23 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
         TypeError,
         "scalars['a'] = int: expected a function of (result)",
     ),
+    (
+        lambda r, p: mf.sweep(CASE, ["attention.beta"]),
+        mf.CaseError,
+        "keys = ['attention.beta']: expected some, such as",
+    ),
+    (lambda r, p: mf.sweep(CASE, {"attention.beta": []}), mf.CaseError, "keys['attention.beta'] = []: expected a list"),
+    (
+        lambda r, p: mf.sweep(CASE, {"attention.beta": {"from": 1, "to": 2}}),
+        mf.CaseError,
+        "keys['attention.beta'] = {'from': 1, 'to': 2}: expected a list",
+    ),
+    (lambda r, p: mf.simulate(CASE, callbacks=3), TypeError, "callbacks[0] = int: expected a function of (moment)"),
+    (
+        lambda r, p: mf.simulate(CASE, callbacks=mf.LivePlot),
+        TypeError,
+        "callbacks[0] = LivePlot: expected an object, as LivePlot(…)",
+    ),
     (lambda r, p: mf.simulate(CASE, callbacks=[3]), TypeError, "callbacks[0] = int: expected a function of (moment)"),
     (
         lambda r, p: mf.simulate(CASE, stop=lambda: True),
@@ -56,6 +73,23 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
     ),
     (lambda r, p: r.plot(panels=3), TypeError, "panels = 3: expected a name, or a list of names"),
     (lambda r, p: r.plot(ax=1), TypeError, "ax = 1: expected axes of Matplotlib's"),
+    (
+        lambda r, p: r.clusters(np.nan),
+        ValueError,
+        "time = nan: expected a number from 0 on, the time of the first snap",
+    ),
+    (
+        lambda r, p: r.clusters("end"),
+        ValueError,
+        "time = 'end': expected a number from 0 on, the time of the first snap",
+    ),
+    (lambda r, p: mf.resume(r.save(p / "a.h5"), until="end"), mf.CaseError, "until = end: expected a finite time"),
+    (lambda r, p: mf.LivePlot(interval=np.nan), ValueError, "interval = nan: expected a number >= 0, finite"),
+    (
+        lambda r, p: r.export(p / "a.vtkhdf", "vtkhdf"),
+        mf.FileError,
+        "to = 'vtkhdf': expected a run in a file, to which the export refers; save the result first: result.save(path)",
+    ),
     (lambda r, p: r.export(p / "a.csv", "xls"), ValueError, "to = 'xls': expected one of vtkhdf, netcdf, csv"),
 ]
 
