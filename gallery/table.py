@@ -19,25 +19,27 @@ ARXIV = re.compile(r"\b\d{4}\.\d{5}(v\d+)?\b")
 HEAD = """\
 # Statements of the literature
 
-Each row is an entry of the gallery: a short script with the Python API that computes the number of a source. One
-command runs an entry and prints the result:
+Each row is an entry of the gallery: a short Python script that computes a number from the literature. One command
+runs an entry and prints the result:
 
 ```text
 python -m gallery noise/unnormalized_fold
 ```
 
-`python -m gallery --page docs/statements.md` runs all entries and writes this page, `--full` with ensembles of full
-size; a test runs each entry at its small size and compares. *Expected* is the number from the formula of the source, or
-from a formula *derived here*. *Read* names the parts of the source that were read: where only the abstract was
-available, the formula was derived here, and equation numbers are missing. The text of 2512.01868, a survey, is a TeX
-source in a public repository, which does not name the version. Statements *transcribed by a third party* are those of
-a formalization of the named version, which has sections and labels, but no equation numbers.
+`python -m gallery --page docs/statements.md` runs all entries and writes this page; `--full` uses ensembles of full
+size. A test runs each entry at its small size and compares the result with this page.
 
-*Reproduced* means agreement to a tolerance of at most 5 %, *consistent with* agreement to a larger tolerance, which
-excludes less. Each row has its tolerance.
+- *Expected* is the number from the formula of the source, or from a formula *derived here*.
+- *Read* names the parts of the source that were read. Where only the abstract was available, the formula was derived
+  here, and equation numbers are missing.
+- The text of the survey 2512.01868 is a TeX source in a public repository, which does not name the version.
+- Statements *transcribed by a third party* come from a formalization of the named version. The formalization has
+  sections and labels, but no equation numbers.
+- *Reproduced* means agreement to a tolerance of at most 5 %. *Consistent with* means agreement to a larger
+  tolerance. Each row states its tolerance.
 
-Thirteen entries have a full size, at which they take from two seconds to fifteen minutes on one core. All have the same
-verdicts at full size.
+Thirteen entries also have a full size, at which one entry takes from two seconds to fifteen minutes on one core. Each
+has the same verdict at both sizes.
 """
 TABLE = "| statement | source | expected | found | verdict |\n|---|---|---|---|---|\n"
 
