@@ -158,7 +158,7 @@ class Advection:
         self._sent: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the configuration: a copy has work arrays of its own."""
+        """Return the configuration without work arrays: a copy of the term allocates its own."""
         return {name: value for name, value in vars(self).items() if name not in _WORK} | {
             "_sent": None, "_fields": [], "_seen": False,
         }  # fmt: skip
@@ -175,7 +175,7 @@ class Advection:
         self._occupied = backend.zeros(1, number)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Compute the outgoing flux of each face at a state; return the largest stable time step."""
+        """Compute the fluxes of u = ``values`` out of each cell through its faces; return the largest stable step."""
         mesh = self.mesh
         check_field("values", values, mesh)
         before = values.copy() if isinstance(self.velocity, FunctionType) and not self._seen else values
@@ -213,7 +213,11 @@ class Advection:
         return self._prepare_field(0.0, values, velocity)
 
     def _check_first(self, time: float, values: Floats, before: Floats, velocity: Floats) -> None:
-        """Check at the first call that values are finite and unchanged, and that the velocity is tangent."""
+        """Raise an error at the first call unless ``values`` are finite and the velocity is admissible.
+
+        A velocity that is a plain function has to be tangent and to leave the values as they were ``before`` its call.
+        A warning follows if it depends on u pointwise.
+        """
         check_finite("values", before)
         check_unchanged("velocity", values, before)
         if isinstance(self.velocity, FunctionType):
@@ -223,7 +227,10 @@ class Advection:
         self._seen = True
 
     def _velocity(self, time: float, values: Floats) -> Floats:
-        """Return X(time, u), as components east and north (2, cells) if ``along_rings`` gives them on rings."""
+        """Return the velocity X(time, u) at the cell centers: (cells, d), or (fields, cells, d) for several fields.
+
+        On rings of latitude, X is its components east and north (2, cells) if its method ``along_rings`` returns these.
+        """
         velocity, along_rings = self.velocity, getattr(self.velocity, "along_rings", None)
         assert callable(velocity)
         if self._rings is not None and along_rings is not None and values.ndim == 1:
@@ -243,13 +250,16 @@ class Advection:
             check_array("velocity", velocity, shape)
 
     def _by_field(self, count: int) -> list[Advection]:
-        """Return one copy of the term, with work arrays of its own, for each of ``count`` fields."""
+        """Return ``count`` copies of the term, one for each field, with work arrays of their own."""
         while len(self._fields) < count:
             self._fields.append(copy(self))
         return self._fields[:count]
 
     def _prepare_field(self, time: float, values: Floats, velocity: Floats, field: tuple[int, int] = (0, 0)) -> Step:
-        """Prepare one field, number k of n for ``field`` = (k, n); return the largest stable step."""
+        """Compute the outgoing fluxes of one field for a given velocity; return the largest stable time step.
+
+        ``field`` = (k, n) means field k of n, for the boundary data; (0, 0) is the only field.
+        """
         if self._sent is None:
             self._make_work_arrays()
         mesh, occupied = self.mesh, self._occupied
@@ -272,7 +282,10 @@ class Advection:
             return step
 
     def _find_outflow_rates(self, values: Floats) -> Step:
-        """Compute the fraction of mass that each cell loses per time; return the largest of the occupied cells."""
+        """Compute the fraction of mass that each cell loses per time by outgoing fluxes; return the largest.
+
+        Cells below the occupied density do not count for the result.
+        """
         mesh, backend = self.mesh, self.mesh.backend
         return _largest(
             backend.launch(
@@ -284,7 +297,11 @@ class Advection:
     def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
     ) -> Step:
-        """Compute outgoing fluxes through faces; return the largest Σ (A X·n)⁺/V of a cell, independent of u."""
+        """Compute the upwind fluxes out of each cell by reconstruction at faces; return the largest outflow rate.
+
+        The outflow rate of a cell is Σ (A X·n)⁺/V: A face area, X velocity, V cell volume. It does not depend on u.
+        Boundary parts add their largest rates to the result, an upper bound.
+        """
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)
         if self._through_faces is not None:
@@ -306,7 +323,11 @@ class Advection:
     def _pass_boundary(
         self, part: Part, values: Floats, flux: Floats, at_side: Floats, time: float, field: tuple[int, int]
     ) -> Step:
-        """Set the fluxes through a boundary part: u_f outward, g or u inward; return the largest outflow/V."""
+        """Set the fluxes through a boundary part; return the largest outflow rate of its faces.
+
+        Outward, u has the reconstructed value at the face; inward, the boundary data, or the cell's value without data.
+        The outflow rate of a face is (A X·n)⁺/V: A face area, X velocity, V cell volume.
+        """
         outward, inward = np.maximum(flux[part.sides], 0.0), np.maximum(-flux[part.sides], 0.0)
         outside = values[part.cells]
         if isinstance(part.condition, Value):
@@ -318,7 +339,10 @@ class Advection:
         return fastest
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add −div(u X) of the prepared state to ``rate``, such that a density stays ≥ 0 in a step of dt."""
+        """Add the rate of change −div(u X) of the state given to ``prepare`` to ``rate``, in place.
+
+        The fluxes of a density are limited such that the density stays ≥ 0 in an explicit Euler step of dt.
+        """
         mesh, backend = self.mesh, self.mesh.backend
         check_field("rate", rate, mesh)
         if rate.ndim == 2:
@@ -392,7 +416,7 @@ class Advection:
 
 
 def _largest(shares: list[Any]) -> Step:
-    """Return the largest number of all workers, or NaN."""
+    """Return the largest of the results of all workers (threads, or blocks on a device); NaN if one is NaN."""
     if len(shares) == 1 and isinstance(shares[0], float):
         return shares[0]
     largest: Step = reduce(np.maximum, shares).max()
@@ -400,7 +424,7 @@ def _largest(shares: list[Any]) -> Step:
 
 
 def _supports_unresolved_cells(mesh: Mesh) -> bool:
-    """Return whether the kernels support unresolved cells: on a curve or the closed unit sphere in R³."""
+    """Return whether a mesh has kernels for unresolved cells: a curve, or the closed unit sphere in R³."""
     if mesh.dimension == 1 or mesh.ambient_dimension != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
     if is_of_rings(mesh):
@@ -414,7 +438,7 @@ def _supports_unresolved_cells(mesh: Mesh) -> bool:
 
 
 def _has_lengths(mesh: Mesh) -> bool:
-    """Return whether all face areas of a curve are 1, so that volumes are lengths."""
+    """Return whether all face areas of a mesh of a curve are 1, so that the volumes of the cells are lengths."""
     return bool((mesh.backend.to_host(mesh.face_areas) == 1.0).all())
 
 

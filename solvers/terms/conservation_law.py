@@ -131,7 +131,11 @@ class ConservationLaw:
         self._through: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Compute the fluxes of u = values; return min V/(½ Σ A a), for two equal faces the width over the speed."""
+        """Compute the fluxes f(u)·n through the faces for u = ``values``; return the stable time step min 2V/(Σ A a).
+
+        Σ A a sums over the faces of a cell of volume V: A is a face's area, a the wave speed there. For two equal
+        faces, 2V/(Σ A a) is the width of the cell over the speed.
+        """
         mesh = self.mesh
         check_field("values", values, mesh)
         if not self._seen:
@@ -148,7 +152,7 @@ class ConservationLaw:
         return self._stable_step(mesh.face_areas * fastest)
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add −div f of the prepared state to ``rate``."""
+        """Add the rate of change −div f of the state given to ``prepare`` to ``rate``, in place."""
         mesh, backend = self.mesh, self.mesh.backend
         check_field("rate", rate, mesh)
         added: Floats = backend.xp.zeros_like(rate)
@@ -188,7 +192,10 @@ class ConservationLaw:
         return jumps
 
     def _solved(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
-        """Return the flux along the normals and the largest speed (faces,), by the Riemann solver."""
+        """Evaluate the Riemann solver between the states ``left`` and ``right`` of each face, and check the shapes.
+
+        Returns the flux along the normals, (faces,) or (fields, faces), and the largest wave speed (faces,).
+        """
         found: Any = self._riemann(left, right, self.mesh.face_normals, self.mesh.face_centers)
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise TypeError(f"riemann returns {type(found).__name__}: expected (flux, speed)")
@@ -198,13 +205,20 @@ class ConservationLaw:
         return normal, fastest
 
     def _rusanov(self, left: Floats, right: Floats, normals: Floats, points: Floats) -> tuple[Floats, Floats]:
-        """Return the flux ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋), and a."""
+        """Return Rusanov's flux ½ (f(u₋) + f(u₊))·n − ½ a (u₊ − u₋) of two states u₋ and u₊, and the speed a (faces,).
+
+        a is the larger wave speed of both states.
+        """
         fastest = np.maximum(np.abs(self._speed(left)), np.abs(self._speed(right)))
         through = self._normal_flux(left) + self._normal_flux(right) - fastest * (right - left)
         return 0.5 * through, fastest
 
     def _at_sides(self, values: Floats) -> Floats:
-        """Return (2 faces,) or (fields, 2 faces) reconstructed values; 0 on the outer sides of the boundary."""
+        """Return the values reconstructed at both sides of each face: (2 faces,), or (fields, 2 faces).
+
+        Sides 2f and 2f + 1 are those of the first and second cell of face f. Both sides of a boundary face get the
+        inner value.
+        """
         rows = values.reshape(-1, self.mesh.cells)
         at_side: Floats = self.mesh.backend.zeros((len(rows), 2 * self.mesh.faces), values.dtype)
         for row, sides in zip(rows, at_side, strict=True):
@@ -215,13 +229,20 @@ class ConservationLaw:
         return at_side.reshape(*values.shape[:-1], -1)
 
     def _make_tangent(self, values: Floats, points: Floats) -> None:
-        """Remove from a vector (d, n) the component along the points (n, d) of the unit sphere, in place."""
+        """Project the rows ``tangent`` of ``values``, a vector field, on the tangent planes of the unit sphere.
+
+        The values are changed in place. Their n columns are at the points (n, d) of the sphere. Without ``tangent``
+        nothing changes.
+        """
         if self._tangent is not None:
             vector = values[self._tangent]
             vector -= (vector * points.T).sum(axis=0) * points.T
 
     def _outside(self, part: Part, inside: Floats, time: float, values: Floats) -> Floats:
-        """Return the state across the faces of a boundary part."""
+        """Return the state beyond the faces of a boundary part, as second argument of the Riemann solver.
+
+        This is the given data, the mirrored state of a wall, or the state ``inside`` at outflow.
+        """
         if isinstance(part.condition, Value):
             return part.data(time, len(values) if values.ndim == 2 else 0)
         if isinstance(part.condition, Wall) and self.mirror is not None:
@@ -231,7 +252,10 @@ class ConservationLaw:
         return inside
 
     def _close(self, values: Floats, time: float) -> None:
-        """Set the known boundary fluxes: 0 through a wall, or the given data."""
+        """Overwrite the computed fluxes through the boundary where these are known.
+
+        The flux is 0 through a wall without ``mirror``, and the given data for the condition `Flux`.
+        """
         for part in self._parts:
             if isinstance(part.condition, Flux):
                 inward = self.mesh.backend.xp.where(part.sides & 1, 1.0, -1.0)  # against the face's normal, or along it
@@ -247,7 +271,7 @@ class ConservationLaw:
                     raise ValueError(f"boundaries[{part.tag!r}] is a wall of {len(values)} fields: expected mirror=")
 
     def _normal_flux(self, values: Floats) -> Floats:
-        """Return f·n (faces,) of values at the faces."""
+        """Return f·n of the law's flux f for ``values`` at the face centers, (faces,) or (fields, faces)."""
         mesh = self.mesh
         flux = self.flux(values, mesh.face_centers)
         if mesh.dimension == 1 and getattr(flux, "ndim", 0) == values.ndim:
@@ -263,7 +287,10 @@ class ConservationLaw:
         return speed
 
     def _stable_step(self, waves: Floats) -> Step:
-        """Return min 2V/Σ A a for waves A a (faces,); ∞ where all speeds are 0."""
+        """Return the stable time step min 2V/(Σ A a), over cells of volume V; ∞ where all speeds are 0.
+
+        ``waves`` are A a (faces,), face area times wave speed; the sum is over the faces of a cell.
+        """
         mesh, backend = self.mesh, self.mesh.backend
         total = backend.sums_at(mesh.side_cells, waves.repeat(2), mesh.cells)
         with np.errstate(divide="ignore"):
@@ -280,7 +307,7 @@ RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {
 
 @dataclass(frozen=True)
 class _OfField:
-    """Function of u alone, called with u and x."""
+    """Adapter that calls a function of u alone with the two arguments u and x."""
 
     function: Callable[[Floats], Floats]
 
@@ -290,7 +317,10 @@ class _OfField:
 
 
 def _of_place(name: str, function: Any) -> Pointwise:
-    """Return a function of (u, x); a function of u alone is wrapped."""
+    """Return a flux or speed as a function of (u, x): ``function`` itself, or an adapter if it takes u alone.
+
+    ``name`` is for error messages.
+    """
     if callable(function) and takes(function, 1) and not takes(function, 2):
         return _OfField(function)
     check_call(name, function, "u, x")

@@ -123,13 +123,13 @@ class Diffusion:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate L u and the boundary sources of a state for ``rate``; return the longest explicit step."""
+        """Store div(D∇u) of a state for ``rate``, boundary data included; return the longest explicit Euler step."""
         self._check(values)
         self._rate = self._rates(time, values)
         return self._explicit_dt
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add div(D∇u) of the prepared state to ``rate``."""
+        """Add the rate of change div(D∇u) of the state given to ``prepare`` to ``rate``, in place."""
         check_field("rate", rate, self.mesh, self._by_field)
         rate += self._rate
 
@@ -181,7 +181,10 @@ class Diffusion:
         ]
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Return a list of the sparse matrix L (cells, cells) of the rates L u + b of each field."""
+        """Return one sparse matrix L (cells, cells) for each field, whose rate of change is L u + b.
+
+        The sources b (cells,) are those of the boundary data.
+        """
         found = [operator.coefficient * operator.matrix() for operator in self._operators]
         return found if self._by_field else found * fields
 
@@ -200,9 +203,10 @@ class Diffusion:
         self._operators[0].apply(values, out)
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance by dt in place; return the least value before undershoots are limited, ∞ for any sign.
+        """Advance ``values`` by dt in place; return the least value before negative values of a density are removed.
 
-        The data of the boundary are taken from ``time`` to time + dt. Fields of any sign are not limited.
+        The result is ∞ for fields of any sign, which are not limited. ``limited`` = False keeps negative values. The
+        data of the boundary are taken from ``time`` to time + dt.
         """
         self._check(values)
         if not self._seen:
@@ -247,7 +251,10 @@ class Diffusion:
         return lowest
 
     def _potential(self, operator: Operator, dt: float, start: Floats, values: Floats) -> Floats:
-        """Return ψ of the step u + L ψ from u = ``start``; write u + L ψ to ``values``."""
+        """Return the potential ψ of one RKL2 step from ``start``, and write the end u = start + A ψ to ``values``.
+
+        A is ``operator.apply``, div(D∇·) over its coefficient. A limiter may then limit the fluxes of ψ between cells.
+        """
         stages = self._stages(dt, operator.explicit_dt)
         step = rkl2.width(stages) * dt * operator.coefficient
         before = self.mesh.backend.xp.zeros_like(start)
@@ -266,9 +273,10 @@ class Diffusion:
         return potential
 
     def _change(self, field: int, time: float, dt: float, start: Floats, fields: int) -> Floats:
-        """Return u(time + dt) − u(time) of ∂ₜu = L u + b from u = ``start``, for data b linear in time.
+        """Return u(time + dt) − u(time) of one field with ∂ₜu = L u + b from u = ``start``, by one RKL2 step.
 
-        The stages of RKL2 solve ∂ₜd = L d + (L start + b) for d = u − start: steady states are kept to rounding.
+        The source b of the boundary data is taken as linear in time. The stages solve ∂ₜd = L d + (L start + b) for d =
+        u − start, so that steady states are kept to rounding.
         """
         operator = self._operators[field if self._by_field else 0]
         first, source = self._rate_of(field, time, start, fields), self._source(field, time, fields)
@@ -289,13 +297,16 @@ class Diffusion:
         return change
 
     def _source(self, field: int, time: float, fields: int) -> Any:
-        """Return (cells,) the source of a field by the boundary data g; None without data."""
+        """Return the rate of change (cells,) of a field by the boundary data g; None if no boundary has data."""
         D = self._each[field if self._by_field else 0]
         source = diffusion_source(self.mesh, D, self._parts, time, fields)
         return source if source is None or source.ndim == 1 else source[field]
 
     def _rates(self, time: float, values: Floats) -> Floats:
-        """Return L u + b of values (cells,) or (fields, cells)."""
+        """Return the rates of change L u + b of the fields u = ``values``, in the same shape.
+
+        L u is div(D∇u) with boundary data 0, and b is the source of the boundary data.
+        """
         rows = values.reshape(-1, self.mesh.cells)
         fields = len(rows) if values.ndim == 2 else 0
         of_rows = [self._rate_of(k, time, row, fields) for k, row in enumerate(rows)]
@@ -317,7 +328,10 @@ class Diffusion:
         check_field("values", values, self.mesh, self._by_field)
 
     def _limit(self, operator: FaceOperator, start: Floats, potential: Floats, values: Floats) -> None:
-        """Set values = start + limited L ψ ≥ 0: no cell sends more than the mass that it had and receives."""
+        """Write the end u = start + A ψ of a step of a density to ``values``, with fluxes limited such that u ≥ 0.
+
+        A is ``operator``, ψ the potential of the step. No cell sends more than the mass that it had and receives.
+        """
         mesh, backend = self.mesh, self.mesh.backend
         sent = operator.sent(potential)
         keep, next_keep = backend.xp.ones_like(values), backend.empty(values.shape, values.dtype)
@@ -340,7 +354,7 @@ class Diffusion:
 
     @staticmethod
     def _stages(dt: float, explicit_dt: float) -> int:
-        """Return the smallest odd s ≥ 3 with dt ≤ explicit dt · (s² + s − 2)/4."""
+        """Return the stages of an RKL2 step dt: the smallest odd s ≥ 3 with dt ≤ explicit_dt · (s² + s − 2)/4."""
         stages = int(np.ceil((np.sqrt(9 + 16 * dt / explicit_dt) - 1) / 2))
         return max(3, stages + 1 - stages % 2)
 
@@ -398,7 +412,7 @@ class NonlinearDiffusion:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Compute Δφ(u) of a state for ``rate``; return the largest step without a new extremum."""
+        """Store Δφ(u) of a state for ``rate``; return the largest explicit Euler step that makes no new extremum."""
         check_field("values", values, self.mesh)
         level = self.phi(values)
         check_array("phi", level, values.shape)
@@ -412,11 +426,14 @@ class NonlinearDiffusion:
         return self._stable_step(values, level)
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add Δφ(u) of the prepared state to ``rate``."""
+        """Add the rate of change Δφ(u) of the state given to ``prepare`` to ``rate``, in place."""
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Return a list of the sparse matrix (cells, cells) of the rates of each prepared field, by secants of φ."""
+        """Return one sparse matrix (cells, cells) for each field: the derivative of Δφ(u) by u at the prepared state.
+
+        φ' is a difference quotient, and conditions on the boundary are left out.
+        """
         from scipy.sparse import diags
 
         links = links_matrix(self.mesh.on_host, np.asarray(self.mesh.face_conductances()))
@@ -428,15 +445,15 @@ class NonlinearDiffusion:
         return rate
 
     def _coming_in(self, part: Part, g: Floats) -> Floats:
-        """Return the inflow rates (n,) or (fields, n) in the cells of a boundary part with data g."""
+        """Return the rates of change (n,) or (fields, n) of u by boundary data g, in the n cells at ``part``."""
         coming = g if isinstance(part.condition, Flux) else self.phi(g) / part.distances
         rates: Floats = coming * part.areas / self.mesh.volumes[part.cells]
         return rates
 
     def _stable_step(self, values: Floats, level: Floats) -> Step:
-        """Return 1/max Σ conductance φ'/V, with the larger φ' of two neighbors, by a difference quotient of φ.
+        """Return 1/(max φ'(u) · max Σ c/V), a stable explicit Euler step; Σ c/V sums conductances c of a cell's faces.
 
-        Raises ValueError where φ decreases by more than rounding.
+        ``level`` is φ(values), and φ' a difference quotient. Raises ValueError where φ decreases by more than rounding.
         """
         small = 1e-6 * (np.abs(values).max() + 1e-30)
         slope = (self.phi(values + small) - level) / small
@@ -456,19 +473,26 @@ class NonlinearDiffusion:
 
 
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
-    """Return monotone two-point fluxes, or the more accurate fluxes by gradients (:func:`_gradients`)."""
+    """Return the operator div(D∇u): with gradient fluxes where :func:`_gradients` is true, else two-point fluxes.
+
+    D is one coefficient, ``parts`` the boundary parts. ``monotone``: two-point fluxes unless D is a tensor.
+    """
     return TensorOperator(mesh, D, parts) if _gradients(mesh.on_host, D, monotone) else FaceOperator(mesh, D, parts)
 
 
 def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
-    """Return whether to use fluxes by gradients: of a tensor, of cubics, or where two-point fluxes are inconsistent."""
+    """Return whether the diffusive fluxes between cells need gradients instead of two cells alone.
+
+    So they do for a tensor D. Unless ``monotone``, they also do for a number D on rings of latitude, where the
+    gradients are those of fitted cubics, and where two-point fluxes are inconsistent.
+    """
     if len(shape_of(D)) > 1 or monotone:
         return len(shape_of(D)) > 1
     return (not shape_of(D) and has_cubics(host)) or not has_linear_precision(host)
 
 
 def _at_centers(mesh: Mesh, D: Any) -> Any:
-    """Return D, evaluated at the cell centers if D is a function."""
+    """Return the diffusion coefficient D as numbers: if D is a function of x, its values at the cell centers."""
     if not callable(D):
         return D
     check_call("diffusion coefficient", D, "x")
@@ -502,21 +526,27 @@ _PART = 0.5  # fraction of the mass that a step may move: with cfl ½ the age of
 
 
 def time_to_move(mass: Step, rate: Step) -> Step:
-    """Return the time in which diffusion at a ``rate`` of mass moves the fraction ``_PART`` of ``mass``; or ∞."""
+    """Return the time in which diffusion that moves mass at ``rate`` = ∫|∂ₜu| moves half of ``mass``; ∞ for rate 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         step: Step = backend_for(rate).xp.where(rate > 0, _PART * mass / rate, np.inf)
         return step
 
 
 def amplitude(mesh: Mesh, values: Floats) -> Step:
-    """Return ∫|u − ū| + 10⁻³ ∫|u|; the second summand keeps smaller deviations and rounding from limiting the step."""
+    """Return the size ∫|u − ū| + 10⁻³ ∫|u| of a field u = ``values`` of any sign, with mean ū, for ``longest_step``.
+
+    The second summand keeps smaller deviations and rounding from limiting the step.
+    """
     dot, mean = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values) / mesh.volume
     size: Step = dot(mesh.volumes, np.abs(values - mean)) + 1e-3 * dot(mesh.volumes, np.abs(values))
     return size
 
 
 def clip_to_zero(mesh: Mesh, values: Floats) -> None:
-    """Set negative values to zero in place and scale the others to keep the mass; all zero if the mass is negative."""
+    """Set negative ``values`` to zero in place and scale the positive ones to keep the mass Σ V u.
+
+    All values become zero if the mass is negative.
+    """
     if values.min() < 0:
         dot, mass = mesh.backend.dot, mesh.backend.dot(mesh.volumes, values)
         np.maximum(values, 0.0, out=values)

@@ -125,7 +125,10 @@ class StreamFunction:
 
 
 def _differences(psi: Callable[[float, Floats], Floats], ends: Floats, time: float, values: Floats) -> Floats:
-    """Return (faces,) differences of ψ between the ends (2 faces, d) of each face."""
+    """Return the fluxes ψ(x₀) − ψ(x₁) (faces,) of a stream function ψ at a time, for faces from x₀ to x₁.
+
+    ``ends`` (2 faces, d) holds x₀ and x₁ of each face in turn; ``values`` is not used.
+    """
     found = psi(time, ends)
     check_array("psi", found, (len(ends),), "ends of faces")
     flux: Floats = found[0::2] - found[1::2]
@@ -133,7 +136,10 @@ def _differences(psi: Callable[[float, Floats], Floats], ends: Floats, time: flo
 
 
 def _ends(mesh: Mesh) -> Floats:
-    """Return (2 faces, d) the two ends of each face in turn."""
+    """Return the end points (2 faces, d) of all faces of a mesh: x₀ of face f at row 2f, x₁ at row 2f + 1.
+
+    Raises ValueError if the mesh has no ends of faces.
+    """
     if mesh.face_ends is None:
         raise ValueError(
             f"StreamFunction on a {mesh.manifold}: expected a sphere, icosphere, box, torus or product of two curves"

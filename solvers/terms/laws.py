@@ -213,7 +213,11 @@ class Euler:
         return through, np.maximum(np.abs(slow), np.abs(fast))
 
     def _star(self, u: Floats, n: Floats, wave: Floats, contact: Floats, moved: Floats) -> Floats:
-        """Return F + S (u* − u) between a wave and the contact, with S = ``moved``; F where S is 0."""
+        """Return the HLLC flux F + S (u* − u) (d + 2, n) on one side of the contact; S = ``moved``, and F where S is 0.
+
+        F and u are flux and state of this side, u* is the state between the outer ``wave`` and the ``contact``; both
+        are speeds (n,).
+        """
         density, along, pressure = self._normal(u, n)
         factor = (wave - along) / (wave - contact)
         star = u * factor
@@ -234,7 +238,7 @@ class Euler:
         return flux
 
     def _waves(self, left: Floats, right: Floats, n: Floats) -> tuple[Floats, Floats]:
-        """Return the least and largest wave speed between two states (Davis 1988)."""
+        """Return bounds (n,) of the least and the largest signal speed along n between two states (Davis 1988)."""
         (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
         c_l, c_r = self._sound(density_l, pressure_l), self._sound(density_r, pressure_r)
         return np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)

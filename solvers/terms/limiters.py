@@ -13,13 +13,16 @@ MAX_DIMENSION = 8  # of the space that holds the mesh: length of a gradient in t
 
 
 class Reconstruction:
-    """u_f = u_i + ψ ∇u_i·(x_f − x_i) at each side of a mesh, ∇u_i by least squares in the cell's tangent plane.
+    """Linear reconstruction u_f = u_i + ψ ∇u_i·(x_f − x_i) of a field u at each side of a mesh, with a limiter ψ.
+
+    ∇u_i is the least-squares gradient in the tangent plane of cell i, x_i its center, and x_f the center of a face.
 
     limiter   "koren" (Koren 1993), "mc" or "vanleer" (van Leer 1977, 1974): monotone, first order at extrema; "none":
               ψ = 1, which overshoots
-    Second order where u is smooth, on curves, surfaces and in boxes, closed or with walls.
-    Raises ValueError for other limiters, and for a mesh whose faces do not enclose its cells: in d dimensions
-    |Σ A (x_f − x_i)·n − dV| ≤ dV/2 by Gauss's theorem. A periodic mesh has to be embedded, as a circle is in the plane.
+
+    The order is 2 where u is smooth, on curves, surfaces and in boxes, closed or with walls. Raises ValueError for
+    other limiters, and for a mesh whose faces do not enclose its cells: in d dimensions |Σ A (x_f − x_i)·n − dV| ≤ dV/2
+    by Gauss's theorem. A periodic mesh has to be embedded, as a circle is in the plane.
     """
 
     def __init__(self, mesh: Mesh, limiter: str) -> None:
@@ -36,14 +39,21 @@ class Reconstruction:
         return self.mesh.cell_start, self.mesh.cell_sides, self.mesh.side_cells
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
-        """Write u_f (2 faces,) at each side to ``at_side``."""
+        """Write the limited linear reconstruction u_f of a field ``values`` (cells,) at all faces to ``at_side``.
+
+        ``at_side`` (2 faces,) holds the value from the first cell of face f at 2f, from the second at 2f + 1.
+        """
         self.mesh.backend.launch(
             self.mesh.backend.values_at_faces, self.mesh.cells, *self._sides, self._slopes, self._reach,
             self._distances, self._limiter, values, at_side,
         )  # fmt: skip
 
     def flux_at_faces(self, velocity: Floats, flux: Floats) -> None:
-        """Write A X·n (2 faces,), outward through each side, for an unlimited velocity (cells, d) to ``flux``."""
+        """Write the fluxes A X·n of a velocity X (cells, d) through all faces to ``flux``, without a limiter.
+
+        ``flux`` (2 faces,) holds the flux out of the first cell of face f at 2f, out of the second at 2f + 1. A is the
+        area.
+        """
         mesh = self.mesh
         mesh.backend.launch(
             mesh.backend.flux_at_faces, mesh.cells, *self._sides, self._slopes, self._reach, mesh.face_normals,
@@ -58,7 +68,7 @@ def check_limiter(limiter: str) -> None:
 
 
 class Constant:
-    """u_f = u_i at each side of any mesh (Godunov 1959): first order, without new extrema."""
+    """Piecewise constant reconstruction u_f = u_i at each side of any mesh (Godunov 1959), of first order."""
 
     def __init__(self, mesh: Mesh) -> None:
         host = mesh.on_host
@@ -66,12 +76,20 @@ class Constant:
         self._own, self._sides = mesh.backend.to_device(cells), mesh.cell_sides
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
-        """Write u_f (2 faces,) at each side to ``at_side``."""
+        """Write the value of each cell at all its faces to ``at_side``.
+
+        ``at_side`` (2 faces,) holds the value of the first cell of face f at 2f, of the second at 2f + 1.
+        """
         at_side[self._sides] = values[self._own]
 
 
 def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Return slopes, reach, distances, tangents and bends: the arrays of the kernels for fluxes through faces."""
+    """Return the arrays that the kernels need to reconstruct values and fluxes at faces.
+
+    These are slopes and reach (sides, d), the weights of the gradient and the vector to the face center; distances
+    (sides, d + 1), the vector to the neighbor and twice the fraction of it up to the face; tangents (faces, d), unit
+    vectors along faces; bends (faces,), area²/12 times curvature. Sides are numbered cell by cell.
+    """
     dimension, ambient = mesh.dimension, mesh.centers.shape[1]
     if not dimension <= ambient <= MAX_DIMENSION:
         raise ValueError(f"mesh in R^{ambient}: expected from R^{dimension} to R^{MAX_DIMENSION}")
@@ -98,7 +116,10 @@ def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
 
 
 def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
-    """Return owner i and neighbor j of each side, and weights (sides, d): ∇u_i = Σ weights (u_j − u_i)."""
+    """Return weights w (sides, d) of the least-squares gradient: ∇u_i = Σ w (u_j − u_i) over the sides of cell i.
+
+    Returns the cell i of each side (sides,), the neighbor j (sides,), and the weights.
+    """
     cells, sides = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start)), mesh.cell_sides
     neighbor = mesh.side_cells[sides ^ 1]
     offsets = mesh.shortest(mesh.centers[neighbor] - mesh.centers[cells])
@@ -106,21 +127,29 @@ def gradient_weights(mesh: Mesh) -> tuple[np.ndarray, np.ndarray, Floats]:
 
 
 def _slopes(cells_of_sides: np.ndarray, offsets: Floats, plane: Floats) -> Floats:
-    """Return (sides, d) weights of the least-squares gradient in the tangent planes of the cells."""
+    """Return weights (sides, d) of the least-squares gradient: ∇u_i = Σ weights (u_j − u_i) over the sides of cell i.
+
+    cells_of_sides   (sides,) cell i of each side
+    offsets          (sides, d) vectors from center to center
+    plane            (cells, d, dimension) bases of the tangent planes
+    """
     flat = np.einsum("kc,kcp->kp", offsets, plane[cells_of_sides])
     inverse = np.linalg.pinv(_sums(cells_of_sides, flat, flat, len(plane)), rcond=1e-10, hermitian=True)
     return np.asarray(np.einsum("kcp,kpq,kq->kc", plane[cells_of_sides], inverse[cells_of_sides], flat))
 
 
 def _sums(own: np.ndarray, left: Floats, right: Floats, cells: int) -> Floats:
-    """Return (cells, m, n), Σ over the sides of each cell of left (sides, m) × right (sides, n)."""
+    """Return (cells, m, n): the sum over the sides of each cell of the outer products of ``left`` and ``right``.
+
+    ``left`` is (sides, m), ``right`` (sides, n), and ``own`` (sides,) the cell of each side.
+    """
     product = (left[:, :, None] * right[:, None, :]).reshape(len(own), -1)
     columns = [np.asarray(np.bincount(own, column, cells), dtype=np.float64) for column in product.T]
     return np.stack(columns, axis=1).reshape(cells, left.shape[1], right.shape[1])
 
 
 def tangent_planes(mesh: Mesh) -> Floats:
-    """Return (cells, d, dimension) orthonormal bases of the span of each cell's face normals."""
+    """Return orthonormal bases (cells, d, dimension) of each cell's tangent plane: the span of its face normals."""
     cells = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     normals = mesh.face_normals[mesh.cell_sides >> 1]
     spread = _sums(cells, normals, normals, mesh.cells)
@@ -128,7 +157,10 @@ def tangent_planes(mesh: Mesh) -> Floats:
 
 
 def check_tangent(mesh: Mesh, velocity: Floats) -> None:
-    """Raise ValueError for a velocity (…, cells, d) with a normal component off a curve or surface."""
+    """Raise ValueError if a velocity (…, cells, d) on a curve or surface points out of the tangent planes.
+
+    The tolerance for the normal component is MAX_NORMAL times the largest speed.
+    """
     if mesh.dimension == mesh.centers.shape[1]:
         return
     plane = tangent_planes(mesh.on_host)

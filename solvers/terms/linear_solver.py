@@ -17,7 +17,8 @@ STEP_RTOL = 1e-12  # relative difference of steps that share factors
 class ShiftedSolver:
     """Solver of (1 − dt M) x = b for one matrix M (cells, cells) and any number of steps dt; factors are cached.
 
-    ``is_exact`` is true where x is exact to rounding; else x is b over the diagonal, a preconditioner.
+    ``is_exact`` is true where x is exact to rounding. On a large mesh of three dimensions x is only b over the
+    diagonal, a preconditioner.
     """
 
     def __init__(self, mesh: Mesh, matrix: Any) -> None:
@@ -31,7 +32,7 @@ class ShiftedSolver:
         self._steps: list[float] = []
 
     def solve(self, right: Floats, step: float) -> Floats:
-        """Return x (cells,) for b = ``right``."""
+        """Return the solution x (cells,) of (1 − step M) x = ``right``."""
         if self._axes is not None:
             return self._axes.solve(right, step)
         nearest = next((known for known in self._steps if abs(known - step) <= STEP_RTOL * step), step)
@@ -51,7 +52,13 @@ class ShiftedSolver:
 
 
 class _Axes:
-    """M = M₁⊗1⊗1 + 1⊗M₂⊗1 + …, each M_c = W^{−1/2} Q Λ Qᵀ W^{1/2} (fast diagonalization: Lynch, Rice, Thomas 1964)."""
+    """Solver of (1 − dt M) x = b for a sum M = M₁⊗1⊗1 + 1⊗M₂⊗1 + … of matrices along the axes of a box.
+
+    Each M_c = W^{−1/2} Q Λ Qᵀ W^{1/2} is diagonalized once (fast diagonalization: Lynch, Rice, Thomas 1964).
+
+    factors   the matrices M_c, symmetric for the weights
+    weights   the diagonals W of each axis
+    """
 
     def __init__(self, factors: list[Floats], weights: list[Floats]) -> None:
         self._shape = tuple(len(factor) for factor in factors)
@@ -70,14 +77,17 @@ class _Axes:
 
 
 def _along_axes(matrices: list[Floats], values: Floats) -> Floats:
-    """Return values with each matrix applied along the corresponding axis."""
+    """Return an array with one matrix applied along each of its axes, the first matrix along the first axis."""
     for matrix in matrices:  # the contracted first axis becomes the last
         values = np.tensordot(values, matrix, axes=(0, 1))
     return values
 
 
 def _axes(mesh: Mesh, matrix: Any) -> _Axes | None:
-    """Return the symmetric factors of a matrix along the axes of the mesh; None if the matrix is no such sum."""
+    """Return a solver that diagonalizes ``matrix`` along the axes of a mesh of lines.
+
+    The result is None if an axis is too long, or if the matrix is no sum of symmetric matrices of the axes.
+    """
     from scipy.sparse import csr_matrix, identity, kron
 
     shape, rows = mesh.shape, csr_matrix(matrix)

@@ -19,24 +19,29 @@ from .ring_geometry import is_of_rings
 
 
 class Operator(Protocol):
-    """Linear operator L u = coefficient · apply(u), with the largest explicit Euler dt without a new extremum."""
+    """Linear diffusion operator L u = coefficient · apply(u), with conditions on the boundary and without their data.
+
+    coefficient   number D, taken out of the matrix; 1 for other D
+    explicit_dt   largest explicit Euler step without a new extremum
+    """
 
     coefficient: float
     explicit_dt: float
 
     def apply(self, values: Floats, out: Floats) -> None:
-        """Write L values / coefficient (cells) to ``out``."""
+        """Write L u / coefficient (cells,) of a field u = ``values`` (cells,) to ``out``."""
         ...
 
     def matrix(self) -> Any:
-        """Return L / coefficient (cells, cells), sparse, on the host."""
+        """Return the sparse matrix (cells, cells) of :meth:`apply`, L / coefficient, on the host."""
         ...
 
 
 class FaceOperator:
-    """Two-point fluxes with a number D, or D ≥ 0 in each cell with harmonic means at the faces.
+    """Diffusion div(D∇u) by two-point fluxes: conductance times difference of both cells, at each face.
 
-    On a curve or in a box of equal cells, with one D and walls only, fluxes are of fourth order.
+    D is a number, or D ≥ 0 in each cell with harmonic means at the faces. On a curve or in a box of equal cells, with a
+    number D and walls only, fluxes by four cells replace these, of fourth order.
     """
 
     def __init__(self, mesh: Mesh, D: float | Floats, parts: tuple[Part, ...] = ()) -> None:
@@ -69,7 +74,7 @@ class FaceOperator:
             out -= self._decay * values
 
     def matrix(self) -> Any:
-        """Return L / coefficient (cells, cells), sparse."""
+        """Return the sparse matrix (cells, cells) of :meth:`apply`, L / coefficient."""
         conductances = self.mesh.backend.to_host(self.conductances)
         if self._opposite is None:
             matrix = links_matrix(self.mesh.on_host, conductances)
@@ -78,7 +83,10 @@ class FaceOperator:
         return _without(matrix, self.mesh, self._decay)
 
     def sent(self, values: Floats) -> Floats:
-        """Return (2 faces,) the outward part of the flux through each side."""
+        """Return the outward part ≥ 0 of the flux of :meth:`apply` through each side (2 faces,), for ``values``.
+
+        Sides 2f and 2f + 1 are those of the first and second cell of face f.
+        """
         mesh, backend = self.mesh, self.mesh.backend
         sent: Floats = backend.zeros(2 * mesh.faces, values.dtype)  # the flux of the outer sides of walls is 0
         kernel = getattr(backend, self._send)
@@ -93,7 +101,7 @@ _KERNELS = {
 
 
 class TensorOperator:
-    """div(D∇u) for a tensor D (d, d) or (cells, d, d), symmetric and positive, or numbers, as a sparse matrix.
+    """Diffusion div(D∇u) as a sparse matrix, for a positive symmetric tensor D (d, d) or (cells, d, d), or for numbers.
 
     The part of D n along the line between two centers is multiplied by the difference quotient, the rest by the mean of
     both cells' least-squares gradients: second order on any mesh, not monotone where D is strongly anisotropic. For a
@@ -126,7 +134,7 @@ class TensorOperator:
             out -= self._decay * values
 
     def matrix(self) -> Any:
-        """Return L (cells, cells), sparse."""
+        """Return the sparse matrix (cells, cells) of :meth:`apply`, L / coefficient."""
         from scipy.sparse import coo_matrix
 
         to_host, cells = self.mesh.backend.to_host, self.mesh.cells
@@ -135,9 +143,13 @@ class TensorOperator:
 
 
 def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
-    """Return (cells, cells) Σ_faces (back u_j − ahead u_i)/V_i, sparse, for faces (i, j); j has the opposite rate.
+    """Return the sparse matrix (cells, cells) of the rates of change of u by two-point fluxes through all faces.
 
-    ahead, back   (faces,) rates of mass through the faces from the first cell, and back: equal for diffusion
+    A face between cells i and j adds (back u_j − ahead u_i)/V_i to the rate of u_i, and (ahead u_i − back u_j)/V_j to
+    that of u_j, with the volumes V.
+
+    ahead   (faces,) coefficients of the mass sent from the first cell i to the second
+    back    (faces,) coefficients of the mass sent back; None for ``ahead``, as for diffusion
     """
     from scipy.sparse import coo_matrix
 
@@ -150,7 +162,11 @@ def links_matrix(mesh: Mesh, ahead: Floats, back: Floats | None = None) -> Any:
 
 
 def _lines_matrix(mesh: Mesh, conductances: Floats, opposite: Integers) -> Any:
-    """Return the sparse matrix (cells, cells) of the kernels' fourth-order fluxes on lines of equal cells."""
+    """Return the sparse matrix (cells, cells) of Δ by fourth-order fluxes on a curve, torus or box of equal cells.
+
+    conductances   (faces,)
+    opposite       (sides of a cell,) the side opposite to each side
+    """
     from scipy.sparse import csr_matrix, diags
 
     every, shape = np.arange(mesh.cells), (mesh.cells, mesh.cells)
@@ -172,7 +188,10 @@ def _without(matrix: Any, mesh: Mesh, decay: Floats | None) -> Any:
 def diffusion_source(
     mesh: Mesh, D: float | Floats, parts: tuple[Part, ...], time: float, fields: int = 0
 ) -> Floats | None:
-    """Return (cells,) or, for fields > 0, (fields, cells) inflow rates of the data g; None without data."""
+    """Return the rates of change (cells,) of u by boundary data g at a time, or (fields, cells) for fields > 0.
+
+    The result is None if no boundary part has data.
+    """
     rates: Any = None
     for part in parts:
         if isinstance(part.condition, Outflow):
@@ -186,7 +205,10 @@ def diffusion_source(
 
 
 def face_means(mesh: Mesh, D: Floats) -> Floats:
-    """Return (faces,) harmonic means of D (cells,) weighted by the distances to the face: layers in series."""
+    """Return harmonic means (faces,) of a coefficient D (cells,), as for layers in series.
+
+    The weights are the distances from both cell centers to the face center. The mean is 0 if D is 0 in one cell.
+    """
     host = mesh.on_host
     first, second = host.face_cells.T
     first_distance, far = (
@@ -199,7 +221,10 @@ def face_means(mesh: Mesh, D: Floats) -> Floats:
 
 
 def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
-    """Return (cells,) Σ conductance/V over the faces of each cell."""
+    """Return Σ c/V (cells,) over the inner faces of each cell of volume V, for conductances c (faces,).
+
+    1 over the maximum is the largest explicit Euler step of diffusion without a new extremum.
+    """
     host = mesh.on_host
     first, second = host.face_cells.T
     is_wall = first == second
@@ -210,7 +235,10 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
 
 
 def _at_faces(D: Any, part: Part) -> Any:
-    """Return D, or n·D n of a tensor, (n,) at the faces of a boundary part, with D of the adjacent cells."""
+    """Return the diffusion coefficient normal to the n faces of a boundary part, taken from the adjacent cells.
+
+    This is n·D n (n,) for a tensor D, D (n,) for one number per cell, and the number itself for a number.
+    """
     if not shape_of(D):
         return D
     if len(shape_of(D)) == 1:
@@ -221,7 +249,7 @@ def _at_faces(D: Any, part: Part) -> Any:
 
 
 def _robin(part: Part) -> tuple[float, float] | None:
-    """Return a, b of a u + b ∂ₙu = g; None where the flux is given."""
+    """Return the numbers a, b of a boundary condition a u + b ∂ₙu = g; None for a given flux and for outflow."""
     condition = part.condition
     if isinstance(condition, Robin):
         return condition.a, condition.b
@@ -229,13 +257,20 @@ def _robin(part: Part) -> tuple[float, float] | None:
 
 
 def _share_of_data(part: Part, D: Any) -> Any:
-    """Return the inward flux per g: D/(a h + b), or 1 where the flux is given."""
+    """Return the derivative of the inward flux through a boundary part by the data g of its condition a u + b ∂ₙu = g.
+
+    This is D/(a h + b) (n,) with the distance h from cell center to face, or 1 where g itself is the flux.
+    """
     robin = _robin(part)
     return 1.0 if robin is None else D / (robin[0] * part.distances + robin[1])
 
 
 def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | None:
-    """Return (cells,) the decay rate a D A/(V (a h + b)) through the boundary; None without such a condition."""
+    """Return the decay rates a D A/(V (a h + b)) (cells,) of u by the conditions a u + b ∂ₙu = g on the boundary.
+
+    A is a face's area, h its distance from the cell center, and V the cell's volume. The result is None if no condition
+    has a > 0.
+    """
     total: Any = None
     for part in parts:
         robin = _robin(part)
@@ -247,7 +282,10 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
 
 
 def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
-    """Return sums (cells,), (fields, cells) or None for 0, plus amounts at cells, which may occur twice."""
+    """Return ``sums`` with ``amounts`` (n,) or (fields, n) added at n cells, in a new array; cells may occur twice.
+
+    ``sums`` is (cells,), (fields, cells), or None for zeros.
+    """
     rows = amounts.reshape(-1, amounts.shape[-1])
     sums_of_rows = [mesh.backend.sums_at(cells, row, mesh.cells) for row in rows]
     added = mesh.backend.xp.stack(sums_of_rows).astype(mesh.volumes.dtype)
@@ -257,19 +295,26 @@ def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
 
 
 def _gradient_fluxes_of(mesh: Mesh, D: Floats) -> tuple[Integers, Integers, Floats]:
-    """Return face numbers, columns and weights of the fluxes A n·D∇u into the first cell of each face."""
+    """Return the fluxes A n·D∇u of a tensor D into the first cell of each inner face, as entries of a sparse matrix.
+
+    The entries are face numbers, cells and weights: the flux is the sum of weight times u over the cells of a face.
+    """
     inner = np.flatnonzero(mesh.face_cells[:, 0] != mesh.face_cells[:, 1])
     face, column, weight = gradient_fluxes(mesh, inner, D)
     return inner[face].astype(np.int32), column, weight
 
 
 def has_cubics(mesh: Mesh) -> bool:
-    """Return whether fluxes of fitted cubics exist on a mesh: a sphere with enough rings of latitude."""
+    """Return whether a mesh allows diffusive fluxes by fitted cubics: a sphere of at least MIN_RINGS rings."""
     return is_of_rings(mesh) and len(mesh.ring_cells) >= MIN_RINGS
 
 
 def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
-    """Return faces, columns and weights of A n·∇u into the first cell of each; None off rings of latitude."""
+    """Return the fluxes A n·∇u by fitted cubics into the first cell of each face, as entries of a sparse matrix.
+
+    The entries are face numbers, cells and weights: the flux is the sum of weight times u over the cells of a face. The
+    result is None on meshes other than rings of latitude.
+    """
     if not has_cubics(mesh):
         return None
     faces, cells, gradients = ring_gradients(Rings(mesh.ring_cells.astype(np.int64), mesh.ring_edges))
@@ -277,7 +322,10 @@ def _fluxes_of_cubics(mesh: Mesh) -> tuple[Integers, Integers, Floats] | None:
 
 
 def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Integers, Integers, Floats]:
-    """Return rows, columns and weights of the divergence (cells) of fluxes through faces."""
+    """Return the sparse matrix (cells, cells) of the rates of change by ``fluxes`` into the first cell of each face.
+
+    Fluxes and result are rows, columns and weights of the entries; the rows of the fluxes are face numbers.
+    """
     face, column, weight = fluxes
     first, second = mesh.face_cells.T
     rows, columns, amounts = np.append(first[face], second[face]), np.append(column, column), np.append(weight, -weight)
@@ -285,7 +333,11 @@ def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Int
 
 
 def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[Integers, Integers, Floats]:
-    """Return face numbers within ``inner``, columns and weights of the fluxes A n·D∇u into the first cells."""
+    """Return the fluxes A n·D∇u of a tensor D into the first cell of each inner face, as entries of a sparse matrix.
+
+    The entries are positions within ``inner`` (the numbers of the inner faces), cells and weights: the flux is the sum
+    of weight times u over the cells of a face. Weights combine the difference of both cells and their mean gradients.
+    """
     first, second = mesh.face_cells[inner].T
     offset = mesh.shortest(mesh.centers[second] - mesh.centers[first])
     distance = np.linalg.norm(offset, axis=1)
@@ -309,7 +361,7 @@ def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[
 
 
 def _summed(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:
-    """Return the entries of a matrix row by row, with duplicates summed."""
+    """Return the entries (row, column, weight) of a sparse matrix sorted by row, with duplicates summed."""
     key, place = np.unique(rows.astype(np.int64) * cells + columns, return_inverse=True)
     sums = np.bincount(place, weights)
     return (key // cells).astype(np.int32), (key % cells).astype(np.int32), np.asarray(sums, dtype=np.float64)

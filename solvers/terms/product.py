@@ -18,14 +18,16 @@ Velocities = Callable[[float, Floats], tuple[Floats, Floats]]
 
 
 class ProductAdvection:
-    """−div_c(ρ X_c) − div_r(ρ X_r) for a density ρ (rows, columns) on the product of a mesh of rows and one of columns.
+    """Advection −div_c(ρ X_c) − div_r(ρ X_r) of a density ρ (rows, columns) on the product of two meshes.
 
-    Both parts are `solvers.terms.advection.Advection`, one on a stack of all rows and one on a stack of all columns, in
-    the same Runge–Kutta stage: unsplit, so that an unresolved cell moves diagonally at its own velocity. Each part may
-    remove at most half of the mass of a cell.
+    One mesh has a cell for each row, the other a cell for each column; X_r and X_c are velocities on these meshes. Both
+    parts are `solvers.terms.advection.Advection`, one on a stack of all rows and one on a stack of all columns. They
+    act in the same Runge–Kutta stage (unsplit), so that an unresolved cell moves diagonally at its own velocity. Each
+    part may remove at most half of the mass of a cell.
 
-    in_rows      stack(mesh of columns, rows)
-    in_columns   stack(mesh of rows, columns)
+    in_rows      stack of copies of the mesh of columns, one for each row
+    in_columns   stack of copies of the mesh of rows, one for each column
+    shape        (rows, columns)
     velocities   (time, ρ (rows, columns)) → X_c (rows, columns, d) and X_r (rows, columns, d'), tangent to their meshes
 
     States may be flat. Raises ValueError if the two stacks have different numbers of cells.

@@ -20,7 +20,23 @@ MIN_WEIGHT = 1e-9  # weights of a neighbor behind that are smaller count as 0
 
 @dataclass(frozen=True, eq=False)
 class RingGeometry:
-    """Tables for the kernels on rings; sine, cosine and volumes (rings,)."""
+    """Tables of the geometry of a sphere of rings for the advection kernels.
+
+    A ring has one or two kinds of cells, n in total. Vectors are in the plane (east, north) at the cell's center; sides
+    are padded to 5.
+
+    rows       (rings, 16) integers: cells, kinds, neighbors and faces of each ring, see `_rows`
+    sine       (rings,) sine of the polar angle of the centers
+    cosine     (rings,) cosine of that angle
+    volumes    (rings,) area of one cell
+    offsets    (n, 2, 5) vectors to the neighbors' centers
+    reach      (n, 2, 5) vectors to the face centers
+    slopes     (n, 2, 5) weights of the least-squares gradient
+    tangents   (n, 2, 5) unit tangents of the faces
+    stencils   (2, n, 5, 12) weights of the velocities in A X·n at each side, and in its change along the face
+    spans      (n, 5) 1/(d_k × d_{k+1}) of consecutive offsets d
+    opposite   (n, 5, 5) weights of the two neighbors opposite to each side, see `_opposite`
+    """
 
     rows: np.ndarray
     sine: Floats
@@ -61,7 +77,15 @@ def is_of_rings(mesh: Mesh) -> bool:
 
 
 def _numbered(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, groups: np.ndarray) -> bool:
-    """Return whether faces join the cells of the standard numbering; checked ring by ring to save memory."""
+    """Return whether the faces join the cells in the standard numbering of `solvers.mesh.rings`.
+
+    face_cells   (faces, 2) first and second cell of each face
+    counts       (rings,) cells of each ring
+    start        (rings,) first cell of each ring
+    groups       (2 rings − 1,) first face within each ring, then between each two rings
+
+    The faces are checked ring by ring to save memory.
+    """
     rings, between = len(counts), faces_between(counts)
     for i, n in enumerate(counts):
         k = np.arange(n)
@@ -76,13 +100,19 @@ def _numbered(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, gro
 
 
 def _has_equal_groups(values: Floats, start: np.ndarray) -> bool:
-    """Return whether the numbers of each group are equal to rounding."""
+    """Return whether the numbers of each group of consecutive ``values`` are equal to rounding.
+
+    ``start`` holds the first index of each group.
+    """
     spread = np.maximum.reduceat(values, start) - np.minimum.reduceat(values, start)
     return bool((spread <= _rounding(values) * max(values.max(), -values.min())).all())
 
 
 def _has_rotated_groups(vectors: Floats, start: np.ndarray) -> bool:
-    """Return whether the vectors of each group are rotations of the first one by equal angles about the axis."""
+    """Return whether the vectors of each group are rotations of its first one by equal angles about the z-axis.
+
+    ``start`` holds the first index of each group of consecutive vectors (n, 3).
+    """
     first, last = start, np.append(start[1:], len(vectors))
     for begin, end in zip(first, last, strict=True):
         flat, angle = vectors[begin:end, 0] + 1j * vectors[begin:end, 1], 2 * np.pi / (end - begin)
@@ -98,7 +128,7 @@ def _rounding(values: Floats) -> float:
 
 
 def ring_geometry(mesh: Mesh) -> RingGeometry:
-    """Return the tables of a mesh for which :func:`is_of_rings` holds, on the host."""
+    """Return the tables of the geometry of a sphere of rings, for which :func:`is_of_rings` holds, on the host."""
     rows = _rows(mesh)
     kinds = np.repeat(rows[:, 0] - rows[:, 2], rows[:, 3]) + np.arange(rows[:, 3].sum())  # a cell of each
     sides = mesh.rows("cell_start", kinds + 1) - mesh.rows("cell_start", kinds)
@@ -118,7 +148,11 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """Return (rings, 16) integers: START to FLUX_SOUTH of `rings.sides`, with offsets for the fluxes of all faces."""
+    """Return one row of 16 integers for each ring (rings, 16), for the kernels on rings of latitude.
+
+    The columns START to FLUX_SOUTH are those of `solvers.backends.cpu.rings.sides`: cells, kinds, neighbors and faces.
+    The places of fluxes are face numbers, for an array of the fluxes of all faces.
+    """
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
     between, faces = faces_between(counts), face_starts(counts)[len(counts) :]
@@ -137,10 +171,11 @@ def _rows(mesh: Mesh) -> np.ndarray:
 
 
 def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
-    """Return offsets, reach, slopes, tangents, stencils, spans and opposite weights of cells.
+    """Return the geometric tables of n cells of a sphere of rings, of ``count`` sides each, padded to 5 sides.
 
-    The shapes are (n, 2, 5) four times, (n, 2, 5, 12), (n, 5) and (n, 5, 5). The cells (n,) have ``count`` sides each.
-    (n, sides, 3) are in R³, vectors (n, 2, sides) in the plane.
+    These are offsets, reach, slopes and tangents (n, 2, 5) each, stencils (n, 2, 5, 12), spans (n, 5) and opposite
+    weights (n, 5, 5), explained at `RingGeometry`. Arrays (n, sides, 3) are in R³, vectors (n, 2, sides) in the tangent
+    plane.
     """
     sides = mesh.rows("cell_sides", mesh.rows("cell_start", cells)[:, None] + np.arange(count))
     faces, is_second = sides >> 1, (sides & 1).astype(bool)
@@ -188,20 +223,26 @@ def _east_north(points: Floats) -> tuple[Floats, Floats]:
 
 
 def _in_plane(centers: Floats, points: Floats, basis: Floats) -> Floats:
-    """Return (n, 2, sides) geodesic offsets of points in the tangent planes of cells, to fourth order."""
+    """Return geodesic offsets (n, 2, sides) from ``centers`` to ``points``, in the basis (n, 2, 3) of tangent planes.
+
+    The points (n, sides, 3) lie on the unit sphere; the lengths are exact to fourth order.
+    """
     offset = points - centers[:, None]
     arc = 1.0 + (offset**2).sum(axis=2, keepdims=True) / 6.0
     return np.asarray(basis @ (offset * arc).swapaxes(1, 2))
 
 
 def _spans(d: Floats) -> Floats:
-    """Return (n, sides) 1/(d_k × d_n), where side n follows side k."""
+    """Return 1/(d_k × d_n) (n, sides) for the offsets d (n, 2, sides) to a cell's neighbors; side n follows side k."""
     after = np.roll(d, -1, axis=2)
     return np.asarray(1.0 / (d[:, 0] * after[:, 1] - d[:, 1] * after[:, 0]))
 
 
 def _opposite(d: Floats, spans: Floats) -> Floats:
-    """Return (5, 5) weights of two consecutive neighbors opposite to each side: −d_k = Σ_m w_km d_m."""
+    """Return weights w (5, 5) ≥ 0 of the two consecutive neighbors opposite to each side: −d_k = Σ_m w_km d_m.
+
+    d (2, sides) are the offsets to the neighbors of one cell, and ``spans`` (sides,) their :func:`_spans`.
+    """
     weights, count = np.zeros((SIDES, SIDES)), d.shape[1]
     cross = np.outer(d[0], d[1]) - np.outer(d[1], d[0])  # d_k × d_m = d_m × −d_k
     first, second = -np.roll(cross, -1, axis=1) * spans, cross * spans

@@ -14,25 +14,26 @@ from .ring_geometry import ring_geometry
 
 
 class RingWork:
-    """Scratch arrays of one solve: fluxes, and local components of a velocity in R³."""
+    """Scratch arrays of one solve on a sphere of rings: fluxes, and components east and north of a velocity."""
 
     def __init__(self, mesh: Mesh, fluxes: int) -> None:
         self._mesh, self.flux = mesh, mesh.backend.work_array(fluxes, mesh.volumes.dtype)
 
     @cached_property
     def components(self) -> tuple[Callable[[], Floats], Callable[[], Floats]]:
-        """Return two functions that return the arrays (cells,) of east and north components, made on first use."""
+        """Return two functions without arguments that return scratch arrays (cells,), for components east and north."""
         work_array, cells, number = self._mesh.backend.work_array, self._mesh.cells, self._mesh.volumes.dtype
         return work_array(cells, number), work_array(cells, number)
 
 
 class RingTransport:
-    """Outgoing fluxes and divergence by the kernels for a sphere of rings.
+    """Advection of a density on a sphere of rings: outgoing fluxes and divergence, with tables for each ring.
 
-    in_bands   whether one kernel handles each band of rings, by default on the host; else one kernel after another
+    in_bands   whether one kernel does all passes for one band (group of neighboring rings) after the other, by default
+               on the host; otherwise each pass is a kernel over all cells
 
-    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. The fluxes equal
-    those of the kernels for any surface to rounding.
+    Outgoing fluxes are (2, faces): of the first cell of each face, and of the second. The fluxes equal those of the
+    kernels for any surface to rounding.
     """
 
     def __init__(self, mesh: Mesh, in_bands: bool | None = None) -> None:
@@ -48,17 +49,25 @@ class RingTransport:
         self._flux_shape = shape
 
     def work_arrays(self) -> RingWork:
-        """Return scratch arrays for :meth:`outgoing_flux`."""
+        """Return new scratch arrays for the argument ``work`` of :meth:`outgoing_flux`."""
         return RingWork(self.mesh, math.prod(self._flux_shape))
 
     def outgoing_flux(
         self, density: Floats, velocity: Floats, low_high: tuple[float, float], occupied: Floats, sent: Floats,
         outflow: Floats, work: RingWork | None = None,
     ) -> list[Any]:  # fmt: skip
-        """Write outgoing fluxes to ``sent`` and the fraction of mass that each cell loses per time to ``outflow``.
+        """Compute the mass per time that each cell sends through its faces; return the largest rates of outflow.
 
-        ``velocity`` is (cells, 3), or (2, cells) along east and north. Returns the largest outflow of the occupied
-        cells for each worker. ``work`` holds scratch arrays; None allocates new ones.
+        density    (cells,)
+        velocity   (cells, 3), or components east and north (2, cells)
+        low_high   smoothness indicators below which a cell is resolved, and above which it is not
+        occupied   (1,) density below which a cell does not count for the result
+        sent       (2, faces), overwritten with the outgoing fluxes
+        outflow    (cells,), overwritten with the fraction of mass that each cell loses per time
+        work       scratch arrays; None allocates new ones
+
+        The result is a list of the largest ``outflow`` of occupied cells: one number for each worker (thread), and one
+        for each border between the bands of two workers.
         """
         work = self.work_arrays() if work is None else work
         east, north = velocity if velocity.shape == (2, self.mesh.cells) else self._local(velocity, work)
@@ -91,7 +100,7 @@ class RingTransport:
         )
 
     def _local(self, velocity: Floats, work: RingWork) -> tuple[Floats, Floats]:
-        """Return components along east and north, (cells,) each, in scratch arrays."""
+        """Return the components east and north of a velocity (cells, 3): two scratch arrays (cells,)."""
         mesh, backend, t = self.mesh, self.mesh.backend, self._tables
         east, north = (array() for array in work.components)
         backend.launch(
@@ -101,7 +110,11 @@ class RingTransport:
         return east, north
 
     def add_divergence(self, sent: Floats, outflow: Floats, dt: float, rate: Floats) -> None:
-        """Add to ``rate`` (cells,) the inflow less the outflow of each cell within dt, per area."""
+        """Add the inflow less the outflow of each cell, per area, to ``rate`` (cells,).
+
+        ``sent`` and ``outflow`` are results of :meth:`outgoing_flux`. A cell that would lose more than its mass within
+        dt loses all its mass.
+        """
         mesh, backend, tables = self.mesh, self.mesh.backend, self._tables
         backend.launch(
             backend.divergence_on_rings, mesh.cells, tables.rows, tables.volumes, sent, outflow, dt, rate

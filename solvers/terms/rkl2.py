@@ -11,12 +11,12 @@ FIRST = 1 / 3  # b₀ = b₁ = b₂
 
 
 def width(stages: int) -> float:
-    """Return w for s stages."""
+    """Return w = 4/(s² + s − 2), the factor of dt in an RKL2 step of s = ``stages`` stages."""
     return 4.0 / (stages * stages + stages - 2)
 
 
 def stage_weights(j: int) -> tuple[float, float, float]:
-    """Return μ_j, ν_j and 1 − b_{j−1} of stage j = 2, 3, …"""
+    """Return the weights μ_j, ν_j and 1 − b_{j−1} of stage j = 2, 3, … of RKL2, as in the formula of this module."""
     mu, nu = (2 * j - 1) / j * _b(j) / _b(j - 1), -(j - 1) / j * _b(j) / _b(j - 2)
     return mu, nu, 1 - _b(j - 1)
 

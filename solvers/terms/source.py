@@ -63,7 +63,7 @@ class Source:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate f at a state for ``rate``; return 1/``fastest``."""
+        """Store f(time, values) for ``rate``; return 1 over the largest |eigenvalue| of ∂f/∂u, a stable step."""
         before = values.copy() if self._rate is None else None
         rate = self._evaluated(time, values)
         if before is not None:
@@ -74,7 +74,7 @@ class Source:
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add f of the prepared state to ``rate``."""
+        """Add f at the state given to ``prepare`` to ``rate``, in place."""
         rate += self._rate
 
     @property
@@ -82,7 +82,7 @@ class Source:
         return getattr(self.f, "__name__", "f")
 
     def _evaluated(self, time: float, values: Floats) -> Floats:
-        """Return f(t, u) in the shape of u."""
+        """Return f(time, values) as an array of the shape of ``values``; raise an error for other shapes."""
         rate: Any = self.f(time, values)
         shape = shape_of(rate)
         if shape not in (values.shape, ()):
@@ -96,7 +96,10 @@ class Source:
         return np.asarray(rate) if isinstance(values, np.ndarray) else rate
 
     def _fastest(self, time: float, values: Floats) -> float:
-        """Estimate the largest |eigenvalue| of ∂f/∂u from above: the growth in power iterations times MARGIN."""
+        """Estimate an upper bound of the |eigenvalues| of ∂f/∂u at a state by power iterations on differences of f.
+
+        The bound is the growth in the last iteration times MARGIN, or 0 if an iteration has no growth.
+        """
         vector: Any = _signs(values.shape)
         size = DIFFERENCE * (float(np.abs(values).max()) + DIFFERENCE)
         fastest = 0.0
@@ -111,5 +114,5 @@ class Source:
 
 @lru_cache(maxsize=8)
 def _signs(shape: tuple[int, ...]) -> Floats:
-    """Return ±1 at random, equal for equal shapes."""
+    """Return random numbers ±1, the same in each call with the same shape."""
     return np.random.default_rng(0).choice([-1.0, 1.0], shape)

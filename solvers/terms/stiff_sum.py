@@ -15,12 +15,15 @@ from .term import Step, Stepping
 
 
 def has_rate(term: Any) -> bool:
-    """Return whether a stiff term has a rate of change in addition to ``step``."""
+    """Return whether a stiff term can evaluate its rate of change, besides advancing a state by ``step``."""
     return hasattr(term, "laplacian") or hasattr(term, "rate")
 
 
 def add_rate(term: Any, time: float, values: Floats, rate: Floats) -> None:
-    """Add I(t, u) of a stiff term that has a rate to ``rate``."""
+    """Add the rate of change of a stiff term at a time and a state ``values`` to ``rate``, in place.
+
+    The term has ``prepare`` and ``rate``, or a ``coefficient`` and ``laplacian``; see :func:`has_rate`.
+    """
     if hasattr(term, "rate"):
         term.prepare(time, values)
         term.rate(0.0, rate)
@@ -31,9 +34,10 @@ def add_rate(term: Any, time: float, values: Floats, rate: Floats) -> None:
 
 
 class StiffSum:
-    """Sum I₁ + I₂ + … of stiff terms. ``step`` is a symmetric splitting into half steps (Strang 1968), of order 2.
+    """Sum I₁ + I₂ + … of stiff terms, itself a stiff term.
 
-    The sum has rates, for methods without splitting, if each term has a rate.
+    ``step`` is a symmetric splitting (Strang 1968) of order 2: half steps of all terms, then half steps in reverse
+    order. The sum has a rate of change, for methods without splitting, if each term has one.
     """
 
     def __init__(self, terms: Sequence[Any]) -> None:
@@ -49,7 +53,7 @@ class StiffSum:
 
     @property
     def rate(self) -> Callable[[float, Floats], None]:
-        """Return the function (dt, rate) → None that adds the rates of all terms.
+        """Return the function (dt, rate) → None that adds the rates of change of all terms to ``rate``.
 
         Raises AttributeError if a term has no rate.
         """
@@ -59,7 +63,7 @@ class StiffSum:
 
     @property
     def jacobian(self) -> Callable[[int], list[Any]]:
-        """Return the function that maps the number of fields to the matrix of each field.
+        """Return the function that maps a number of fields to one matrix for each: the sum of all terms' matrices.
 
         Raises AttributeError if a term has no matrix.
         """
@@ -84,7 +88,10 @@ class StiffSum:
         return longest
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance in place by dt; return the least value before undershoots are limited."""
+        """Advance ``values`` by dt in place from ``time``; return the least value before negative ones are removed.
+
+        ``limited``: whether the terms remove negative values of a density.
+        """
         half = dt / 2
         each = [(term, time) for term in self._stepping] + [(term, time + half) for term in self._stepping[::-1]]
         lowest: Step = reduce(np.minimum, [term.step(begin, half, values, limited) for term, begin in each])

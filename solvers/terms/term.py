@@ -157,16 +157,19 @@ class StiffTerm(Protocol):  # numpydoc ignore=PR01
 
 
 class Stepping:
-    """Caller of a stiff term's methods, with or without the time as their signatures require."""
+    """Adapter that calls the methods of a stiff term with the time only if their signatures accept it."""
 
     def __init__(self, term: StiffTerm) -> None:
         self._term = term
         self._longest_takes_time, self._step_takes_time = takes(term.longest_step, 2), takes(term.step, 4)
 
     def longest_step(self, time: float, values: Floats) -> Step:
-        """Return ``term.longest_step`` of values at a time."""
+        """Return the term's ``longest_step`` of ``values`` at a time."""
         return self._term.longest_step(values, *((time,) if self._longest_takes_time else ()))
 
     def step(self, time: float, dt: float, values: Floats, limited: bool) -> Step:
-        """Advance values in place from a time by dt; return the result of ``term.step``."""
+        """Advance ``values`` in place from ``time`` by dt; return the least value before negative ones are removed.
+
+        ``limited``: whether the term removes negative values of a density.
+        """
         return self._term.step(dt, values, limited, *((time,) if self._step_takes_time else ()))

@@ -14,11 +14,10 @@ SUBSTENCILS = np.array([[2, -7, 11, 0, 0], [0, -1, 5, 2, 0], [0, 0, 2, 5, -1]]) 
 
 
 class Weno:
-    """WENO-Z reconstruction of u at a face from five cells in a line
-    (Jiang and Shu 1996; Borges, Carmona, Costa and Don 2008).
+    """WENO-Z reconstruction of u at a face from five cells in a line, of fifth order where u is smooth.
 
-    Meshes have equal cells: an interval, a circle, a box or a torus. Cells beyond a boundary equal the last inner one.
-    Raises ValueError for another mesh.
+    Sources: Jiang and Shu 1996; Borges, Carmona, Costa and Don 2008. Meshes have equal cells: an interval, a circle, a
+    box or a torus. Cells beyond a boundary equal the last inner one. Raises ValueError for another mesh.
     """
 
     def __init__(self, mesh: Mesh) -> None:
@@ -27,13 +26,16 @@ class Weno:
         self._sides, self._stencil = mesh.backend.to_device(sides), mesh.backend.to_device(stencil)
 
     def values_at_faces(self, values: Floats, at_side: Floats) -> None:
-        """Write u_f (2 faces,) at each side to ``at_side``."""
+        """Write the reconstruction u_f of a field ``values`` (cells,) at all faces to ``at_side``.
+
+        ``at_side`` (2 faces,) holds the value from the first cell of face f at 2f, from the second at 2f + 1.
+        """
         v = values[self._stencil]
         at_side[self._sides] = _weno(v)
 
 
 def _weno(v: Any) -> Floats:
-    """Return (n,) the value at the face ahead of the middle one of five cells, v (5, n)."""
+    """Return reconstructed values (n,) at the face between the third and fourth of five cells in line, v (5, n)."""
     smooth = [
         13 / 12 * (v[0] - 2 * v[1] + v[2]) ** 2 + 0.25 * (v[0] - 4 * v[1] + 3 * v[2]) ** 2,
         13 / 12 * (v[1] - 2 * v[2] + v[3]) ** 2 + 0.25 * (v[1] - v[3]) ** 2,
@@ -53,7 +55,10 @@ def _weno(v: Any) -> Floats:
 
 
 def _stencils(mesh: Mesh) -> tuple[Integers, Integers]:
-    """Return sides (n,) and five cells (5, n) in line through each: two behind the side's cell, itself, two ahead."""
+    """Return the sides (n,) of all cells, and the five cells (5, n) in a line through each side.
+
+    The cells are two behind, the side's own cell, and two ahead, across the side.
+    """
     counts = np.diff(mesh.cell_start)
     equal = np.ptp(mesh.volumes) < 1e-9 * mesh.volumes.max()
     if not (equal and (counts == 2 * mesh.dimension).all() and (mesh.dimension == 1 or mesh.shape)):

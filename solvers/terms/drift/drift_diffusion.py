@@ -11,13 +11,13 @@ from ..term import Step
 
 
 class IntervalDriftDiffusion:
-    """∂ₜp = κ ∂ₓ(∂ₓp − p ∂ₓ log p̄) between walls: a stiff term with p̄ bitwise steady and p ≥ 0.
+    """Drift and diffusion ∂ₜp = κ ∂ₓ(∂ₓp − p ∂ₓ log p̄) between walls: a stiff term with p̄ bitwise steady and p ≥ 0.
 
-    Fluxes of Scharfetter and Gummel (1969) are −κ (B(q) p_b − B(−q) p_a)/Δ, q = log(p̄_b/p̄_a), B(q) = q/(e^q − 1).
-    These fluxes vanish for p = p̄ on any cells, and an implicit Euler step of any size keeps p ≥ 0. The extrapolation
-    2 E(½dt)² − E(dt) is of second order and damps stiff modes. Where the extrapolation undershoots zero, the fluxes
-    added to E(½dt)² are limited to the mass of each cell (Zalesak 1979). Where p is flat and p̄ steep, diffusion is
-    too strong by the factor 1 + q²/12.
+    Fluxes of Scharfetter and Gummel (1969) are −κ (B(q) p_b − B(−q) p_a)/Δ between cells a and b at distance Δ, with q
+    = log(p̄_b/p̄_a) and B(q) = q/(e^q − 1). These fluxes vanish for p = p̄ on any cells, and an implicit Euler step
+    E(dt) of any size keeps p ≥ 0. The extrapolation 2 E(½dt)² − E(dt) is of second order and damps stiff modes. Where
+    the extrapolation undershoots zero, the fluxes added to E(½dt)² are limited to the mass of each cell (Zalesak 1979).
+    Where p is flat and p̄ steep, diffusion is too strong by the factor 1 + q²/12.
 
     mesh          an interval
     coefficient   κ ≥ 0
@@ -42,12 +42,12 @@ class IntervalDriftDiffusion:
         self._within = to_device((steady[:-1] > _TINY) & (steady[1:] > _TINY))
 
     def longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """Return ½ ∫p / ∫|∂ₜp|, as :class:`~solvers.Diffusion` does."""
+        """Return the longest step for splitting, ½ ∫|p| / ∫|∂ₜp|: drift and diffusion move at most half of the mass."""
         amount = self.mesh.backend.dot(self.mesh.volumes, values if self.nonnegative else np.abs(values))
         return time_to_move(amount, np.abs(self._gain(values)).sum())
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate ∂ₜp of values (cells) for ``rate``; return ∞."""
+        """Store ∂ₜp of p = ``values`` (cells,) for ``rate``; return ∞: no bound of the step."""
         self._rate = self._gain(values) / self.mesh.volumes
         return np.inf
 
@@ -55,7 +55,10 @@ class IntervalDriftDiffusion:
         rate += self._rate
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance a density (cells) by dt in place; return the least value before undershoots are limited."""
+        """Advance ``values`` (cells,) by dt in place; return the least value before negative ones are removed.
+
+        The result is ∞ for fields of any sign, which are not limited. ``limited`` = False keeps negative values.
+        """
         check_array("values", values, (self.mesh.cells,))
         if not self._seen:
             check_finite("values", values)
@@ -72,7 +75,10 @@ class IntervalDriftDiffusion:
         return lowest
 
     def _gain(self, values: Floats) -> Floats:
-        """Return (cells) the mass that each cell gains per time, by differences of p/p̄, exactly 0 for p = p̄."""
+        """Return the mass that each cell gains per time (cells,), exactly 0 for the steady density p = p̄.
+
+        Fluxes are formed from differences of p/p̄ where p̄ does not underflow.
+        """
         xp = self.mesh.backend.xp
         ratio = values / self._steady
         flux = xp.where(
@@ -84,7 +90,10 @@ class IntervalDriftDiffusion:
         return outflow
 
     def _euler(self, dt: float, values: Floats) -> Floats:
-        """Return (1 − dt L)⁻¹ values as values + (1 − dt L)⁻¹ dt L values."""
+        """Return the implicit Euler step (1 − dt L)⁻¹ p of p = ``values`` (cells,), with ∂ₜp = L p.
+
+        The formula p + (1 − dt L)⁻¹ dt L p keeps steady states exactly.
+        """
         diagonal = self.mesh.volumes + dt * self._leaving
         change: Floats = self.mesh.backend.solve_tridiagonal(
             -dt * self._from_left, diagonal, -dt * self._from_right, dt * self._gain(values)
@@ -92,7 +101,10 @@ class IntervalDriftDiffusion:
         return values + change
 
     def _add_limited(self, correction: Floats, values: Floats) -> None:
-        """Add the correction to values as fluxes between neighbors, each limited to the sender's mass."""
+        """Add a correction (cells,) of total mass 0 to a density ``values`` in place, as fluxes between neighbors.
+
+        Each flux is limited such that no cell sends more than its mass.
+        """
         xp = self.mesh.backend.xp
         flux = -_running_sums(correction * self.mesh.volumes)[:-1]  # to the right, through inner faces
         right, left = np.maximum(flux, 0.0), np.maximum(-flux, 0.0)
@@ -106,7 +118,7 @@ class IntervalDriftDiffusion:
 
 
 def _running_sums(values: Floats) -> Floats:
-    """Return Σ_{j ≤ i} values[j], (n,), by doubling: bitwise equal on all devices."""
+    """Return the running sums Σ_{j ≤ i} values[j] (n,), added in an order that is the same on all devices."""
     sums, step = values.copy(), 1
     while step < len(sums):
         sums[step:] = sums[step:] + sums[:-step]
@@ -118,7 +130,7 @@ _TINY = 1e-250  # smaller p̄ might overflow the ratio p/p̄
 
 
 def bernoulli(q: Floats) -> Floats:
-    """Return q/(e^q − 1), 1 at q = 0, without overflow."""
+    """Return the Bernoulli function B(q) = q/(e^q − 1), with B(0) = 1, without overflow."""
     size = np.abs(q)
     with np.errstate(invalid="ignore", divide="ignore", under="ignore"):
         small = np.where(size > 0, size * np.exp(-size) / -np.expm1(-size), 1.0)

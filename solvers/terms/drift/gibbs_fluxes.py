@@ -19,11 +19,14 @@ Q_FULL, Q_NONE = 0.5, 2.0  # |V − V at the face|/D: wide fluxes are used in fu
 
 
 class WideFluxes:
-    """Fluxes Σ_j weight e^{(V_j − V_f)/D} u_j at faces f: differences of u e^{V/D}, zero for a Gibbs density.
+    """Fluxes of drift and diffusion at faces f by several cells j: Σ_j weight e^{(V_j − V_f)/D} u_j in a potential V.
 
-    faces, cells, weights   of each entry
-    mean        (faces, cells) sparse: V_f = mean V
-    spread      (faces, faces) sparse: maps point fluxes to fluxes whose differences are cell averages; None for 1
+    These are differences of u e^{V/D}, which vanish for the Gibbs density u = e^{−V/D}.
+
+    faces, cells, weights   face f, cell j and weight of each summand
+    mean        (faces, cells) sparse: the potential V_f = mean V at the faces
+    spread      (faces, faces) sparse: maps fluxes at face centers to fluxes whose differences are cell averages; None
+                for the identity
     """
 
     def __init__(self, faces: Indices, cells: Indices, weights: Floats, mean: Any, spread: Any = None) -> None:
@@ -36,9 +39,11 @@ class WideFluxes:
         self._mean, self._spread, self._starts = mean, spread, starts[:-1]
 
     def at(self, V: Floats) -> tuple[Any, Floats]:
-        """Return the matrix (faces, cells) of the fluxes in a potential V/D (cells,), and their weight (faces,).
+        """Return the fluxes in a potential as a sparse matrix (faces, cells), and their weight (faces,) from 0 to 1.
 
-        The weight in a face follows from the largest exponent of its cells.
+        V is the potential over D (cells,). The weight is 1 where V differs little from its value at the face in all
+        cells of the flux, and 0 where the largest difference is above Q_NONE: two-point fluxes have the rest of the
+        weight.
         """
         exponent = V[self._cells] - (self._mean @ V)[self._faces]
         largest = np.maximum.reduceat(np.abs(exponent), self._starts)
@@ -51,12 +56,13 @@ class WideFluxes:
 
 
 class GibbsFluxes:
-    """Fluxes of −(D∇u + u∇V) between cells; 0 at walls.
+    """Fluxes of −(D∇u + u∇V) between cells, which vanish for the Gibbs density u = e^{−V/D}; 0 at walls.
 
-    Two-point fluxes of Scharfetter and Gummel (1969), D c (B(q) u_i − B(−q) u_j), q = (V_j − V_i)/D, c area over
-    distance, are monotone, of second order. Unless ``monotone``, wide fluxes replace them where |q| is small: on lines
-    of equal cells −D e^{−V/D}∇(u e^{V/D}) by four cells, of fourth order; by gradients where two-point fluxes are
-    inconsistent (:mod:`solvers.terms.consistency`).
+    Two-point fluxes of Scharfetter and Gummel (1969) between cells i and j are D c (B(q) u_i − B(−q) u_j), with q =
+    (V_j − V_i)/D, c area over distance and B(q) = q/(e^q − 1): monotone, of second order. Unless ``monotone``, wide
+    fluxes replace them where |q| is small. On lines of equal cells these are −D e^{−V/D}∇(u e^{V/D}) by four cells, of
+    fourth order. On meshes whose two-point fluxes are inconsistent (:mod:`solvers.terms.consistency`), gradients are
+    used.
     """
 
     def __init__(self, mesh: Mesh, D: float, monotone: bool) -> None:
@@ -73,7 +79,7 @@ class GibbsFluxes:
         self._wide = None if monotone else _wide(host, inner, D, self._conductances)
 
     def at(self, V: Floats) -> FluxesInPotential:
-        """Return the fluxes in a potential V (cells,)."""
+        """Return the fluxes of drift and diffusion in a potential V (cells,), for any density."""
         rise = (V[self._second] - V[self._first]) / self._D
         ahead, back = self._conductances * bernoulli(rise), self._conductances * bernoulli(-rise)
         leaving = np.bincount(self._first, ahead, len(V)) + np.bincount(self._second, back, len(V))
@@ -84,13 +90,14 @@ class GibbsFluxes:
 
 @dataclass(frozen=True, eq=False)
 class FluxesInPotential:
-    """Fluxes between cells in one potential.
+    """Fluxes of drift and diffusion between cells in one potential, linear in the density.
 
     first, second   (faces,) cells of each inner face
     into            (cells, faces) sparse: maps fluxes to the gain of each cell
-    ahead, back     (faces,) rates of two-point fluxes from the first cell and from the second
+    ahead, back     (faces,) coefficients of the two-point fluxes ahead · u_first − back · u_second
     wide            matrix (faces, cells) of the wide fluxes, and their weight (faces,); None without wide fluxes
-    fastest         rate of an explicit step, 4/3 times that of two-point fluxes where they are of fourth order
+    fastest         1 / the largest explicit step that keeps u ≥ 0: the largest outflow rate of a cell by two-point
+                    fluxes, times 4/3 if there are wide fluxes
     """
 
     first: Indices
@@ -102,7 +109,10 @@ class FluxesInPotential:
     fastest: float
 
     def gain(self, values: Floats, monotone: bool = False) -> Floats:
-        """Return (cells,) the mass that each cell gains per time; ``monotone``: by two-point fluxes."""
+        """Return the mass (cells,) that each cell gains per time at the density ``values`` (cells,).
+
+        ``monotone``: by two-point fluxes alone, without the wide ones.
+        """
         flux = self.ahead * values[self.first] - self.back * values[self.second]
         if self.wide is not None and not monotone:
             matrix, share = self.wide
@@ -111,7 +121,10 @@ class FluxesInPotential:
         return found
 
     def matrix(self, monotone: bool = False) -> Any:
-        """Return the sparse matrix (cells, cells) of :meth:`gain`."""
+        """Return the sparse matrix (cells, cells) that maps a density to the mass that each cell gains per time.
+
+        ``monotone``: by two-point fluxes alone, without the wide ones.
+        """
         from scipy.sparse import csr_matrix, diags
 
         every, shape = np.arange(len(self.first)), self.into.shape[::-1]
@@ -131,7 +144,11 @@ def _wide(mesh: Mesh, inner: Indices, D: float, conductances: Floats) -> WideFlu
 
 
 def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: Floats) -> WideFluxes:
-    """Return −D e^{−V/D}∇(u e^{V/D}) at faces by four cells, less 1/24 of the second difference."""
+    """Return the fluxes −D e^{−V/D}∇(u e^{V/D}) at inner faces by four cells in line, on a mesh of equal cells.
+
+    1/24 of the second difference of neighboring fluxes is subtracted, so that flux differences are cell averages.
+    ``opposite`` is the side opposite to each side of a cell.
+    """
     from scipy.sparse import csr_matrix, identity
 
     table = mesh.cell_sides.reshape(mesh.cells, -1)
@@ -160,7 +177,10 @@ def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: F
 
 
 def _by_gradients(mesh: Mesh, inner: Indices, D: float) -> WideFluxes:
-    """Return −D e^{−V/D}∇(u e^{V/D}) by two cells, and across the line between them by both cells' gradients."""
+    """Return the fluxes −D e^{−V/D}∇(u e^{V/D}) at inner faces, by differences and gradients of both cells.
+
+    The difference of the two cells gives the part along the line between their centers, the mean gradient the rest.
+    """
     from scipy.sparse import csr_matrix
 
     every, shape = np.arange(len(inner)), (len(inner), mesh.cells)

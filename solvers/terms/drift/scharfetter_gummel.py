@@ -122,7 +122,7 @@ class DriftDiffusion:
         return self._longest_step
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Compute the rates of u = values; return the longest explicit step that keeps u ≥ 0."""
+        """Store the rate of change of u = ``values`` for ``rate``; return the longest explicit step with u ≥ 0."""
         self._check(values)
         self._move_to(time, values)
         self._rate = self._rates(values)
@@ -130,18 +130,25 @@ class DriftDiffusion:
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add div(D∇u + u∇V) of the prepared state to ``rate``."""
+        """Add the rate of change div(D∇u + u∇V) of the state given to ``prepare`` to ``rate``, in place."""
         check_field("rate", rate, self.mesh)
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Return a list of the sparse matrix (cells, cells) of the rates of each field, with the prepared V."""
+        """Return one sparse matrix (cells, cells) for each field: the derivative of its rate of change by its values.
+
+        The potential V is the one set by ``prepare``, also where V depends on the fields.
+        """
         from scipy.sparse import diags
 
         return [diags(1 / self.mesh.volumes) @ self._at.matrix()] * fields
 
     def _longest_step(self, values: Floats, time: float = 0.0) -> Step:
-        """Return ½ ∫u/∫|∂ₜu|, as :class:`~solvers.Diffusion` does."""
+        """Return the longest step for splitting, ½ ∫u / ∫|∂ₜu|, in which at most half of the mass moves.
+
+        The result is the least of all fields. For fields of any sign, :func:`~solvers.terms.diffusion.amplitude`
+        replaces ∫u.
+        """
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes
         rows, rates = values.reshape(-1, self.mesh.cells), self._rates(values).reshape(-1, self.mesh.cells)
         amounts = [dot(volumes, row) if self.nonnegative else amplitude(self.mesh, row) for row in rows]
@@ -149,9 +156,10 @@ class DriftDiffusion:
         return min(float(step) for step in steps)
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance by dt in place; return the least value before undershoots are limited, ∞ for any sign.
+        """Advance ``values`` by dt in place; return the least value before negative values of a density are removed.
 
-        The potential is evaluated at time + dt/2. Fields of any sign are not limited.
+        The result is ∞ for fields of any sign, which are not limited. ``limited`` = False keeps negative values. The
+        potential is evaluated at time + dt/2, for the state at the beginning.
         """
         self._check(values)
         self._move_to(time + 0.5 * dt, values)
@@ -179,17 +187,23 @@ class DriftDiffusion:
         return lowest
 
     def _extrapolated(self, dt: float, row: Floats, monotone: bool = False) -> tuple[Floats, Floats]:
-        """Return E(½dt)² and 2 E(½dt)² − E(dt) of implicit Euler steps E."""
+        """Return the results of two implicit Euler steps ½dt from ``row``, and of their extrapolation to second order.
+
+        With a step E, these are E(½dt)² u and 2 E(½dt)² u − E(dt) u. ``monotone``: with two-point fluxes alone.
+        """
         halves = self._euler(dt / 2, self._euler(dt / 2, row, monotone), monotone)
         return halves, 2 * halves - self._euler(dt, row, monotone)
 
     def _euler(self, dt: float, values: Floats, monotone: bool) -> Floats:
-        """Return (1 − dt L)⁻¹ u as u + (1 − dt L)⁻¹ dt L u, which keeps steady states to rounding."""
+        """Return the implicit Euler step (1 − dt L)⁻¹ u of u = ``values`` (cells,), with ∂ₜu = L u.
+
+        The formula u + (1 − dt L)⁻¹ dt L u keeps steady states to rounding. ``monotone``: with two-point fluxes alone.
+        """
         change: Floats = values + self._solver(dt, monotone)(dt * self._at.gain(values, monotone))
         return change
 
     def _move_to(self, time: float, values: Floats) -> None:
-        """Update the fluxes for a time and a state, where the potential depends on them."""
+        """Update the fluxes for the potential at a time and a state, if the potential is a function of these."""
         if callable(self._potential):
             self._at = self._in_potential(self._potential(time, values))
             self._solvers.clear()
@@ -209,7 +223,11 @@ class DriftDiffusion:
         return rates
 
     def _solver(self, dt: float, monotone: bool) -> Any:
-        """Return the solver of (V − dt A) x = b, from the cache or new."""
+        """Return the function b → x with (W − dt A) x = b, cached for the last step lengths dt.
+
+        W is the diagonal matrix of the cell volumes, and A u the mass that each cell gains per time. ``monotone``: A
+        has two-point fluxes alone.
+        """
         key = dt, monotone
         self._solvers[key] = self._solvers.pop(key, None) or self._factorized(dt, monotone)
         if len(self._solvers) > MAX_SOLVERS:
@@ -217,7 +235,11 @@ class DriftDiffusion:
         return self._solvers[key]
 
     def _factorized(self, dt: float, monotone: bool) -> Any:
-        """Return the solver of (V − dt A) x = b, where A is the matrix of the fluxes."""
+        """Return the function b → x with (W − dt A) x = b, from a new sparse factorization.
+
+        W is the diagonal matrix of the cell volumes, and A u the mass that each cell gains per time. ``monotone``: A
+        has two-point fluxes alone.
+        """
         from scipy.sparse import diags
         from scipy.sparse.linalg import splu
 
