@@ -22,23 +22,30 @@ _TERMS = 13  # the first omitted term is at most 13!/(π 2^13) / 32^13 of the su
 
 
 def log_bessel(order: float, argument: Floats) -> tuple[Floats, Floats]:
-    """Return log g_ν(b) and r_ν(b), ν = ``order`` ≥ −½, b = ``argument`` ≥ 0, to 1e-13 max(1, log g).
+    """Return log g_ν(b) and r_ν(b) = I_{ν+1}(b)/I_ν(b), with g_ν(b) = Γ(ν + 1)(2/b)^ν I_ν(b).
 
-    The results have the shape of ``argument``. Debye's expansion gives large ν. The downward recurrence
-    r_ν = (b/2(ν + 1)) / (1 + b r_{ν+1}/(2(ν + 1))) is stable, since the ratio and the growth of g are sums of
-    positive terms.
+    Here ν = ``order`` ≥ −½ and b = ``argument`` ≥ 0. The errors are 1e-13 max(1, log g), the results have the shape of
+    ``argument``. Debye's expansion gives large ν. The downward recurrence r_ν = (b/2(ν + 1)) / (1 + b
+    r_{ν+1}/(2(ν + 1))) is stable, since the ratio and the growth of g are sums of positive terms.
     """
     return list(_downwards(order, np.asarray(argument, dtype=float), 1))[-1]
 
 
 def bessel_ratios(order: float, argument: float, count: int) -> tuple[float, Floats]:
-    """Return log g_ν(b) and (count) r_ν(b), r_{ν+1}(b), … from one recurrence, as :func:`log_bessel` does."""
+    """Return log g_ν(b) and the ratios r_ν(b), r_{ν+1}(b), … (count,), with r_ν(b) = I_{ν+1}(b)/I_ν(b).
+
+    Here g_ν(b) = Γ(ν + 1)(2/b)^ν I_ν(b), ν = ``order`` ≥ −½ and b = ``argument`` ≥ 0. One recurrence gives all of them,
+    as in :func:`log_bessel`.
+    """
     pairs = list(_downwards(order, np.float64(argument), count))
     return float(pairs[-1][0]), np.array([ratio for _, ratio in pairs[-count:][::-1]])
 
 
 def _downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
-    """Yield log g and r of orders from at least max(32, ν + count − 1) down to ν."""
+    """Yield log g_k(b) and r_k(b) for orders k = ν + n, ν + n − 1, …, ν, with ν + n at least max(32, ν + count − 1).
+
+    Here ν = ``order``, g_k(b) = Γ(k + 1)(2/b)^k I_k(b) and r_k(b) = I_{k+1}(b)/I_k(b), for b ≥ 0 of any shape.
+    """
     steps = max(count - 1, int(np.ceil(_LARGE - order)))
     top = order + steps
     log_g, following = _log_uniform(top, b), _log_uniform(top + 1, b)
@@ -52,9 +59,10 @@ def _downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _log_uniform(order: float, b: Floats) -> Floats:
-    """Return log g_ν(b) by I_ν(νz) ≈ e^{νη}/√(2πν) (1 + z²)^{−1/4} Σ_k u_k(p)/ν^k (DLMF 10.41.3).
+    """Return log g_ν(b), g_ν(b) = Γ(ν + 1)(2/b)^ν I_ν(b), for large ν = ``order`` by Debye's uniform expansion.
 
-    Here p = 1/√(1 + z²). Stirling's series replaces Γ(ν + 1)(2/b)^ν, so that no large terms cancel.
+    The expansion is I_ν(νz) ≈ e^{νη}/√(2πν) (1 + z²)^{−1/4} Σ_k u_k(p)/ν^k, p = 1/√(1 + z²) (DLMF 10.41.3). Stirling's
+    series replaces Γ(ν + 1)(2/b)^ν, so that no large terms cancel.
     """
     z = b / order
     w = np.sqrt(1 + z * z)
@@ -67,9 +75,9 @@ def _log_uniform(order: float, b: Floats) -> Floats:
 
 @cache
 def _debye(order: float) -> Polynomial:
-    """Return Σ_k u_k(p)/ν^k (DLMF 10.41.9).
+    """Return the polynomial Σ_k u_k(p)/ν^k in p of Debye's expansion of I_ν (DLMF 10.41.9), ν = ``order``.
 
-    u_0 = 1, u_{k+1}(p) = ½ p²(1 − p²) u_k′(p) + ⅛ ∫₀^p (1 − 5t²) u_k(t) dt.
+    The polynomials are u_0 = 1, u_{k+1}(p) = ½ p²(1 − p²) u_k′(p) + ⅛ ∫₀^p (1 − 5t²) u_k(t) dt.
     """
     term = total = Polynomial([1.0])
     for _ in range(_TERMS - 1):

@@ -15,15 +15,18 @@ TILE_PAIRS = 1 << 20  # pairs in a tile on the host
 
 
 class SumsOverPairs(Protocol):
-    """Sums of a kernel over pairs of cells."""
+    """Direct sums of a kernel over pairs of cells, which replace sums that a transform has lost to rounding."""
 
     def redo(self, lost: NDArray[np.bool_], masses: Floats, sums: tuple[Floats, Floats, Floats]) -> None:
-        """Replace log_scale (cells,), Z (cells,) and N (cells, d) in ``sums`` for the cells in ``lost`` (cells,)."""
+        """Replace ``sums``, log_scale (cells,), Z (cells,) and N (cells, d), by direct sums in the cells ``lost``.
+
+        ``lost`` (cells,) is true where a transform has lost the sums of a kernel over ``masses`` (cells,) to rounding.
+        """
         ...
 
 
 class ExponentialPairs:
-    """Direct sums for k = e^{t⟨x,y⟩ − log_factor}."""
+    """Direct sums over pairs of cells with the kernel e^{t⟨x,y⟩ − log_factor}, t = ``steepness``."""
 
     def __init__(self, mesh: Mesh, steepness: float, log_factor: float = 0.0) -> None:
         self._mesh, self._steepness, self._log_factor = mesh, steepness, log_factor
@@ -42,7 +45,10 @@ class ExponentialPairs:
 
 
 class ZonalPairs:
-    """Direct sums for k(⟨x,y⟩) e^{log_factor} from log k, a function of cosines (...), in tiles on the host."""
+    """Direct sums over pairs of cells with the kernel k(⟨x,y⟩) e^{log_factor}, in tiles on the host.
+
+    ``log_kernel`` is log k, a function of cosines ⟨x,y⟩ (...).
+    """
 
     def __init__(self, mesh: Mesh, log_kernel: Callable[[Floats], Floats], log_factor: float = 0.0) -> None:
         self._mesh, self._log_kernel, self._log_factor = mesh, log_kernel, log_factor

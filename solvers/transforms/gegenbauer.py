@@ -14,7 +14,10 @@ from ..mesh.mesh import Floats
 
 
 def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
-    """Return (degree + 1, …) φ_0 … φ_degree at polar angles θ; |φ_l| ≤ φ_l(0)."""
+    """Return the Gegenbauer functions φ_0 … φ_degree at polar angles θ, (degree + 1, …), |φ_l| ≤ φ_l(0).
+
+    They are polynomials of cos θ, orthonormal under the uniform distribution on S^{d−1}, d = ``dimension``.
+    """
     z = np.cos(theta)
     values = np.ones((degree + 1, *z.shape))
     a = _recurrence(dimension, degree)
@@ -26,7 +29,10 @@ def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
 
 
 def _recurrence(dimension: int, degree: int) -> Floats:
-    """Return a_0 … a_degree; a_1² = 1/d, which is a limit for d = 2."""
+    """Return the coefficients a_0 … a_degree of cos θ φ_l = a_{l+1} φ_{l+1} + a_l φ_{l−1}, φ the Gegenbauer functions.
+
+    For d = 2, a_1² = 1/d is a limit of the general formula.
+    """
     l = np.arange(2, degree + 1)
     tail = np.sqrt(l * (l + dimension - 3.0) / ((2 * l + dimension - 2.0) * (2 * l + dimension - 4.0)))
     return np.concatenate([[0.0, dimension**-0.5], tail])[: degree + 1]

@@ -120,16 +120,25 @@ class CircleHarmonics:
         self._shift = mesh.backend.to_device(np.exp(1j * first * np.arange(degree + 1)) / np.sqrt(2 * np.pi))
 
     def analysis(self, masses: Floats) -> Complexes:
-        """Return [..., l] = Σ_j conj(Y_l(x_j)) w_j for masses (..., cells)."""
+        """Return the Fourier coefficients Σ_j conj(Y_l(x_j)) w_j (..., degree + 1) of masses w (..., cells) at x_j.
+
+        Y_l = e^{ilφ}/√(2π), for l = 0 … degree. The points x_j are the cell centers.
+        """
         spectrum: Complexes = self.mesh.backend.rfft(masses)[..., : self.degree + 1] * np.conj(self._shift)
         return spectrum
 
     def of_density(self, density: Floats) -> Complexes:
-        """Return the coefficients of a density (..., cells), as :meth:`analysis` of its masses."""
+        """Return the Fourier coefficients Σ_j conj(Y_l(x_j)) ρ_j V_j (..., degree + 1) of a density ρ (..., cells).
+
+        Y_l = e^{ilφ}/√(2π), for l = 0 … degree; x are the cell centers, V the cell volumes.
+        """
         return self.analysis(density * self.mesh.volumes)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return (cells,) Σ_l coefficients[l] Y_l(x_i) + the conjugates of l > 0."""
+        """Return the values (cells,) at the cell centers of the function with Fourier coefficients c_l (degree + 1,).
+
+        The real function is Σ_l c_l Y_l plus the conjugates of all terms l > 0, with Y_l = e^{ilφ}/√(2π).
+        """
         backend = self.mesh.backend
         spectrum = backend.zeros(self.mesh.cells // 2 + 1, complex)
         spectrum[: self.degree + 1] = coefficients * self._shift
@@ -139,7 +148,11 @@ class CircleHarmonics:
         return values
 
     def power(self, masses: Floats) -> Floats:
-        """Return (..., degree + 1) the mean square of each degree of ρ/ρ̄: ``2π |[l]|²``, twice for l > 0."""
+        """Return the mean square of each degree of ρ/ρ̄ (..., degree + 1), for the density ρ of masses (..., cells).
+
+        It is 2π |c_l|², and twice as much for l > 0, with the Fourier coefficients c of :meth:`analysis`. ρ̄ is the
+        uniform density; the sum of the masses is 1.
+        """
         square = np.abs(self.analysis(masses)) ** 2
         square[..., 1:] *= 2.0
         return 2 * np.pi * square
@@ -180,7 +193,10 @@ class SphereHarmonics:
         self._analysis_work = (degree + 1) * half * degree // (5 * PRODUCTS)
 
     def analysis(self, masses: Floats) -> Complexes:
-        """Return [..., l, m] = Σ_j conj(Y_lm(x_j)) w_j for masses (..., cells), of at most two dimensions."""
+        """Return the coefficients [..., l, m] = Σ_j conj(Y_lm(x_j)) w_j of masses w (..., cells) at the cell centers x.
+
+        The masses have at most two dimensions. Coefficients are (..., degree + 1, degree + 1), for m ≥ 0.
+        """
         return self._of_modes(self._along_rings.analysis(masses))
 
     def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
@@ -210,7 +226,11 @@ class SphereHarmonics:
         return coefficients.reshape(*shape, size, size)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return (cells,) Σ_lm coefficients[l, m] Y_lm(x_i) + the conjugates of m > 0."""
+        """Return the values (cells,) at the cell centers of the real function with harmonic coefficients c_lm.
+
+        The coefficients (degree + 1, degree + 1) are those of m ≥ 0. The function is Σ_lm c_lm Y_lm plus the conjugates
+        of all terms m > 0.
+        """
         return self._along_rings.synthesis(*self._modes(coefficients[None]))
 
     def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
@@ -276,7 +296,11 @@ class SphereHarmonics:
         return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers)))
 
     def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """Return azimuthal modes of each ring, re and im (..., degree + 1, rings), of coefficients ``sets``."""
+        """Return the azimuthal modes along each ring of functions with harmonic coefficients ``sets``.
+
+        Real and imaginary parts of the modes are (..., degree + 1, rings), of coefficients
+        (..., degree + 1, degree + 1).
+        """
         backend, size = self.mesh.backend, self.degree + 1
         shape = (*sets.shape[:-2], size, len(self.mesh.ring_cells))
         re, im = backend.empty(shape), backend.empty(shape)
@@ -287,7 +311,11 @@ class SphereHarmonics:
         return re, im
 
     def power(self, masses: Floats) -> Floats:
-        """Return (..., degree + 1) the mean square of each degree of ρ/ρ̄: ``4π Σ_m |[l, m]|²``."""
+        """Return the mean square of each degree of ρ/ρ̄ (..., degree + 1), for the density ρ of masses (..., cells).
+
+        It is 4π Σ_m |c_lm|² over all m from −l to l, with the coefficients c of :meth:`analysis`. ρ̄ is the uniform
+        density; the sum of the masses is 1.
+        """
         backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
         squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
         work, none = len(modes) * self._analysis_work, backend.empty((0, 0, 0), complex)
@@ -297,9 +325,10 @@ class SphereHarmonics:
 
 
 def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
-    """Return (..., 3 or 4, l, m): coefficients (..., l, m) times multipliers for f, sin θ ∂p/∂θ, p and r.
+    """Return the harmonic coefficients of f, sin θ ∂p/∂θ, p and r in this order, (..., 3 or 4, l, m).
 
-    multipliers   (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
+    f, p and r have the coefficients (..., l, m) times their own multiplier of degree l. The rows of ``multipliers``
+    (2 or 3, degrees) are those of f, p and, if there is a third row, r. The highest degree of p must vanish.
     """
     backend, size, shape = backend_for(coefficients), coefficients.shape[-1], coefficients.shape[:-2]
     rows = coefficients.reshape(-1, size, size)
@@ -311,10 +340,12 @@ def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
 
 @lru_cache(maxsize=8)
 def sine_derivative_factors(size: int, backend: Backend) -> tuple[Floats, Floats]:
-    """Return (l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for l < size − 1, (size − 1, size).
+    """Return the factors of c_{l−1,m} and −c_{l+1,m} in the harmonic coefficients [l, m] of sin θ ∂f/∂θ.
 
-    sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l+1) ε_{lm} Y_{l−1,m},  ε_lm = √((l² − m²)/(4l² − 1)).
+    The coefficients of f are c, up to degree size − 1. The factors are (l − 1) ε_lm for l ≥ 1 and (l + 2) ε_{l+1,m} for
+    l < size − 1, two arrays (size − 1, size) with a row for each l, since
 
+        sin θ ∂θ Y_lm = l ε_{l+1,m} Y_{l+1,m} − (l + 1) ε_lm Y_{l−1,m} ,    ε_lm = √((l² − m²)/(4l² − 1))
     """
     l, m = np.arange(size)[:, None], np.arange(size)[None, :]
     ratio = np.sqrt(np.maximum(l * l - m * m, 0) / (4.0 * l * l - 1.0))

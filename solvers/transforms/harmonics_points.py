@@ -170,7 +170,11 @@ class PointHarmonics:
 
 
 def _to_grid(modes: Complexes, degree: int) -> Floats:
-    """Return values on the grid of 2 degree + 2 angles along each axis. The Nyquist mode is omitted."""
+    """Return the values of real functions on a grid of 2 degree + 2 equal angles along each axis, from Fourier modes.
+
+    Modes (sets, degree + 1) or (sets, 2 degree + 1, degree + 1) belong to functions of one or two angles. The Nyquist
+    mode is omitted.
+    """
     count, workers = 2 * degree + 2, host_backend().WORKERS
     if modes.ndim == 2:
         on_circle: Floats = scipy.fft.irfft(modes, count, workers=workers)
@@ -183,7 +187,10 @@ def _to_grid(modes: Complexes, degree: int) -> Floats:
 
 
 def _to_modes(values: Floats, degree: int) -> Complexes:
-    """Return the modes up to the degree of values on the grid."""
+    """Return the Fourier modes up to ``degree`` of functions of one or two angles, from values on an equispaced grid.
+
+    Values are (sets, count) or (sets, rows, count), modes (sets, degree + 1) or (sets, 2 degree + 1, degree + 1).
+    """
     workers = host_backend().WORKERS
     rows: Complexes = scipy.fft.rfft(values, norm="forward", workers=workers)[..., : degree + 1]
     if values.ndim == 2:
@@ -193,7 +200,7 @@ def _to_modes(values: Floats, degree: int) -> Complexes:
 
 
 def _like(results: Array, array: Array, ndim: int) -> Array:
-    """Return results (sets, ...) without the axis of sets if ``array`` has no such axis."""
+    """Return ``results`` (sets, ...), without the first axis if ``array`` has ``ndim`` axes, and so no axis of sets."""
     found: Array = results[0] if array.ndim == ndim else results
     return found
 
@@ -223,12 +230,18 @@ def grid_equiangular(degree: int) -> Mesh:
 
 
 def unfolded(values: Floats) -> Floats:
-    """Return (sets, 2 rings, count) the continuation to the torus of functions (sets, rings, count) on the sphere."""
+    """Return the continuation to a torus (sets, 2 rings, count) of functions (sets, rings, count) on the sphere.
+
+    The continuation beyond the poles is f(−θ, φ) = f(θ, φ + π), on a grid of equal angles.
+    """
     beyond = np.roll(values[:, ::-1], values.shape[2] // 2, axis=2)
     return np.concatenate([values, beyond], axis=1)
 
 
 def folded(torus: Floats) -> Floats:
-    """Return masses on the sphere's grid for masses on the torus: the transpose of :func:`unfolded`."""
+    """Return masses (sets, rings, count) on the grid of the sphere for masses (sets, 2 rings, count) on the torus.
+
+    A mass beyond a pole, at (−θ, φ), is added at (θ, φ + π): the transpose of :func:`unfolded`.
+    """
     rings = torus.shape[1] // 2
     return torus[:, :rings] + np.roll(torus[:, rings:][:, ::-1], torus.shape[2] // 2, axis=2)

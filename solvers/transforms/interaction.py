@@ -318,7 +318,7 @@ class DenseKernel:
         self.mesh, self.kernel = mesh, kernel
 
     def __call__(self, u: Floats) -> Floats:
-        """Return (cells,) or (cells, d) sums for u (cells)."""
+        """Return the sums ∫K(x, y) u(y) dy at the cell centers, (cells,) or (cells, d), for a field u (cells,)."""
         check_array("u", u, (self.mesh.cells,))
         x, masses = self.mesh.centers, u * self.mesh.volumes
         rows = max(TILE_BYTES // (8 * self.mesh.cells * x.shape[1]), 1)
@@ -328,7 +328,10 @@ class DenseKernel:
         return sums
 
     def _tile(self, x: Floats, y: Floats) -> Floats:
-        """Return K(x, y) (m, n) or (m, n, d) for x (m, 1, d) and y (1, n, d)."""
+        """Return the values of the user's kernel K(x, y), (m, n) or (m, n, d), for x (m, 1, d) and y (1, n, d).
+
+        Raises TypeError unless they are real numbers, and ValueError for another shape.
+        """
         found, shape = self.kernel(x, y), (len(x), self.mesh.cells)
         check_reals("kernel", found)
         if shape_of(found)[:2] != shape:
@@ -337,7 +340,11 @@ class DenseKernel:
 
 
 def _checked(kernel: Kernel) -> Kernel:
-    """Return K(z) with as many values as z, which raises TypeError and ValueError for other functions."""
+    """Wrap a user's kernel K(z): the wrapper checks the values of K, and returns as many as z has.
+
+    A constant is broadcast. The wrapper raises TypeError unless K returns real numbers, and ValueError for another
+    shape or numbers that are not finite. Raises TypeError unless K is a function of one argument.
+    """
     check_call("kernel", kernel, "z")
 
     def values(z: Floats) -> Floats:
@@ -354,7 +361,11 @@ def _checked(kernel: Kernel) -> Kernel:
 
 
 def _averaged(name: str, kernel: Kernel, offsets: Floats, widths: Floats, shape: tuple[int, ...]) -> Floats:
-    """Return K averaged over the cell around each offset, (n,) or (n, d), by a rule without a node at the center."""
+    """Return the averages of a kernel K(r) over the cells around offsets r (n, d): (n,), or (n, d) for vectors.
+
+    Gauss's rule has no node at the center, where K may be singular. ``shape`` is the expected shape of K at the
+    offsets, and ``name`` the kernel's name in messages.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     grids = np.stack(np.meshgrid(*[nodes] * len(widths), indexing="ij"), axis=-1).reshape(-1, len(widths))
     shares = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(widths), indexing="ij"), axis=-1), axis=-1).reshape(-1)
@@ -371,7 +382,10 @@ def _averaged(name: str, kernel: Kernel, offsets: Floats, widths: Floats, shape:
 
 
 def _slopes(kernel: Kernel, offsets: Floats, widths: Floats) -> list[Floats]:
-    """Return ∂K along each axis, by differences over two cells."""
+    """Return ∂K/∂r_c (n,) along each axis c of a kernel K(r) at offsets r (n, d), by differences over two cells.
+
+    Values of K are averages over a cell of ``widths`` (d,).
+    """
     found = []
     for c, width in enumerate(widths):
         step = width * np.eye(len(widths))[c]

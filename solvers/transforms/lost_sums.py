@@ -35,18 +35,19 @@ bounded  the inaccurate result of the transform: |N| and Z are at most the round
 
 
 def spoil(sums: tuple[Floats, Floats, Floats], places: NDArray[np.bool_]) -> None:
-    """Set Z and N to NaN where ``places`` (n,) are true."""
+    """Set Z and N to NaN where ``places`` (n,) is true, for ``sums`` = (log_scale (n,), Z (n,), N (n, d))."""
     sums[1][places], sums[2][places] = np.nan, np.nan
 
 
 def lost_sums(targets: Floats, sources: Floats, masses: Floats) -> Sums:
     """Return s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) of Z = Σ_j m_j e^{⟨b,y_j⟩}, N = Σ_j m_j y_j e^{⟨b,y_j⟩}.
 
-    Z and N have errors below 1e-11 of Z for Z and masses of any size. s is about log Z. The results are float64.
+    The sums replace those that a transform has lost to rounding. Z and N have errors below 1e-11 of Z for Z and masses
+    of any size. s is about log Z. The results are float64.
 
-    targets  (n, d) b, d = 2 or 3
-    sources  (m, d) y, unit vectors
-    masses   (m,) ≥ 0; sources without mass are ignored
+    targets  (n, d) vectors b, d = 2 or 3
+    sources  (m, d) points y, unit vectors
+    masses   (m,) masses m ≥ 0; sources without mass are ignored
     """
     held = np.flatnonzero(masses)
     targets, sources, masses = (np.asarray(each, dtype=np.float64) for each in (targets, sources[held], masses[held]))
@@ -63,7 +64,10 @@ def lost_sums(targets: Floats, sources: Floats, masses: Floats) -> Sums:
 
 
 def _groups(targets: Floats, steepness: float) -> Iterator[Indices]:
-    """Yield the indices of the targets (n, d) in each cube."""
+    """Yield the indices of neighboring targets (n, d), those in each cube of a partition of R^d into equal cubes.
+
+    A cube would have 256 targets on average if they covered the sphere of radius ``steepness`` evenly.
+    """
     n, d = targets.shape
     side = 2 * np.pi * _TARGETS / n if d == 2 else np.sqrt(4 * np.pi * _TARGETS / n)
     cubes = np.floor(targets / max(steepness * side, 1.0)).astype(np.int64)
@@ -73,7 +77,7 @@ def _groups(targets: Floats, steepness: float) -> Iterator[Indices]:
 
 
 class _Sources:
-    """Sources y (m, d) with masses (m,), grouped in patches of the cube around the sphere, for |b| ≤ ``steepness``."""
+    """Point masses at unit vectors y (m, d), grouped by position, for sums of e^{⟨b,y⟩} with |b| ≤ ``steepness``."""
 
     def __init__(self, points: Floats, masses: Floats, steepness: float) -> None:
         m, d = points.shape
@@ -100,7 +104,12 @@ class _Sources:
         self._points, self._weights, self._logs = (np.concatenate(part) for part in zip(*parts, strict=True))
 
     def sums_at(self, targets: Floats) -> Sums:
-        """Return sums at neighboring targets (n, d) over the patches with relevant contributions."""
+        """Return s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) at neighboring targets b (n, d).
+
+        The sums over the sources y_j with masses m_j are Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩}. The
+        sums omit groups of sources that contribute less than e^{−37} of any Z together. s is the largest exponent of a
+        target.
+        """
         middle = targets.mean(axis=0)
         reach = float(np.sqrt(((targets - middle) ** 2).sum(axis=1).max()))  # ⟨b − middle, y − y'⟩ ≤ 2 reach
         exponents, slack = self._log_masses + self._middles @ middle, float(np.linalg.norm(middle)) * self._radii

@@ -65,7 +65,10 @@ class NonuniformTransform:
         self._sort(np.ascontiguousarray(angles, dtype=float))
 
     def _sort(self, angles: Floats) -> None:
-        """Sort the points by cells, in parts that workers spread independently."""
+        """Sort the points by the grid cell at the start of their window, and compute their offsets in these cells.
+
+        Consecutive points form parts, which workers spread to the grid independently.
+        """
         host = host_backend()
         few = max(self.count, self._shape[0] * self._shape[1]) < 2**31
         cells = np.empty(self.count, np.int32 if few else np.int64)
@@ -82,7 +85,11 @@ class NonuniformTransform:
         self._bands = self._extents()
 
     def _extents(self) -> Integers:
-        """Return (parts, 5): first row and column, number of rows and columns, and offset in a buffer of each part."""
+        """Return the rectangle of grid nodes that each part of the sorted points covers, (parts, 5) integers.
+
+        The integers are the first row and column, the numbers of rows and columns, and the rectangle's offset in a
+        buffer.
+        """
         first = self._cells[::_PART]
         last = self._cells[np.minimum(np.arange(1, len(first) + 1) * _PART, self.count) - 1]
         (rows, columns), (last_rows, last_columns) = (np.divmod(cells, self._shape[1]) for cells in (first, last))
@@ -93,7 +100,7 @@ class NonuniformTransform:
         return np.column_stack([rows, columns, heights, widths, starts])
 
     def analysis(self, weights: Floats) -> Complexes:
-        """Return the modes of weights (sets, n): a transform of type 1."""
+        """Return the Fourier modes f_k = Σ_j w_j e^{−i⟨k,α_j⟩} of weights w (sets, n) at the points α_j (type 1)."""
         host = host_backend()
         grids, buffer = np.empty((len(weights), *self._shape)), np.empty(int((self._bands[:, 2:4].prod(axis=1)).sum()))
         for row, grid in zip(np.ascontiguousarray(weights, dtype=float), grids, strict=True):
@@ -112,7 +119,10 @@ class NonuniformTransform:
         return modes
 
     def synthesis(self, modes: Complexes) -> Floats:
-        """Return values (sets, n) of the functions with these modes at the points: a transform of type 2."""
+        """Return the values Σ_k c_k e^{i⟨k,α_j⟩} (sets, n) at the points α_j of functions with Fourier modes c.
+
+        This is the transform of type 2.
+        """
         host = host_backend()
         workers = host.WORKERS
         spectrum = np.zeros((len(modes), self._shape[0], self._shape[1] // 2 + 1), dtype=complex)
@@ -135,7 +145,10 @@ class NonuniformTransform:
 
 
 def window_width(tolerance: float) -> int:
-    """Return the least even number w of nodes with ½ s e^{−s} below the tolerance, s = π √(w²/2 − 1)."""
+    """Return the least even width w of a window, in grid nodes, whose error bound ½ s e^{−s} is below the tolerance.
+
+    Here s = π √(w²/2 − 1). The width is at most WINDOW_NODES.
+    """
     for width in range(2, WINDOW_NODES, 2):
         s = np.pi * np.sqrt(width**2 / 2 - 1)
         if s * np.exp(-s) / 2 < tolerance:
@@ -144,16 +157,17 @@ def window_width(tolerance: float) -> int:
 
 
 def _shape_of(width: int) -> float:
-    """Return the shape parameter b of a window."""
+    """Return the shape parameter b of the Kaiser–Bessel window I₀(b √(1 − (2z/w)²)) of width w nodes."""
     return float(np.pi * np.sqrt((0.75 * width) ** 2 - 1))
 
 
 @cache
 def window_polynomials(width: int) -> Floats:
-    """Return (degrees, W) E_j and O_j, j = 0 … W/2 − 1, polynomials in t²: e^{−b} φ = E_j + t O_j at node j.
+    """Return the polynomials E_j and O_j in t² of a window φ of ``width`` nodes: e^{−b} φ = E_j + t O_j at node j.
 
-    Here W = WINDOW_NODES and z = j + (t + 1 − W)/2. φ is an entire function of z inside the window, and is interpolated
-    at Chebyshev points to rounding.
+    The coefficients are (degrees, W), W = WINDOW_NODES, with columns E_j, then O_j, j = 0 … W/2 − 1. The node j has the
+    distance z = j + (t + 1 − W)/2 from the point, −1 ≤ t ≤ 1. φ is an entire function of z inside the window, and is
+    interpolated at Chebyshev points to rounding.
     """
     b, half = _shape_of(width), WINDOW_NODES // 2
     nodes = np.arange(half - width // 2, half)  # earlier nodes are outside the window
@@ -173,7 +187,10 @@ def window_polynomials(width: int) -> Floats:
 
 @cache
 def _factors(width: int, degree: int, nodes: int) -> Floats:
-    """Return 1/φ̂(k) (2 degree + 1,) for k = 0 … degree, −degree … −1, with windows scaled by e^{−b}."""
+    """Return 1/φ̂(k), k = 0 … degree, −degree … −1, with the Fourier transform φ̂ of a window of ``width`` nodes.
+
+    The window is scaled by e^{−b}, with its shape parameter b. The grid has ``nodes`` nodes.
+    """
     b, k = _shape_of(width), np.concatenate([np.arange(degree + 1), np.arange(-degree, 0)])
     wave = np.pi * width * k / nodes
     s = np.sqrt(b**2 - wave**2)

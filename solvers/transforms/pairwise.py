@@ -120,7 +120,13 @@ def _of_few(
     log_scale: NDArray[Number] | None,
     causal: bool,
 ) -> tuple[NDArray[Number], NDArray[Number], NDArray[Number]]:
-    """Return the sums by the matrix of all exponents, with an order of summation independent of the number of cores."""
+    """Return s (n,), Z (n,) and N (n, c), sums of exponentials over few pairs, from the matrix of all exponents.
+
+    With targets b, sources y, weights w, log-weights a and values v, the sums are Z_i = Σ_j w_j e^{a_j + ⟨b_i,
+    y_j⟩ − s_i} and N_i = Σ_j w_j v_j e^{a_j + ⟨b_i, y_j⟩ − s_i}. If ``log_scale`` is None, s_i is the largest exponent.
+    If ``causal``, target i includes the sources j ≤ i only. The order of summation is independent of the number of
+    cores.
+    """
     xp = backend_for(targets).xp
     offsets = xp.where(weights != 0, 0.0 if log_weights is None else log_weights, -np.inf).astype(targets.dtype)
     exponents = xp.einsum("id,jd->ij", targets, sources) + offsets
@@ -135,7 +141,10 @@ def _of_few(
 
 
 def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
-    """Return (tiles, d + 1, lanes): targets side by side, with a 1 that multiplies the log-weight of sources."""
+    """Pack targets b (n, d) into tiles (tiles, d + 1, lanes) of ``lanes`` targets side by side, padded with zeros.
+
+    Row d of each tile is 1, the factor of a source's log-weight in the exponent of a pair: see :func:`_with_exponents`.
+    """
     n, d = targets.shape
     padded = backend_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
     padded[:n, :d], padded[:, d] = targets, 1.0
@@ -150,7 +159,11 @@ def _with_exponents(
     group: int,
     number: np.dtype[Number],
 ) -> NDArray[Number]:
-    """Return (groups · group, d + 1): sources and log-weights, −∞ for sources of weight 0 and padding."""
+    """Append its log-weight to each source: return (groups · group, d + 1), padded to groups of ``group`` sources.
+
+    The log-weight is −∞ for sources of weight 0 and for padding, whose exponentials are then 0. It is 0 for other
+    sources if ``log_weights`` is None.
+    """
     m, d = sources.shape
     backend = backend_for(sources)
     padded: NDArray[Number] = backend.zeros((-(-m // group) * group, d + 1), number)
@@ -162,7 +175,10 @@ def _with_exponents(
 def _in_groups(
     values: NDArray[Number], weights: NDArray[Number], group: int, number: np.dtype[Number]
 ) -> NDArray[Number]:
-    """Return (groups, rows, group): w and w v of the sources of each group, padded with zeros."""
+    """Pack the weights w (m,) and the products w v with values v (m, c) by groups of ``group`` sources.
+
+    Returns (groups, 1 + c, group), padded with zeros.
+    """
     m, components = values.shape
     padded = backend_for(values).zeros((-(-m // group) * group, 1 + components), number)
     padded[:m, 0] = weights

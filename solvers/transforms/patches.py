@@ -23,7 +23,11 @@ _PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as gathering one source
 
 
 def gathered_sums(targets: Floats, sources: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return `pairwise.exponential_sums` of unit vectors y, with sources gathered first if targets b are many."""
+    """Return s, Σ_j w_j e^{⟨b,y_j⟩ − s} and Σ_j w_j y_j e^{⟨b,y_j⟩ − s} of targets b (n, d) and unit vectors y (m, d).
+
+    s (n,) is the largest exponent of each target. For many targets :func:`gathered` first replaces the sources by fewer
+    nodes, except on a device that sums pairs faster.
+    """
     if len(targets) > _PAIRS_OF_A_SOURCE and not backend_for(targets).PAIRS_ONLY:
         steepness = float(np.sqrt((targets**2).sum(axis=1).max()))
         sources, weights = gathered(sources, weights, steepness)
@@ -31,13 +35,14 @@ def gathered_sums(targets: Floats, sources: Floats, weights: Floats) -> tuple[Fl
 
 
 def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats, Floats]:
-    """Return (m, d) nodes and (m,) masses of any sign with the same Σ w f(y), f(y) = e^{⟨b,y⟩} and y e^{⟨b,y⟩}.
+    """Return (m, d) nodes and (m,) masses of any sign that replace ``points`` and ``weights`` in sums of e^{⟨b,y⟩}.
 
-    points     (n, d) unit vectors, d = 2 or 3
-    weights    (n,)
+    The sums Σ w f(y) of f(y) = e^{⟨b,y⟩} and of f(y) = y e^{⟨b,y⟩} keep their values to about 1e-12. If there are fewer
+    points than nodes, the points and weights are returned.
+
+    points     (n, d) unit vectors y, d = 2 or 3
+    weights    (n,) weights w
     steepness  largest |b|
-
-    If there are fewer points than nodes, the points and weights are returned.
     """
     d, count = points.shape[1], fine_patches(steepness)
     patches, local, order, starts = sorted_by_patch(*on_cube(points), count)
@@ -48,12 +53,19 @@ def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats,
 
 
 def fine_patches(steepness: float) -> int:
-    """Return the number of patches along a side of the cube or square for which NODES nodes suffice."""
+    """Return the number of patches along a side of the cube (on a circle, the square) around the sphere.
+
+    In patches of this size NODES nodes along each axis interpolate e^{⟨b,y⟩} to about 1e-12 for |b| ≤ ``steepness``.
+    """
     return max(int(np.ceil(np.pi / 4 * steepness)), _MIN_PATCHES)
 
 
 def on_cube(points: Floats) -> tuple[Indices, Floats]:
-    """Return (n,) faces of the cube around the sphere, 2·axis + (0 or 1), and d − 1 angles there, −π/4 … π/4."""
+    """Project unit vectors (n, d) to the cube around the sphere: return faces (n,) and angles on them (n, d − 1).
+
+    A face has the number 2·axis, or 2·axis + 1 on the negative side. Angles are −π/4 … π/4, the arctan of the other
+    coordinates over the absolute value of the coordinate along the axis.
+    """
     n, d = points.shape
     axis = np.abs(points).argmax(axis=1)
     height = points[np.arange(n), axis]
@@ -63,7 +75,9 @@ def on_cube(points: Floats) -> tuple[Indices, Floats]:
 
 
 def sorted_by_patch(faces: Indices, angles: Floats, count: int) -> tuple[Indices, Floats, Indices, Indices]:
-    """Sort points on the cube, see :func:`on_cube`, into ``count`` patches along a side.
+    """Sort points on a cube around the sphere into equal patches, ``count`` of them along a side of each face.
+
+    faces, angles   (n,) and (n, d − 1) position of each point, see :func:`on_cube`
 
     Returns (patches, d) the face and indices of each nonempty patch, (n, d − 1) the position of each point in its
     patch, −1 … 1, the order (n,) of the points by patch, and the first point of each patch in this order.
@@ -78,7 +92,7 @@ def sorted_by_patch(faces: Indices, angles: Floats, count: int) -> tuple[Indices
 
 
 def _chebyshev() -> tuple[Floats, Floats]:
-    """Return (q,) Chebyshev points t_p, and (q, q) c_kp of the Lagrange polynomials ℓ_p(t) = Σ_k T_k(t) c_kp."""
+    """Return q = NODES Chebyshev points t_p and c_kp (q, q) of the Lagrange polynomials ℓ_p(t) = Σ_k T_k(t) c_kp."""
     angle = np.pi / NODES * (np.arange(NODES) + 0.5)
     waves = np.cos(np.arange(NODES)[:, None] * angle)
     waves[1:] *= 2
@@ -86,7 +100,11 @@ def _chebyshev() -> tuple[Floats, Floats]:
 
 
 def masses_at_nodes(local: Floats, weights: Floats) -> Floats:
-    """Return (q^{d−1},) masses Σ_j w_j ℓ_p(t_j) … at the nodes of a patch, for points at t (n, d − 1)."""
+    """Return masses (q^{d−1},) at the interpolation nodes of a patch, in place of weights (n,) at points of the patch.
+
+    A mass is Σ_j w_j ℓ_p(t_j) for d = 2, Σ_j w_j ℓ_p(t_j1) ℓ_r(t_j2) for d = 3, with Lagrange polynomials ℓ at
+    q = NODES nodes. ``local`` (n, d − 1) are the positions t of the points in the patch, −1 … 1.
+    """
     lagrange = _chebyshev()[1]
     waves = np.polynomial.chebyshev.chebvander(local, NODES - 1) @ lagrange
     if local.shape[1] == 1:
@@ -95,7 +113,10 @@ def masses_at_nodes(local: Floats, weights: Floats) -> Floats:
 
 
 def nodes_of(patches: Indices, count: int, dimension: int) -> Floats:
-    """Return (patches, q^{d−1}, d) the nodes of each patch."""
+    """Return the interpolation nodes of patches on the unit sphere, (patches, q^{d−1}, d) unit vectors, q = NODES.
+
+    ``patches`` (patches, d) holds the cube's face and the indices of each patch, with ``count`` patches along a side.
+    """
     t = _chebyshev()[0]
     grid = np.stack(np.meshgrid(*(t,) * (dimension - 1), indexing="ij"), axis=-1).reshape(-1, dimension - 1)
     angles = (patches[:, None, 1:] + (grid + 1) / 2) * (np.pi / 2 / count) - np.pi / 4

@@ -26,7 +26,10 @@ MAX_CELLS = 4096
 
 
 class PolarKernel:
-    """Sums ∫K dμ, ∫K⟨x,y⟩ dμ and the slope at the centers of a mesh of polar angles, for masses (cells) of θ.
+    """Sums ∫K dμ and ∫K⟨x,y⟩ dμ with the kernel K = e^{β⟨x,y⟩} over an axisymmetric measure μ on S^{d−1}.
+
+    The sums and the slope ∂_θ∫K dμ are computed at the cell centers of a mesh of polar angles θ, from the masses
+    (cells,) of μ in the cells.
 
     mesh        polar angles, at most 4096 cells
     dimension   d ≥ 2
@@ -34,9 +37,8 @@ class PolarKernel:
 
     All sums at cell i are times e^{−log_scale[i]}, log_scale (cells) = max_j log K_ij, so that none overflows.
     ``uniform_sums`` (2, cells) are ∫K and ∫K⟨x,y⟩ over the uniform distribution, in closed form; the slope of ∫K
-    vanishes, and ``uniform_mean`` is the ratio of both.
-    Special functions are evaluated on the host, the tables are stored on the device of the mesh.
-    Raises ValueError for too many cells.
+    vanishes, and ``uniform_mean`` is the ratio of both. Special functions are evaluated on the host, the tables are
+    stored on the device of the mesh. Raises ValueError for too many cells.
     """
 
     def __init__(self, mesh: Mesh, dimension: int, beta: float) -> None:
@@ -59,18 +61,26 @@ class PolarKernel:
         self._ratio = to_device(ratio if beta >= 0 else -ratio)
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return Z = ∫K dμ (cells,) and ∂_θZ/β (cells,), or its limit at β = 0, both times e^{−log_scale}."""
+        """Return Z e^{−log_scale} and ∂_θZ e^{−log_scale}/β at the polar angles θ of the cells, both (cells,).
+
+        Z(θ) = ∫e^{β⟨x,y⟩} dμ(y), with ``masses`` (cells,) of the axisymmetric measure μ. At β = 0 the second result is
+        the limit.
+        """
         return self._kernel @ masses, self._slope @ masses
 
     def radial(self, masses: Floats) -> Floats:
-        """Return ∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ (cells,), times e^{−log_scale}."""
+        """Return ∫ ⟨x,y⟩ e^{β⟨x,y⟩} dμ(y) at the polar angles of the cells, (cells,), times e^{−log_scale}.
+
+        ``masses`` (cells,) are those of the axisymmetric measure μ.
+        """
         radial: Floats = self._along @ masses
         return radial
 
     def means(self, masses: Floats, cells: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the mean of ⟨x,y⟩ and ∂_θZ/βZ (n,) at cells (n,), on the host, also if Z e^{−log_scale} underflows.
+        """Return the mean of ⟨x,y⟩ and ∂_θZ/βZ, both (n,), at ``cells`` (n,), also if Z e^{−log_scale} underflows.
 
-        ``masses`` (cells,) are on the host.
+        Z = ∫e^{β⟨x,y⟩} dμ(y), and the mean has the weights e^{β⟨x,y⟩} dμ(y)/Z. ``masses`` (cells,) are those of the
+        axisymmetric measure μ. Arguments and results are on the host.
         """
         theta, held = self.mesh.on_host.centers[:, 0], np.flatnonzero(masses > 0)
         cosine, sine = np.cos(theta[cells])[:, None], np.sin(theta[cells])[:, None]

@@ -24,39 +24,50 @@ PRODUCTS = 16  # products that take as long as one item of other kernels, the un
 
 
 class RingTransform(Protocol):
-    """Transform to modes m = 0 … degree on each ring; ``half`` counts the northern rings and that on the equator."""
+    """Transform between the cells of a sphere's rings of latitude and azimuthal modes m = 0 … degree on each ring.
+
+    ``half`` counts the northern rings and that on the equator.
+    """
 
     def analysis(self, masses: Floats) -> Floats:
-        """Return (..., 4, degree + 1, half) Σ_j w_j e^{−imφ_j} of masses (..., cells).
+        """Return the azimuthal modes Σ_j w_j e^{−imφ_j} over the cells j of each ring, for masses w (..., cells).
 
-        The axis of 4 holds re and im for the sum of mirrored rings, then for the difference. ``masses`` have at most
-        two dimensions.
+        The result is (..., 4, degree + 1, half) for the northern rings and that on the equator. The axis of 4 holds re
+        and im for the sum of the modes of mirrored rings, then for the difference. ``masses`` have at most two
+        dimensions.
         """
         ...
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
-        """Return the modes of (ρ_j − level) V_j, for ρ (..., cells) and level (...), or of ρ_j V_j."""
+        """Return the azimuthal modes of the masses (ρ_j − level) V_j on each ring, for a density ρ (..., cells).
+
+        V are the cell volumes, ``level`` (...) is a number for each density, or None for 0. The result is that of
+        :meth:`analysis`.
+        """
         ...
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
-        """Return (cells) a real function for modes (1, degree + 1, rings)."""
+        """Return the values (cells,) of a real function from its azimuthal modes, re and im (1, degree + 1, rings)."""
         ...
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        """Return (cells) a function and (cells, 3) vectors for modes (4, degree + 1, rings)."""
+        """Return a function (cells,) and vectors (cells, 3) from azimuthal modes, re and im (4, degree + 1, rings).
+
+        The four sets of modes belong to the function and to the three components of the vectors.
+        """
         ...
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return (..., cells) a function, (2, ..., cells) a gradient east and north, and another function.
+        """Return f (..., cells), ∇p (2, ..., cells) and r (..., cells), from azimuthal modes of functions f, p and r.
 
-        The modes (..., 3 or 4, degree + 1, rings) belong to the first function, to sin θ ∂f/∂θ and f of the gradient,
-        and to the last function, which is empty for 3 modes.
+        The components of the gradient are east and north. The modes, re and im (..., 3 or 4, degree + 1, rings), are
+        those of f, sin θ ∂p/∂θ, p and r. With 3 sets of modes r is empty.
         """
         ...
 
 
 class RingSums:
-    """Ring transform by sums with tables of waves, on the host, for low degrees."""
+    """Transform between cells and azimuthal modes of rings by sums with tables of waves, for low degrees on the CPU."""
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
@@ -82,7 +93,7 @@ class RingSums:
 
     @cached_property
     def _volumes(self) -> Floats:
-        """Return (rings,) the volume of a cell of each ring."""
+        """Return the volume of one cell of each ring of latitude, (rings,); all cells of a ring are equal."""
         assert isinstance(self.mesh, Mesh)
         return self.mesh.volumes[self.mesh.ring_start[:-1]].astype(np.float64)
 
@@ -116,7 +127,13 @@ class RingSums:
     def _functions(
         self, re: Floats, im: Floats, by_order: Floats, scales: Floats, places: Floats
     ) -> tuple[Floats, Floats]:
-        """Return (..., cells) and (sets − 1, ..., cells) functions for modes (..., sets, degree + 1, rings)."""
+        """Return the first function (..., cells) and the others (sets − 1, ..., cells) from their azimuthal modes.
+
+        re, im     (..., sets, degree + 1, rings) modes, one set for each function
+        by_order   (sets,) whether to take ∂/∂φ of a function
+        scales     (sets, rings) factor of each ring
+        places     (sets,) row of each function after the first one in the second result
+        """
         cells, number, shape, sets = self.mesh.cells, self.mesh.volumes.dtype, re.shape[:-3], re.shape[-3]
         modes = (each.reshape(-1, *each.shape[-3:]) for each in (re, im))
         host = host_backend()
@@ -130,23 +147,36 @@ class RingSums:
 
 
 def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
-    """Return whether to take ∂/∂φ of each set (sets,), the factors (sets, rings), and the output rows."""
+    """Return a list of outputs as arrays: whether to take ∂/∂φ of each set (sets,), factors (sets, rings), output rows.
+
+    An output has a set of azimuthal modes. The output rows (sets,) are ``places``.
+    """
     by_order, scales = zip(*outputs, strict=True)
     return np.array(by_order), np.stack(scales), np.array(places)
 
 
 def _of_gradient(one: Floats, over_sine: Floats) -> Outputs:
-    """Return outputs for a function, the north and east components of a gradient, and another function."""
+    """Return four outputs of a transform: a function, the north and east components of a gradient, another function.
+
+    An output is a pair: whether to take ∂/∂φ of a set of azimuthal modes, and a factor (rings,). ``one`` and
+    ``over_sine`` are the factors 1 and 1/sin θ.
+    """
     return [(False, one), (False, -over_sine), (True, over_sine), (False, one)]
 
 
 def _points(counts: np.ndarray) -> np.ndarray:
-    """Return the number of points in the table of a ring: a quarter of the cells, or all."""
+    """Return the number of points in the table of waves of a ring with ``counts`` cells: a quarter of them, or all.
+
+    By symmetry a quarter suffices if the number of cells is a multiple of 4.
+    """
     return np.where(counts % 4 == 0, counts // 4, counts)
 
 
 def _products(counts: np.ndarray, degree: int | np.ndarray) -> np.ndarray:
-    """Return the number of products for a cell, on rings of ``counts`` cells up to a degree."""
+    """Return the number of products for each cell in sums over rings with ``counts`` cells for modes up to ``degree``.
+
+    Rings whose number of cells is a multiple of 4 take a quarter of the products, by symmetry.
+    """
     return np.where(counts % 4 == 0, 0.5, 2.0) * (degree + 1)
 
 
@@ -162,7 +192,10 @@ class _Block:
 
 
 class RingFFTs:
-    """Ring transform by batched FFTs of consecutive equal rings; modes beyond half of the cells are aliased."""
+    """Transform between cells and azimuthal modes of rings by batched FFTs of consecutive equal rings.
+
+    Modes beyond half of a ring's cells are exact too, as aliases of lower modes.
+    """
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, rings = mesh, len(mesh.ring_cells)
@@ -236,7 +269,11 @@ class RingFFTs:
         return values, components, radial
 
     def _synthesized(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
-        """Yield the slice of cells of each block and the values of each set in the block."""
+        """Yield the cells (a slice) of each block of rings, and the values of each output function in these cells.
+
+        Functions have the azimuthal modes ``re`` and ``im`` (sets, degree + 1, rings). An output is a pair: whether to
+        take ∂/∂φ, and a factor (rings,).
+        """
         backend, number = self.mesh.backend, np.result_type(self.mesh.volumes.dtype, np.complex64)
         for block in self._blocks:
             values = []
@@ -261,7 +298,10 @@ def _blocks(mesh: Rings) -> Iterator[_Block]:
 
 
 def ring_transform(mesh: Rings, degree: int) -> RingTransform:
-    """Return the faster transform along the rings of a sphere for modes up to ``degree``."""
+    """Return the faster transform between the cells and the azimuthal modes up to ``degree`` of a sphere's rings.
+
+    It uses FFTs, or sums with tables of waves for low degrees on the host.
+    """
     counts = np.asarray(mesh.ring_cells, dtype=np.int64)
     few = float(_products(counts, degree) @ counts) <= MAX_PRODUCTS * mesh.cells
     return RingSums(mesh, degree) if few and mesh.backend is host_backend() else RingFFTs(mesh, degree)

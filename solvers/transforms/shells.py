@@ -19,7 +19,10 @@ from .uniform import uniform_share
 
 
 class CircleShells:
-    """Sums over shells on a circle of equal cells; ``multipliers`` of e^{b⟨ω,ω'⟩} for any b."""
+    """Sums over shells of points rω with the kernel e^{b⟨ω,ω'⟩} for any b, with directions ω at the cells of a circle.
+
+    ``multipliers`` returns the kernel's factor for each Fourier mode.
+    """
 
     largest_exponent = np.inf
 
@@ -32,7 +35,11 @@ class CircleShells:
         self.multipliers = Multipliers(*map(mesh.backend.to_device, (np.cos(angle), cosines)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of :meth:`SphereShells.sums`."""
+        """Return Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') and N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'.
+
+        The sums include all source shells j and directions ω' of a circle's cells. Arguments and results are those of
+        :meth:`SphereShells.sums`.
+        """
         axes, xp = self.mesh.centers.T, self.mesh.backend.xp
         fields = xp.concatenate([xp.ones_like(axes[:1]), axes])[None] * masses[:, None]
         fields[:, 1:] *= levers[:, None, None]
@@ -42,7 +49,9 @@ class CircleShells:
 
 
 class SphereShells:
-    """Sums over shells on a sphere of rings; ``multipliers`` of e^{b⟨ω,ω'⟩} for |b| up to ``largest_exponent``.
+    """Sums over shells of points rω with the kernel e^{b⟨ω,ω'⟩}, with directions ω at the cells of a sphere.
+
+    ``multipliers`` returns the kernel's factor for each degree of harmonics, for |b| up to ``largest_exponent``.
 
     The uniform part of a nearly uniform shell is summed in closed form, so that a uniform shell exerts no tangential
     force. For clusters the sums over cells are used, since the difference, O(h²), may be comparatively large.
@@ -62,9 +71,11 @@ class SphereShells:
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
         """Return Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') and N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'.
 
+        The sums include all source shells j and directions ω' of the cells.
+
         kernel   (degrees, n, m) multipliers of K between n target shells and m source shells
-        masses   (m, directions)
-        levers   (m,) λ: the radii, for vectors λω'
+        masses   (m, directions) masses m_j
+        levers   (m,) factors λ: the radii, for vectors λω'
 
         Returns Z (n, directions) and N (n, directions, d). Errors are a few roundings of the largest value on a shell.
         """
@@ -78,7 +89,10 @@ class SphereShells:
         return normalizer, values[:, 1:].swapaxes(1, 2) + uniform[1, :, 1, None, None] * self.mesh.centers
 
     def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
-        """Return (n, 1 + d, directions): Z and the components of N."""
+        """Return sums over source shells by harmonic transforms, (n, 4, directions): Z, then the components of N.
+
+        Z and N, and the arguments, are those of :meth:`sums`.
+        """
         harmonics, empty = self._harmonics, self.mesh.backend.empty
         modes = empty((len(kernel), len(masses), 4, len(kernel)), complex)
         for j, (mass, lever) in enumerate(zip(masses, levers, strict=True)):
@@ -93,7 +107,10 @@ class SphereShells:
 
 
 class Multipliers:
-    """Multipliers of e^{b⟨ω,ω'⟩ − |b|} for each degree, from values at nodes z = ⟨ω,ω'⟩.
+    """Factors by which a convolution with e^{b⟨ω,ω'⟩ − |b|} multiplies each degree of harmonics, from values at nodes.
+
+    nodes      (nodes,) values of z = ⟨ω,ω'⟩
+    transform  (nodes, degrees) matrix from kernel values at the nodes to multipliers
 
     The last result is cached: constant radii need no new evaluation.
     """
@@ -103,7 +120,10 @@ class Multipliers:
         self._last = np.empty((0, 0)), np.empty((0, 0, 0))  # exponents and result, assigned together for thread safety
 
     def of(self, exponents: Floats) -> Floats:
-        """Return (degrees, n, m) multipliers for exponents b (n, m), which are on the host."""
+        """Return the multipliers (degrees, n, m) of the kernels e^{b⟨ω,ω'⟩ − |b|} for exponents b (n, m) on the host.
+
+        A convolution with a kernel multiplies harmonics of degree l by the multiplier l.
+        """
         known, found = self._last
         if not np.array_equal(exponents, known):
             placed = backend_for(self._nodes).to_device(exponents)
@@ -114,14 +134,18 @@ class Multipliers:
 
 
 def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:
-    """Return (degrees, n, …) for (degrees, m, …): the product with the matrix between shells of each degree."""
+    """Return the modes (degrees, n, …) of n target shells: for each degree a matrix (n, m) times the modes of m shells.
+
+    kernel  (degrees, n, m) the matrices
+    modes   (degrees, m, …) modes of the source shells
+    """
     flat = modes.ravel().reshape(*modes.shape[:2], -1).view(np.float64)  # contiguous
     spread = kernel @ flat
     return spread.view(np.complex128).reshape(*spread.shape[:2], *modes.shape[2:])
 
 
 def shells(mesh: Mesh) -> CircleShells | SphereShells:
-    """Return sums over shells whose directions are the cells of ``mesh``, a circle or a sphere."""
+    """Return an object that sums over shells of points rω, whose directions ω are the cells of a circle or a sphere."""
     return _SHELLS[mesh.manifold](mesh)
 
 

@@ -13,12 +13,15 @@ _MAX_DIMENSION = 8  # above, products of matrices cost less than loops over pair
 def sums_of_systems(
     towards: Floats, points: Floats, weights: Floats, *, causal: bool = False
 ) -> tuple[Floats, Floats, Floats]:
-    """Return s_i = max_j ⟨b_i, y_j⟩, Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}.
+    """Return s, Z and N, sums of exponentials over the pairs of points within each of many systems of n points.
+
+    For point i, s_i = max_j ⟨b_i, y_j⟩, Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}.
 
     towards   (systems, n, d) b
     points    (systems, n, d) y
     weights   (systems, n) w ≥ 0; points of weight 0 are ignored
     causal    whether point i includes the points j ≤ i only
+
     Returns s (systems, n), Z (systems, n) and N (systems, n, d). Results of a system are independent of other systems.
     """
     systems, n, d = points.shape

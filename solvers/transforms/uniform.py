@@ -17,7 +17,9 @@ TINY = float(np.finfo(np.float32).tiny)
 
 
 def uniform_share(excess: Floats, mass: Floats) -> Floats:
-    """Return max(1 − (2D)², 0) for D = ½Σ|excess|/mass, the total variation distance from uniform.
+    """Return the fraction of a density's uniform part that is summed in closed form, max(1 − (2D)², 0).
+
+    D = ½Σ|excess|/mass is the total variation distance of the density from the uniform one.
 
     excess   (..., cells) masses less those of the uniform density
     mass     (...,) the sum of the masses
@@ -39,7 +41,11 @@ def uniform_share(excess: Floats, mass: Floats) -> Floats:
 
 
 def share_at(distance: Any, mass: Any) -> Any:
-    """Return the share of :func:`uniform_share` for Σ|excess| and mass, both (...,)."""
+    """Return max(1 − (distance/mass)², 0), the fraction of a uniform part that :func:`uniform_share` returns.
+
+    ``distance`` (...) is Σ|excess| over the cells, the excess of the masses over those of the uniform density; ``mass``
+    (...) is the sum of the masses.
+    """
     if isinstance(distance, float):  # on the host: array code takes longer
         return 1.0 - min(distance / max(mass, TINY), 1.0) ** 2
     share: Floats = 1.0 - np.minimum(distance / np.maximum(mass, TINY), 1.0) ** 2

@@ -20,12 +20,15 @@ ROOT_OF_AREA = float(np.sqrt(4 * np.pi))  # coefficient of degree 0 of the densi
 
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
-    """Return multipliers of a smooth kernel K(z), z from −1 to 1, on S¹ or S² by quadrature.
+    """Return the multipliers c_l of a smooth kernel K(⟨x, y⟩) on S¹ or S², d = ``dimension`` = 2 or 3, by quadrature.
 
-        c_l = |S^{d−2}| ∫ K(z) P_l(z) (1 − z²)^{(d−3)/2} dz
+    A convolution with K multiplies harmonics of degree l by c_l (Funk–Hecke), with the Chebyshev (d = 2) or Legendre
+    (d = 3) polynomials P_l:
 
-    At most ``degrees`` multipliers are returned, without a tail that is rounding. Raises ValueError for another
-    dimension, or K of another shape than z.
+        c_l = |S^{d−2}| ∫ K(z) P_l(z) (1 − z²)^{(d−3)/2} dz ,   z from −1 to 1
+
+    At most ``degrees`` multipliers are returned; a tail of rounding errors is omitted. Raises ValueError for another
+    dimension, or if K returns an array of another shape than z.
     """
     if dimension == 2:
         nodes = 4 * degrees
@@ -41,7 +44,10 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
 
 
 def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
-    """Return K at z = ``cosine`` (n,); a constant K is broadcast."""
+    """Return the values of a kernel K(z) at z = ``cosine`` (n,); a constant result is broadcast to (n,).
+
+    Raises ValueError if K returns an array of another shape.
+    """
     values = kernel(cosine)
     check_unmasked("kernel", values)
     values = np.asarray(values, dtype=np.float64)
@@ -51,7 +57,10 @@ def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
 
 
 def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
-    """Return (degrees) 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ by Gauss's rule in short pieces, accurate to rounding."""
+    """Return the multipliers 2π ∫ K(cos θ) P_l(cos θ) sin θ dθ of a kernel K on S², l = 0 … degrees − 1.
+
+    The integral over θ from 0 to π is a sum of Gauss's rules on short intervals, accurate to rounding.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(20)
     pieces = degrees // 4 + 8
     angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
@@ -65,7 +74,11 @@ def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> F
 
 
 def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:
-    """Return multipliers of G with G' = K, so that ∇ₓ G(⟨x,y⟩) = K(⟨x,y⟩) Pₓ y, for those of K (degrees)."""
+    """Return the multipliers (degrees,) of a kernel G with G′ = K, from the multipliers of K (degrees,).
+
+    The gradient of G is ∇ₓ G(⟨x, y⟩) = K(⟨x, y⟩) Pₓ y, with Pₓ the projection to the tangent space at x. A multiplier
+    is the number by which a convolution with a kernel multiplies harmonics of degree l.
+    """
     l = np.arange(len(multipliers))
     above = np.append(multipliers[1:], 0.0)
     below = np.append(0.0, multipliers[:-1])
@@ -75,7 +88,11 @@ def gradient_multipliers(dimension: int, multipliers: Floats) -> Floats:
 
 
 def radial_multipliers(dimension: int, multipliers: Floats) -> Floats:
-    """Return multipliers of z K(z): Σ_j ⟨x,y_j⟩ K(⟨x,y_j⟩) w_j is the part of Σ_j y_j K w_j along x."""
+    """Return the multipliers (degrees,) of the kernel z K(z), z = ⟨x, y⟩, from the multipliers of K(z) (degrees,).
+
+    A multiplier is the number by which a convolution with a kernel multiplies harmonics of degree l. The kernel z K
+    gives the component along x of the vector Σ_j y_j K(⟨x, y_j⟩) w_j.
+    """
     l = np.arange(len(multipliers))
     above = np.append(multipliers[1:], 0.0)
     below = np.append(0.0, multipliers[:-1])
@@ -85,7 +102,7 @@ def radial_multipliers(dimension: int, multipliers: Floats) -> Floats:
 
 
 class ZonalOperator(Protocol):
-    """Operator of zonal sums over point masses w_j at cell centers."""
+    """Operator of sums Σ_j K(⟨x_i, x_j⟩) w_j over point masses w_j at the cell centers x_j of a circle or a sphere."""
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
         """Return Σ_j K(⟨x_i, x_j⟩) w_j and ∇Σ_j G(⟨x_i, x_j⟩) w_j + x_i Σ_j R(⟨x_i, x_j⟩) w_j at the cell centers.
@@ -176,7 +193,11 @@ class CircleZonal:
         return values
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of K (..., cells) and the vectors (..., cells, 2) for masses (..., cells)."""
+        """Return Σ_j K w_j (..., cells) and vectors ∇Σ_j G w_j + x_i Σ_j R w_j (..., cells, 2) of masses w.
+
+        The masses are (..., cells). K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x. Without R the vectors
+        are tangent to the circle.
+        """
         backend, cells = self.mesh.backend, self.mesh.cells
         found = backend.irfft(backend.rfft(masses)[..., None, :] * self._kernels, cells)
         values, slope, *radial = (found[..., k, :] for k in range(self._kernels.shape[-2]))
@@ -186,7 +207,11 @@ class CircleZonal:
         return values, vectors
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of K (..., cells) and the vectors (..., cells, 2) for a density (..., cells)."""
+        """Return Σ_j K w_j (..., cells) and vectors ∇Σ_j G w_j + x_i Σ_j R w_j (..., cells, 2) of a density, w = ρ V.
+
+        K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x; V are the cell volumes, ρ (..., cells) the
+        density. The part ``uniform`` (...,) of each density is summed in closed form.
+        """
         uniform = self.mesh.backend.xp.asarray(uniform)
         values, vectors = self.apply((density - uniform[..., None]) * self.mesh.volumes)
         of_value, of_radial = self._integrals[..., 0], self._integrals[..., 1]
@@ -216,11 +241,18 @@ class SphereZonal:
         self._multipliers = mesh.backend.to_device(np.pad(multipliers, ((0, 0), (0, 1))))
 
     def apply(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of K (cells,) and the vectors (cells, 3) for masses (cells,)."""
+        """Return Σ_j K w_j (cells,) and the vectors ∇Σ_j G w_j + x_i Σ_j R w_j (cells, 3) of masses w (cells,).
+
+        K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x. Without R the vectors are tangent to the sphere.
+        """
         return self._harmonics.gradient(self._harmonics.analysis(masses), self._multipliers)
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of K (cells,) and the vectors (cells, 3) for a density (cells,)."""
+        """Return Σ_j K w_j (cells,) and the vectors ∇Σ_j G w_j + x_i Σ_j R w_j (cells, 3) of a density, w = ρ V.
+
+        K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x; V are the cell volumes, ρ (cells,) the density.
+        The part ``uniform`` () of the density is summed in closed form.
+        """
         return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
@@ -301,7 +333,10 @@ def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats |
 
 
 def _as_value(name: str, multipliers: Floats, value: Floats) -> Floats:
-    """Return multipliers as floating-point numbers. Raises ValueError unless there are as many as of ``value``."""
+    """Return an argument's multipliers as floating-point numbers; ``name`` is the argument's name in messages.
+
+    Raises ValueError unless there are as many multipliers as in ``value``.
+    """
     found: Floats = as_floats(name, multipliers)
     if found.shape != value.shape:
         raise ValueError(f"{name} of shape {found.shape}: expected {value.shape}, the shape of value")

@@ -40,12 +40,12 @@ Sums = tuple[Floats, Floats, Floats]  # log_scale, Z and N
 
 
 class Bilinear:
-    """Sums Z and N over a density on a circle or sphere, or over points there, with the kernel e^{⟨x,By⟩}.
+    """Sums Z = Σ_j m_j e^{⟨x,By_j⟩} and N = Σ_j m_j y_j e^{⟨x,By_j⟩} over masses m_j on a circle or sphere.
 
     mesh     a circle or sphere; or points (n, d), unit vectors, d = 2 or 3, which replace the cells
     matrix   B (d, d), for attention β QᵀK
 
-    Sums are accurate at all points, but only at cells with active mass.
+    The sums are accurate at all points, but on a mesh only in cells with active mass.
     """
 
     max_loss = 10.0  # largest s − |b| for values from the grid: 2e-15·e^10 = 4e-11
@@ -67,8 +67,10 @@ class Bilinear:
     def apply(self, masses: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
         """Return log_scale (cells,), Z·e^{−log_scale} (cells,) and N·e^{−log_scale} (cells, d) of masses ≥ 0 (cells,).
 
-        On a mesh, Z and N are valid in cells where ``active`` (cells,), by default ``masses``, is positive. The option
-        ``empty`` determines Z and N in the other cells, see :data:`solvers.transforms.lost_sums.Empty`.
+        At a cell center x, Z = Σ_j m_j e^{⟨x,By_j⟩} and N = Σ_j m_j y_j e^{⟨x,By_j⟩} over masses m_j at all cell
+        centers y_j. On a mesh, Z and N are valid in cells where ``active`` (cells,), by default ``masses``, is
+        positive. The option ``empty`` determines Z and N in the other cells, see
+        :data:`solvers.transforms.lost_sums.Empty`.
         """
         active = masses if active is None else active
         if self._targets is not None and self._targets.axes is not None:
@@ -102,7 +104,11 @@ class Bilinear:
     def _redo(
         self, sums: Sums, masses: Floats, active: Floats, empty: Empty, valid: bool | NDArray[np.bool_] = False
     ) -> None:
-        """Replace lost sums by direct sums where needed; skip all where the sums are ``valid``."""
+        """Replace sums that are lost to rounding by direct sums over pairs, in place, unless the sums are ``valid``.
+
+        On a mesh, cells with a negligible ``active`` mass are corrected only if ``empty`` is "exact"; their lost sums
+        become NaN if it is "nan".
+        """
         backend = backend_for(masses)
         lost = self._is_lost(sums[1], masses.sum()) & np.logical_not(valid)
         if not backend.may_have_true(lost):
@@ -118,25 +124,33 @@ class Bilinear:
             backend.redo_sums(needed, occupied, count, self._towards, self._centers, masses, sums, by)
 
     def _towards(self, cells: Any = slice(None)) -> Floats:
-        """Return b(x) of cells (k, d), computed at each call, since a copy for each head would take memory."""
+        """Return b(x) = Bᵀx (k, d) at the centers x of some cells, computed at each call to save memory."""
         towards: Floats = self._centers[cells] @ self._device_matrix
         return towards
 
     def _lengths(self) -> Floats:
-        """Return |b(x)| (cells,)."""
+        """Return |b(x)| (cells,), b(x) = Bᵀx, at all cell centers x."""
         squares = self._towards()
         squares *= squares
         lengths: Floats = squares.sum(axis=1)
         return np.sqrt(lengths, out=lengths)
 
     def _dense(self, points: Floats, weights: Floats, cells: Any = slice(None)) -> Sums:
-        """Return the sums at cells (k,) for masses (m,) of any sign at points (m, d)."""
+        """Return |b|, Z e^{−|b|} and N e^{−|b|} at the centers x of some cells (k,), by sums over all pairs.
+
+        With b = Bᵀx, Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩} for masses (m,) of any sign at points y
+        (m, d).
+        """
         towards = self._towards(cells)
         norm = backend_for(towards).xp.linalg.norm
         return exponential_sums(towards, points, weights, log_scale=norm(towards, axis=1))
 
     def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
-        """Return the sums at all cells by a grid of targets, except dense sums near a zero of b."""
+        """Return s, Z e^{−s} and N e^{−s} at all cells for ``weights`` at ``points``, by sums on a grid of targets.
+
+        Z and N are interpolated from the grid by harmonics, except near a zero of b(x) = Bᵀx, where sums over all pairs
+        give s = |b|, Z and N.
+        """
         sums = self._scale(), *targets.on_cells(targets.sets(points, weights))
         if len(targets.near):
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
@@ -144,7 +158,10 @@ class Bilinear:
         return sums
 
     def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats) -> Sums:
-        """Return the sums at all cells by the matrix between harmonics, except dense sums near a zero of b."""
+        """Return s, Z e^{−s} and N e^{−s} at all cells for masses (cells,), by the kernel's matrix between harmonics.
+
+        Near a zero of b(x) = Bᵀx, sums over all pairs give s = |b|, Z and N.
+        """
         assert isinstance(self._sources, _SphereSources)
         sums = self._scale(), *targets.on_cells(axes.apply(self._sources.coefficients(masses)))
         if len(targets.near):
@@ -154,7 +171,7 @@ class Bilinear:
         return sums
 
     def _is_lost(self, normalizer: Floats, total: Floats) -> NDArray[np.bool_]:
-        """Return (cells,) whether Z is too small to be accurate."""
+        """Return whether each Z (cells,) is too small to be accurate, relative to the largest Z or the total mass."""
         of_largest, of_mass = self.min_normalizer
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), of_mass * total)
         return lost
@@ -165,9 +182,9 @@ def _transform(mesh: Mesh | Floats, degree: int) -> Harmonics | PointHarmonics:
 
 
 class _Targets:
-    """Synthesis of Z e^{−s} and N e^{−s} at the cells of a sphere from harmonics.
+    """Synthesis of Z e^{−s} and N e^{−s} at the cells of a sphere from their harmonic coefficients.
 
-    lengths   (cells) |b(x)|
+    lengths   (cells) |b(x)|, b(x) = Bᵀx
     near      cells near a zero of b, for which max_loss is exceeded
     axes      matrix from harmonics of the masses to those of Z and N; None if the matrix is large, and for points,
               since the setup takes as long as three to ten sums between grids and points move
@@ -190,17 +207,21 @@ class _Targets:
 
     @staticmethod
     def count(degree: int) -> int:
-        """Return the number of target nodes for a degree of the sources."""
+        """Return the number of nodes of the grid of targets, for harmonics of the sources up to ``degree``."""
         max_degree = int(np.ceil(_OVERSAMPLING * degree))
         return 2 * (max_degree + 1) ** 2
 
     def scale(self, lengths: Floats) -> Floats:
-        """Return s for |b(x)|, (...)."""
+        """Return the smooth exponents s = √(|b|² + c²) (...) for ``lengths`` |b| (...), with a constant c."""
         scale: Floats = np.hypot(lengths, self._smoothing)
         return scale
 
     def sets(self, points: Floats, weights: Floats) -> Complexes:
-        """Return (4, T + 1, T + 1) harmonics of Z e^{−s} and N e^{−s} of masses (m,) at points (m, 3)."""
+        """Return harmonic coefficients (4, T + 1, T + 1) of Z e^{−s} and N e^{−s} for masses (m,) at points (m, 3).
+
+        With b = Bᵀx, Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩} are first computed at the nodes x of a
+        grid. T is the highest degree.
+        """
         _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
         xp = self.grid.backend.xp
         values = xp.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
@@ -208,7 +229,7 @@ class _Targets:
         return harmonics
 
     def on_cells(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """Return values (cells,) and vectors (cells, 3) of harmonics (4, T + 1, T + 1)."""
+        """Return values (cells,) and vectors (cells, 3) at the cells from harmonic coefficients (4, T + 1, T + 1)."""
         if not isinstance(self._on_cells, SphereHarmonics):
             result = self._on_cells.synthesis(sets)
             return result[0], result[1:].T.copy()
@@ -216,7 +237,7 @@ class _Targets:
 
 
 class _CircleSources:
-    """Masses on 2 (degree + 1) equispaced points of a circle, with the same Fourier coefficients up to the degree."""
+    """Masses at 2 (degree + 1) equispaced points of a circle, with the Fourier modes of other masses up to a degree."""
 
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree, self.nodes = degree, 2 * (degree + 1)
@@ -226,7 +247,10 @@ class _CircleSources:
         self._transform = _transform(mesh, degree) if self.nodes < cells else None
 
     def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return (nodes, 2) points and (nodes,) masses of any sign with the same sums as ``masses`` (cells)."""
+        """Return equispaced points (nodes, 2) and masses (nodes,) of any sign that replace ``masses`` (cells,) in sums.
+
+        The Fourier modes up to the degree are equal, and so are sums of a kernel of this degree.
+        """
         assert self._transform is not None  # few cells are summed directly
         spectrum = self._transform.analysis(masses) * np.sqrt(2 * np.pi)
         backend = backend_for(self.points)
@@ -234,7 +258,7 @@ class _CircleSources:
 
 
 class _SphereSources:
-    """Masses on a Gauss grid with the same harmonics up to a degree."""
+    """Masses on a Gauss grid with the harmonic coefficients of other masses up to a degree."""
 
     def __init__(self, mesh: Mesh | Floats, degree: int, cells: int) -> None:
         self.degree = degree
@@ -243,11 +267,14 @@ class _SphereSources:
         self._on_cells, self._on_grid = _transform(mesh, degree), SphereHarmonics(self.grid, degree)
 
     def equivalent_weights(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return (nodes, 3) points and (nodes,) masses of any sign with the same sums as ``masses`` (cells)."""
+        """Return grid points (nodes, 3) and masses (nodes,) of any sign that replace ``masses`` (cells,) in sums.
+
+        The harmonic coefficients up to the degree are equal, and so are sums of a kernel of this degree.
+        """
         return self.grid.centers, self.grid.volumes * self._on_grid.synthesis(self.coefficients(masses))
 
     def coefficients(self, masses: Floats) -> Complexes:
-        """Return (degree + 1, degree + 1) harmonics of masses (cells)."""
+        """Return the harmonic coefficients (degree + 1, degree + 1) of masses (cells,) at the cell centers."""
         return self._on_cells.analysis(masses)
 
 

@@ -12,7 +12,7 @@ from ..ring_transforms import PRODUCTS
 
 
 class BlockMatrix:
-    """Block-diagonal matrix with these blocks (rows, columns)."""
+    """Block-diagonal matrix with rectangular ``blocks`` (rows, columns) of any sizes."""
 
     def __init__(self, blocks: Sequence[Floats], backend: Backend) -> None:
         rows, columns = (np.array([block.shape[axis] for block in blocks]) for axis in (0, 1))
@@ -24,7 +24,7 @@ class BlockMatrix:
         self._place = backend.to_device(place.astype(np.int64))
 
     def apply(self, vectors: Floats) -> Floats:
-        """Return (n, rows) products with vectors (n, columns)."""
+        """Return the products (n, rows) of the block-diagonal matrix with each of ``vectors`` (n, columns)."""
         backend = backend_for(vectors)
         result: Floats = backend.empty((len(vectors), self._place.shape[1]))
         vectors = vectors.copy()  # contiguous rows, unlike the result of fancy indexing

@@ -32,7 +32,7 @@ _PARITIES: list[Parities] = [(x, y, z) for x in (0, 1) for y in (0, 1) for z in 
 
 
 class PrincipalAxes:
-    """Matrix from coefficients of ρ up to degree L to coefficients of Z e^{−s} and N e^{−s} up to degree T.
+    """Matrix from harmonic coefficients of ρ up to degree L to those of Z e^{−s} and N e^{−s} up to degree T.
 
         Z(x) = ∫ e^{⟨x,By⟩} ρ(y) dy ,    N(x) = ∫ y e^{⟨x,By⟩} ρ(y) dy
 
@@ -67,11 +67,15 @@ class PrincipalAxes:
 
     @staticmethod
     def bytes(source_degree: int, target_degree: int) -> int:
-        """Return the memory of the blocks in bytes."""
+        """Return the memory of the matrix in bytes, between harmonics up to source_degree − 1 and target_degree."""
         return (source_degree * (target_degree + 1)) ** 2
 
     def apply(self, coefficients: Complexes) -> Complexes:
-        """Return (4, T + 1, T + 1) coefficients of Z e^{−s} and N e^{−s} for (L + 1, L + 1) of ρ."""
+        """Return harmonic coefficients (4, T + 1, T + 1) of Z e^{−s} and N e^{−s} from those of ρ, (L + 1, L + 1).
+
+        For a density ρ on the sphere, Z(x) = ∫ e^{⟨x,By⟩} ρ(y) dy and N(x) = ∫ y e^{⟨x,By⟩} ρ(y) dy, with a matrix B
+        and a scale s(x).
+        """
         source_degree, target_degree = self._degrees
         rotated = self._to_sources.apply(real_coefficients(coefficients)[None])
         sources = real_coefficients(times_coordinates(complex_coefficients(rotated[0], source_degree)))
@@ -82,7 +86,9 @@ class PrincipalAxes:
 
 @dataclass(frozen=True)
 class _Order:
-    """Harmonics of three parities and one m, with the weights of the integral: 8 Σ over the nodes of an octant.
+    """Harmonics of one order m and given parities along x, y and z, at the nodes of an octant of the sphere.
+
+    The weights of the integral over the sphere, 8 times the sum over the octant, are included.
 
     rows       rows of these harmonics in the block of the parities
     wave       (azimuths,) cos mφ or sin mφ
@@ -95,11 +101,11 @@ class _Order:
 
 
 class _Octant:
-    """Gauss's rule in x, y, z > 0, exact for products of two harmonics up to a degree, and harmonics at the nodes.
+    """Gauss's rule on the octant x, y, z > 0 of the sphere, exact for products of two harmonics up to a degree.
 
     nodes    (3, rings, azimuths) x, y and z
-    places   indices of the real coefficients for each triple of parities
-    orders   harmonics for each triple of parities, by m
+    places   indices of the real coefficients for each triple of parities along x, y and z
+    orders   harmonics at the nodes for each triple of parities, by their order m
     """
 
     def __init__(self, degree: int) -> None:
@@ -130,7 +136,15 @@ class _Octant:
 
 
 def _blocks(sources: _Octant, targets: _Octant, sizes: Floats, scale: Callable[[Floats], Floats]) -> list[Floats]:
-    """Return the matrix (targets, sources) between harmonics for each triple of parities."""
+    """Return the matrix of the kernel e^{Σ σ_i x_i y_i − s(x)} between harmonics, a block for each triple of parities.
+
+    A block (target harmonics, source harmonics) has the harmonics of equal parities along the three axes; other pairs
+    have no entries.
+
+    sources, targets   nodes y and x on an octant, and harmonics there
+    sizes              (3,) σ
+    scale              function |(σ_i x_i)| (...) → s (...)
+    """
     rings, azimuths = targets.nodes.shape[1:]
     halfway = [np.empty((rings, azimuths, len(sources.places[p]))) for p in _PARITIES]  # nodes to harmonics
     for ring in range(rings):

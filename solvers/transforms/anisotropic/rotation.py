@@ -22,7 +22,7 @@ Places = NDArray[np.intp]
 
 @lru_cache(maxsize=16)
 def places_of(degree: int) -> tuple[Places, Places, Places]:
-    """Return l, m, and 0 for a cosine or 1 for a sine of each real coefficient, ((degree + 1)²,)."""
+    """Return the degree l, the order m, and 0 for a cosine or 1 for a sine, of all (degree + 1)² real harmonics."""
     of_degree = [(l, m, sine) for l in range(degree + 1) for sine in (0, 1) for m in range(sine, l + 1)]
     l, m, sine = np.array(of_degree, dtype=np.intp).T
     return l, m, sine
@@ -30,7 +30,11 @@ def places_of(degree: int) -> tuple[Places, Places, Places]:
 
 @lru_cache(maxsize=32)
 def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floats]:
-    """Return indices of cosines and sines among real coefficients, of all among complex ones, and factors."""
+    """Return the indices and factors that convert harmonic coefficients between complex and real ones.
+
+    The results are the indices of cosines and of sines among the real coefficients, the index of each real coefficient
+    among the complex ones, and its factor: √2 for m > 0, else 1.
+    """
     l, m, is_sine = places_of(degree)
     factors = np.where(m > 0, np.sqrt(2.0), 1.0)
     found = np.flatnonzero(is_sine == 0), np.flatnonzero(is_sine), l * (degree + 1) + m, factors
@@ -39,7 +43,10 @@ def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floa
 
 
 def real_coefficients(coefficients: Complexes) -> Floats:
-    """Return (..., (degree + 1)²) real coefficients for complex ones (..., degree + 1, degree + 1)."""
+    """Return real harmonic coefficients (..., (degree + 1)²) for complex ones (..., degree + 1, degree + 1), m ≥ 0.
+
+    Real coefficients belong to the orthonormal P̄_l0, √2 P̄_lm cos mφ and √2 P̄_lm sin mφ.
+    """
     degree = coefficients.shape[-1] - 1
     _, sines, places, factors = _layout(degree, backend_for(coefficients))
     found = coefficients.reshape(*coefficients.shape[:-2], -1)[..., places]
@@ -49,7 +56,10 @@ def real_coefficients(coefficients: Complexes) -> Floats:
 
 
 def complex_coefficients(real: Floats, degree: int) -> Complexes:
-    """Return complex coefficients (..., degree + 1, degree + 1) for real ones (..., (degree + 1)²)."""
+    """Return complex harmonic coefficients (..., degree + 1, degree + 1), m ≥ 0, for real ones (..., (degree + 1)²).
+
+    Real coefficients belong to the orthonormal P̄_l0, √2 P̄_lm cos mφ and √2 P̄_lm sin mφ.
+    """
     backend = backend_for(real)
     cosines, sines, places, factors = _layout(degree, backend)
     scaled, shape = real / factors, (*real.shape[:-1], (degree + 1) ** 2)
@@ -61,13 +71,16 @@ def complex_coefficients(real: Floats, degree: int) -> Complexes:
 
 
 def rotation_blocks(rotation: Floats, degree: int) -> list[Floats]:
-    """Return the (2l + 1, 2l + 1) matrix from real coefficients of f to those of f(R⁻¹x) for each l, R (3, 3)."""
+    """Return for each degree l the matrix (2l + 1, 2l + 1) that rotates harmonics by R = ``rotation`` (3, 3).
+
+    A matrix maps real harmonic coefficients of f(x) to those of f(R⁻¹x).
+    """
     angles = _euler_angles(rotation)
     return [_real_rotation(l, *angles) for l in range(degree + 1)]
 
 
 def _euler_angles(rotation: Floats) -> tuple[float, float, float]:
-    """Return α, β and γ of R = R_z(α) R_y(β) R_z(γ)."""
+    """Return the Euler angles α, β and γ of a rotation R (3, 3): R = R_z(α) R_y(β) R_z(γ)."""
     sine = float(np.hypot(rotation[0, 2], rotation[1, 2]))
     beta = float(np.arctan2(sine, rotation[2, 2]))
     if sine < 1e-8:  # a rotation about z, with or without a reversal of z
@@ -79,7 +92,10 @@ def _euler_angles(rotation: Floats) -> tuple[float, float, float]:
 
 @lru_cache(maxsize=512)
 def _spin_vectors(l: int) -> Floats:
-    """Return the eigenvectors of J_x in the basis m = −l … l, as columns for the eigenvalues −l … l."""
+    """Return the eigenvectors of the angular momentum J_x of degree l, as columns for the eigenvalues −l … l.
+
+    Rows belong to the eigenvectors m = −l … l of J_z.
+    """
     from scipy.linalg import eigh_tridiagonal
 
     m = np.arange(-l, l)
@@ -88,7 +104,7 @@ def _spin_vectors(l: int) -> Floats:
 
 
 def _real_rotation(l: int, alpha: float, beta: float, gamma: float) -> Floats:
-    """Return D^l (2l + 1, 2l + 1) between real coefficients."""
+    """Return the matrix (2l + 1, 2l + 1) of a rotation by Euler angles, between real harmonics of degree l."""
     if l == 0:
         return np.ones((1, 1))
     m = np.arange(-l, l + 1)
@@ -104,13 +120,16 @@ def _real_rotation(l: int, alpha: float, beta: float, gamma: float) -> Floats:
 
 
 def _real_rows(rows: Complexes, l: int) -> Complexes:
-    """Return rows of real coefficients for rows of m = −l … l: (c_m + c_−m)/√2 and i(c_m − c_−m)/√2."""
+    """Convert rows for the complex harmonics m = −l … l of degree l to rows for the real harmonics.
+
+    The new rows are c_0, then (c_m + c_−m)/√2 and i(c_m − c_−m)/√2 for m = 1 … l, with the old rows c.
+    """
     above, below = rows[l + 1 :], rows[l - 1 :: -1] if l > 1 else rows[:1]
     return np.concatenate([rows[l : l + 1], (above + below) / np.sqrt(2), 1j * (above - below) / np.sqrt(2)])
 
 
 def times_coordinates(coefficients: Complexes) -> Complexes:
-    """Return (4, L, L) coefficients of f, xf, yf and zf up to degree L − 1 for f (L + 1, L + 1).
+    """Return harmonic coefficients (4, L, L) of f, xf, yf and zf up to degree L − 1, from those of f, (L + 1, L + 1).
 
     The recurrence is z Y_lm = ε_{l+1,m} Y_{l+1,m} + ε_lm Y_{l−1,m}; e^{±iφ} sin θ Y_lm has a similar one with m ± 1.
     """
@@ -129,7 +148,10 @@ def times_coordinates(coefficients: Complexes) -> Complexes:
 
 
 def _lower(coefficients: Complexes) -> Complexes:
-    """Return coefficients with m shifted from m − 1 to m; m = −1 has the Condon–Shortley sign of the factors."""
+    """Return harmonic coefficients c with the order shifted by one: column m holds c_{l,m−1}.
+
+    Column 0 holds c_{l,−1} = −conj(c_{l,1}), with the Condon–Shortley sign that the factors of the recurrence assume.
+    """
     xp = backend_for(coefficients).xp
     lower: Complexes = xp.concatenate([-coefficients[:, 1:2].conj(), coefficients[:, :-2]], axis=1)
     return lower
@@ -137,7 +159,11 @@ def _lower(coefficients: Complexes) -> Complexes:
 
 @lru_cache(maxsize=16)
 def _coordinate_factors(size: int, backend: Backend) -> tuple[Floats, Floats, Floats]:
-    """Return factors of l + 1 and l − 1 in z Y_lm and e^{iφ} sin θ Y_lm, of l − 1 and l + 1 in e^{−iφ} sin θ Y_lm."""
+    """Return the factors of coefficients c of f in the harmonic coefficients [l, m] of zf, (x − iy)f and (x + iy)f.
+
+    Each result is (2, size, size). The factors are those of c_{l+1,m} and c_{l−1,m} for zf, of c_{l+1,m+1} and
+    −c_{l−1,m+1} for (x − iy)f, and of c_{l−1,m−1} and −c_{l+1,m−1} for (x + iy)f. They are 0 for m > l.
+    """
     l, m = np.arange(size, dtype=float)[:, None], np.arange(size, dtype=float)[None, :]
     inside = m <= l
     low, high = np.maximum((2 * l - 1) * (2 * l + 1), 1), (2 * l + 1) * (2 * l + 3)
