@@ -21,7 +21,10 @@ _MAX_LENGTH = 200  # characters of a message
 
 
 def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
-    """Return the array in a .npy file, or ``dataset`` of an .h5 file; raise ValueError for an invalid file."""
+    """Return the array in a .npy file, or the array named ``dataset`` in an .npz or HDF5 file, in double precision.
+
+    Raises ValueError for a damaged file, an absent name, or values that are not real numbers.
+    """
     with _refused():
         if path.suffix == ".npy":
             return _real(np.load(path, mmap_mode="r"))  # a memory map rejects a shape beyond the file's size
@@ -29,7 +32,11 @@ def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
 
 
 def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """Return the arrays among ``names`` that an .npz or .h5 file has; raise ValueError for an invalid file."""
+    """Return, by name, those of the arrays ``names`` that an .npz or HDF5 file contains, in double precision.
+
+    Raises ValueError for a damaged file, for values that are not real numbers, and if a single name is absent from an
+    HDF5 file.
+    """
     with _refused():
         if not path.is_file():
             raise ValueError("expected a regular file")
@@ -56,6 +63,10 @@ ARRAY_DAMAGE = (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, t
 
 @contextmanager
 def _refused() -> Iterator[None]:
+    """Convert exceptions of NumPy and HDF5 for a damaged file to a ValueError with a message of one line.
+
+    FileNotFoundError passes unchanged.
+    """
     try:
         yield
     except FileNotFoundError:
@@ -66,6 +77,7 @@ def _refused() -> Iterator[None]:
 
 
 def _real(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Convert an array of real numbers to double precision; raise ValueError for an array of another type."""
     if array.dtype.kind not in "iuf":
         raise ValueError(f"holds {array.dtype}, expected real numbers")
     return np.array(array, dtype=float)

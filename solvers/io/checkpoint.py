@@ -45,7 +45,13 @@ Contents = tuple[dict[str, NDArray[Any]], dict[str, Scalar]]
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Complete checkpoint: bytes, contents, writer and sequence number of the writer."""
+    """Complete checkpoint of a run: a state from which the run resumes exactly.
+
+    data       bytes of the checkpoint
+    contents   arrays and scalars of the state, each by name
+    writer     identity of the run that has written the checkpoint
+    sequence   number that increases from one checkpoint to the next
+    """
 
     data: bytes
     contents: Contents
@@ -54,11 +60,14 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Checkpoints of the run file ``path``: ``path.checkpoint-0`` and ``-1`` beside the file, else that in the file.
+    """Checkpoints of a run file: ``path.checkpoint-0`` and ``-1`` beside the file, or else one inside the file.
+
+    A running writer replaces the older of the two files, so that one is always valid. When the run file is closed, the
+    last checkpoint moves into it.
 
     A checkpoint is a magic word, the SHA-256 of the rest, and an .npz archive. Files of these names without the magic
     word, and checkpoints of writers outside ``writers``, are never changed. The default of ``writers`` is the list in
-    the file.
+    the run file.
     """
 
     def __init__(self, path: str | Path, writers: Sequence[Writer] | None = None) -> None:
@@ -67,7 +76,10 @@ class Checkpoints:
 
     @classmethod
     def to_be_replaced(cls, path: Path) -> Checkpoints:
-        """Return the checkpoints of a file that is about to be replaced; none for an absent or damaged file."""
+        """Return the `Checkpoints` of a run file that is about to be replaced.
+
+        An absent or damaged file lists no writers; every checkpoint beside it then counts as one of another run.
+        """
         try:
             return cls(path, _writers_of(path))
         except FileError:
@@ -75,14 +87,14 @@ class Checkpoints:
 
     @cached_property
     def writers(self) -> Sequence[Writer]:
-        """Return the writers of the file; the last one writes checkpoints."""
+        """Return the writers whose checkpoints belong to the run file; the last one writes new checkpoints."""
         return self._given if self._given is not None else _writers_of(self.path)
 
     def write(self, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar]) -> None:
-        """Write a new checkpoint in place of the older one, and flush it to the disk.
+        """Write a state as a new checkpoint in place of the older one, and flush it to the disk.
 
-        Raises ValueError for a state that is not finite or cannot be stored exactly, FileError for a failed write,
-        which leaves the existing checkpoints intact.
+        Raises ValueError for a state that is not finite or cannot be stored exactly. Raises FileError for a failed
+        write, which leaves the existing checkpoints intact.
         """
         for name, array in arrays.items():
             _check(name, array)
@@ -99,7 +111,10 @@ class Checkpoints:
             raise FileError(f"{target}: cannot write the checkpoint: {reason(error)}") from error
 
     def read(self) -> Contents | None:
-        """Return (arrays, scalars) of the latest checkpoint, or None; raise FileError for one of another run."""
+        """Return the arrays and scalars, each by name, of the latest checkpoint; None if there is no checkpoint.
+
+        Raises FileError for a checkpoint of another run.
+        """
         found = [*self._beside().values()]
         inside = _inside(self.path)
         if inside is not None and self._is_valid(inside):
@@ -107,23 +122,26 @@ class Checkpoints:
         return max(found, key=self._order).contents if found else None
 
     def latest_beside(self) -> bytes | None:
-        """Return the bytes of the latest checkpoint beside the file, or None."""
+        """Return the bytes of the latest checkpoint beside the run file; None if there is none."""
         valid = self._beside()
         return max(valid.values(), key=self._order).data if valid else None
 
     def copy_to(self, path: Path) -> None:
-        """Copy the latest checkpoint beside the file, if there is one, to a copy of the file."""
+        """Copy the latest checkpoint beside the run file, if there is one, to a checkpoint beside its copy ``path``."""
         target = Checkpoints(path, self.writers)
         target.require_own()
         if data := self.latest_beside():
             _replace(target._slots[0], data)
 
     def require_own(self) -> None:
-        """Raise FileError if a file with a checkpoint's name is no checkpoint or belongs to another run."""
+        """Raise FileError if a file with the name of a checkpoint is no checkpoint, or belongs to another run."""
         self._beside()
 
     def remove(self) -> None:
-        """Remove both checkpoints; raise FileError if this fails or the files are no checkpoints of the run."""
+        """Remove both checkpoints beside the run file, the latest one last.
+
+        Raises FileError if this fails, or if a file of such a name is no checkpoint of this run.
+        """
         valid = self._beside()
         orders = {slot: self._order(found) for slot, found in valid.items()}
         try:
@@ -133,7 +151,10 @@ class Checkpoints:
             raise FileError(f"{self.path}: cannot remove its checkpoints: {reason(error)}") from error
 
     def remove_copies(self) -> None:
-        """Remove checkpoints beside a closed file that holds an equally late state; raise the errors of ``remove``."""
+        """Remove the checkpoints beside a closed run file if the file itself holds the same or a later state.
+
+        Raises the errors of `remove`.
+        """
         latest = max(map(self._order, self._beside().values()), default=None)
         inside = None if latest is None else _inside(self.path)
         if latest is not None and inside is not None and self._order(inside) >= latest:
@@ -144,7 +165,7 @@ class Checkpoints:
                 lock.release()
 
     def _beside(self) -> dict[Path, Checkpoint]:
-        """Return the valid checkpoints beside the file; raise the errors of ``require_own``."""
+        """Return the valid checkpoints beside the run file by their paths; raise the errors of `require_own`."""
         valid = {}
         for slot in self._slots:
             if _is_of_others(slot):
@@ -156,7 +177,7 @@ class Checkpoints:
         return valid
 
     def _is_valid(self, found: Checkpoint) -> bool:
-        """Return whether a checkpoint is of a writer of the file, and not later than the start of the next writer."""
+        """Return whether a checkpoint belongs to a writer of the file, and is no later than the next writer's start."""
         number = self._order(found)[0]
         if number < 0:
             return False
@@ -165,13 +186,13 @@ class Checkpoints:
         return all(int(scalars.get(name, 0)) <= limit for name, limit in limits.items())
 
     def _order(self, found: Checkpoint) -> tuple[int, int]:
-        """Return a key that grows from one checkpoint to the next; its first part is −1 for other writers."""
+        """Return the index of a checkpoint's writer (−1 for another run) and its sequence number, to sort by age."""
         identities = [writer.identity for writer in self.writers]
         return identities.index(found.writer) if found.writer in identities else -1, found.sequence
 
 
 def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], sequence: int, writer: str) -> bytes:
-    """Return the bytes of a checkpoint, with the sequence number and the identity of the writer."""
+    """Return the bytes of a checkpoint of these arrays and scalars, with its sequence number and writer's identity."""
     text = json.dumps({"sequence": sequence, "writer": writer, "scalars": dict(scalars)}, allow_nan=False)
     archive = io.BytesIO()
     # the prefix avoids clashes of array names with the parameters of savez
@@ -182,7 +203,11 @@ def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], se
 
 
 def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[str], counts: Sequence[str]) -> None:
-    """Raise FileError unless a checkpoint has finite numbers >= 0 for ``floats`` and integers for ``counts``."""
+    """Raise FileError unless a checkpoint of the file ``path`` has valid numbers of all these names in ``scalars``.
+
+    floats   names of finite numbers ≥ 0
+    counts   names of whole numbers ≥ 0
+    """
     for name in (*floats, *counts):
         value = scalars.get(name)
         is_count = type(value) is int and 0 <= value < 2**63
@@ -194,7 +219,7 @@ def require_scalars(path: Path, scalars: Mapping[str, Scalar], floats: Sequence[
 def store(file: h5py.File, data: bytes) -> None:
     """Store the bytes of a checkpoint in a run file that is open for writing.
 
-    An interrupted write leaves a checkpoint with a wrong hash.
+    An interrupted write leaves a checkpoint with a wrong hash, which readers ignore.
     """
     dataset = dataset_of(file, LOCATION)
     dataset.resize(len(data), axis=0)
@@ -203,14 +228,14 @@ def store(file: h5py.File, data: bytes) -> None:
 
 
 def _writers_of(path: Path) -> Sequence[Writer]:
-    """Return the writers that a file names; none if the file is absent."""
+    """Return the writers that a run file lists; an empty sequence if the file is absent."""
     from .reading import read
 
     return read(path).writers if path.is_file() else ()
 
 
 def _inside(path: Path) -> Checkpoint | None:
-    """Return the checkpoint in a run file; None if there is no checkpoint or no file."""
+    """Return the checkpoint inside a run file; None if there is no file, or no complete checkpoint in it."""
     from .reading import read
 
     if not path.is_file():
@@ -236,7 +261,10 @@ def _load(slot: Path) -> Checkpoint | None:
 
 
 def _unpacked(data: bytes, path: Path) -> Checkpoint | None:
-    """Return the checkpoint of these bytes; None for incomplete bytes; raise FileError for invalid contents."""
+    """Return the checkpoint that ``data`` encodes; None for incomplete bytes.
+
+    Raises FileError, which names ``path``, for invalid contents.
+    """
     head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
     if head != MAGIC + hashlib.sha256(payload).digest():
         return None
@@ -258,13 +286,13 @@ def _unpacked(data: bytes, path: Path) -> Checkpoint | None:
 
 
 def _require_stored(archive: zipfile.ZipFile) -> None:
-    """Raise ValueError for compressed entries, which could be of any size."""
+    """Raise ValueError for an archive with compressed entries, which could expand to any size."""
     if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
         raise ValueError("it is compressed")
 
 
 def _is_of_others(slot: Path) -> bool:
-    """Return whether a file with a checkpoint's name holds something else; an empty file does not."""
+    """Return whether a file with the name of a checkpoint is something else; False for an absent or empty file."""
     try:
         if not stat.S_ISREG(os.lstat(slot).st_mode):
             return True
@@ -277,7 +305,7 @@ def _is_of_others(slot: Path) -> bool:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    """Replace ``target`` by ``data`` atomically, so that a crash leaves the old or the new file."""
+    """Replace the file ``target`` by the bytes ``data`` atomically, so that a crash leaves the old or the new file."""
     with replacement(target) as new, open(new, "wb") as file:
         file.write(data)
         file.flush()
@@ -291,6 +319,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _check(name: str, array: NDArray[Any]) -> None:
+    """Raise ValueError unless an array of a checkpoint holds finite numbers."""
     if array.dtype.kind not in "biufc":
         raise ValueError(f"checkpoint: {name} of type {array.dtype}, expected numbers")
     if not np.isfinite(array).all():

@@ -54,13 +54,13 @@ class Column:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of a row: () for a number."""
+        """Return the shape of the column in one row of the table; () for a number."""
         return tuple(length for _, length in self.dims)
 
 
 @dataclass(frozen=True)
 class Variable:
-    """Quantity of the mesh in addition to the cells: values with named dimensions, and units."""
+    """Array that a run file stores once, with the mesh: values with named dimensions, units and a description."""
 
     name: str
     dims: tuple[str, ...]
@@ -102,7 +102,11 @@ Space = Mesh | Points
 
 @dataclass(frozen=True)
 class Measure:
-    """Measure of a mesh's cells: units of the cell sizes, and the long_name of a density with respect to it."""
+    """Measure to which densities on a mesh refer.
+
+    units     units of the cell sizes
+    density   description (``long_name``) of a density with respect to the measure
+    """
 
     units: str
     density: str
@@ -116,9 +120,12 @@ def lay_out(
     measure: Measure | None = None,
     fields: Sequence[str] = (),
 ) -> None:
-    """Create every dataset of the file, empty ones over time; raise ValueError for contradictory columns.
+    """Create all datasets of a new run file: those of the mesh or the points with values, those over time empty.
 
-    fields   names of the fields on the cells after the first one, which is stored as the density
+    columns     columns of the tables of diagnostics and events
+    variables   further arrays, stored with the mesh
+    fields      names of the fields on the cells after the first one, which is stored as the density
+    Raises ValueError for columns or fields whose names or dimensions contradict each other.
     """
     time_name = _time_name(space)
     _dataset(file, "time", ("time",), np.empty(0), "1", time_name)
@@ -145,7 +152,7 @@ def lay_out(
 
 
 def _lay_out_checkpoint(group: h5py.Group) -> None:
-    """Create the dataset for the last state, in a group of its own, since it is not a result."""
+    """Create an empty dataset for the bytes of the last checkpoint, in a group of its own, since it is not a result."""
     scales = {"byte": _dimension(group, "byte", None)}
     place = group.create_dataset("bytes", shape=(0,), maxshape=(None,), chunks=(CHUNK_BYTES,), dtype=np.uint8)
     place.attrs["long_name"] = "state from which a run continues exactly"
@@ -154,6 +161,10 @@ def _lay_out_checkpoint(group: h5py.Group) -> None:
 
 
 def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Dataset]) -> None:
+    """Create the datasets of weighted points in a run file: masses, and empty positions over time.
+
+    scales   dimension scales of the file by name, which are extended
+    """
     count, d, name = len(points.weights), points.dimension, points.name
     scales |= {name: _dimension(file, name, count), "d": _dimension(file, "d", d)}
     position = _snapshots(file, SNAPSHOT[points.manifold], (count, d))
@@ -162,6 +173,10 @@ def _lay_out_points(file: h5py.File, points: Points, scales: dict[str, h5py.Data
 
 
 def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[str, h5py.Dataset]) -> None:
+    """Create the datasets of a mesh in a run file: centers, sizes and rings of cells, an empty density over time.
+
+    scales   dimension scales of the file by name, which are extended
+    """
     for name, length in (("cell", mesh.cells), ("d", mesh.ambient_dimension), ("ring", len(mesh.ring_cells))):
         scales[name] = _dimension(file, name, length)
     if len(mesh.ring_edges):
@@ -175,7 +190,7 @@ def _lay_out_cells(file: h5py.File, mesh: Mesh, measure: Measure, scales: dict[s
 
 
 def _snapshots(file: h5py.File, name: str, shape: tuple[int, ...]) -> h5py.Dataset:
-    """Create an empty dataset that grows by one compressed chunk for each snapshot."""
+    """Create an empty dataset of snapshots of this shape; it grows by one compressed chunk for each snapshot."""
     return file.create_dataset(
         name,
         shape=(0, *shape),
@@ -201,6 +216,11 @@ def _time_name(space: Space) -> str:
 
 
 def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_name: str) -> None:
+    """Create the empty datasets of a table over time: one for the times of its rows, and one for each column.
+
+    row   name of the dimension along the rows
+    Raises ValueError for a column that occurs twice or has a reserved name, and for dimensions of two lengths.
+    """
     import h5py
 
     lengths: dict[str, int | None] = {row: None}
@@ -234,7 +254,7 @@ def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_
 def _dataset(
     group: h5py.Group, name: str, dims: Sequence[str], values: NDArray[Any], units: str, long_name: str
 ) -> None:
-    """Store ``values``; without values create a dataset that grows along the first dimension."""
+    """Create a dataset that holds ``values``; without values, an empty dataset that grows along the first dimension."""
     if len(values):
         rows = min(len(values), _CHUNK_ROWS)
         dataset = group.create_dataset(name, data=values, chunks=(rows, *values.shape[1:]), fletcher32=True)
@@ -254,6 +274,7 @@ def _dataset(
 
 
 def _describe(dataset: h5py.Dataset, dims: Sequence[str], units: str, long_name: str) -> None:
+    """Set the units, the description and the names of the dimensions of a dataset."""
     dataset.attrs["units"] = units
     dataset.attrs["long_name"] = long_name
     for axis, name in enumerate(dims):
@@ -261,12 +282,13 @@ def _describe(dataset: h5py.Dataset, dims: Sequence[str], units: str, long_name:
 
 
 def _scale(dataset: h5py.Dataset, name: str) -> h5py.Dataset:
+    """Make a dataset the HDF5 dimension scale of the dimension ``name``, and return the dataset."""
     dataset.make_scale(name)
     return dataset
 
 
 def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset:
-    """Create a netCDF dimension without coordinates: an empty scale, which grows for length None."""
+    """Create a netCDF dimension without coordinates, as an empty HDF5 dimension scale; length None lets it grow."""
     scale = group.create_dataset(
         name,
         shape=(length or 0,),
@@ -278,7 +300,7 @@ def _dimension(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset
 
 
 def _attach(group: h5py.Group, scales: Mapping[str, h5py.Dataset]) -> None:
-    """Attach the scales of each dataset's labeled dimensions."""
+    """Attach the dimension scales ``scales`` to the datasets of a group, by the names of the datasets' dimensions."""
     for dataset in group.values():
         for dimension in dataset.dims if dataset.name.split("/")[-1] not in scales else ():
             dimension.attach_scale(scales[dimension.label])

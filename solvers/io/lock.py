@@ -30,7 +30,7 @@ _probing = threading.Lock()  # serializes the probes of readers in one process
 
 
 class Lock:
-    """Write lock of ``path``, held from construction to `release`.
+    """Write lock of the run file ``path``, held from construction to `release`.
 
     Raises FileError if another process holds the lock after ``timeout`` seconds (naming that process), if ``FILE.lock``
     is no lock file, or if the folder cannot be written.
@@ -56,7 +56,7 @@ class Lock:
 
     @contextmanager
     def released_on_error(self) -> Iterator[None]:
-        """Release the lock if the block raises."""
+        """Release the lock if the ``with`` block raises an exception."""
         try:
             yield
         except BaseException:
@@ -64,7 +64,7 @@ class Lock:
             raise
 
     def release(self) -> None:
-        """Release the lock. A second call does nothing."""
+        """Release the lock, and remove the lock file. A second call does nothing."""
         if self._file.closed or not _is_named(self._file, self._name):
             self._file.close()
             return
@@ -78,7 +78,7 @@ class Lock:
 
 
 def holder(path: Path) -> str | None:
-    """Return the process that is writing ``path`` now, as "process 123 on name", or None."""
+    """Return the process that is writing the run file ``path``, as "process 123 on name"; None if there is none."""
     name, writer = lock_name(path), None
     for _ in range(PROBES):
         try:
@@ -107,7 +107,10 @@ def lock_name(path: Path) -> Path:
 
 
 def _locked(path: Path, name: Path) -> BinaryIO | None:
-    """Return the locked file; None if another process holds the lock or has just removed the file."""
+    """Return the lock file of ``path``, open and locked; None if another process holds or has just removed it.
+
+    Raises FileError if the file ``name`` exists and is no lock file.
+    """
     if os.path.lexists(name) and _writer_in(name) is None:
         raise FileError(f"{name}: is no lock file, and stays as it is; choose another name for {path}")
     file = open(name, "a+b", buffering=0)  # noqa: SIM115
@@ -118,7 +121,7 @@ def _locked(path: Path, name: Path) -> BinaryIO | None:
 
 
 def _writer_in(name: Path) -> str | None:
-    """Return the writer that a lock file names, "" for an empty file; None for a file that is no lock file."""
+    """Return the process that a lock file names; "" for an empty file, None for a file that is no lock file."""
     if not stat.S_ISREG(os.lstat(name).st_mode):
         return None
     with open(name, "rb", buffering=0) as file:
@@ -129,7 +132,7 @@ def _writer_in(name: Path) -> str | None:
 
 
 def _is_named(file: BinaryIO, name: Path) -> bool:
-    """Return whether an open file still has the name ``name``."""
+    """Return whether ``name`` still refers to an open file, which another process may have removed or replaced."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.lstat(name))
     except FileNotFoundError:

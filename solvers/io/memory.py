@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class EmptyFile:
-    """Newly created run file with mesh, units and names, laid out at the first read, copy or pickling."""
+    """Run file without rows, as bytes in memory: mesh, units and names. The bytes are computed at first use."""
 
     columns: Sequence[Column]
     space: Space
@@ -52,21 +52,21 @@ class EmptyFile:
 
     @cached_property
     def image(self) -> bytes:
-        """Return the bytes of the file."""
+        """Return the bytes of the run file without rows, computed at the first access."""
         return image(self.columns, self.space, self.attributes, self.variables, self.measure)
 
     def __getstate__(self) -> dict[str, bytes]:
-        """Return the bytes alone, without the mesh, whose backend belongs to a process."""
+        """Return the bytes of the file for pickling, without the mesh, whose backend belongs to one process."""
         return {"image": self.image}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InMemoryRun(Run):
-    """Run without a file: the snapshots, and an empty run file for the other contents.
+    """Run in memory, with the methods of a run that is read from a file.
 
-    values       (snapshots, cells) or (snapshots, n, d)
-    layout       empty file
-    checkpoint   checkpoint of the last state
+    values       (snapshots, cells) densities, or (snapshots, n, d) positions
+    layout       run file without rows, which holds the mesh, the units and the names
+    checkpoint   arrays and scalars of the last checkpoint; None if none was written
     """
 
     values: Floats
@@ -75,7 +75,7 @@ class InMemoryRun(Run):
 
     @contextmanager
     def opened(self) -> Iterator[h5py.File]:
-        """Open the empty file for reading."""
+        """Open the run file without rows, which holds the mesh and the names, for reading in a ``with`` block."""
         import h5py
 
         with h5py.File(io.BytesIO(self.layout.image), "r") as file:
@@ -90,14 +90,16 @@ class InMemoryRun(Run):
         return len(self.layout.image) + self.values.nbytes + sum(values.nbytes for values in self.diagnostics.values())
 
     def _read(self, name: str, index: Any = None, kinds: str = "fiu") -> Floats:
+        """Return the snapshots, or another dataset from the run file without rows; ``index`` selects rows."""
         if name == self.kind:
             return np.array(self.values[... if index is None else index])
         return super()._read(name, index, kinds)
 
     def write(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the run to a run file, with the checkpoint for resuming the run.
+        """Write the run from memory to a run file, with the checkpoint from which the run resumes.
 
-        Raises FileError if the file exists and ``overwrite`` is false, or if the file is being or cannot be written.
+        Raises FileError if the file exists and ``overwrite`` is false, if another process is writing it, or if the
+        write fails.
         """
         path = Path(path)
         lock = Lock(path)
@@ -114,6 +116,7 @@ class InMemoryRun(Run):
             lock.release()
 
     def _fill(self, path: Path) -> None:
+        """Write all rows, attributes and the checkpoint of the run to a run file without rows."""
         import h5py
 
         with h5py.File(path, "r+", libver=VERSION, locking=False) as file:
@@ -131,8 +134,9 @@ class InMemoryRun(Run):
 
 
 class InMemoryWriter:
-    """Writer with the methods of `RunFile` for a run in memory under a name; `run` returns the run.
+    """Writer of a run in memory, with the methods of `RunFile`; its method ``run`` returns the run.
 
+    name        path of the run, which names no file until the run is written
     snapshots   number of snapshots written
     samples     number of samples written
     events      number of events written
@@ -162,47 +166,50 @@ class InMemoryWriter:
         self._rows: dict[str, list[Floats]] = {name: [] for name in self._columns}  # consecutive blocks (samples, ...)
 
     def write_snapshot(self, t: float, values: ArrayLike, *, may_wait: bool = True) -> None:
-        """Store a copy of a density (cells,) or positions (n, d) at ``t``."""
+        """Store a copy of a snapshot at the time ``t``: a density (cells,) or positions (n, d).
+
+        ``may_wait`` has no effect.
+        """
         self._times.append(float(t))
         self._values.append(np.array(values, dtype=np.float64))
         self.snapshots += 1
 
     def write_sample(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Store a copy of one value for each column at ``t``."""
+        """Store a copy of one row of diagnostics at the time ``t``: the value of each column by name."""
         self.write_samples([t], {name: np.asarray(values[name])[None] for name in self._rows})
 
     def write_samples(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> None:
-        """Store copies of (times, ...) values for each column."""
+        """Store copies of several rows of diagnostics: the times, and (times, …) values of each column by name."""
         self._sample_times += map(float, times)
         for name, rows in self._rows.items():
             rows.append(np.array(values[name], dtype=np.float64))
         self.samples += len(times)
 
     def write_event(self, t: float, values: Mapping[str, ArrayLike]) -> None:
-        """Store a copy of one value for each column of events at ``t``."""
+        """Store a copy of one row of the table of events at the time ``t``: the value of each column by name."""
         self._events.append({name: np.array(value, dtype=np.float64) for name, value in {**values, "time": t}.items()})
         self.events += 1
 
     def flush(self) -> None:
-        """Do nothing, since no rows wait for a disk."""
+        """Do nothing: rows in memory need not be written to a file."""
 
     sync = flush_if_due = flush
 
     def rows_until(self, time: float) -> tuple[int, int]:
-        """Return the numbers of snapshots and samples with times up to ``time``."""
+        """Return the number of snapshots and the number of samples with times up to ``time``."""
         return bisect_right(self._times, time), bisect_right(self._sample_times, time)
 
     def update(self, **attributes: Attribute) -> None:
-        """Set attributes."""
+        """Set attributes of the run; raise ValueError for reserved names and values that cannot be stored."""
         check_attributes(attributes)
         self._attributes.update(attributes)
 
     def close(self, **attributes: Attribute) -> None:
-        """Set attributes; the default of ``stop_reason`` is "finished"."""
+        """Set attributes at the end of the run; ``stop_reason`` is "finished" by default."""
         self.update(**{"stop_reason": "finished", **attributes})
 
     def run(self) -> InMemoryRun:
-        """Return the run written so far, in copies."""
+        """Return the run with copies of all rows written so far."""
         times, sample_times = np.array(self._times), np.array(self._sample_times)
         diagnostics = {
             name: np.concatenate([np.empty((0, *self._columns[name])), *rows]) for name, rows in self._rows.items()
@@ -232,10 +239,11 @@ class InMemoryWriter:
 
 
 class MemoryCheckpoints:
-    """Last checkpoint of a run in memory, see `Checkpoints`."""
+    """Last checkpoint of a run in memory: a state from which the run resumes exactly, or None."""
 
     def __init__(self) -> None:
         self.last: Contents | None = None
 
     def write(self, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar]) -> None:
+        """Store a copy of a state, arrays and scalars by name, in place of the last checkpoint."""
         self.last = ({name: np.array(values) for name, values in arrays.items()}, dict(scalars))

@@ -24,7 +24,7 @@ MAX_SEARCHED = 1 << 26  # bytes at either end of a file: texts are written at th
 
 
 def open_file(path: str | Path, *, locking: bool = False, **options: Any) -> h5py.File:
-    """Open a file for reading like ``h5py.File``, without HDF5's locks and separate from other handles.
+    """Open an HDF5 file for reading like ``h5py.File``, without HDF5's locks and separate from other handles.
 
     All handles of one process with the same driver share a state in HDF5: HDF5 rejects a second handle with other locks
     while a user's handle is open. This function uses HDF5's logging driver without a log, which reads like the default
@@ -38,20 +38,25 @@ def open_file(path: str | Path, *, locking: bool = False, **options: Any) -> h5p
 
 
 def open_to_read(path: str | Path, *, swmr: bool = False) -> h5py.File:
-    """Open for reading; raise FileError for a pipe, a device and an endless heap, OSError for no HDF5 file."""
+    """Open an HDF5 file for reading, after a check that HDF5 will not read it forever.
+
+    swmr   whether a writer may have the file open (single writer, multiple readers)
+    Raises FileError for a pipe, a device or a damaged heap of texts, and OSError for a file that is not HDF5.
+    """
     require_sound_heaps(path)
     return open_file(path, swmr=swmr)
 
 
 @cache
 def _register_driver() -> None:
+    """Register HDF5's logging driver without a log under the name DRIVER, once in each process."""
     import h5py
 
     h5py.register_driver(DRIVER, lambda access: access.set_fapl_log(b"", 0, 0))
 
 
 def require_sound_heaps(path: str | Path) -> None:
-    """Raise FileError for files that HDF5 would read forever: pipes, devices, damaged heaps.
+    """Raise FileError for files that HDF5 would read forever: pipes, devices, and files with damaged heaps of texts.
 
     Files that are not HDF5 pass.
     """
@@ -70,12 +75,14 @@ def require_sound_heaps(path: str | Path) -> None:
 
 
 def _parts(size: int) -> list[tuple[int, int]]:
+    """Return the byte ranges of a file that are searched for heaps: all ``size`` bytes, or both ends if it is large."""
     if size <= 2 * MAX_SEARCHED:
         return [(0, size)]
     return [(0, MAX_SEARCHED), (size - MAX_SEARCHED, size)]
 
 
 def _never_ends(data: mmap.mmap, start: int, size: int) -> bool:
+    """Return whether the heap of texts at byte ``start`` has an object of invalid size: HDF5 would loop forever."""
     if start + HEADER.size > size:
         return False
     _, version, length = HEADER.unpack_from(data, start)

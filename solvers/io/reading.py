@@ -152,7 +152,7 @@ class Run:
 
     @property
     def is_solution(self) -> bool:
-        """Return whether :func:`~solvers.record` wrote the file: fields of any equation, without a case."""
+        """Return whether :func:`~solvers.record` wrote the file, with the fields of a user's equation and no case."""
         return "fields" in self.attributes
 
     @property
@@ -311,7 +311,10 @@ class Run:
         return float(value)
 
     def require_growing(self) -> None:
-        """Raise FileError if snapshots, samples or the checkpoint cannot be extended by a writer."""
+        """Raise FileError if a dataset of snapshots, samples, events or the checkpoint has a fixed length.
+
+        A writer can only continue a file whose datasets can grow.
+        """
         with self.opened() as file:
             snapshots = ("time", self.kind, *(self.fields[1:] if self.is_solution else ()))
             for name in (*snapshots, "diagnostics/time", *rows_of(file), LOCATION):
@@ -319,6 +322,7 @@ class Run:
                     raise ValueError(f"{name} cannot grow")
 
     def _expect(self, condition: bool, otherwise: str) -> None:
+        """Raise FileError with the path of the file and the message ``otherwise`` unless a condition holds."""
         if not condition:
             raise FileError(f"{self.path}: {otherwise}")
 
@@ -365,13 +369,13 @@ class Run:
 
     @property
     def snapshot_shape(self) -> tuple[int, ...]:
-        """Return the shape of a snapshot: (cells,) or (n, d)."""
+        """Return the shape of a snapshot: (cells,) for a density, (n, d) for positions of particles."""
         with self.opened() as file:
             return tuple(int(length) for length in file[self.kind].shape[1:])
 
     @property
     def kind(self) -> str:
-        """Return the name of a snapshot's dataset: "density", or "position" of particles."""
+        """Return the name of the dataset of snapshots: "density" on a mesh, "position" for particles."""
         return SNAPSHOT.get(self.manifold, "density")
 
     @contextmanager
@@ -392,6 +396,10 @@ class Run:
             yield file
 
     def _read(self, name: str, index: Any = None, kinds: str = "fiu") -> Floats:
+        """Return a dataset of the file, or the rows ``index`` of it; raise FileError if its values have another kind.
+
+        kinds   accepted kinds of values in NumPy's letters
+        """
         with self.opened() as file:
             dataset = dataset_of(file, name)
             require_size(dataset, self.size)
@@ -418,6 +426,7 @@ class Described:
 
 
 def _described(name: str, dataset: h5py.Dataset) -> Described:
+    """Return the dimensions and attributes of a dataset; raise ValueError without units or names of the dimensions."""
     attributes, dims = readable_attributes(dataset), tuple(dimension.label for dimension in dataset.dims)
     if not is_text(attributes.get("units")):
         raise ValueError(f"{name} has no units")
@@ -479,7 +488,10 @@ def read(path: str | Path | Run) -> Run:
 
 
 def _read(path: Path, writer: str | None) -> Run:
-    """Read the file once, with the given writer or none."""
+    """Read the contents of a run file in one try; ``writer`` is the process that is writing the file, or None.
+
+    The file of a killed writer is repaired first. Raises FileError for a damaged file.
+    """
     _mend(path)
     with _open(path) as file:
         attributes = own_attributes(file)
@@ -512,7 +524,10 @@ def _read(path: Path, writer: str | None) -> Run:
 
 
 def _require_sound(run: Run, texts: dict[str, str]) -> None:
-    """Raise FileError for inconsistent counts of cells, short columns, or a wrong digest."""
+    """Raise FileError for a run with contradictory numbers of cells, columns of unequal lengths, or a wrong checksum.
+
+    texts   attributes that the checksum covers, by name
+    """
     cells, path = run.ring_cells, run.path
     if run.manifold not in SNAPSHOT and not (len(cells) and (cells > 0).all() and cells.sum(dtype=object) == run.cells):
         raise FileError(f"{path}: damaged: ring_cells do not sum up to the number of cells")
@@ -530,19 +545,22 @@ def _require_sound(run: Run, texts: dict[str, str]) -> None:
 
 
 def _rows(dataset: h5py.Dataset, count: int) -> Floats:
-    """Return the first ``count`` rows, which may be newer than the dataset's state at opening."""
+    """Return the first ``count`` rows of a dataset, which a writer may have extended since the file was opened."""
     dataset.refresh()
     rows: Floats = dataset[:count]
     return rows
 
 
 def path_of(source: str | Path | Run) -> Path:
-    """Return the path of a file, or of the file of a run."""
+    """Return the path of a run file, which is given as a path or as a `Run`."""
     return source.path if isinstance(source, Run) else Path(source)
 
 
 def read_times(dataset: h5py.Dataset) -> Floats:
-    """Return the committed times: those before the first non-finite one."""
+    """Return the times of the complete rows in a dataset that grows: those before the first time that is not finite.
+
+    The time of a row is written last, and an absent time is NaN.
+    """
     dataset.refresh()
     times = np.asarray(dataset[:], dtype=float)
     absent = np.flatnonzero(~np.isfinite(times))
@@ -550,7 +568,10 @@ def read_times(dataset: h5py.Dataset) -> Floats:
 
 
 def _mend(path: Path) -> None:
-    """Repair the file if its writer is dead and the file is writable; else leave it, readable as under writing."""
+    """Repair the file of a killed writer, if the file is writable; leave any other file unchanged.
+
+    A file without repair remains readable, like a file that is being written.
+    """
     permitted = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     if not is_open_for_writing(path) or holder(path) or not permitted:
         return
@@ -568,7 +589,10 @@ def _mend(path: Path) -> None:
 
 @contextmanager
 def _open(path: Path) -> Iterator[h5py.File]:
-    """Open for reading, with retries while a writer is opening or closing the file."""
+    """Open a run file for reading in a ``with`` block, with retries while a writer is opening or closing the file.
+
+    Raises FileError if the file cannot be read, and for exceptions in the block that damaged contents cause.
+    """
     left, alone = TRIES, TRIES_ALONE  # counts, not seconds, which may pass in one try of a suspended process
     while True:
         try:
@@ -588,6 +612,7 @@ def _open(path: Path) -> Iterator[h5py.File]:
 
 
 def _require_version(path: Path, version: Any) -> None:
+    """Raise FileError unless ``version`` is a version of the file format that this program reads."""
     if version is None:
         raise FileError(f"{path}: not a run file of this package (no schema_version)")
     if not isinstance(version, int | np.integer) or version > SCHEMA_VERSION:
@@ -595,6 +620,9 @@ def _require_version(path: Path, version: Any) -> None:
 
 
 def own_texts(file: h5py.File) -> dict[str, str]:
-    """Return the texts among the attributes of this package that the digest covers."""
+    """Return by name the texts among a file's attributes that its checksum covers.
+
+    The checksum covers texts that this package has written and that do not change during a run.
+    """
     attributes = own_attributes(file)
     return {name: text for name, text in attributes.items() if isinstance(text, str) and name not in CHANGING}

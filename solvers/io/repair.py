@@ -47,7 +47,7 @@ def reason(error: Exception) -> str:
 
 
 def repair(path: Path) -> None:
-    """Repair the superblock of a file whose writer was killed; only its 48 bytes change.
+    """Repair the superblock (HDF5's header of 48 bytes) of a file whose writer was killed; other data are unchanged.
 
     No process other than the caller may hold the `Lock`. Clears the consistency flags and raises the end-of-file mark
     to the file's size: the last flush of the writer left the tree valid (SWMR), but not these fields. A valid file is
@@ -89,7 +89,7 @@ def require_regular(path: str | Path) -> None:
 
 
 def is_open_for_writing(path: Path) -> bool:
-    """Return whether HDF5's mark of a writer, alive or killed, is set.
+    """Return whether a file has HDF5's mark of a writer, which is set during writing and remains after a kill.
 
     Raises FileError if the file is missing, unreadable, not HDF5, or truncated.
     """
@@ -106,7 +106,7 @@ def is_open_for_writing(path: Path) -> bool:
 
 
 def with_checksum(data: bytes) -> bytes:
-    """Return the bytes of a file or a superblock with the checksum of the superblock's fields."""
+    """Return the bytes of an HDF5 file or of its superblock, with the superblock's checksum computed anew."""
     fields = data[: SUPERBLOCK.size - 4]
     return fields + struct.pack("<I", lookup3(fields)) + data[SUPERBLOCK.size :]
 
@@ -121,23 +121,27 @@ def lookup3(data: bytes) -> int:
 
 
 def _rotate(x: int, bits: int) -> int:
+    """Return the lower 32 bits of ``x`` rotated to the left by a number of bits."""
     x %= 2**32
     return (x << bits | x >> (32 - bits)) % 2**32
 
 
 def _mix(a: int, b: int, c: int) -> tuple[int, int, int]:
+    """Return three 32-bit words after one mixing step of the lookup3 hash."""
     for bits in (4, 6, 8, 16, 19, 4):
         a, b, c = b, c + b, (a - c) ^ _rotate(c, bits)  # the three roles rotate at each step
     return a % 2**32, b % 2**32, c % 2**32
 
 
 def _final(a: int, b: int, c: int) -> int:
+    """Return the lookup3 hash after the final mixing of three 32-bit words."""
     for bits in (14, 11, 25, 16, 4, 14, 24):
         a, b, c = b, (c ^ b) - _rotate(b, bits), a
     return b % 2**32
 
 
 def _superblock(path: Path, file: BinaryIO) -> tuple[Any, ...]:
+    """Return the fields of a file's HDF5 superblock; raise FileError if it is damaged or has another version than 3."""
     head = file.read(SUPERBLOCK.size)
     if len(head) < SUPERBLOCK.size or not head.startswith(SIGNATURE):
         raise FileError(f"{path}: not an HDF5 file")

@@ -25,10 +25,11 @@ def is_special(path: str | Path) -> bool:
 
 @contextmanager
 def replacement(path: Path, *, overwrite: bool = True, suffix: str = ".new") -> Iterator[Path]:
-    """Yield the name of an empty new file, which replaces ``path`` if the block succeeds, and is else removed.
+    """Yield the name of an empty new file, which replaces ``path`` if the ``with`` block succeeds, and else is removed.
 
-    A link of this name is replaced itself, not its target. Raises FileExistsError if the name exists, even since the
-    call, and ``overwrite`` is false, and for a device or a pipe, which is never replaced.
+    If ``path`` is a link, the link is replaced, not its target. Raises FileExistsError for a device or a pipe, which is
+    never replaced. Without ``overwrite`` an existing file, even one created during the block, raises FileExistsError
+    too.
     """
     if is_special(path):
         raise FileExistsError(errno.EEXIST, "a device or a pipe has this name")
@@ -44,7 +45,10 @@ def replacement(path: Path, *, overwrite: bool = True, suffix: str = ".new") -> 
 
 
 def new_file(path: Path, suffix: str = ".new") -> Path:
-    """Create an empty file beside ``path`` with an unused name, without replacing a file or following a link."""
+    """Create an empty file with an unused name beside ``path``, and return the name.
+
+    No file is replaced, and no link is followed.
+    """
     while True:
         new = path.with_name(f"{path.name[:_PART_OF_NAME]}.{secrets.token_hex(4)}{suffix}")
         with suppress(FileExistsError):
@@ -53,7 +57,7 @@ def new_file(path: Path, suffix: str = ".new") -> Path:
 
 
 def _rename_to_free_name(new: Path, path: Path) -> None:
-    """Rename without replacement; raise FileExistsError if the name is taken."""
+    """Rename the file ``new`` to ``path`` without replacement; raise FileExistsError if that name is taken."""
     try:
         os.link(new, path)
     except FileExistsError:

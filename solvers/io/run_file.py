@@ -316,14 +316,14 @@ class RunFile:
             self.events += 1
 
     def flush_if_due(self) -> None:
-        """Write the buffered rows if they were last written more than a second ago."""
+        """Write the buffered rows to the file if the last flush was more than a second ago."""
         if clock.monotonic() - self._flushed > FLUSH_EVERY:
             self.flush()
 
     def flush(self) -> None:
         """Write the buffered rows to the file: samples, then snapshots.
 
-        A checkpoint that refers to the rows requires a flush before.
+        A flush must precede a checkpoint that refers to the rows.
         """
         self._flushed = clock.monotonic()
         with self._writing():
@@ -331,7 +331,12 @@ class RunFile:
             self._write_waiting(self._snapshots, self._waiting_snapshots, self.snapshots)
 
     def _write_waiting(self, series: Series, waiting: list[Waiting], count: int) -> None:
-        """Append the buffered rows, the last ones of ``count``."""
+        """Append buffered rows to their datasets, and empty the buffer.
+
+        series    datasets of the rows
+        waiting   buffer: blocks of times and values
+        count     number of rows in the file and in the buffer together
+        """
         if waiting:
             times, rows = [time for some, _ in waiting for time in some], [values for _, values in waiting]
             columns = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
@@ -416,7 +421,7 @@ class RunFile:
             self._lock.release()
 
     def _store_checkpoint(self) -> None:
-        """Copy the last checkpoint beside the file, if there is one, into the file and flush it to the disk."""
+        """Copy the last checkpoint beside the run file, if there is one, into the file, and flush it to the disk."""
         if (data := self.checkpoints.latest_beside()) is not None:
             with self._writing():
                 store(self._handle, data)
@@ -426,7 +431,11 @@ class RunFile:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close; record an exception as "failed", a KeyboardInterrupt or a failed write as "interrupted"."""
+        """Close the file at the end of a ``with`` block, and record in ``stop_reason`` how the block ended.
+
+        It is "finished" without an exception, "interrupted" for a KeyboardInterrupt or a failed write, and "failed" for
+        any other exception.
+        """
         if error is None:
             self.close()
         elif isinstance(error, KeyboardInterrupt):
@@ -439,12 +448,13 @@ class RunFile:
 
     @property
     def _handle(self) -> h5py.File:
+        """Return the open HDF5 file; raise FileError if it is closed, or was abandoned after a failed write."""
         if self._file is None:
             raise FileError(f"{self.path}: closed, or abandoned after a failed write")
         return self._file
 
     def _adopt(self, file: h5py.File) -> None:
-        """Use a file that is in SWMR mode."""
+        """Use ``file`` for all further writes; it is open with concurrent readers (HDF5's mode SWMR)."""
         self._file: h5py.File | None = file
         others = str(own_attributes(file).get("fields", "")).split(",")[1:]
         self._kinds = [SNAPSHOT.get(str(file.attrs["manifold"]), "density"), *others]  # datasets of a snapshot
@@ -456,7 +466,10 @@ class RunFile:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Convert a failed write to a FileError, and prevent HDF5 from repeating the write."""
+        """Convert a failed write in the ``with`` block to a FileError, and close the file without a second attempt.
+
+        Snapshots in the buffer are dropped.
+        """
         try:
             yield
         except (OSError, RuntimeError) as error:  # h5py raises RuntimeError for a failed flush
@@ -467,11 +480,12 @@ class RunFile:
             raise FileError(f"{self.path}: cannot write: {reason(error)}; {good}") from error
 
     def _abandon(self) -> None:
+        """Close the HDF5 file without writing the data that HDF5 has buffered."""
         discard(self._handle)
         self._file = None
 
     def _cut(self, snapshots: int, samples: int, events: int) -> None:
-        """Drop later snapshots, samples and events."""
+        """Drop all rows after these numbers of snapshots, samples and events."""
         self._snapshots.cut(snapshots)
         self._samples.cut(samples)
         if self._events is not None:
@@ -479,16 +493,23 @@ class RunFile:
         self.snapshots, self.samples, self.events = snapshots, samples, events
 
     def _digest(self) -> str:
+        """Return the checksum of the texts, times, diagnostics and events in the file."""
         samples, events = self._samples, self._events
         of_events = {} if events is None else {"time": events.times, **events.values()}
         return digest(own_texts(self._handle), self._snapshots.times, samples.times, samples.values(), of_events)
 
     def _set(self, attributes: Mapping[str, Attribute]) -> None:
+        """Overwrite attributes of the file in place, and flush the file."""
         overwrite_attributes(self._handle, attributes)
         self._handle.flush()
 
 
 def _row_count(run: Run, what: str, requested: int | None, stored: int) -> int:
+    """Return the number of rows to keep: ``requested``, or ``stored`` if that is None.
+
+    what   name of the rows in the message
+    Raises FileError unless 0 ≤ requested ≤ stored.
+    """
     if requested is not None and not 0 <= requested <= stored:
         raise FileError(f"{run.path}: holds {stored} {what}, cannot continue after {requested}")
     return stored if requested is None else requested

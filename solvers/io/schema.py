@@ -65,7 +65,7 @@ _UNWRITTEN = 1 << 24  # bytes of a dataset that may exist in the writer's memory
 
 
 def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
-    """Return the dataset ``name`` of a group, a path too; raise ValueError unless its bytes are in this file."""
+    """Return the dataset at the path ``name`` in a group; raise ValueError unless its bytes are in this file."""
     import h5py
 
     found = _found(group, name, "dataset")
@@ -77,7 +77,7 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
 
 
 def group_of(group: h5py.Group, name: str) -> h5py.Group:
-    """Return the group ``name`` of a group; raise ValueError unless it is in this file."""
+    """Return the group at the path ``name`` in a group; raise ValueError unless it exists in this file."""
     import h5py
 
     found = _found(group, name, "group")
@@ -87,6 +87,10 @@ def group_of(group: h5py.Group, name: str) -> h5py.Group:
 
 
 def _found(group: h5py.Group, name: str, kind: str) -> Any:
+    """Return the object at the path ``name`` in a group; raise ValueError if it is absent or a link elsewhere.
+
+    kind   word for the object in the message
+    """
     import h5py
 
     found: Any = group
@@ -101,7 +105,7 @@ def _found(group: h5py.Group, name: str, kind: str) -> Any:
 
 
 def require_size(dataset: h5py.Dataset, size: int) -> None:
-    """Raise ValueError for a shape that exceeds the stored bytes of a dataset in a file of ``size`` bytes.
+    """Raise ValueError for a dataset whose shape exceeds what its stored bytes in a file of ``size`` bytes can hold.
 
     Values of chunks that were never written would only fill the memory. The tolerance beyond the stored bytes covers
     rows that a writer has not flushed.
@@ -115,7 +119,10 @@ def require_size(dataset: h5py.Dataset, size: int) -> None:
 
 
 def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterator[str]:
-    """Yield descriptions of the faults that keep a file of ``size`` bytes from being a run file."""
+    """Yield a description of each fault that keeps an HDF5 file of ``size`` bytes from being a run file.
+
+    attributes   attributes by name that this package has written to the file
+    """
     for name, is_right in _ATTRIBUTES.items():
         if name not in attributes or not is_right(attributes[name]):
             yield f"attribute {name} is {attributes.get(name, 'missing')!r:.40}"
@@ -138,33 +145,38 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
 
 
 def is_text(value: Any) -> bool:
-    """Return whether a value is valid text, without h5py's surrogates for bytes that are no UTF-8."""
+    """Return whether a value is valid text; h5py represents bytes that are no UTF-8 by surrogate characters."""
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
 def columns_of(file: h5py.File, table: str = "diagnostics") -> list[str]:
-    """Return the names of the diagnostics, or of the columns of events, in order.
+    """Return the names of the columns of a table in a run file, "diagnostics" or "events", in their order.
 
-    A group of events outside the list ``contents`` belongs to a user.
+    A group "events" outside the list ``contents`` belongs to a user; its columns are not returned.
     """
     listed = table != EVENTS or f"{EVENTS}/" in str(file.attrs.get("contents", "")).split("\n")
     return listed_columns(file[table]) if listed else []
 
 
 def rows_of(file: h5py.File) -> list[str]:
-    """Return the names of the datasets of all tables: "diagnostics/time", "diagnostics/mass", ..."""
+    """Return the names of the datasets of all tables over time: "diagnostics/time", "diagnostics/mass", …."""
     tables = {table: columns_of(file, table) for table in TABLES}
     return [f"{table}/{name}" for table, names in tables.items() if names for name in ("time", *names)]
 
 
 def listed_columns(group: h5py.Group) -> list[str]:
-    """Return the names of the columns that a group lists."""
+    """Return the names of the columns of a table, which its group lists in the attribute ``columns``."""
     names = group.attrs["columns"]
     return [name.decode() if isinstance(name, bytes) else str(name) for name in np.atleast_1d(names)]
 
 
 def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[str, int], size: int) -> Iterator[str]:
-    """Yield the faults of one dataset, and record its dimensions in ``lengths``."""
+    """Yield a description of each fault of one dataset, and record the lengths of its dimensions in ``lengths``.
+
+    dims      expected names of the dimensions; ... at the end stands for any further dimensions
+    lengths   length of each dimension by name, in the datasets read before and in this one
+    size      size of the file in bytes
+    """
     try:
         dataset = dataset_of(file, name)
         require_size(dataset, size)
@@ -184,4 +196,5 @@ def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[
 
 
 def _words(error: Exception) -> str:
+    """Return the first line of an error's message, cut to 160 characters."""
     return str(error.args[0] if error.args else error).splitlines()[0][:160] or type(error).__name__

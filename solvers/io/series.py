@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Series:
-    """Datasets ``names`` of a file's ``group``, which grow together with the dataset ``time``.
+    """Datasets ``names`` of a file's ``group``, with one row for each time; they grow with the dataset ``time``.
 
     repeats   whether several rows may have one time
 
@@ -32,27 +32,27 @@ class Series:
 
     @property
     def committed(self) -> int:
-        """Return the number of committed rows."""
+        """Return the number of complete rows in the file, those whose time has been written."""
         return len(read_times(self._times))
 
     @property
     def times(self) -> Floats:
-        """Return (rows,) the times of the committed rows."""
+        """Return the times (rows,) of the complete rows in the file."""
         return read_times(self._times)
 
     def rows_until(self, time: float) -> int:
-        """Return the number of rows with times up to ``time``."""
+        """Return the number of complete rows with times up to ``time``."""
         return int(np.searchsorted(self.times, time, side="right"))
 
     def values(self) -> dict[str, Floats]:
-        """Return (rows, ...) for each dataset."""
+        """Return the complete rows (rows, …) of each dataset, by the name of the dataset."""
         return {name: column[: self.committed] for name, column in self._columns.items()}
 
     def rows(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        """Return ``values`` (times, ...) of the next rows as arrays, one for each dataset.
+        """Return the values (times, …) of the next rows as arrays by the names of the datasets, after a check.
 
-        Raises ValueError for a missing or unknown name, another shape, a time that is not finite, which marks an
-        absent row, or one that does not increase.
+        Raises ValueError for a missing or unknown name, a value of another shape, a time that is not finite (it would
+        mark an absent row), and a time that does not increase; with ``repeats`` equal times are accepted.
         """
         if values.keys() != self._columns.keys():
             raise ValueError(f"a sample with columns {sorted(values)}, expected {sorted(self._columns)}")
@@ -70,7 +70,7 @@ class Series:
         return rows
 
     def append(self, start: int, times: Sequence[float], rows: Mapping[str, Floats]) -> None:
-        """Write rows of each dataset from number ``start`` on, and then the times that commit the rows."""
+        """Write rows to each dataset from row number ``start`` on, and then their times, which make the rows valid."""
         for name, dataset in self._columns.items():
             _append(dataset, start, rows[name])
         self._file.flush()
@@ -78,7 +78,10 @@ class Series:
         self._file.flush()
 
     def cut(self, count: int) -> None:
-        """Drop rows from ``count`` on, times first, since rows without a time do not exist."""
+        """Drop all rows from row number ``count`` on.
+
+        The times are dropped first, since a row without a time does not count.
+        """
         for dataset in (self._times, *self._columns.values()):
             if len(dataset) != count:
                 dataset.resize(count, axis=0)
@@ -86,11 +89,12 @@ class Series:
         self._last = self._last_committed()
 
     def _last_committed(self) -> float:
+        """Return the time of the last complete row; −∞ if there is none."""
         times = self.times
         return float(times[-1]) if len(times) else -math.inf
 
 
 def _append(dataset: h5py.Dataset, start: int, rows: NDArray[Any]) -> None:
-    """Write rows from number ``start`` on."""
+    """Write rows to a dataset from row number ``start`` on, as its last rows."""
     dataset.resize(start + len(rows), axis=0)
     dataset[start:] = rows

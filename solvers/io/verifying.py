@@ -30,7 +30,10 @@ def digest(
     diagnostics: Mapping[str, Floats],
     events: Mapping[str, Floats],
 ) -> str:
-    """Return the SHA-256 of the str among ``texts``, the times, the diagnostics and the events of a file."""
+    """Return the SHA-256 checksum of a run's texts, times of snapshots and samples, diagnostics and events.
+
+    texts   attributes by name, of which only texts (str) count
+    """
     found = hashlib.sha256()
     for name, text in sorted(texts.items()):
         if isinstance(text, str):
@@ -44,9 +47,9 @@ def digest(
 
 @dataclass(frozen=True)
 class Verification:
-    """Result of reading every value of a file.
+    """Result of reading every value of a run file.
 
-    checked    whether the file has the digest of a closed file
+    checked    whether the file has the checksum of a closed file, with which its contents were compared
     snapshots  number of valid snapshots
     damaged    descriptions of the damaged parts
     """
@@ -57,7 +60,10 @@ class Verification:
 
 
 def verify(run: Run) -> Verification:
-    """Read every snapshot and all arrays of the mesh or the points; ``read`` has checked the rest."""
+    """Read every snapshot of a run and every array of its mesh or points, and return which of them are damaged.
+
+    All other contents were checked when the run was read.
+    """
     damaged: list[str] = []
     names = ["weight"] if run.manifold == "particles" else ["cell_center", "cell_area"]
     for name in names:
@@ -75,7 +81,7 @@ def verify(run: Run) -> Verification:
 
 
 def _is_good(run: Run, k: int) -> bool:
-    """Return whether all fields of a snapshot are readable, and finite unless from a user's equation."""
+    """Return whether all fields of snapshot ``k`` are readable, and finite unless they solve a user's equation."""
     try:
         run.snapshot(k)
         for name in run.fields if run.is_solution else ():

@@ -23,7 +23,10 @@ VERSION = ("v110", "v110")  # the oldest format with SWMR, for older readers
 
 
 def open_shared(path: Path) -> h5py.File:
-    """Open for writing with concurrent readers; the caller holds a `Lock`, since SWMR drops HDF5's own."""
+    """Open a run file for writing while others may read it.
+
+    The caller must hold the file's `Lock`, since this mode of HDF5 (SWMR) drops HDF5's own lock.
+    """
     import h5py
 
     file = h5py.File(path, "r+", libver=VERSION, locking=False)
@@ -39,7 +42,7 @@ def image(
     measure: Measure | None = None,
     fields: Sequence[str] = (),
 ) -> bytes:
-    """Return the bytes of a new run file."""
+    """Return the bytes of a new run file without rows; the arguments are those of `lay_out`, and attributes by name."""
 
     def fill(file: h5py.File) -> None:
         lay_out(file, space, columns, variables, measure, fields)
@@ -50,7 +53,7 @@ def image(
 
 
 def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
-    """Return the bytes of a new HDF5 file that ``fill`` writes in memory, safe from disk errors."""
+    """Return the bytes of a new HDF5 file that the function ``fill`` writes in memory, safe from disk errors."""
     import h5py
 
     name = f"image {next(_NUMBERS)}"  # HDF5 rejects a second file of one name in another thread
@@ -62,7 +65,10 @@ def bytes_of_file(fill: Callable[[h5py.File], None]) -> bytes:
 
 @contextmanager
 def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
-    """Yield a new HDF5 file larger than memory; a failing block or disk leaves it unfinished."""
+    """Create an HDF5 file that may be larger than the memory, and yield it open for writing.
+
+    If the ``with`` block or the disk fails, the file remains unfinished.
+    """
     import h5py
 
     file = h5py.File(path, "w", libver=VERSION, locking=False, rdcc_nbytes=0)  # chunks are written whole
@@ -76,9 +82,10 @@ def new_file_on_disk(path: Path) -> Iterator[h5py.File]:
 
 
 def discard(file: h5py.File) -> None:
-    """Close without writing: HDF5's cache goes to the null device, and the file keeps its last valid state.
+    """Close an HDF5 file without writing HDF5's cached data; the file keeps its last valid state.
 
-    An ordinary close would repeat the failed write, fail again, and crash the process at its end.
+    The data go to the null device. An ordinary close would repeat the failed write, fail again, and crash the process
+    at its end.
     """
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, file.id.get_vfd_handle())
@@ -88,7 +95,7 @@ def discard(file: h5py.File) -> None:
 
 
 def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
-    """Set attributes of any kind in a copy of the file, and replace the file by the copy."""
+    """Set attributes of any type and length in a copy of the run file, and replace the file by the copy."""
     import h5py
 
     with replacement(path) as new:
@@ -101,7 +108,10 @@ def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:
 
 @contextmanager
 def disk_errors(path: Path, what: str) -> Iterator[None]:
-    """Convert exceptions of the system and HDF5 to a FileError of one line."""
+    """Convert exceptions of the system and HDF5 in the ``with`` block to a FileError of one line.
+
+    what   description of the failed action in the message
+    """
     try:
         yield
     except (OSError, RuntimeError) as error:  # h5py raises RuntimeError for a failed flush
