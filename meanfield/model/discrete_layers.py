@@ -28,22 +28,24 @@ ROUNDING = 1e-9  # relative to the duration of a layer: times closer than this a
 class LayerMap:
     """Layer as a map of densities: ``layer(time, density)`` is the density after the layer.
 
+    A layer moves each token x to N((α − γΔt)x + Δt (A + F)/s), where A is attention and F the feed-forward network. N
+    normalizes to unit length on the circle and the sphere, and is the identity on the line. α is 1 with the residual,
+    else 0.
+
     mesh        circle, sphere, or an interval, which represents the line
-    output      (time, density) → A + F at cell centers (cells, d), including the part along x; between centers the
-    output
-                is interpolated to second order
-    norm        the layer norm: post, cod or ngpt on the circle and the sphere, where s is the speed scale at the time
-    of
+    output      (time, density) → A + F at the cell centers (cells, d), including the part along x; between the centers
+                the output is interpolated to second order
+    norm        layer norm: post, cod or ngpt on the circle and the sphere, where s is the speed scale at the time of
                 the layer; none on the line, s = 1
     step        Δt > 0
     residual    whether the layer adds x itself. Without the residual, Δt has no effect on the circle and the sphere
-    gate        γ of −γx beside A + F; with a residual only
+    gate        coefficient γ of the decay −γx beside A + F; with a residual only
     output_at   (time, density, points (n, d)) → A + F (n, d), where exact values are available
 
     Good values: a step of 0.1 with the residual, 1 without.
 
-    Where there is nothing to normalize, at A = 0 without a residual, a token does not move. Raises ValueError for a
-    step ≤ 0, a gate < 0 or without a residual, a layer norm that the manifold does not allow.
+    Where there is nothing to normalize, at A + F = 0 without a residual, a token does not move. Raises ValueError for a
+    step ≤ 0, a gate < 0 or without a residual, and a layer norm that the manifold does not allow.
     """
 
     def __init__(
@@ -70,12 +72,13 @@ class LayerMap:
 
     @property
     def duration(self) -> float:
-        """Return the duration of a layer in units of time: Δt with the residual, else 1."""
+        """Return the duration of one layer in units of time: the step Δt with a residual connection, else 1."""
         return self.step if self.residual else 1.0
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """Return the density (cells) after a layer at ``time``. Raises FloatingPointError where the layer is not
-        finite.
+        """Return the density (cells) after a layer at ``time`` that begins with ``density`` (cells).
+
+        Raises FloatingPointError where the layer is not finite.
         """
         if self._output_at is not None:
             exact = self._output_at
@@ -86,13 +89,18 @@ class LayerMap:
         )
 
     def move(self, time: float, points: Floats, output: Floats) -> Floats:
-        """Return N((α − γΔt)x + Δt (A + F)/s) of points x (n, d), with A + F = ``output`` (n, d) at these points."""
+        """Return the positions N((α − γΔt)x + Δt (A + F)/s) after a layer of tokens at ``points`` x (n, d).
+
+        ``output`` (n, d) is A + F at these points, attention plus feed-forward network. The layer norm supplies the
+        normalization N and the speed scale s; γ is the gate; α is 1 with the residual, else 0.
+        """
         return self.norm.layer_map(time, points, output, self.step, residual=self.residual, gate=self.gate)
 
 
 class Layer(Protocol):
-    """Protocol of a layer: ``layer(time, values)`` returns the values after the layer, ``duration`` is its length in
-    time.
+    """Layer of a Transformer as a map: ``layer(time, values)`` is the state after a layer that begins at ``time``.
+
+    ``duration`` is the length of the layer in units of time.
     """
 
     @property
@@ -102,10 +110,11 @@ class Layer(Protocol):
 
 
 class LayerIntegrator:
-    """Steps of one layer each, ending at k·``layer.duration``; ``state.steps`` counts layers.
+    """Integrator that advances a state by one layer a step, from one multiple of ``layer.duration`` to the next.
 
-    Targets shorten no layer; a target within ROUNDING of the end of a layer is that end, so that schedules agree
-    exactly. Raises NonFinite with the state after the last finite layer.
+    ``state.steps`` counts layers. A target time does not shorten a layer. Where the end of a layer is within ROUNDING
+    of the target, the time is set to the target, so that the times of output agree exactly. Raises NonFinite with the
+    state after the last finite layer.
     """
 
     def __init__(self, layer: Layer, to_device: Callable[[Floats], Floats] = lambda values: values) -> None:

@@ -25,7 +25,7 @@ class ArgumentError(ValueError):
 
 
 def one_of(argument: str, name: str, table: Mapping[str, Entry]) -> Entry:
-    """Return the entry of a table. Raises ArgumentError for a name that the table lacks."""
+    """Return the entry ``name`` of a table; raise ArgumentError for a name that the table lacks."""
     if not isinstance(name, str) or name not in table:
         raise ArgumentError(argument, name, f"one of {', '.join(table)}")
     return table[name]
@@ -39,8 +39,10 @@ def check_number(argument: str, value: Any) -> None:
 
 
 def finite_array(argument: str, value: Any, axes: int) -> Any:
-    """Return ``value`` as an array with ``axes`` axes. Raises ArgumentError if ``value`` is no such array or not
-    finite.
+    """Return ``value`` as an array with ``axes`` axes.
+
+    Raises ArgumentError for another number of axes, and for entries that are not finite real numbers. Raises ValueError
+    for masked entries.
     """
     check_unmasked(argument, value)
     try:

@@ -58,7 +58,7 @@ class FeedForward:
                 raise ArgumentError(name, found, f"shape {shape}, as inner is {self.inner.shape}")
 
     def __call__(self, points: Floats) -> Floats:
-        """Return F at points (n, d)."""
+        """Return the output F(x) = W σ(U x + b) (n, d) of the network at points x (n, d)."""
         inner, bias, outer = map(backend_for(points).to_device, (self.inner, self.bias, self.outer))
         values: Floats = ACTIVATIONS[self.activation](points @ inner.T + bias) @ outer.T
         return values
@@ -67,10 +67,10 @@ class FeedForward:
 def feed_forward_random(
     dimension: int, width: int, activation: str = "relu", strength: float = 1.0, seed: int = 0
 ) -> FeedForward:
-    """Return a network with independent normal entries: U of variance 1/d, b of variance 1, W of variance
-    strength²/width.
+    """Return a feed-forward network W σ(U x + b) in R^``dimension`` with random matrices, drawn by ``seed``.
 
-    |F| is then of the order of ``strength`` for any width, a scaling like those of Glorot and He.
+    The entries are normal and independent: those of U have variance 1/d, of b variance 1, of W variance
+    strength²/width. |F| is then of the order of ``strength`` for any width, a scaling like those of Glorot and He.
     """
     random = np.random.default_rng(seed)
     inner = random.standard_normal((width, dimension)) / np.sqrt(dimension)

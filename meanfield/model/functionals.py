@@ -20,11 +20,10 @@ Value = float | Floats
 
 
 def entropy(masses: Floats, log_areas: Floats) -> Floats:
-    """Return H = ∫ρ log ρ = Σ m (log m − log a), a the area of each cell; the minimum is log ρ̄, of the uniform
-    density.
+    """Return the entropy H = ∫ρ log ρ = Σ m (log m − log a) (...) of masses m (..., n) in cells of area a.
 
-    H is with respect to surface area on every domain. Only logarithms of areas appear, since the areas of a sphere in
-    many dimensions are out of range.
+    H has its minimum, log ρ̄, at the uniform density ρ̄. It is with respect to surface area on every domain. Only
+    ``log_areas`` log a (n,) appear, since the areas of a sphere in many dimensions are out of range.
     """
     logs = np.log(np.maximum(masses, SMALLEST))
     logs -= log_areas
@@ -32,26 +31,29 @@ def entropy(masses: Floats, log_areas: Floats) -> Floats:
 
 
 def energy_log_unit(log_bound: Value) -> Floats:
-    """Return the logarithm of the unit of stored energies: 0, or ``log_bound`` (...) where e^{log_bound} is out of
-    range.
+    """Return the logarithm (...) of the unit of stored energies for the largest kernel e^{log_bound}.
+
+    ``log_bound`` has the shape (...). The unit is 1, unless e^{log_bound} is out of the range of floating-point
+    numbers; then it is e^{log_bound}.
     """
     return np.where(np.less_equal(log_bound, MAX_EXPONENT), 0.0, log_bound)
 
 
 def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
-    """Return E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy = (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}.
+    """Return the interaction energy E = (1/2β) Σ_h w_h ∬ k_h(x, y) ρ(x) ρ(y) dx dy of tokens with attention heads h.
 
-    k_h = e^{β⟨Q_h x, K_h y⟩} or another kernel, over the pairs that attend: under a causal mask, the pairs where the
-    label or the position of y is not beyond that of x. The signs and sizes of Q and K enter through k, never through
-    the factor 1/2β, so that E is continuous in the matrices; V does not enter.
+    E is computed as (1/2β) Σ m Z, in units of e^{energy_log_unit(log_bound)}. k_h = e^{β⟨Q_h x, K_h y⟩} or another
+    kernel is summed over the pairs that attend: under a causal mask, the pairs where y is not beyond x in the sequence.
+    The signs and sizes of Q and K enter through k, never through the factor 1/2β, so that E is continuous in the
+    matrices; V does not enter.
 
     For one head with V = c QᵀK symmetric, without mask, network and noise, E is a Lyapunov function: layer norm post
     moves tokens by X = c P ∇(δE/δρ)/s, s = 1 unnormalized and s = Z with softmax, so that dE/dt = ∫ s|X|²ρ/c: E rises
     for c > 0 (Q = K = V = I), and falls for c < 0 (V = −I, or K = −I). Geshkovski, Letrouit, Polyanskiy, Rigollet
     (2312.10794) have Q = K = V = I.
 
-    masses       m (..., n)
-    normalizer   Σ_h w_h Z_h e^{−log_bound} (..., n)
+    masses       m (..., n) of the cells or tokens
+    normalizer   Σ_h w_h Z_h e^{−log_bound} (..., n), where Z_h is the sum of k_h over the tokens
     log_bound    logarithm of the largest k (...)
     limit        () → E (...) at β = 0, see :func:`energy_limit`
     """
@@ -59,22 +61,24 @@ def energy(masses: Floats, normalizer: Floats, beta: float, log_bound: Value, li
 
 
 def energy_of_sum(total: Value, beta: float, log_bound: Value, limit: Callable[[], Value]) -> Value:
-    """Return the energy E (...) from ``total`` (...) = Σ m Z e^{−log_bound}, see :func:`energy`."""
+    """Return the interaction energy E (...) of :func:`energy` from the sum ``total`` (...) = Σ m Z e^{−log_bound}.
+
+    m are masses and Z sums of the kernel over the tokens; ``limit`` is called for E at β = 0.
+    """
     if beta == 0:
         return limit()
     return np.asarray(total / (2 * beta) * np.exp(log_bound - energy_log_unit(log_bound)))
 
 
 def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: Floats) -> float:
-    """Return lim (E − Σ_h w_h/2β) for β → 0, which is ½ Σ_h w_h ∬ (⟨Q_h x, K_h y⟩ + ℓ(Q_h x) + ℓ(K_h y)) ρρ, ℓ = log
-    f/β.
+    """Return the limit for β → 0 of E − Σ_h w_h/2β, where E is the interaction energy of :func:`energy`.
 
-    f is the factor of the kernel, 1 for the exponential one.
+    The limit is ½ Σ_h w_h ∬ (⟨Q_h x, K_h y⟩ + ℓ(Q_h x) + ℓ(K_h y)) ρρ, where ℓ = log f/β and f is the factor of the
+    kernel e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), 1 for the exponential one. For Q = K = I the limit is ½|∫xρ|². It is NaN for a
+    windowed kernel, since the constant part of E then depends on ρ.
 
     masses   (groups, n): group g attends to the groups up to g; one group without a mask
     points   (n, d) or (groups, n, d)
-
-    For Q = K = I the limit is ½|∫xρ|². It is NaN for a window, whose constant depends on ρ.
     """
     if kernel.zonal is not None:
         return np.nan
@@ -94,12 +98,16 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
 
 
 def speed(masses: Floats, velocity: Floats) -> Floats:
-    """Return the root mean square speed √∫|X|²ρ = √(Σ m |X|²) of velocities X (..., n, d)."""
+    """Return the root mean square speed √∫|X|²ρ = √(Σ m |X|²) (...) of masses m (..., n) with velocities X (..., n, d).
+    """
     return root_mean_square(masses, velocity)
 
 
 def root_mean_square(masses: Floats, vectors: Floats) -> Floats:
-    """Return √(Σ m |y|²) (...) of vectors y (..., n, d), also of vectors whose squares overflow."""
+    """Return √(Σ m |y|²) (...) of vectors y (..., n, d) with masses m (..., n).
+
+    The result is correct also for vectors whose squares overflow.
+    """
     with np.errstate(over="ignore"):
         found = np.asarray(np.sqrt(weighted_sum(masses, (vectors**2).sum(axis=-1))))
     if not np.isinf(found).any():
@@ -110,7 +118,8 @@ def root_mean_square(masses: Floats, vectors: Floats) -> Floats:
 
 
 def weighted_sum(weights: Floats, values: Floats) -> Floats:
-    """Return Σ w f (...) of (..., n) and (..., n); unlike einsum, each row is independent of the other rows for large
-    n.
+    """Return Σ w f (...), summed over the last axis of weights w (..., n) and values f (..., n).
+
+    Unlike with einsum, each row is independent of the other rows also for large n.
     """
     return np.asarray((weights * values).sum(axis=-1))

@@ -106,23 +106,23 @@ class Head:
 
     @property
     def is_scalar(self) -> bool:
-        """Return whether Q, K and V are multiples of the identity, without a factor ``out``."""
+        """Return whether Q, K and V are multiples of the identity, and V has no separate left factor ``out``."""
         scales = multiple(self.query), multiple(self.key), self.value_scale
         return all(scale is not None for scale in scales)
 
     @property
     def value_scale(self) -> float | None:
-        """Return v where V = vI, without a factor ``out``; None for other matrices."""
+        """Return the number v where V = vI; None for any other V, and for V = out·value in two factors."""
         return multiple(self.value) if self.out is None else None
 
     @cached_property
     def _product_norm(self) -> float:
-        """Return ‖QᵀK‖; the value is cached, since it is expensive for large matrices."""
+        """Return the spectral norm ‖QᵀK‖, which is cached since it is expensive for large matrices."""
         return norm_of_product(self.query, self.key)
 
     @property
     def value_norm(self) -> float:
-        """Return the spectral norm ‖V‖, or v with its sign where V = vI."""
+        """Return the spectral norm ‖V‖ of the value matrix, or v with its sign where V = vI."""
         if self.out is not None:
             return norm_of_product(self.out.T, self.value)
         scale = self.value_scale
@@ -178,7 +178,10 @@ class Head:
 
 
 def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
-    """Return the logarithm of the largest kernel between unit vectors, the ``log_bound`` of ``HeadSums``."""
+    """Return the logarithm of the largest value of a head's kernel k(x, y) between unit vectors x and y.
+
+    For a gaussian kernel with matrices that are no multiples of the identity, the result is the upper bound 0.
+    """
     query, key = multiple(head.query), multiple(head.key)
     size = abs(steepness(beta, head))
     if kernel.log_factor is None:
@@ -189,7 +192,10 @@ def log_bound(beta: float, head: Head, kernel: Kernel) -> float:
 
 
 def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> Floats | None:
-    """Return log f(Mx) (n,) of points (n, d), for a matrix or a number M; None where f = 1."""
+    """Return log f(Mx) (n,) of points x (n, d), for a matrix or a number M; None for a kernel with f = 1.
+
+    f is the factor of the kernel e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), and M is Q or K.
+    """
     if kernel.log_factor is None:
         return None
     scale = multiple(matrix)
@@ -200,15 +206,16 @@ def log_factors(kernel: Kernel, points: Floats, beta: float, matrix: Factor) -> 
 
 
 def steepness(beta: float, head: Head) -> float:
-    """Return β‖QᵀK‖ of a head, an upper bound for the steepness of k; signed where Q and K are multiples of the
-    identity.
+    """Return the steepness β‖QᵀK‖ of a head, an upper bound of the slope of log k for its kernel k.
+
+    Where Q = qI and K = kI, the result is βqk with its sign; otherwise it is |β|‖QᵀK‖ ≥ 0.
     """
     query, key = multiple(head.query), multiple(head.key)
     return abs(beta) * head._product_norm if query is None or key is None else beta * query * key
 
 
 def multiple(matrix: Factor) -> float | None:
-    """Return the number that multiplies the identity, None where a matrix is no multiple of the identity."""
+    """Return the number c of a matrix cI; None for a matrix that is no multiple of the identity."""
     if isinstance(matrix, float) or np.ndim(matrix) == 0:
         return float(matrix)
     square = np.asarray(matrix)
@@ -219,7 +226,10 @@ def multiple(matrix: Factor) -> float | None:
 
 
 def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
-    """Return w V of a head for each row: (rows, 1, 1) where every V is a multiple of I, else (rows, d, d) of w Vᵀ."""
+    """Return the weighted value matrices w V of several attention heads, one head for each row of a batch.
+
+    The shape is (rows, 1, 1) where every V is a multiple of the identity, else (rows, d, d) with the transposes w Vᵀ.
+    """
     scales = [head.value_scale for head in heads]
     known = [scale for scale in scales if scale is not None]
     if len(known) == len(heads):
@@ -228,10 +238,13 @@ def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
 
 
 def applied(factor: Factor, points: Floats) -> Floats:
-    """Return F x for points (n, d), row by row: O(nd) where F is a number, else O(nd²)."""
+    """Return the product F x for each of the points x (n, d), where the factor F is a matrix or a number.
+
+    The cost is O(nd) where F is a number, else O(nd²).
+    """
     return points * factor if np.ndim(factor) == 0 else np.asarray(points @ np.asarray(factor, dtype=float).T)
 
 
 def matrix_of(factor: Factor, dimension: int) -> Floats:
-    """Return a factor as a (d, d) matrix."""
+    """Return a factor as a matrix: a number times the (d, d) identity, or the given matrix unchanged."""
     return np.asarray(factor, dtype=float) * (np.eye(dimension) if np.ndim(factor) == 0 else 1.0)

@@ -29,13 +29,16 @@ def _any_beta(window: float) -> float:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Attention kernel: an entry of the table KERNELS, with a window where it has one.
+    """Attention kernel k(x, y): an entry of the table KERNELS, with the angle of its window where it has one.
 
-    log_factor   (β, |x|²) → log f(x) of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), which has to be at most 1; None for f = 1
-    zonal        (z, β, window) → k e^{−|β|} for cosines z = ⟨x,y⟩ of unit vectors; None for the exponential
-    log_zonal    (z, β, window) → log of ``zonal`` on the host, where k is out of range; None to take the logarithm of k
-    takes_window whether the kernel has a window
-    least_beta   window → the least β times the scales of Q and K that the transforms resolve
+    log_factor     (β, |x|²) → log f(x) of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), which has to be at most 1; None for f = 1
+    zonal          (z, β, window) → k e^{−|β|} for cosines z = ⟨x,y⟩ of unit vectors; None for a kernel with the form
+                   above
+    log_zonal      (z, β, window) → log of ``zonal`` on the host, where k is out of range; None to take the logarithm of
+                   k
+    takes_window   whether the kernel has a window
+    least_beta     window → the smallest product of β and the scales of Q and K that the transforms resolve
+    window         angle (radians) at which the cutoff of the kernel is 1/2; None for a kernel without a window
     """
 
     name: str
@@ -48,23 +51,26 @@ class Kernel:
 
     @property
     def folds_scales(self) -> bool:
-        """Return whether scales of Q and K matter only by their product, so that β may include them."""
+        """Return whether the kernel depends on scales of Q and K only by their product, so that β may include them."""
         return self.log_factor is None
 
     @property
     def text(self) -> str | None:
-        """Return the text for captions; None for the exponential, which captions omit."""
+        """Return the description of the kernel in captions; None for the exponential kernel, which captions omit."""
         if self.takes_window:
             return f"window {self.window:g} rad"
         return None if self == KERNELS["exponential"] else f"{self.name} kernel"
 
     def values(self, cosines: Floats, beta: float) -> Floats:
-        """Return k e^{−|β|} of a zonal kernel at cosines (...)."""
+        """Return the values k e^{−|β|} (...) of a zonal kernel k(⟨x,y⟩) at ``cosines`` ⟨x,y⟩ (...)."""
         assert self.zonal is not None
         return self.zonal(cosines, beta, 0.0 if self.window is None else self.window)
 
     def log_values(self, cosines: Floats, beta: float) -> Floats:
-        """Return log k − |β| of a zonal kernel at cosines (...) on the host; −∞ where k is 0."""
+        """Return the logarithms log k − |β| (...) of a zonal kernel k(⟨x,y⟩) at ``cosines`` ⟨x,y⟩ (...), on the host.
+
+        The logarithm is −∞ where k is 0.
+        """
         if self.log_zonal is not None:
             return self.log_zonal(cosines, beta, 0.0 if self.window is None else self.window)
         with np.errstate(divide="ignore"):
@@ -72,8 +78,10 @@ class Kernel:
 
 
 def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
-    """Return the entry of the table, with its window. Raises ArgumentError for another name, or a window that does not
-    fit.
+    """Return the attention kernel of a name, or the given kernel, with the angle of its window.
+
+    Raises ArgumentError for an unknown name, for a missing or superfluous window, and for an angle that is not in (0,
+    π].
     """
     entry = kernel if isinstance(kernel, Kernel) else one_of("kernel", kernel, KERNELS)
     window = entry.window if window is None else window
@@ -88,11 +96,11 @@ def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
 
 
 def windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """Return e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z: smooth, half the exponential at z =
-    cos w.
+    """Return the windowed kernel e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z (...).
 
-    The edge has the width w/8, so that about 100/w degrees resolve it to rounding, however few the cells are: with
-    fewer degrees, tokens beyond the window would attend by ripples of the edge.
+    w is the angle ``window``. The kernel is smooth, and half the exponential at z = cos w. The edge has the width w/8,
+    so that about 100/w degrees resolve it to rounding, however few the cells are: with fewer degrees, tokens beyond the
+    window would attend by ripples of the edge.
     """
     from solvers.backends import backend_for
 
@@ -103,7 +111,7 @@ def windowed(cosines: Floats, beta: float, window: float) -> Floats:
 
 
 def log_windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """Return the logarithm of :func:`windowed`, finite at all cosines."""
+    """Return the logarithm (...) of the windowed kernel :func:`windowed`, which is finite at all cosines (...)."""
     from scipy.special import log_ndtr
 
     edge = float(np.cos(window))

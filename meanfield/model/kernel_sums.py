@@ -28,11 +28,12 @@ STEEPEST_OPPOSITE = -4.0  # smallest t of e^{t⟨x,y⟩} by harmonics: where Z i
 
 
 class HeadSums(Protocol):
-    """Sums of the kernel of one head over a density.
+    """Sums of the kernel k of one attention head over a density.
 
     log_bound   logarithm of the largest value of the kernel, |β|‖QᵀK‖ for e^{β⟨Qx,Ky⟩}
-    uniform     ∫ k dy / |S| · e^{−log_bound} where this is the same for all x, else of an equally steep zonal kernel
-    gradient    (degrees) multipliers of G, ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
+    uniform     mean ∫ k dy / |S| · e^{−log_bound} of the kernel over the circle or sphere S, where it is the same for
+                all x; else of an equally steep zonal kernel
+    gradient    (degrees) multipliers of the function G with ∇G(⟨x,y⟩) = k Pₓ y, times e^{−log_bound}
     """
 
     log_bound: float
@@ -40,22 +41,23 @@ class HeadSums(Protocol):
     gradient: Floats
 
     def apply(self, density: Floats, active: Floats | None = None, empty: Empty = "bounded") -> Sums:
-        """Return log_scale, Z e^{−log_scale} (cells,) and ∫ y k ρ dy e^{−log_scale} (cells, d) of a density (cells).
+        """Return the kernel sums of a density ρ (cells): s, Z e^{−s} (cells,) and N e^{−s} (cells, d).
 
-        The sums are valid where there is mass, or where ``active``, another density (cells), is positive. In other
-        cells ``empty`` sets the values, see :data:`solvers.transforms.lost_sums.Empty`.
+        Z = ∫ k ρ dy and N = ∫ y k ρ dy, and s is a common logarithmic scale, a number or (cells,). The sums are valid
+        where there is mass, or where ``active``, another density (cells), is positive. In other cells ``empty`` sets
+        the values, see :data:`solvers.transforms.lost_sums.Empty`.
         """
         ...
 
 
 class ZonalSums:
-    """Zonal kernel k(⟨x,y⟩) e^{−log_bound} by its multipliers; near the uniform density, one part is added in closed
-    form.
+    """Sums of a zonal kernel k(⟨x,y⟩) e^{−log_bound} over a density, by its multipliers on harmonics.
 
-    The sum of the cells over the uniform density has an error O(h²), which would grow. Near uniform this error is
-    subtracted, so that the uniform density is exactly stationary. The correction vanishes for clusters, since it would
-    exceed the weak attraction between distant clusters: :func:`solvers.transforms.uniform.uniform_share` is its share.
-    A mass that is 1 to rounding counts as 1.
+    Near the uniform density, one part is added in closed form. The sum of the cells over the uniform density has an
+    error O(h²) for cells of width h, which would grow. Near uniform this error is subtracted, so that the uniform
+    density is exactly stationary. The correction vanishes for clusters, since it would exceed the weak attraction
+    between distant clusters: :func:`solvers.transforms.uniform.uniform_share` is its share. A mass that is 1 to
+    rounding counts as 1.
     """
 
     # relative to the largest Z in float64 and float32: below, rounding exceeds 1e-11 and 1e-5 of Z
@@ -93,16 +95,16 @@ class ZonalSums:
         return sums
 
     def _is_lost(self, normalizer: Floats, uniform: Floats) -> NDArray[np.bool_]:
-        """Return where Z e^{−log_bound} is too small to be accurate, (cells,)."""
+        """Return booleans (cells,): whether Z e^{−log_bound}, the kernel sum of a cell, is too small to be accurate."""
         of_largest = self.min_normalizer[normalizer.dtype == np.float32]
         in_closed_form = self.min_share * self.uniform * self.mesh.volume * uniform
         lost: NDArray[np.bool_] = normalizer < np.maximum(of_largest * normalizer.max(), in_closed_form)
         return lost
 
     def apply_to_rows(self, densities: Floats) -> tuple[Floats | float, Floats, Floats]:
-        """Return the sums of ``apply`` for densities (rows, cells): (rows, cells) and (rows, cells, d).
+        """Return the kernel sums s, Z e^{−s} (rows, cells) and N e^{−s} (rows, cells, d) of densities ρ (rows, cells).
 
-        On the sphere the vectors are components along the rings as in `apply_along_rings`, d = 2.
+        Z = ∫ k ρ dy and N = ∫ y k ρ dy. On the sphere N is given by its components along east and north, so that d = 2.
         """
         if not isinstance(self.operator, SphereZonal):
             return self._rows.apply(densities)
@@ -116,19 +118,20 @@ class ZonalSums:
 
     @property
     def has_components(self) -> bool:
-        """Return whether there are rings of latitude, along which vectors have components."""
+        """Return whether the mesh has rings of latitude, along which vectors have components east and north."""
         return isinstance(self.operator, SphereZonal)
 
     def apply_along_rings(self, density: Floats) -> tuple[float, Floats, Floats]:
-        """Return the sums of ``apply`` on the sphere without the part along x: N by components along east and north
-        (cells, 2).
+        """Return the kernel sums s, Z e^{−s} (cells,) and N e^{−s} (cells, 2) of a density ρ (cells) on the sphere.
+
+        Z = ∫ k ρ dy and N = ∫ y k ρ dy. N is given by its components along east and north, without the part along x.
         """
         assert isinstance(self.operator, SphereZonal)
         normalizer, components = self.operator.along_rings(density, self._uniform_part(density))
         return self.log_bound, normalizer, components.T
 
     def _uniform_part(self, density: Floats) -> Floats:
-        """Return the uniform density, (), that is summed exactly."""
+        """Return the uniform part () of a density (cells), the part whose kernel sums are added in closed form."""
         mean = _rounded(mass_of(self.mesh, density) * (1.0 / self.mesh.volume), self.mesh)
         backend = self.mesh.backend
         distance = backend.distance(density, backend.xp.reshape(mean, 1), self.mesh.volumes)
@@ -137,7 +140,7 @@ class ZonalSums:
 
 
 class ZonalRows:
-    """Sums of densities (rows, cells) on one circle, each row with its own kernel, or all rows with one kernel."""
+    """Kernel sums of densities (rows, cells) on one circle, with a zonal kernel for each row, or one for all rows."""
 
     def __init__(self, parts: Sequence[ZonalSums]) -> None:
         self.mesh = parts[0].mesh
@@ -146,7 +149,11 @@ class ZonalRows:
         self._log_bound = np.array([part.log_bound for part in parts])[:, None]
 
     def apply(self, densities: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return log_scale s (rows, 1) or (1, 1), Z e^{−s} (rows, cells) and ∫ y k ρ dy e^{−s} (rows, cells, d)."""
+        """Return the kernel sums s, Z e^{−s} (rows, cells) and N e^{−s} (rows, cells, d) of densities ρ (rows, cells).
+
+        Z = ∫ k ρ dy and N = ∫ y k ρ dy. The logarithmic scale s has the shape (rows, 1), or (1, 1) for one common
+        kernel.
+        """
         mesh, volumes = self.mesh, self.mesh.volumes
         mean = _rounded((densities * volumes).sum(axis=-1) * (1.0 / mesh.volume), mesh)
         distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
@@ -155,7 +162,8 @@ class ZonalRows:
 
 
 def _rounded(mean: Any, mesh: Mesh) -> Any:
-    """Return mean densities (...), rounded to the density of unit mass where they equal it to rounding."""
+    """Return mean densities (...), set to 1/|S|, the density of unit mass on the mesh, where they equal it to rounding.
+    """
     one = 1.0 / mesh.volume
     if isinstance(mean, float):  # one density on the host: array code is slower
         return np.float64(one if abs(mean - one) <= 1e-12 * one else mean)
@@ -163,12 +171,11 @@ def _rounded(mean: Any, mesh: Mesh) -> Any:
 
 
 class OppositeSums:
-    """Sums for k = e^{t⟨x,y⟩}, t < 0: tokens attend to their antipodes, so Z at a cluster may be e^{−2|t|} of the
-    largest.
+    """Sums of the kernel k = e^{t⟨x,y⟩} with t < 0 over a density: tokens attend to their antipodes.
 
-    Harmonics would lose such a Z to rounding, :class:`Bilinear` does not. The errors of the sums over the uniform
-    density are subtracted as in :class:`ZonalSums`: a factor of Z and a difference of N/Z, as Z varies over many
-    decades.
+    The sum Z = ∫ k ρ dy at a cluster may be e^{−2|t|} of the largest. Harmonics would lose such a Z to rounding,
+    :class:`Bilinear` does not. The errors of the sums over the uniform density are subtracted as in :class:`ZonalSums`:
+    a factor of Z and a difference of N/Z, where N = ∫ y k ρ dy, as Z varies over many decades.
     """
 
     def __init__(self, mesh: Mesh, steepness: float, log_gaussian_factor: float, include_radial: bool) -> None:
@@ -198,7 +205,10 @@ class OppositeSums:
 
 
 class BilinearSums:
-    """Sums for k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) with any matrices, f by the kernel."""
+    """Sums of the kernel k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) over a density, for any matrices Q and K.
+
+    f is a factor of the kernel, such as that of the gaussian one.
+    """
 
     def __init__(self, mesh: Mesh, beta: float, query: Floats, key: Floats, kernel: Kernel) -> None:
         d = mesh.ambient_dimension
@@ -225,7 +235,10 @@ class BilinearSums:
 
 
 def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radial: bool) -> HeadSums:
-    """Return the sums of a head for a kernel. Raises as :func:`check_sums`."""
+    """Return the operator that sums the kernel of a head over densities on a circle or sphere.
+
+    ``include_radial`` selects whether the sums ∫ y k ρ dy include their part along x. Raises as :func:`check_sums`.
+    """
     d = mesh.ambient_dimension
     check_sums(d, beta, head, kernel)
     query, key = multiple(head.query), multiple(head.key)
@@ -247,12 +260,12 @@ def head_sums(mesh: Mesh, beta: float, head: Head, kernel: Kernel, include_radia
 
 
 def check_sums(dimension: int, beta: float, head: Head, kernel: Kernel) -> None:
-    """Raise ArgumentError for a head whose sums over cells of the circle (d = 2) or the sphere (d = 3) would be
-    inaccurate.
+    """Raise ArgumentError for a head whose kernel sums over the cells of a circle or sphere would be inaccurate.
 
-    A zonal kernel is refused for a query or key that is no multiple of the identity, and where :func:`check_zonal`
-    raises. A kernel with a factor f is refused where the range of log f(Ky) over the sphere exceeds MAX_LOG_RANGE; this
-    range follows from the singular values of K, without a mesh.
+    ``dimension`` is 2 for the circle and 3 for the sphere. A zonal kernel is refused for a query or key that is no
+    multiple of the identity, and where :func:`check_zonal` raises. A kernel with a factor f is refused where the range
+    of log f(Ky) over the sphere exceeds MAX_LOG_RANGE; this range follows from the singular values of K, without a
+    mesh.
     """
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:

@@ -83,17 +83,21 @@ class LayerNorm:
 
     @property
     def scheme(self) -> Scheme:
-        """Return the record of the scheme, with its functions s and g."""
+        """Return the record of the layer-norm scheme, with its functions for the speed scale and the radial velocity.
+        """
         return LAYER_NORMS[self.name]
 
     @property
     def carries_radius(self) -> bool:
-        """Return whether each token has a variable radius."""
+        """Return whether the layer norm lets each token x = rθ have a variable radius r."""
         return self.scheme.carries_radius
 
     @property
     def sees_size(self) -> bool:
-        """Return whether θ̇ depends on the length of A, not only on its tangential part."""
+        """Return whether the angular velocity of tokens depends on the length of the layer's output A.
+
+        Otherwise it depends on the tangential part of A alone.
+        """
         return self.scheme.sees_size
 
     def keeps_radius(self, time: float | Floats) -> bool:
@@ -112,7 +116,10 @@ class LayerNorm:
         return not self.carries_radius or (self.scheme.parameter == "switch" and bool(np.all(time < self.switch)))
 
     def _gate(self, time: float | Floats, gate: float) -> float:
-        """Return γ of −γx, or 0 while tokens keep their radius: layer norm then removes the component along x."""
+        """Return the coefficient γ of the decay −γx, or 0 while tokens keep their radius.
+
+        Layer norm then removes the component along x, and with it the decay.
+        """
         return 0.0 if self.keeps_radius(time) else gate
 
     def speed_scale(self, time: float | Floats, radius: Sizes, output: Floats | None) -> Sizes:
@@ -157,7 +164,8 @@ class LayerNorm:
         return projected(direction, output.copy()) / by_row(scale)
 
     def _radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
-        """Return g (n,), the ṙ at directions θ (n, d) for A = ``output`` (n, d)."""
+        """Return the radial velocity (n,), without gate, of tokens at directions (n, d) for the layer's output (n, d).
+        """
         along: Floats = _namespace(output).einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:
             return _zeros_like(along)
@@ -271,7 +279,7 @@ class LayerNorm:
 
 
 def projected(points: Floats, vectors: Floats) -> Floats:
-    """Return P_x y = y − ⟨x,y⟩x at unit vectors x (..., d), in place of y (..., d)."""
+    """Return the tangential parts y − ⟨x,y⟩x of vectors y (..., d) at unit vectors x (..., d), in place of y."""
     from solvers.backends import backend_for
 
     backend = backend_for(vectors)
@@ -281,7 +289,7 @@ def projected(points: Floats, vectors: Floats) -> Floats:
 
 
 def _namespace(array: Floats) -> Any:
-    """Return NumPy, or CuPy for an array on a device."""
+    """Return the module with the functions of an array: NumPy, or CuPy for an array on a GPU."""
     from solvers.backends import backend_for
 
     return backend_for(array).xp
@@ -293,19 +301,25 @@ def _zeros_like(array: Floats) -> Floats:
 
 
 def _has_switched(norm: LayerNorm, time: float | Floats) -> bool:
-    """Return whether mix has switched to pre at a time. Raises ArgumentError for several times."""
+    """Return whether the layer norm mix has switched from post to pre at a time.
+
+    Raises ArgumentError for several times.
+    """
     if np.size(time) > 1:
         raise ArgumentError("time", np.shape(time), f"one number with the layer norm {norm.name}")
     return bool(time >= norm.switch)
 
 
 def by_row(sizes: Sizes) -> Sizes:
-    """Return sizes (...) as (..., 1), to multiply vectors (..., d); a number is returned unchanged."""
+    """Return sizes (...) with the shape (..., 1), to multiply vectors (..., d); a number is returned unchanged."""
     return sizes if isinstance(sizes, float) else sizes[..., None]
 
 
 def size_of(output: Floats) -> Floats:
-    """Return |A| (...) of A (..., d), never zero, for division; scaling avoids the underflow of squares."""
+    """Return the lengths |A| (...) of vectors A (..., d), raised to the smallest positive number, for use as divisors.
+
+    Vectors are scaled first, so that squares of their components do not underflow.
+    """
     tiny = np.finfo(float).tiny
     largest = np.maximum(np.abs(output).max(axis=-1), tiny)
     norms: Floats = np.maximum(largest * np.sqrt(((output / largest[..., None]) ** 2).sum(axis=-1)), tiny)
@@ -314,15 +328,15 @@ def size_of(output: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Scheme:
-    """Layer-norm scheme: an entry of the table.
+    """Layer-norm scheme: an entry of the table LAYER_NORMS, for a token x = rθ and the output A of a layer.
 
-    speed_scale      (norm, time, r, |A|) → s
-    radial_velocity  (norm, time, ⟨θ,A⟩, |A|) → g; None for schemes that keep the radius
-    sees_size        whether |A| matters; if not, the functions get 1 in place of |A|
-    sees_positions   whether attention depends on x, not on θ
-    parameter        the field of LayerNorm that only this scheme uses, "alpha" or "switch"
-    period           time → the time scale on which s itself changes
-    text             in captions; None where captions omit the scheme
+    speed_scale       (norm, time, r, |A|) → the speed scale s of :class:`LayerNorm`
+    radial_velocity   (norm, time, ⟨θ,A⟩, |A|) → the radial velocity g; None for schemes that keep the radius
+    sees_size         whether |A| matters; if not, the functions get 1 in place of |A|
+    sees_positions    whether attention depends on x, not on θ
+    parameter         the field of LayerNorm that only this scheme uses, "alpha" or "switch"
+    period            time → the time scale on which s itself changes
+    text              in captions; None where captions omit the scheme
     """
 
     speed_scale: Callable[[LayerNorm, float | Floats, Sizes, Sizes], Sizes]

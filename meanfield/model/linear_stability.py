@@ -26,9 +26,13 @@ from solvers.terms.term import Step
 
 
 def linear_rates(dimension: int, response: Floats, noise: float = 0.0) -> Floats:
-    """Return λ_l = l(l+d−2)(c_l − κ) (degrees), per unit time, of a velocity that is linear about the uniform density.
+    """Return the growth rates λ_l = l(l+d−2)(c_l − κ) (degrees), per unit time, about the uniform density ρ̄.
 
-    response   (degrees) c_l: X is the gradient of Σ_l c_l ρ_l/ρ̄, ρ_l the part of degree l
+    λ_l is the rate of a perturbation of degree l.
+
+    response   (degrees) c_l: the velocity of tokens is, to first order, the gradient of Σ_l c_l ρ_l/ρ̄, where ρ_l is
+               the part of degree l of the density
+    noise      coefficient κ of the diffusion κΔρ
     """
     l = np.arange(len(response))
     return l * (l + dimension - 2) * (response - noise)
@@ -43,10 +47,11 @@ def growth_rates(
     value: float = 1.0,
     rescaled: bool = False,
 ) -> Floats:
-    """Return the growth rate λ_l of each degree l, per unit time.
+    """Return the growth rates λ_l, per unit time, of perturbations of the uniform density for each of the degrees l.
 
     dimension   ambient d ≥ 2
     beta        inverse temperature; negative where QᵀK = −I
+    noise       coefficient κ of the diffusion κΔρ
     value       v of V = vI
     rescaled    unnormalized attention with e^{β⟨x,y⟩ − |β|}
 
@@ -65,14 +70,19 @@ def growth_rates(
 
 
 def critical_noise(dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0) -> float:
-    """Return κ below which the uniform density is unstable: the maximum of λ_l/(l(l+d−2)) without noise, at least 0."""
+    """Return the noise κ below which the uniform density is unstable.
+
+    κ is the maximum over the degrees l of λ_l/(l(l+d−2)), with the growth rates λ_l without noise, and at least 0.
+    """
     l = np.arange(1, most_degrees(beta))
     rates = growth_rates(dimension, beta, l, normalization, value=value)
     return max(float((rates / (l * (l + dimension - 2))).max()), 0.0)
 
 
 def transition_coefficient(dimension: int, beta: float, normalization: str = "softmax") -> float:
-    """Return C of 1 = κ#/κ + C a², which stationary densities ρ̄(1 + a⟨x,e⟩ + …) satisfy near the critical noise κ#.
+    """Return the coefficient C of 1 = κ#/κ + C a², for stationary densities with noise κ near the critical noise κ#.
+
+    The densities are ρ̄(1 + a⟨x,e⟩ + …) with the uniform density ρ̄; I are modified Bessel functions at β, ν = d/2 − 1:
 
         softmax       C = (p − 1)/p² · [r(p − 1)(d − 1)/(1 − r) − (d + p)]/(d(d + 2)) ,   p = I_ν/I_{ν+1}
         unnormalized  C = [r(d − 1)/(1 − r) − 1]/(d(d + 2)) ,   r = I_{ν+2}/I_{ν+1}
@@ -94,15 +104,19 @@ def transition_coefficient(dimension: int, beta: float, normalization: str = "so
 
 
 def continuous_up_to(dimension: int) -> float:
-    """Return β* up to which unnormalized attention has a continuous transition, I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d."""
+    """Return the β* up to which unnormalized attention has a continuous transition as the noise decreases.
+
+    β* solves I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d, with modified Bessel functions I.
+    """
     from scipy.optimize import brentq
 
     return float(brentq(lambda beta: transition_coefficient(dimension, beta, "unnormalized"), 1e-3, 20.0 + dimension))
 
 
 def expected_clusters_from_tokens(beta: float) -> float:
-    """Return the expected modes of the kernel density of many uniform random tokens on S¹, √(Σk⁴I_k²/Σk²I_k²) ≈
-    √(3β/2).
+    """Return the expected number of modes of the kernel density of many uniform random tokens on the circle.
+
+    It is √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2), summed over k ≥ 1, with the modified Bessel functions I_k(β).
     """
     from scipy import special
 
@@ -112,7 +126,7 @@ def expected_clusters_from_tokens(beta: float) -> float:
 
 
 def most_degrees(beta: float) -> int:
-    """Return a number of degrees well above √(2β), around which the fastest mode lies."""
+    """Return a number of degrees of modes well above √(2β), around which the fastest growing mode lies."""
     return int(4 * np.sqrt(2 * abs(beta))) + 12
 
 
@@ -131,16 +145,21 @@ class HasRates(Protocol):
 
 
 def linear_step(attention: HasRates, noise: float, dimension: int) -> float:
-    """Return the longest step near the uniform density, 1/(ACCURACY · the fastest rate)."""
+    """Return the longest accurate time step near the uniform density: 1/(ACCURACY · the rate of the fastest mode).
+
+    The step is infinite where no mode grows or decays. ``noise`` is the coefficient κ of the diffusion κΔρ.
+    """
     degree = attention.rate_degree
     fastest = attention.rate + noise * degree * (degree + dimension - 2)
     return 1.0 / (ACCURACY * fastest) if fastest > 0 else np.inf
 
 
 class LinearRegime:
-    """Bound of the time step by the fastest of |λ_l| + κ l(l + d − 2): a term without a rate of change.
+    """Bound of the time step near the uniform density, as a term of an equation that adds no rate of change.
 
-    attention   supplies the linear rates λ_l
+    The bound is that of the fastest of |λ_l| + κ l(l + d − 2), for modes of degree l.
+
+    attention   supplies the linear growth rates λ_l
     noise       κ ≥ 0
     dimension   d of the space around the sphere
     is_near     values → whether the density is near the uniform one
@@ -157,11 +176,11 @@ class LinearRegime:
         return step
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add nothing."""
+        """Add nothing to the rate of change: this term only limits the time step."""
 
 
 class BelowTwiceTheMean:
-    """Condition that no cell of a density (cells) reaches MAX_DENSITY times the mean.
+    """Condition that no cell of a density (cells) reaches twice the mean density, MAX_DENSITY = 2.
 
     mesh   the mesh of the density
     """

@@ -24,18 +24,22 @@ _PARTNERS = {"query": "key", "key": "query", "value": "out", "out": "value"}  # 
 
 
 def random_matrix(ensemble: str, dimension: int, seed: int) -> Floats:
-    """Return a (d, d) matrix of an ensemble. Raises KeyError for another name."""
+    """Return a random (d, d) matrix of an ensemble such as "ginibre" or "orthogonal", drawn by ``seed``.
+
+    Raises KeyError for another name.
+    """
     return ENSEMBLES[ensemble](np.random.default_rng(seed), dimension)
 
 
 def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
-    """Return query, key and value, each (layers, heads, d, d), of a .npz or .h5 file, and weight (layers, heads).
+    """Return the attention matrices of all layers in a .npz or .h5 file, by name: query, key, value, out, weight.
 
-    Matrices that the file lacks are left out. Heads are summed with their weights, which a file of several heads must
-    have, (heads,) or (layers, heads); a single head has the weight 1. Factors need less memory: query and key (layers,
-    heads, d_head, d), and with ``out`` (layers, heads, d, d_head) also value (layers, heads, d_head, d), where V =
-    out·value. Raises ValueError for a file without any matrix, for several heads without weights, or for shapes that do
-    not fit one another or the dimension.
+    query, key and value are (layers, heads, d, d), the weights of the heads (layers, heads). Matrices that the file
+    lacks are left out. Heads are summed with their weights, which a file of several heads must have, (heads,) or
+    (layers, heads); a single head has the weight 1. Factors need less memory: query and key (layers, heads, d_head, d),
+    and with ``out`` (layers, heads, d, d_head) also value (layers, heads, d_head, d), where V = out·value. Raises
+    ValueError for a file without any matrix, for several heads without weights, or for shapes that do not fit one
+    another or the dimension.
     """
     found, arrays = {}, _arrays(Path(path))
     weight = arrays.pop("weight", None)
@@ -61,9 +65,10 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
 
 
 def _weights(path: str | Path, weight: Floats | None, layers: int, heads: int) -> Floats:
-    """Return the weights (layers, heads) of the heads of a file.
+    """Return the weights (layers, heads) with which the heads of a file of matrices are summed.
 
-    Earlier versions gave several heads without this array the weight 1/heads each: such files are refused.
+    A single head without the array ``weight`` has the weight 1. Raises ValueError for several heads without this array:
+    earlier versions gave each the weight 1/heads.
     """
     if weight is None:
         if heads > 1:
@@ -94,9 +99,10 @@ def _of_shape(path: str | Path, name: str, shape: tuple[int, ...], d: int) -> Va
 
 
 def norm_of_product(query: float | Floats, key: float | Floats) -> float:
-    """Return ‖QᵀK‖ = ‖R_Q R_Kᵀ‖ by the QR factors of Qᵀ and Kᵀ, of (rows, d) matrices or multiples of the identity.
+    """Return the spectral norm ‖QᵀK‖ of two matrices (rows, d), or of numbers that multiply the identity.
 
-    Rows that are zero in either matrix are left out, since a trained head has only d_head nonzero rows.
+    The norm is that of R_Q R_Kᵀ, with the factors R of QR decompositions of Qᵀ and Kᵀ. Rows that are zero in either
+    matrix are left out, since a trained head has only d_head nonzero rows.
     """
     d = max(np.atleast_2d(matrix).shape[1] for matrix in (query, key))
     query, key = (matrix * np.eye(d) if np.ndim(matrix) == 0 else np.asarray(matrix) for matrix in (query, key))

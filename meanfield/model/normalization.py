@@ -26,10 +26,10 @@ MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
 
 
 def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) -> Floats:
-    """Return N/max(Z, |N|/reach) for Z (...) and N (..., d), in place of N; 0 where both are 0.
+    """Return means N/max(Z, |N|/reach) (..., d) of vectors y with weights w, from N = Σ w y (..., d) and Z = Σ w (...).
 
-    ``reach`` is the length of the longest y: a mean of such vectors is no longer, also where Z is lost to rounding. It
-    is infinite where Z has all its digits.
+    The result replaces N, and is 0 where both sums are 0. ``reach`` is the length of the longest y: a mean of such
+    vectors is no longer, also where Z is lost to rounding. It is infinite where Z has all its digits.
     """
     from solvers.backends import backend_for
 
@@ -41,7 +41,9 @@ def weighted_mean(normalizer: Floats, numerator: Floats, reach: float = np.inf) 
 
 @dataclass(frozen=True)
 class Normalization:
-    """Normalization of attention: an entry of the table; ``normalization(sums, log_rescaling, reach)`` is A (..., d).
+    """Normalization of attention, which computes the output A from kernel sums: an entry of the table NORMALIZATIONS.
+
+    ``normalization(sums, log_rescaling, reach)`` is A (..., d), for sums Z of the kernel k and N of y k over tokens y.
 
     apply          the formula, evaluated in place of N
     is_relative    whether a factor of k(x, ·) has no effect on A(x), so that |A| ≤ max |y|
@@ -54,11 +56,18 @@ class Normalization:
     is_two_sided: bool = False
 
     def __call__(self, sums: Sums, log_rescaling: float | Floats = 0.0, reach: float = np.inf) -> Floats:
-        """Return A (..., d) for sums s, Z e^{−s} and N e^{−s}, with c = ``log_rescaling`` of rescaled attention."""
+        """Return the output A (..., d) of attention from the kernel sums s (...), Z e^{−s} (...) and N e^{−s} (..., d).
+
+        Z and N are the sums of k and of y k over tokens y, and s is a logarithmic scale. ``log_rescaling`` is the
+        logarithm of the divisor of rescaled attention, and ``reach`` the length of the longest y.
+        """
         return self.apply(sums, log_rescaling, reach)
 
     def check_range(self, beta: float, log_bound: float, rescaled: bool) -> None:
-        """Raise ArgumentError where the largest kernel, e^{log_bound}, exceeds the range of floating-point numbers."""
+        """Raise ArgumentError where the largest kernel, e^{log_bound}, exceeds the range of floating-point numbers.
+
+        Attention that is relative to Z, or rescaled, has no such limit.
+        """
         from meanfield.model.errors import ArgumentError
 
         if not self.is_relative and not rescaled and log_bound > MAX_LOG_KERNEL:
@@ -71,9 +80,10 @@ class Normalization:
 
 
 def normalization_of(name: str, *, two_sided: bool = True) -> Normalization:
-    """Return the entry of the table NORMALIZATIONS; the two-sided ones are left out where ``two_sided`` is false.
+    """Return the normalization of attention named "softmax", "unnormalized" or "sinkhorn".
 
-    Raises ArgumentError for another name.
+    Where ``two_sided`` is false, normalizations of both sides of the kernel, such as sinkhorn, are refused. Raises
+    ArgumentError for another name.
     """
     from meanfield.model.errors import one_of
 

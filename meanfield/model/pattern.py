@@ -35,10 +35,10 @@ class TokenPattern:
     causal: bool = False
 
     def lists(self, n: int) -> Integers:
-        """Return the tokens that each of the n tokens from ``global_tokens`` on attends to, (n − global, k); −1 pads
-        the rows.
+        """Return the indices of the tokens that each of n tokens attends to, (n − global_tokens, k), padded with −1.
 
-        k is at most 2 local + 1 + global_tokens + random_tokens, independent of n.
+        The first ``global_tokens`` tokens have no row, since they attend to all tokens. k is at most 2 local + 1 +
+        global_tokens + random_tokens, independent of n.
         """
         queries = np.arange(min(self.global_tokens, n), n, dtype=np.int32)[:, None]
         reach = min(self.local, n - 1)
@@ -53,8 +53,9 @@ class TokenPattern:
         return np.where(again | (seen > queries if self.causal else False), -1, seen).astype(np.int32)
 
     def mask(self, n: int) -> NDArray[np.bool_]:
-        """Return whether token i attends to token j, (n, n): for figures and tests, since the mask is as large as dense
-        attention.
+        """Return the matrix (n, n) of booleans that is true where token i attends to token j.
+
+        It serves figures and tests, since it is as large as dense attention.
         """
         seen = np.zeros((n, n), bool)
         first, lists = min(self.global_tokens, n), self.lists(n)

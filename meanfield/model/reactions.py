@@ -61,7 +61,8 @@ class Reaction:
         self._rate: Floats = np.zeros(0)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate R at a density (cells,); return the step, 0.2 over the larger of max ``|g|`` and ``fastest``."""
+        """Evaluate the reaction R = ρg at a density ρ (cells,); return the time step 0.2/max(max ``|g|``, ``fastest``).
+        """
         growth = self.growth(values)
         self._rate = growth * values
         with np.errstate(divide="ignore"):
@@ -69,20 +70,23 @@ class Reaction:
             return step
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add the prepared R to ``rate`` (cells,) in place."""
+        """Add the reaction R at the prepared density to the rate of change ``rate`` (cells,) in place."""
         rate += self._rate
 
 
 def reaction_linear(rate: float) -> Reaction:
-    """Return the reaction R = rate ρ. Raises ArgumentError for a rate that is no finite number."""
+    """Return the reaction R = rate ρ, in which every token multiplies at one rate.
+
+    Raises ArgumentError for a rate that is no finite number.
+    """
     check_number("rate", rate)
     return Reaction(partial(_constant, rate))
 
 
 def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reaction:
-    """Return the reaction R = rate ρ (1 − ρ/(capacity ρ̄)), ρ̄ = 1/|S|.
+    """Return the logistic reaction R = rate ρ (1 − ρ/(capacity ρ̄)), with the uniform density ρ̄.
 
-    Raises ArgumentError unless rate is finite and capacity positive.
+    ρ̄ has mass 1 on the mesh. Raises ArgumentError unless rate is finite and capacity positive.
     """
     check_number("rate", rate)
     check_number("capacity", capacity)
@@ -93,7 +97,7 @@ def reaction_logistic(mesh: Mesh, rate: float, capacity: float = 1.0) -> Reactio
 
 
 def reaction_replicator(mesh: Mesh, rate: float, fitness: Floats) -> Reaction:
-    """Return the reaction R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells).
+    """Return the replicator reaction R = rate ρ (f − ∫fρ/∫ρ) for a fitness f (cells), which keeps the mass.
 
     Raises ArgumentError for a rate that is no finite number.
     """
@@ -116,6 +120,9 @@ def _replicator(rate: float, volumes: Floats, fitness: Floats, density: Floats) 
 
 
 def fitness_quadratic(mesh: Mesh, vector: Floats, matrix: Floats) -> Floats:
-    """Return f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at cell centers, (cells,), for a = ``vector`` (d,) and M = ``matrix`` (d, d)."""
+    """Return the fitness f(x) = ⟨a,x⟩ + ½⟨x,Mx⟩ at the cell centers x, (cells,).
+
+    a is ``vector`` (d,) and M is ``matrix`` (d, d).
+    """
     x = mesh.backend.to_host(mesh.centers)
     return mesh.backend.to_device(x @ vector + 0.5 * np.einsum("ni,ij,nj->n", x, matrix, x))

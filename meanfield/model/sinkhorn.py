@@ -27,7 +27,7 @@ from solvers.transforms.lost_sums import Empty
 
 
 class Unbalanced(NonFinite):
-    """Error of an iteration that has not converged."""
+    """Error of a Sinkhorn iteration that has not converged, or whose scalings exceed the range of numbers."""
 
     what = "Sinkhorn iteration did not converge"
 
@@ -44,7 +44,10 @@ _SYMMETRIC = 1e-14  # relative to ‖QᵀK‖
 
 
 def transposed(head: Head, kernel: Kernel) -> Head | None:
-    """Return the head of k(y,x), Q and K exchanged; None where k is symmetric and has no negative eigenvalue."""
+    """Return the head of the transposed kernel k(y,x), with Q and K exchanged; None where it is not needed.
+
+    It is not needed where k is symmetric and has no negative eigenvalue.
+    """
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:
         positive = query * key >= 0
@@ -63,9 +66,11 @@ def _is_positive(matrix: Floats) -> bool:
 
 
 def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Floats, empty: Empty = "bounded") -> Sums:
-    """Return :func:`doubly_stochastic` of a density (cells); cells with almost no mass are left out of the marginals.
+    """Return the sums of Sinkhorn attention over a density (cells), as :func:`doubly_stochastic` defines them.
 
-    In these cells ``empty`` sets ∫ y P ρ dy, with the f that makes ∫ P(x,y) ρ(y) dy = 1 there too.
+    Cells with almost no mass are left out of the marginals of the kernel P(x,y) = f(x) k(x,y) g(y). In these cells
+    ``empty`` sets ∫ y P ρ dy, with the f that makes ∫ P(x,y) ρ(y) dy = 1 there too. ``sums`` are those of the head,
+    ``back`` those of its :func:`transposed` head, or None.
     """
 
     def sums_of(side: HeadSums, cells: Empty = "bounded") -> Callable[[Floats], Sums]:
@@ -93,10 +98,11 @@ def doubly_stochastic(
     rounds: int = MAX_ROUNDS,
     last: Weighted | None = None,
 ) -> Sums:
-    """Return s and Z e^{−s} (n,) of k itself, taken from ``sums``, and ∫ y P(x,y) ρ(y) dy (n, d).
+    """Return the sums of Sinkhorn attention: s and Z e^{−s} (n,) of the kernel k itself, and ∫ y P(x,y) ρ(y) dy (n, d).
 
-    ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`; ``last`` replaces ``forth``
-    after the last round. Raises Unbalanced where the iteration has not converged after ``rounds`` rounds.
+    P(x,y) = f(x) k(x,y) g(y) is doubly stochastic: its integrals with ρ over x and over y are 1. ``sums`` supplies s
+    and Z e^{−s}. ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`; ``last`` replaces
+    ``forth`` after the last round. Raises Unbalanced where the iteration has not converged after ``rounds`` rounds.
     """
     log_g, normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
     if last is not None:
@@ -107,7 +113,10 @@ def doubly_stochastic(
 def balanced(
     forth: Weighted, back: Weighted | None, masses: Floats, tolerance: float, rounds: int = MAX_ROUNDS
 ) -> tuple[Floats, Floats, Floats]:
-    """Return log g of P (n,), −∞ without mass, and Z (n,) and N (n, d) of k g, up to a common factor at each point.
+    """Return the scaling log g (n,) of the doubly stochastic kernel P = f(x) k(x,y) g(y), and the sums Z and N of k g.
+
+    log g is −∞ at points without mass. Z (n,) and N (n, d), the sums of k g and of y k g, have a common factor at each
+    point.
 
     forth       sums of k(x,y) over y with masses m e^{log weights}, for log weights (n,)
     back        sums of k(x,y) over x; None where k is symmetric
@@ -139,7 +148,10 @@ def balanced(
 
 
 def _check_range(logs: Floats, occupied: np.ndarray) -> None:
-    """Raise Unbalanced where the scalings range over more than e^650, so that the smallest would underflow to zero."""
+    """Raise Unbalanced where the scalings of the Sinkhorn iteration range over more than e^650 among occupied points.
+
+    The smallest scaling would underflow to zero.
+    """
     where = backend_for(logs).xp.where
     range_ = float(where(occupied, logs, -np.inf).max() - where(occupied, logs, np.inf).min())
     if range_ > _MAX_RANGE:

@@ -36,16 +36,17 @@ _CHUNK = 1 << 22  # maximum number of pairs of tokens at once
 
 @dataclass(frozen=True)
 class LayerForm:
-    """Properties shared by all layers of a model.
+    """Properties shared by all layers of a trained Transformer.
 
-    beta         β, 1/√d_head in most models
-    placement    of layer norm: "post" or "pre"
-    norm         "layer" or "rms"
-    epsilon      ε > 0
-    activation   σ: "gelu", "gelu_tanh", "relu", "silu" or "tanh"
-    causal       whether token i attends to tokens j ≤ i only
-    frequencies  (d_head/2) ω of rotary positions, None for none
-    rotary_scale factor of both rotated vectors
+    beta           β of the attention weights, 1/√d_head in most models
+    placement      position of layer norm: "post", after the sum with the residual, or "pre", before attention and
+                   network
+    norm           "layer" or "rms"
+    epsilon        ε > 0, added to the mean square that layer norm divides by
+    activation     σ of the network: "gelu", "gelu_tanh", "relu", "silu" or "tanh"
+    causal         whether token i attends to tokens j ≤ i only
+    frequencies    (d_head/2) ω of rotary positions, None for none
+    rotary_scale   factor of both rotated vectors
     """
 
     beta: float
@@ -68,7 +69,9 @@ class LayerForm:
 
 
 class TrainedLayer:
-    """Layer as a map of states: ``layer(states)`` (n, d) → (n, d).
+    """Layer of a trained Transformer as a map of hidden states: ``layer(states)`` (n, d) → (n, d).
+
+    A is attention, F the network, N a layer norm x ↦ g ∘ Cx/√(|Cx|²/d + ε) + b, and N₃ the one after the last layer.
 
     form      properties of the model
     arrays    by name: query, key, value (heads, d_head, d), where the number of heads of key and value divides that of
@@ -110,7 +113,7 @@ class TrainedLayer:
         return moved
 
     def attention(self, points: Floats) -> Floats:
-        """Return A at points y (n, d), which attend to each other."""
+        """Return the output (n, d) of self-attention among tokens at points y (n, d), the argument of the attention."""
         output = np.zeros_like(points)
         for weights, value, out in self._heads(points):
             for rows, part in weights:
@@ -118,12 +121,12 @@ class TrainedLayer:
         return output + self._arrays.get("out_bias", 0.0)
 
     def weights(self, states: Floats) -> Floats:
-        """Return the attention weights p (heads, n, n) of states h (n, d)."""
+        """Return the attention weights p (heads, n, n) among n tokens with the hidden states ``states`` (n, d)."""
         points = self.normalized(states, "attention") if self.form.placement == "pre" else states
         return np.stack([np.concatenate([part for _, part in weights]) for weights, _, _ in self._heads(points)])
 
     def network(self, points: Floats) -> Floats:
-        """Return F at points y (n, d)."""
+        """Return the output (n, d) of the feed-forward network at points y (n, d)."""
         arrays, activation = self._arrays, TRAINED_ACTIVATIONS[self.form.activation]
         inner = points @ arrays["inner"].T + arrays.get("inner_bias", 0.0)
         if "gate" in arrays:
@@ -134,7 +137,10 @@ class TrainedLayer:
         return output
 
     def _heads(self, points: Floats) -> Iterator[tuple[Rows, Floats, Floats]]:
-        """Yield for each head: rows of p in blocks, W_V y + b_V (n, d_head), and W_O (d, d_head)."""
+        """Yield for each head its attention weights, values W_V y + b_V (n, d_head), and output matrix W_O (d, d_head).
+
+        The attention weights of the tokens at points y (n, d) are an iterator over blocks of rows.
+        """
         arrays, n = self._arrays, len(points)
         shared = len(arrays["query"]) // len(arrays["key"])
         for h in range(len(arrays["query"])):
@@ -144,7 +150,10 @@ class TrainedLayer:
             yield self._softmax(query, key, n), value, arrays["out"][h]
 
     def _softmax(self, query: Floats, key: Floats, n: int) -> Rows:
-        """Yield blocks of rows of p with their indices, each of at most _CHUNK pairs or one row."""
+        """Yield the attention weights of queries and keys (n, d_head) in blocks: a slice, and its rows (rows, n).
+
+        A block has at most _CHUNK pairs of tokens, or one row.
+        """
         count = max(_CHUNK // n, 1)
         for start in range(0, n, count):
             rows = slice(start, min(start + count, n))
@@ -157,7 +166,10 @@ class TrainedLayer:
             yield rows, logits
 
     def _projected(self, points: Floats, name: str, head: int) -> Floats:
-        """Return W y + b of a head, (n, d_head), with RMS norm and gain where the model has them."""
+        """Return the queries, keys or values W y + b (n, d_head) of one head at points y (n, d), by ``name``.
+
+        RMS norm and gain are applied where the model has them.
+        """
         arrays = self._arrays
         projected: Floats = points @ arrays[name][head].T
         if f"{name}_bias" in arrays:
@@ -175,7 +187,7 @@ class TrainedLayer:
         return np.hstack([first * cosine - second * sine, second * cosine + first * sine])
 
     def normalized(self, states: Floats, name: str) -> Floats:
-        """Return N of states (n, d)."""
+        """Return hidden states (n, d) after the layer norm with the given name: "attention", "network" or "final"."""
         if "layer_norm" in self._without:
             return states
         if self.form.norm == "layer":
@@ -186,7 +198,7 @@ class TrainedLayer:
 
 
 def _rms(vectors: Floats, epsilon: float) -> Floats:
-    """Return √(|v|²/d + ε), (n, 1)."""
+    """Return the root mean square √(|v|²/d + ε) (n, 1) of each vector v (n, d), with ε = ``epsilon``."""
     return np.asarray(np.sqrt((vectors**2).mean(axis=1, keepdims=True) + epsilon))
 
 

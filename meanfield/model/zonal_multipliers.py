@@ -18,17 +18,20 @@ _RIPPLE = 1e-6  # relative to the largest multiplier: truncation allowed on the 
 
 @cache
 def zonal_multipliers(dimension: int, kernel: Kernel, beta: float) -> Floats | None:
-    """Return the multipliers of a zonal kernel to rounding, (degrees); None where they are more than MAX_DEGREES."""
+    """Return the multipliers (degrees) of a zonal kernel to rounding; None where they are more than MAX_DEGREES.
+
+    A multiplier is the eigenvalue of the kernel k(⟨x,y⟩) on the harmonics of one degree.
+    """
     degrees = int(np.flatnonzero(_sizes(kernel, beta) > _ROUNDING)[-1]) + 2
     return _multipliers(dimension, kernel, beta, degrees) if degrees <= MAX_DEGREES else None
 
 
 def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
-    """Return the multipliers (degrees) with which sums over the cells of a circle or a sphere are those of a zonal
-    kernel.
+    """Return the multipliers (degrees) of a zonal kernel for sums over the cells of a circle or sphere.
 
-    On the circle these are the multipliers of the values of the kernel at the cells: exact, however sharp the kernel.
-    Raises as :func:`check_zonal`.
+    A multiplier is the eigenvalue of the kernel k(⟨x,y⟩) on the harmonics of one degree. On the circle these are the
+    multipliers of the values of the kernel at the cells: exact, however sharp the kernel. Raises as
+    :func:`check_zonal`.
     """
     check_zonal(mesh.ambient_dimension, kernel, beta)
     if mesh.dimension == 1:
@@ -57,8 +60,9 @@ def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> F
 
 
 def _sizes(kernel: Kernel, beta: float) -> Floats:
-    """Return |multipliers| on the circle over the largest, (2·MAX_DEGREES + 1): they bound the degrees of
-    the kernel.
+    """Return the sizes |multipliers| of a zonal kernel on the circle, relative to the largest, (2·MAX_DEGREES + 1).
+
+    They bound the degrees of harmonics that the kernel contains.
     """
     nodes = 4 * MAX_DEGREES
     waves = np.abs(np.fft.rfft(kernel.values(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta)).real)
@@ -66,7 +70,10 @@ def _sizes(kernel: Kernel, beta: float) -> Floats:
 
 
 def _of_values(values: Floats) -> Floats:
-    """Return the multipliers (degrees) on the circle of a kernel with even ``values`` (cells) at angles 2πj/cells."""
+    """Return the multipliers (degrees) on the circle of a kernel with given ``values`` (cells) at the angles 2πj/cells.
+
+    The values are even in the angle. A multiplier is the eigenvalue of the kernel on the waves of one degree.
+    """
     multipliers = np.fft.rfft(values).real * (2 * np.pi / len(values))
     if len(values) % 2 == 0:
         multipliers[-1] /= 2  # cos(jπ) is one wave, the other degrees count for both signs
