@@ -99,6 +99,8 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
 
 def speed(masses: Floats, velocity: Floats) -> Floats:
     """Return the root mean square speed √∫|X|²ρ = √(Σ m |X|²) (...) of masses m (..., n) with velocities X (..., n, d).
+
+    ρ is the density that the masses represent.
     """
     return root_mean_square(masses, velocity)
 

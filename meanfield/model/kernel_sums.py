@@ -162,8 +162,7 @@ class ZonalRows:
 
 
 def _rounded(mean: Any, mesh: Mesh) -> Any:
-    """Return mean densities (...), set to 1/|S|, the density of unit mass on the mesh, where they equal it to rounding.
-    """
+    """Return mean densities (...), set to that of unit mass on the mesh where they equal it to rounding."""
     one = 1.0 / mesh.volume
     if isinstance(mean, float):  # one density on the host: array code is slower
         return np.float64(one if abs(mean - one) <= 1e-12 * one else mean)

@@ -83,8 +83,7 @@ class LayerNorm:
 
     @property
     def scheme(self) -> Scheme:
-        """Return the record of the layer-norm scheme, with its functions for the speed scale and the radial velocity.
-        """
+        """Return the record of the layer-norm scheme, with its functions for speed scale and radial velocity."""
         return LAYER_NORMS[self.name]
 
     @property
@@ -164,7 +163,9 @@ class LayerNorm:
         return projected(direction, output.copy()) / by_row(scale)
 
     def _radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
-        """Return the radial velocity (n,), without gate, of tokens at directions (n, d) for the layer's output (n, d).
+        """Return the radial velocity (n,), without gate, of tokens for directions (n, d) and the layer's output (n, d).
+
+        It is 0 for schemes that keep the radius.
         """
         along: Floats = _namespace(output).einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:

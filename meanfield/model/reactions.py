@@ -61,8 +61,7 @@ class Reaction:
         self._rate: Floats = np.zeros(0)
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate the reaction R = ρg at a density ρ (cells,); return the time step 0.2/max(max ``|g|``, ``fastest``).
-        """
+        """Evaluate the reaction R = ρg at a density ρ (cells,); return the time step 0.2/max(``|g|``, ``fastest``)."""
         growth = self.growth(values)
         self._rate = growth * values
         with np.errstate(divide="ignore"):
