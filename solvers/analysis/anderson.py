@@ -18,10 +18,11 @@ _ROUNDING = 500  # rounding error of a scalar product, in units of the machine e
 
 
 class Mixing:
-    """Anderson mixing of iterates x (n,), with the norm |r|² = Σ w r² for weights (n,) of sum 1.
+    """Anderson mixing of the iterates x (n,) of a fixed-point iteration x ← T(x), which accelerates the iteration.
 
-    near    largest |r| at which iterates are mixed; farther from the fixed point, T is not nearly linear
-    reach   largest length of the extrapolation from T(xₙ), since small differences of residuals make it unreliable
+    weights   (n,) weights w of sum 1 in the norm |r|² = Σ w r² of residuals r = T(x) − x
+    near      largest |r| at which iterates are mixed; farther from the fixed point, T is not nearly linear
+    reach     largest length of the extrapolation from T(xₙ), since small differences of residuals make it unreliable
     """
 
     def __init__(self, weights: Floats, near: float, reach: float) -> None:
@@ -30,7 +31,7 @@ class Mixing:
         self._steps: list[Floats] = []
 
     def next(self, place: Floats, step: Floats) -> Floats:
-        """Return the next iterate x (n,) after xₙ, given xₙ and T(xₙ) − xₙ, (n,) each."""
+        """Return the next iterate (n,) by Anderson mixing from ``place`` = xₙ and ``step`` = T(xₙ) − xₙ, (n,) each."""
         end = place + step
         xp = backend_for(step).xp
         rows = xp.stack([step, *(step - old for old in self._steps)])
@@ -45,9 +46,9 @@ class Mixing:
         return self._bounded(end, step, shift)
 
     def _bounded(self, end: Floats, step: Floats, shift: Floats) -> Floats:
-        """Return end + shift (n,) with the shift shortened to the reach.
+        """Return ``end`` + ``shift`` (n,), with a shift that exceeds the largest length shortened to that length.
 
-        A longer shift that is opposite to the step is omitted.
+        Such a shift is omitted if it points against ``step``.
         """
         xp = backend_for(step).xp
         size = np.sqrt(self._weights @ shift**2)
@@ -58,7 +59,7 @@ class Mixing:
 
 
 def _least_squares(products: Floats) -> list[float]:
-    """Return the c that minimizes |r − Σ c_j d_j|, from the products of r, d₁, d₂, … with each other."""
+    """Return the coefficients c that minimize |r − Σ c_j d_j|, from all scalar products of the vectors r, d₁, d₂, …."""
     tiny, rounding = np.finfo(products.dtype).tiny, _ROUNDING * np.finfo(products.dtype).eps
     scale = 1 / np.sqrt(np.maximum(np.diag(products)[1:].astype(float), float(tiny)))
     gram = scale[:, None] * products[1:, 1:] * scale + rounding * np.eye(len(scale))

@@ -56,7 +56,7 @@ class ConvergenceStudy:
 
     @property
     def estimate(self) -> float:
-        """Return the error of the finest resolution."""
+        """Return the error of the finest resolution, estimated if there is no exact solution."""
         return self.errors[-1]
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ def convergence_study(
 
 
 def _validated(answer: Any) -> Answer:
-    """Return the answer. Raises TypeError unless it is a number or a pair of a mesh and a field."""
+    """Return the result of a problem; raise TypeError unless it is a number or a pair of a mesh and a field."""
     is_field = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Mesh)
     if not is_field and np.ndim(answer) != 0:
         raise TypeError(f"problem returns {type(answer).__name__}: expected a number or (mesh, u)")
@@ -162,9 +162,10 @@ def _validated(answer: Any) -> Answer:
 
 
 def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:
-    """Return the study of estimated errors: difference of consecutive answers over r^p − 1 for the finer one.
+    """Return a convergence study without an exact solution, with errors estimated from consecutive answers.
 
-    An estimate is NaN unless the observed order p is positive.
+    The error of an answer is its difference from the coarser one over r^p − 1, with the ratio r of the resolutions and
+    the observed order p. An estimate is NaN unless p is positive.
     """
     differences = [_difference(coarse, fine) for coarse, fine in pairwise(answers)]
     orders = _orders(sizes[1:], differences)
@@ -178,12 +179,17 @@ def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> Converge
 
 
 def _orders(sizes: Sequence[int], errors: Sequence[float]) -> tuple[float, ...]:
+    """Return the orders log(error ratio)/log(resolution ratio) of consecutive resolutions; NaN for the first."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.diff(np.log(errors)) / -np.diff(np.log(sizes))
     return (np.nan, *(float(order) for order in found))
 
 
 def _error(answer: Answer, exact: Any) -> float:
+    """Return the error of an answer: absolute for a number, relative in the L² norm for a field.
+
+    Raises ValueError if ``exact`` is of another kind or shape than the answer.
+    """
     if isinstance(answer, tuple) != callable(exact):
         kind = "a function of the centers, as problem returns a field" if isinstance(answer, tuple) else "a number"
         raise ValueError(f"exact = {exact!r}: expected {kind}")
@@ -199,6 +205,7 @@ def _error(answer: Answer, exact: Any) -> float:
 
 
 def _difference(coarse: Answer, fine: Answer) -> float:
+    """Return the difference of two answers: absolute for numbers, relative in the L² norm for fields."""
     if not (isinstance(coarse, tuple) and isinstance(fine, tuple)):
         return abs(float(fine) - float(coarse))  # type: ignore[arg-type]
     (mesh, u), (finer, v) = coarse, fine
@@ -206,7 +213,11 @@ def _difference(coarse: Answer, fine: Answer) -> float:
 
 
 def _restricted(mesh: Mesh, finer: Mesh, u: Floats) -> Floats:
-    """Return the averages of u over the cells of a coarser box or curve."""
+    """Return the averages of a field u on the mesh ``finer`` over the cells of a coarser box or curve ``mesh``.
+
+    Raises ValueError for a sphere of rings, and unless the numbers of cells along each axis are multiples of the
+    coarser ones.
+    """
     shape, fine = mesh.shape or (mesh.cells,), finer.shape or (finer.cells,)
     if len(shape) != len(fine) or any(b % a for a, b in zip(shape, fine, strict=True)) or mesh.manifold == "sphere":
         raise ValueError(f"meshes of {fine} and {shape} cells: expected boxes or curves, one a multiple of the other")
@@ -218,4 +229,5 @@ def _restricted(mesh: Mesh, finer: Mesh, u: Floats) -> Floats:
 
 
 def _norm(mesh: Mesh, u: Floats) -> float:
+    """Return the L² norm √(Σ V u²) of a field u, with the cell volumes V."""
     return float(np.sqrt((mesh.volumes * u**2).sum()))

@@ -27,7 +27,7 @@ Diagnostic = Callable[[Floats], float]
 
 
 class Recorder(Observer):
-    """Observer that :func:`~solvers.record` returns, for ``callbacks`` of :func:`~solvers.solve`.
+    """Observer that writes a solution to a run file; :func:`~solvers.record` returns it for ``callbacks`` of ``solve``.
 
     The file is closed by ``close()``, at the end of a ``with`` block, or when the recorder is garbage-collected, at the
     latest at the exit of Python.
@@ -39,12 +39,18 @@ class Recorder(Observer):
         self.close = finalize(self, writer.close)
 
     def begin(self, state: State) -> bool:
-        """Check the shape of the state, open a file to resume, and record a state that is due at the start."""
+        """Check the shape of the state, open an existing file to resume it, and record the state if a snapshot is due.
+
+        Returns False: a recorder never ends a run.
+        """
         self._writer.begin(state)
         return super().begin(state)
 
     def observe_if_due(self, state: State) -> bool:
-        """Record the state if a snapshot is due, and write a checkpoint at the end of a step if the last one is old."""
+        """Record the state if a snapshot is due, and write a checkpoint at the end of a step if the last one is old.
+
+        Returns False: a recorder never ends a run.
+        """
         ends = super().observe_if_due(state)
         if self.follows(state):  # a restart within a step would not be bitwise equal
             self._writer.checkpoint_if_due(state)
@@ -58,7 +64,7 @@ class Recorder(Observer):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file with the reason of the end, like :class:`~solvers.RunFile`."""
+        """Close the file at the end of a ``with`` block, and record in its ``stop_reason`` how the block ended."""
         self._writer.end(kind, error, trace)
         self.close()
 
@@ -198,7 +204,11 @@ def restart(path: str | Path) -> State:
 
 
 def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str, Scalar]) -> None:
-    """Raise FileError unless a checkpoint holds a state of the file's fields."""
+    """Raise FileError unless a checkpoint holds a state of the recorded fields: a time, a time step and values.
+
+    arrays    arrays of the checkpoint by name
+    scalars   scalars of the checkpoint by name
+    """
     require_scalars(run.path, scalars, ("time", "dt"), ("steps",))
     expected = (len(run.fields), run.cells) if len(run.fields) > 1 else (run.cells,)
     if arrays.keys() != {"values"} or arrays["values"].shape != expected:
@@ -207,7 +217,7 @@ def _require_state(run: Run, arrays: Mapping[str, Floats], scalars: Mapping[str,
 
 
 class _Writer:
-    """Run file of a recorder, with its snapshots, samples and checkpoints."""
+    """Writer of a recorder's run file, with its snapshots, samples of the diagnostics, and checkpoints."""
 
     def __init__(
         self, path: Path, mesh: Mesh, fields: list[str], diagnostics: dict[str, Diagnostic], checkpoint: float
@@ -217,18 +227,22 @@ class _Writer:
         self._file: RunFile | None = None
 
     def create(self, *, overwrite: bool) -> None:
-        """Create the file; raise FileError for an existing one, except with ``overwrite``."""
+        """Create the run file; raise FileError if it exists and ``overwrite`` is false."""
         columns = [Column(name) for name in self._diagnostics]
         file = RunFile.create(self.path, self._mesh.on_host, columns, fields=self._fields, overwrite=overwrite)
         self._use(file)
 
     def _use(self, file: RunFile) -> None:
-        """Write to an open file, which is closed at the exit of Python."""
+        """Use an open run file for all further writes, and register it to be closed at the exit of Python."""
         self._file, self._was_opened = file, True
         atexit.register(self.close)  # runs before h5py's exit function, which was registered earlier
 
     def begin(self, state: State) -> None:
-        """Check the state's shape; open an existing file to resume, and truncate it before the state's time."""
+        """Check the shape of the first state of a solution, and open the existing file if a run is resumed.
+
+        Rows of an existing file from the time of the state on are dropped. Raises ValueError for another shape than
+        that of the fields, and FileError for a file with other fields or diagnostics.
+        """
         shape = (len(self._fields), self._mesh.cells) if len(self._fields) > 1 else (self._mesh.cells,)
         if state.values.shape != shape:
             names = ", ".join(self._fields)
@@ -242,6 +256,7 @@ class _Writer:
             self._use(RunFile.append(self.path, snapshots=snapshots, samples=samples))
 
     def write(self, state: State) -> None:
+        """Write the state as a snapshot, and its diagnostics as a sample; raise FileError for a closed file."""
         if self._file is None:
             raise FileError(f"{self.path}: closed already: expected a new record(..., resume=True)")
         values = {name: float(function(state.values)) for name, function in self._diagnostics.items()}
@@ -249,6 +264,7 @@ class _Writer:
         self._file.write_snapshot(state.time, state.values)
 
     def checkpoint_if_due(self, state: State) -> None:
+        """Write the state as a checkpoint if the last one is older than the chosen wall time between checkpoints."""
         if self._file is not None and clock.monotonic() - self._last >= self._every:
             dt = float(state.dt) if math.isfinite(state.dt) else 0.0
             snapshots, samples = self._file.rows_until(math.nextafter(float(state.time), -math.inf))
@@ -258,10 +274,14 @@ class _Writer:
             self._last = clock.monotonic()
 
     def close(self) -> None:
+        """Close the file, if it is open, with the ``stop_reason`` "finished"."""
         self.end(None, None, None)
 
     def end(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file, if it is open, with the reason of the end."""
+        """Close the file, if it is open, and record in ``stop_reason`` how the ``with`` block ended.
+
+        The arguments are those of ``__exit__``: None without an exception.
+        """
         atexit.unregister(self.close)
         if self._file is not None:
             file, self._file = self._file, None

@@ -73,10 +73,10 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
 
 
 def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the cell with the neighbors that bracket a point best, and the weights of these cells.
+    """Return a cell with those of its neighbors whose centers best bracket a point, and the weights of these cells.
 
-    The neighbors are one cell on a curve and two consecutive cells on a surface. The weights w solve Σ w x_cell =
-    point; their sum is not 1, and it may be 0 if the bracket does not contain the point.
+    The neighbors are one cell on a curve and two consecutive cells on a surface. The weights w solve Σ w x_cell = point
+    with the cell centers x_cell. Their sum is not 1, and it may be 0 if the bracket does not contain the point.
     """
     around = mesh.neighbors(cell)
     others = around[:, None] if mesh.dimension == 1 else np.stack([around, np.roll(around, -1)], axis=1)
@@ -88,9 +88,10 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
 
 
 def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the candidates with two layers of neighbors, and weights ≥ 0 of these cells that reproduce a point.
+    """Return cells around a point, and weights w ≥ 0 with Σ w x_cell = point for the centers x_cell of these cells.
 
-    Raises ValueError for a point that the cells do not surround.
+    The cells are ``candidates`` and two layers of their neighbors. Raises ValueError for a point that the cells do not
+    surround.
     """
     from scipy.optimize import nnls
 

@@ -9,10 +9,11 @@ from ..mesh.mesh import Floats, Mesh
 
 
 def deposit_on_interval(mesh: Mesh, places: ArrayLike, masses: ArrayLike) -> Floats:
-    """Return the density (cells,) of point masses (points,) at coordinates (points,).
+    """Return the density (cells,) on an interval of point masses ``masses`` (n,) at the coordinates ``places`` (n,).
 
-    Each mass is shared by the two cells whose centers bracket it. Beyond the first or last center, that cell receives
-    the whole mass. Raises ValueError for a point outside the interval.
+    Each mass is shared by the two cells whose centers bracket it, with the same first moment. Between an end of the
+    interval and the nearest center, that cell receives the whole mass. Raises ValueError for a point outside the
+    interval.
     """
     x, center = np.asarray(places, dtype=float), mesh.centers[:, 0]
     first, last = mesh.face_centers[0, 0], mesh.face_centers[-1, 0]

@@ -21,7 +21,10 @@ POLAR = 2.5  # distance from the axis in cell widths that covers the two rings n
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Pieces of all cells; cell i has the pieces ``start[i]`` to ``start[i + 1]``.
+    """Pieces of the cells of a mesh: simplices between each straight part of a cell's side and the cell's center.
+
+    A piece is a segment on a curve and a flat triangle on a surface. Cell i has the pieces ``start[i]`` to
+    ``start[i + 1]``.
 
     points     (n, d) cell centers, then the ends of faces
     corners    (pieces, dimension + 1) indices of the points of each piece, the cell's center first
@@ -54,7 +57,7 @@ class Pieces:
 
 
 def pieces_of(mesh: Mesh) -> Pieces:
-    """Return the pieces of a circle, a sphere, or an interval."""
+    """Split each cell of a circle, a sphere of rings or an interval into simplices between its sides and its center."""
     vertices, sides, ends = _ENDS[mesh.dimension](mesh)
     used = np.isin(sides, mesh.cell_sides)  # one side of a wall belongs to no cell
     cell, ends = mesh.side_cells[sides[used]], ends[used]
@@ -78,11 +81,12 @@ def simplex_sizes(places: Floats) -> Floats:
 
 
 def _sizes(places: Floats, polar: float) -> Floats:
-    """Return the lengths of segments (n, 2, d) or the areas of triangles (n, 3, 3).
+    """Return the lengths of segments (n, 2, d), or the areas of triangles (n, 3, 3) on a sphere, for the remap.
 
-    A triangle on a circle of latitude has half the circle's length times the difference of polar angles: the remap cuts
-    pieces by polar angle, and this area makes the cut mass exact. Flat triangles at the ends of a wide cell deviate
-    from it by a fraction of order h. Closer to the axis than ``polar``, flat areas are used, which had smaller errors.
+    The first corner is a cell center. A triangle whose other corners lie on a circle of latitude has half the circle's
+    length between them times the difference of polar angles: the remap cuts pieces by polar angle, and this area makes
+    the cut mass exact. Flat triangles at the ends of a wide cell deviate from it by a fraction of order h. Closer to
+    the axis than ``polar``, flat areas are used, which had smaller errors.
     """
     sizes = simplex_sizes(places)
     if places.shape[1] == 3:
@@ -95,9 +99,12 @@ def _sizes(places: Floats, polar: float) -> Floats:
 
 
 def _bulges(places: Floats) -> Floats:
-    """Return the bulges (n, 3) of triangles (n, 3, 3) whose second and third corner may lie on a circle of latitude.
+    """Return the bulges (n, 3) of triangles (n, 3, 3): offsets of a circle of latitude from its chord.
 
-    A bulge is the small root β of z² = cos²θ |x|² on the line x = p + β (center − p) from a point p of the chord.
+    The first corner is the cell's center; the bulges are 0 unless the others lie on one circle of latitude, at the
+    polar angle θ. The offsets are at one, two and three quarters of the chord, as fractions of the way to the cell's
+    center. The bulge at a point p of the chord is the small root β of z² = cos²θ |x|² on the line x = p + β (center −
+    p).
     """
     bulges = np.zeros((len(places), 3))
     if places.shape[1] == 3:
@@ -114,12 +121,19 @@ def _bulges(places: Floats) -> Floats:
 
 
 def _ends_on_curve(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
-    """Return the face centers, all sides, and one end per side (sides, 1): a face of a curve is a point."""
+    """Return the face centers (faces, d) of a curve, its sides, and the index (sides, 1) of each side's face center.
+
+    A face of a curve is a point, the only end of its sides.
+    """
     return mesh.face_centers, np.arange(2 * mesh.faces), np.repeat(np.arange(mesh.faces), 2)[:, None]
 
 
 def _ends_on_sphere(mesh: Mesh) -> tuple[Floats, Numbers, Numbers]:
-    """Return the vertices (n, 3), and for every straight part of a face its side and both ends."""
+    """Return vertices (n, 3) on a sphere of rings, and for each straight part of a side that side and two vertices.
+
+    The sides are (parts,), the vertices of the parts (parts, 2). Faces on circles of latitude are divided into several
+    chords, and each part occurs once for either side of its face.
+    """
     counts = mesh.ring_cells.astype(np.int64)
     between = np.maximum(counts[:-1], counts[1:])  # faces on each circle between two rings
     # Every circle has the same number of vertices, so that the length of chords changes smoothly.

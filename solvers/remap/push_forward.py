@@ -151,9 +151,12 @@ class PushForward:
         return moved
 
     def _move_unresolved(self, unresolved: Floats, masses: Floats, map: Map) -> Floats:
-        """Return the masses (cells,) of unresolved cells after the map.
+        """Return the mass (cells,) that each cell receives from unresolved cells, whose mass moves as points.
 
-        Compact masses move as atoms, all others from cell centers.
+        unresolved   (cells,) fraction of each cell's mass that moves in this way
+        masses       (cells,) mass of each cell
+        Compact mass, such as a deposited point mass, is first gathered into atoms (point masses). All other mass moves
+        from the cell centers.
         """
         xp = self.mesh.backend.xp
         compact = _ramp(self.dual.compactness(masses), self.min_compactness)
@@ -164,6 +167,7 @@ class PushForward:
         return self.dual.deposit(images_of(map, points), xp.concatenate([atom_masses, spread[cells]]))
 
     def _reconstruct(self, density: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient (cells, d) of a density, and its smoothness (cells,): 1 if resolved, 0 if unresolved."""
         mesh = self.mesh
         slope = mesh.backend.empty(mesh.centers.shape, mesh.centers.dtype)
         smooth = mesh.backend.empty(mesh.cells, mesh.volumes.dtype)
@@ -174,7 +178,12 @@ class PushForward:
         return slope, smooth
 
     def _unresolved_shares(self, images: Floats, smooth: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return the unresolved fraction of each cell's mass, and a mask of cells with a large stretch."""
+        """Return the unresolved fraction (cells,) of each cell's mass, and a mask of cells that the map stretches.
+
+        images   (n, d) images of the points of the cells' pieces
+        smooth   (cells,) resolved fraction according to the smoothness of the density
+        Cells that the map contracts much also count as unresolved, and stretched cells as resolved.
+        """
         mesh, pieces = self.mesh, self._pieces
         largest, smallest = (mesh.backend.empty(mesh.cells, mesh.volumes.dtype) for _ in range(2))
         mesh.backend.launch(
@@ -187,7 +196,13 @@ class PushForward:
         return unresolved, largest > self.max_stretch[0]
 
     def _scatter(self, images: Floats, corners: Integers, masses: Floats, bulges: Floats) -> Floats:
-        """Return the masses (cells,) of pieces with these corners among the images, corner masses and bulges."""
+        """Return the mass (cells,) that each cell receives from the pieces whose images overlap it.
+
+        images    (n, d) images of points
+        corners   (pieces, dimension + 1) indices of the images at each piece's corners
+        masses    (pieces, dimension + 1) volume of each piece times the density at each corner; their mean is its mass
+        bulges    (pieces, 3) offsets of curved sides from their chords, see `Pieces`
+        """
         mesh, backend = self.mesh, self.mesh.backend
         scattered = backend.zeros((backend.REMAP_PARTS, mesh.cells))
         if mesh.dimension == 2:
@@ -250,7 +265,10 @@ def push_forward(mesh: Mesh, density: Floats, map: Map) -> Floats:
 
 
 def _gradient_coefficients(mesh: Mesh) -> Floats:
-    """Return tangent vectors c (sides, d), in the order of ``cell_sides``: ∇u = Σ c (u_j − u_i) by least squares."""
+    """Return coefficients c (sides, d) of least-squares gradients: ∇u = Σ c (u_j − u_i) over the sides of a cell i.
+
+    Cell j is the neighbor across a side. The c are tangent vectors, in the order of ``cell_sides``.
+    """
     x = mesh.centers
     cell = np.repeat(np.arange(mesh.cells), np.diff(mesh.cell_start))
     offsets = x[mesh.side_cells[mesh.cell_sides ^ 1]] - x[cell]
@@ -264,7 +282,10 @@ def _gradient_coefficients(mesh: Mesh) -> Floats:
 
 
 def _edges_along(mesh: Mesh) -> Floats:
-    """Return the edges (cells + 1,) of a curve: angles, or positions on an interval; on a sphere the ring edges."""
+    """Return the edges (cells + 1,) of a curve's cells: angles on a circle, positions on an interval.
+
+    On a sphere they are the polar angles of the circles between rings (rings + 1,).
+    """
     if mesh.dimension == 2:
         return mesh.ring_edges
     if mesh.centers.shape[1] == 1:
@@ -273,7 +294,7 @@ def _edges_along(mesh: Mesh) -> Floats:
 
 
 def _ramp(values: Floats, low_high: tuple[float, float]) -> Floats:
-    """Return 0 below low, 1 above high, and a cubic between."""
+    """Return a smooth step of values: 0 below low, 1 above high, and a cubic between."""
     low, high = low_high
     part = ((values - low) / (high - low)).clip(0, 1)
     ramp: Floats = part * part * (3 - 2 * part)

@@ -18,14 +18,15 @@ HALVINGS = {1: 10, 2: 4}  # by dimension; a map with a long image of 1/1024 or 1
 def split_long(
     map: Callable[[Floats], Floats], long: Numbers, pieces: Pieces, images: Floats, masses: Floats
 ) -> tuple[Floats, Integers, Floats, Floats]:
-    """Return images, corners, corner masses and bulges, with the pieces ``long`` split until their images are short.
+    """Split the pieces ``long`` of cells until their images under a map are short, and return the images of all pieces.
 
     map      function from points (n, d) to points (n, d); ``images`` (n, d) are those of ``pieces.points``
     long     indices of the pieces to split
-    masses   (pieces, dimension + 1) mass of each piece for the constant density of each corner
-    A piece whose image never becomes short lies across a jump; each of its corners then receives an equal part of the
-    mass.
-    Raises as :func:`images_of` for images of another shape, or that are not finite.
+    masses   (pieces, dimension + 1) volume of each piece times the density at each corner; their mean is its mass
+    Returns images (n, d) of points; corners (pieces, dimension + 1), indices of these images; masses of that shape; and
+    bulges (pieces, 3) as in `Pieces`. A piece whose image never becomes short lies across a jump; each of its corners
+    then receives an equal part of the mass. Raises as :func:`images_of` for images of another shape, or that are not
+    finite.
     """
     if not len(long):
         return images, pieces.corners, masses, pieces.bulges
@@ -52,7 +53,7 @@ def split_long(
 
 
 def images_of(map: Callable[[Floats], Floats], points: Floats) -> Floats:
-    """Return the images (n, d) of points (n, d) by a map.
+    """Return the images (n, d) of points (n, d) under a map.
 
     Raises TypeError unless the images are real numbers, ValueError unless they have the shape of the points, and
     FloatingPointError unless all are finite.
@@ -68,7 +69,10 @@ def images_of(map: Callable[[Floats], Floats], points: Floats) -> Floats:
 def _replaced(
     pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Integers, Floats, Floats]:
-    """Return the arrays of :func:`split_long`: the pieces not in ``long``, followed by the split pieces (``done``)."""
+    """Return the arrays of :func:`split_long`: the pieces not in ``long``, followed by the split pieces.
+
+    done   images (n, corners, d) and masses (n, corners) of the split pieces, in blocks
+    """
     backend = backend_for(images)
     xp = backend.xp
     unchanged = xp.ones_like(masses[:, 0], dtype=bool)
@@ -84,6 +88,7 @@ def _replaced(
 
 
 def _longest_edge(places: Floats) -> Floats:
+    """Return the length (n,) of the longest edge of segments (n, 2, d) or triangles (n, 3, d)."""
     xp = backend_for(places).xp
     edges = places - xp.roll(places, 1, axis=1)
     longest: Floats = np.sqrt(xp.einsum("nkd,nkd->nk", edges, edges).max(axis=1))
@@ -91,7 +96,10 @@ def _longest_edge(places: Floats) -> Floats:
 
 
 def _halved(corners: Floats) -> Floats:
-    """Return the two halves of segments (n, 2, c), or the four quarters of triangles (n, 3, c), by their midpoints."""
+    """Split segments (n, 2, c) into two halves, or triangles (n, 3, c) into four quarters, at the midpoints of edges.
+
+    Returns (2 n, 2, c) or (4 n, 3, c).
+    """
     xp = backend_for(corners).xp
     middle = (corners + xp.roll(corners, -1, axis=1)) / 2
     if corners.shape[1] == 2:
