@@ -24,9 +24,11 @@ Numbers = list[list[int]]  # numbers of the atoms that are present after each ev
 
 
 def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) -> Tracks | None:
-    """Return the tracks of a run with clusters (samples, K) and (samples, K, d); None without atoms at any sample.
+    """Return the clusters of a run followed through time across its handover, or None if no sample has atoms.
 
-    Raises FileError for events of a damaged file.
+    Before the handover the clusters of successive samples are linked. At the handover they become atoms, point masses
+    whose mergers the file records as events. ``masses`` (samples, K) and ``centers`` (samples, K, d) are the clusters
+    of the samples at ``times`` (samples,). Raises FileError for events that no set of atoms can have.
     """
     until = times[-1] if len(times) else -np.inf
     events = {name: values[run.events["time"] <= until] for name, values in run.events.items()}
@@ -53,9 +55,10 @@ def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) ->
 
 
 def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
-    """Return the atoms present after each event, and for each event the first atom of its track.
+    """Return the numbers of the atoms present after each event, and for each atom the first atom of its track.
 
-    Raises ValueError for events that no set of atoms can have.
+    Each event creates an atom: at the handover from a cluster, later from two atoms that merge. A track continues with
+    the heavier of the two. Raises ValueError for events that no set of atoms can have.
     """
     numbers, columns, mass = present(events["parents"]), list[int](), events["mass"]
     if not (mass > 0).all() or not np.isfinite(events["center"]).all():
@@ -68,7 +71,11 @@ def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
 def _at_samples(
     events: Events, numbers: Numbers, columns: list[int], times: Floats, masses: Floats, centers: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the masses (samples, atoms) and centers (samples, atoms, d) of the atoms, NaN after an atom has merged."""
+    """Return the masses (samples, atoms) and centers (samples, atoms, d) of the atoms at ``times`` after the handover.
+
+    Each atom of the handover has a column, with NaN after the atom has merged into a heavier one. ``masses`` and
+    ``centers`` are the clusters in the samples of the file, ``numbers`` and ``columns`` the results of `_genealogy`.
+    """
     first = max(columns) + 1
     found = np.full((len(times), first), np.nan), np.full((len(times), first, centers.shape[2]), np.nan)
     places = dict(enumerate(events["center"]))
@@ -87,7 +94,10 @@ def _at_samples(
 
 
 def _mergers(events: Events, columns: list[int], atoms: Mapping[int, OpenTrack]) -> tuple[Merger, ...]:
-    """Return the mergers of atoms, given the track of each column, and set the successor of each merged track."""
+    """Return the recorded mergers of atoms, and set in ``atoms`` the track into which each merged track continues.
+
+    ``atoms`` holds the track of each atom of the handover, by the number of the atom.
+    """
     mergers, into, first = list[Merger](), dict[int, int](), max(columns) + 1
     for number in reversed(range(first, len(columns))):
         pair = sorted(events["parents"][number].astype(int), key=lambda parent: columns[parent] != columns[number])
@@ -102,6 +112,6 @@ def _mergers(events: Events, columns: list[int], atoms: Mapping[int, OpenTrack])
 
 
 def _widened(values: Floats, width: int) -> Floats:
-    """Return values (samples, K, ...) padded with columns of NaN."""
+    """Return ``values`` (samples, K, ...) with columns of NaN appended, so that there are ``width`` columns."""
     more = [(0, 0), (0, width - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
     return np.pad(values, more, constant_values=np.nan)

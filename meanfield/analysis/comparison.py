@@ -64,7 +64,7 @@ class Comparison:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """Return the runs, and each distance at the last time."""
+        """Return a line with the files of the runs, the space, and each distance at the last time."""
         ends = [f"{name} {values[-1]:.4g}" for name, values in self.columns.items() if len(values)]
         last = f"; at the last: {', '.join(ends)}" if ends else ""
         names = " and ".join(str(run.path) for run in self.runs)
@@ -76,8 +76,8 @@ def compare(
 ) -> Comparison:
     """Compare two run files at their common times, or one file's snapshots with each other and with the last.
 
-    Where B lacks A's times, B's nearest earlier snapshots are used, with a note. A circle compares with particles in
-    d = 2, a sphere with particles in d = 3, by direction; otherwise runs must be on the same manifold.
+    Where B lacks A's times, B's nearest earlier snapshots are used, with a note. A circle compares with particles in d
+    = 2, a sphere with particles in d = 3, by direction; otherwise runs must be on the same manifold.
 
     ``report`` is called after each pair of snapshots: in several dimensions a pair takes a tenth of a second or more.
 
@@ -99,7 +99,7 @@ def compare(
 
 
 def as_dict(comparison: Comparison) -> dict[str, object]:
-    """Return the comparison as plain values for JSON, None where undefined."""
+    """Return a comparison of runs as plain values for JSON; undefined distances are None."""
     columns = {name: [None if np.isnan(v) else float(v) for v in c] for name, c in comparison.columns.items()}
     return {
         "paths": [str(run.path) for run in comparison.runs],
@@ -112,17 +112,18 @@ def as_dict(comparison: Comparison) -> dict[str, object]:
 
 
 def units(space: str) -> str:
-    """Return the unit of W₁ and W₂ in this space."""
+    """Return the unit of the Wasserstein distances in a space: "length" in R^d, else "radians"."""
     return "length" if space.startswith("R") else "radians"
 
 
 def clusters_at(run: Run, time: float) -> float:
-    """Return the recorded number of clusters at the last sample up to a time; NaN where none was recorded."""
+    """Return the recorded number of clusters at the last sample up to a time, or NaN if none was recorded."""
     last = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
     return float(run.diagnostics["clusters"][last]) if "clusters" in run.diagnostics and last >= 0 else np.nan
 
 
 def _of_one(run: Run, report: Report | None) -> Comparison:
+    """Return the distances from each snapshot of a run to the one before and to the last."""
     space, last = spaces_of(run)[0], run.snapshots - 1
     pairs = [(k, last) for k in range(last + 1)]
     rows = _rows(run, run, [*((k - 1, k) for k in range(1, last + 1)), *pairs], space, report)
@@ -135,6 +136,7 @@ def _of_one(run: Run, report: Report | None) -> Comparison:
 
 
 def _read(path: str | Path | Run) -> Run:
+    """Return the run of a file. Raises FileError if it has no snapshot."""
     run = read(path)
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet, so there is nothing to compare")
@@ -142,6 +144,7 @@ def _read(path: str | Path | Run) -> Run:
 
 
 def _common_space(a: Run, b: Run) -> str:
+    """Return the space in which the tokens of two runs can be compared. Raises FileError if there is none."""
     of_b = spaces_of(b)
     common = [space for space in spaces_of(a) if space in of_b]
     if not common or (a.manifold != b.manifold and not any(kind_of(run.manifold).has_tokens for run in (a, b))):
@@ -153,6 +156,7 @@ def _common_space(a: Run, b: Run) -> str:
 
 
 def _kind(run: Run) -> str:
+    """Return words on the domain of a run, such as "particles with d = 3", for messages."""
     if kind_of(run.manifold).has_tokens:
         return f"particles with d = {run.positions(0).shape[1]}"
     domain = case_table(run.attributes).get("domain", {})
@@ -161,7 +165,7 @@ def _kind(run: Run) -> str:
 
 
 def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
-    """Return the pairs of snapshots to compare, and notes on snapshots without a counterpart."""
+    """Return the pairs of snapshots of two runs to compare, and notes on snapshots without a counterpart."""
     first, last = b.times[0] - TIME_RTOL * abs(b.times[0]), b.times[-1] + TIME_RTOL * abs(b.times[-1])
     inside = np.flatnonzero((a.times >= first) & (a.times <= last))
     if len(inside) == 0:
@@ -181,7 +185,7 @@ def _common_times(a: Run, b: Run) -> tuple[Pairs, list[str]]:
 
 
 def _rows(a: Run, b: Run, pairs: Pairs, space: str, report: Report | None) -> list[dict[str, float]]:
-    """Return the distances of each pair of snapshots; a pair that occurs twice is computed once."""
+    """Return the distances between the snapshots of each pair; a pair that occurs twice is computed once."""
     found: dict[tuple[int, int], dict[str, float]] = {}
     for done, (k, j) in enumerate(pairs, 1):
         if (k, j) not in found:
@@ -192,7 +196,10 @@ def _rows(a: Run, b: Run, pairs: Pairs, space: str, report: Report | None) -> li
 
 
 def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
-    """Return one row, by the names of DISTANCES."""
+    """Return the distances between snapshot k of run a and snapshot j of run b, by the names of DISTANCES.
+
+    They are L¹, the Wasserstein distances W₁ and W₂ with bounds of their errors, and the distance of the mean tokens.
+    """
     l1 = distance_l1(a, k, b, j)
     measures: tuple[PointMeasure, PointMeasure] = measure_of(a, k, space), measure_of(b, j, space)
     if not all(measure.masses.sum() > 0 for measure in measures):
@@ -205,10 +212,12 @@ def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
 
 
 def _table(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
+    """Return one array (rows,) for each name of DISTANCES."""
     return {name: np.array([row[name] for row in rows]) for name in DISTANCES}
 
 
 def _notes(columns: Mapping[str, Floats], space: str) -> tuple[str, ...]:
+    """Return a note on the largest error of the Wasserstein distances; no note if they are exact."""
     errors = [np.nanmax(c) for name, c in columns.items() if name.endswith("_error") and not np.isnan(c).all()]
     worst = max(errors, default=0.0)
     what = "W₁ and W₂ move patches of tokens, without what happens within them"

@@ -15,7 +15,7 @@ SIDES = "AB"
 
 
 def format_text(comparison: Comparison) -> str:
-    """Return the compared runs, a line for each time, and the notes."""
+    """Return a comparison as text: the compared runs, a line of distances for each time, and the notes."""
     runs = comparison.runs
     lines = [f"{SIDES[i]}  {run_in_words(run)}" for i, run in enumerate(runs)] if len(runs) > 1 else []
     lines = lines or [run_in_words(runs[0]), "each snapshot: distances from the one before, and to the last"]
@@ -46,7 +46,7 @@ def run_in_words(run: Run) -> str:
 
 
 def measured_in_words(comparison: Comparison) -> str:
-    """Return a line with the quantities of the table and their units."""
+    """Return a line that names the quantities in the table of distances, and their units."""
     space = comparison.space
     along = (
         "|x − y|" if space.startswith("R") else f"{units(space)} along the {'circle' if space == 'S1' else 'sphere'}"
@@ -56,6 +56,7 @@ def measured_in_words(comparison: Comparison) -> str:
 
 
 def _rows(comparison: Comparison) -> list[str]:
+    """Return the lines of the table of a comparison: headings, then the distances at each time."""
     of_one = len(comparison.runs) == 1
     labels = _LABELS_OF_ONE if of_one else _LABELS
     table = [["t", *labels.values()]]
@@ -67,7 +68,7 @@ def _rows(comparison: Comparison) -> list[str]:
 
 
 def _cell(column: Floats, row: int) -> str:
-    """Return a number with four figures; a dash for NaN."""
+    """Return a number of the table as text with four figures, a dash for NaN."""
     return "-" if np.isnan(column[row]) else f"{column[row]:.4g}"
 
 

@@ -17,7 +17,7 @@ HALVINGS = 2  # halvings of the case's own value, unless values are given
 def convergence_of(
     case: Case, over: str = "domain.resolution", values: Sequence[int] = (), of: str = "energy"
 ) -> ConvergenceStudy:
-    """Return the self-convergence of the last value of diagnostic ``of``, for vectors of their length.
+    """Return errors and orders of convergence of the last value of the diagnostic ``of``, of vectors their length.
 
     over     key of the case, an integer that refines it
     values   increasing, at least three; by default a quarter, a half and all of the case's own value
@@ -50,13 +50,13 @@ def _value(case: Case, key: str) -> int:
 
 
 def report(study: ConvergenceStudy, over: str, of: str) -> str:
-    """Return the table, and the error of the finest resolution in words."""
+    """Return the table of a convergence study as text, with a sentence on the error at the finest resolution."""
     finest = f"{of} at the end with {over} = {study.resolutions[-1]}: error about {study.estimate:.2g}"
     return f"{study}\n\n{finest}, by Richardson's extrapolation"
 
 
 def as_dict(study: ConvergenceStudy, over: str, of: str) -> dict[str, object]:
-    """Return the table as plain numbers."""
+    """Return a convergence study as plain values for JSON: key, diagnostic, resolutions, errors and orders."""
     return {
         "over": over,
         "of": of,

@@ -12,7 +12,7 @@ _SHOWN = 24  # characters of a value; for longer values, and for lists, only the
 
 
 def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[object, object]]:
-    """Return dotted key → its values in two resolved cases, None where a case lacks it; for keys whose values differ.
+    """Return the dotted keys in which two resolved cases differ, each with its two values; None where a case lacks it.
 
     Titles and the settings of the output are left out. A list is one value.
     """
@@ -22,7 +22,7 @@ def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str
 
 
 def differences_in_words(a: Run, b: Run) -> str | None:
-    """Return the differing keys in words; None without differences.
+    """Return a line of text on the keys in which the cases of two runs differ; None if all are equal.
 
     An example is "the cases differ in attention.beta (3, 4) and domain.manifold (circle, particles)".
     """
@@ -34,7 +34,7 @@ def differences_in_words(a: Run, b: Run) -> str | None:
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """Return the values of nested tables by dotted keys."""
+    """Return the values of nested tables as one table with dotted keys."""
     result: dict[str, object] = {}
     for name, value in table.items():
         result |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
@@ -42,6 +42,7 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
 
 
 def _values(a: object, b: object) -> str:
+    """Return two differing values as text in parentheses; an empty text for lists and for long values."""
     if isinstance(a, list) or isinstance(b, list):
         return ""
     texts = ["none" if value is None else f"{value:g}" if isinstance(value, float) else str(value) for value in (a, b)]

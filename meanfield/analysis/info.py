@@ -27,8 +27,9 @@ def describe(path: str | Path | Run) -> Facts:
     """Return the status of a run file as plain values, None where unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` is the recommended next command. Times are
-    model time; ``wall_time`` and ``remaining`` (an estimate, of a running file without handover) are seconds. Settings
-    are those of the last of the ``segments``. Raises solvers.io.run_file.FileError for a file that cannot be read.
+    model time; ``wall_time`` and ``remaining`` are seconds. ``remaining`` is an estimate, for a run in progress whose
+    clusters are not to become atoms. Settings are those of the last of the ``segments``, the parts of a run between
+    resumptions. Raises solvers.io.run_file.FileError for a file that cannot be read.
     """
     run = read(path)
     attributes, segments = run.attributes, read_segments(run.attributes)
@@ -87,6 +88,7 @@ def format_text(facts: Facts) -> str:
 
 
 def _lines(facts: Facts) -> list[tuple[str, str]]:
+    """Return the lines of the status of a run, each as its name and its text; empty texts are not shown."""
     return [
         ("file", f"{facts['path']}, {_size(facts['file_size'])}"),
         ("title", facts["title"] or ""),
@@ -109,20 +111,21 @@ def _lines(facts: Facts) -> list[tuple[str, str]]:
 
 
 def _domain(facts: Facts) -> str:
+    """Return words on the domain of a run: its tokens and dimension, or its mesh."""
     if facts["tokens"] is not None:
         return f"{facts['tokens']} particles in {facts['dimension']} dimensions"
     return f"{facts['manifold']}, resolution {facts['resolution']}, {facts['cells']} cells"
 
 
 def _fields(facts: Facts) -> str:
-    """Return the fields of a recorded solution, with their ranges in the last snapshot."""
+    """Return the names of the fields of a recorded solution as text, with their ranges in the last snapshot."""
     ranges = facts["ranges"] or {}
     texts = [f"{name} from {ranges[name][0]:.3g} to {ranges[name][1]:.3g}" for name in ranges]
     return f"{', '.join(texts)} in the last snapshot" if texts else ", ".join(facts["fields"] or ())
 
 
 def _ranges(run: Run) -> dict[str, list[float]]:
-    """Return the least and largest value of each field in the last snapshot; none before the first snapshot."""
+    """Return the least and the largest value of each field in the last snapshot; no field if there is no snapshot."""
     if not run.snapshots:
         return {}
     last = {name: run.field(name, -1) for name in run.fields}
@@ -163,7 +166,10 @@ def _physics(facts: Facts) -> str:
 
 
 def _layer(text: str) -> list[str] | None:
-    """Return a description of the layer; None without a case, or for a case of another version with other keys."""
+    """Return words on the transformer layer of a case, given as the text of its file.
+
+    None for an empty text, and for a case of another version whose keys are unknown.
+    """
     from meanfield.case.errors import CaseError
     from meanfield.case.load import parse
     from meanfield.case.summary import layer_in_words
@@ -195,14 +201,21 @@ def _density(facts: Facts) -> str:
 
 
 def _merger_error(error: float | None, angle: float | None) -> str:
-    """Return the error of the next merger's time; a remark where no merger follows before the end."""
+    """Return words on the error that the handover to atoms causes in the time of the next merger.
+
+    ``error`` is relative, None if no merger follows by the end. ``angle`` is the error of positions, None before the
+    handover.
+    """
     if error is not None:
         return f"estimated handover error {error:.1e} of the time to the next merger"
     return "" if angle is None else "no merger follows by the end"
 
 
 def _atoms(facts: Facts) -> str:
-    """Return the time of the handover to atoms, and the estimated errors of the handover."""
+    """Return words on the handover from clusters to atoms, which are point masses: its time and its estimated errors.
+
+    The text is empty for a run without handover; before the handover it says why there are no atoms yet.
+    """
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
@@ -219,7 +232,7 @@ def _atoms(facts: Facts) -> str:
 
 
 def _too_many(facts: Facts) -> str:
-    """Return that so many clusters of tokens cannot become atoms; empty where their number is no obstacle."""
+    """Return a remark that a run of tokens has too many clusters for atoms; empty if there are few enough."""
     if facts["tokens"] is None or facts["clusters"] is None:
         return ""
     from meanfield.domains.atoms.handover_states import most_atoms
@@ -234,7 +247,7 @@ def _finite(value: float) -> float | None:
 
 
 def _resumed(facts: Facts) -> str:
-    """Return the number of resumptions, and the settings that changed."""
+    """Return words on how often a run was resumed, and on settings that changed; empty if it never was."""
     later = facts["segments"][1:]
     changes = [f"{' '.join(s['changes'])} from t = {s['from_time']:g}" for s in later if s["changes"]]
     times = {0: "", 1: "once"}.get(len(later), f"{len(later)} times")
@@ -250,9 +263,9 @@ def _duration(seconds: float) -> str:
 
 
 def _remaining(run: Run, segment: Segment) -> float | None:
-    """Return the estimated seconds to the end at the rate of this segment.
+    """Return the estimated seconds until the end of a run, at the rate of progress in this segment.
 
-    None before the segment has advanced, and for a segment of unknown start.
+    A segment is a part of the run between resumptions. None before it has advanced, and if its start is unknown.
     """
     if not segment.start:
         return None
@@ -267,9 +280,10 @@ def _size(size: int) -> str:
 
 
 def _mass_drift(run: Run) -> float | None:
-    """Return the largest departure from the first mass, by the diagnostics, else by the last snapshot.
+    """Return the largest departure of the total mass from its first value.
 
-    None for tokens and for fields of a PDE.
+    It is taken from the recorded masses, or without them from the last snapshot. None for tokens, for fields of a PDE,
+    and before the first snapshot.
     """
     if run.is_solution or kind_of(run.manifold).has_tokens:  # fields of a PDE need not conserve mass
         return None
@@ -282,5 +296,6 @@ def _mass_drift(run: Run) -> float | None:
 
 
 def _last(run: Run, name: str) -> float | None:
+    """Return the last value of a diagnostic, or None if it has none."""
     values = run.diagnostics.get(name)
     return float(values[-1]) if values is not None and len(values) else None

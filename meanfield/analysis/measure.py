@@ -20,12 +20,11 @@ CELL_EXTENT = 0.5  # root mean square distance from the center of a cell of area
 
 @dataclass(frozen=True, eq=False)
 class PointMeasure:
-    """Masses (n) at points (n, d) of a space.
+    """Measure of masses (n) at points (n, d) of a space.
 
     space     "S1", "S2", … spheres, points unit vectors; "R1", "R2", …; "polar3", … polar angles on S^{d−1}, d = 3, …
-    extents   (n) extent of the mass at each point, 0 for an atom. In one dimension the length of the cell, over which
-              the
-              mass is spread evenly; else the root mean square distance of the mass from the point
+    extents   (n) extent of the mass at each point, 0 for an atom. In one dimension it is the length of the cell over
+              which the mass is spread evenly, else the root mean square distance of the mass from the point
     rings     (rings,) cells of each ring of latitude where the points are all cells of a mesh of S², in order
     """
 
@@ -37,25 +36,26 @@ class PointMeasure:
 
     @property
     def is_line(self) -> bool:
+        """Return whether the points lie on a line: they are positions in R¹ or polar angles."""
         return self.space == "R1" or self.space.startswith("polar")
 
     @property
     def centroid(self) -> Floats:
-        """Return ∫x dμ, (d); for polar angles the mean of cos θ, (1)."""
+        """Return the mean ∫x dμ / ∫dμ of the points (d,); for polar angles θ the mean of cos θ (1,)."""
         values = np.cos(self.points) if self.space.startswith("polar") else self.points
         return np.asarray(self.masses @ values / self.masses.sum())
 
 
 def atoms(space: str, points: Floats, masses: Floats | None = None) -> PointMeasure:
-    """Return atoms with masses (n) at points (n, d), 1/n each by default."""
+    """Return the measure of point masses ``masses`` (n) at points (n, d) of a space; by default each mass is 1/n."""
     n = len(points)
     return PointMeasure(space, points, np.full(n, 1.0 / n) if masses is None else masses, np.zeros(n))
 
 
 def spaces_of(run: Run) -> tuple[str, ...]:
-    """Return the spaces in which the tokens of a run can be compared, the natural one first.
+    """Return the spaces in which the tokens of a run can be compared with those of another, the natural one first.
 
-    Particles are compared by direction or by position.
+    Names are those of `PointMeasure`. Particles can be compared by direction or by position.
     """
     case = case_table(run.attributes)
     kind = kind_of(run.manifold)
@@ -88,6 +88,7 @@ def measure_of(run: Run, k: int, space: str | None = None) -> PointMeasure:
 
 
 def _directions(run: Run, k: int, points: Floats) -> Floats:
+    """Return the directions (n, d) of tokens at points (n, d). Raises FileError for a token at the origin."""
     radii: Floats = np.linalg.norm(points, axis=1)
     if np.any(radii == 0.0):
         raise FileError(
@@ -98,7 +99,10 @@ def _directions(run: Run, k: int, points: Floats) -> Floats:
 
 
 def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
-    """Return the distribution in R^d with a free radius: cells at the middle of log r, with the extent of each cell."""
+    """Return the distribution in R^d of a density over direction and radius in snapshot k with ``masses`` of cells.
+
+    The mass of a cell is at the middle of its log r, with the extent of the cell.
+    """
     domain = case_table(run.attributes).get("domain", {})
     edges = run.variable("radius_edge") * np.exp(domain.get("expansion", 0.0) * run.times[k])
     radii, thickness = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
@@ -111,7 +115,7 @@ def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
 
 
 def run_edges(run: Run) -> Floats:
-    """Return the (cells + 1,) edges of the cells of a run in one dimension.
+    """Return the edges (cells + 1,) of the cells of a run in one dimension.
 
     On the circle the edges are angles, otherwise the values of the file.
     """

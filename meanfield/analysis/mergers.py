@@ -26,7 +26,7 @@ STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Time with ``count`` clusters: at least from ``start`` to ``stop``, at most from ``after`` to ``until``.
+    """Period with ``count`` clusters: at least from ``start`` to ``stop``, at most from ``after`` to ``until``.
 
     start, stop    times of the first and last sample with that number
     after, until   times of the neighboring samples, None at the ends of the run; equal to start and stop where the time
@@ -41,12 +41,15 @@ class Lifetime:
 
 
 def lasts(tracks: Tracks, one: Track) -> bool:
-    """Return whether a track is long enough to be a cluster; an atom always is, since atoms do not flicker."""
+    """Return whether a cluster followed through time lasts long enough, MIN_SAMPLES samples, to be counted.
+
+    An atom, a point mass that replaces a collapsed cluster, always does, since atoms do not flicker.
+    """
     return len(one.masses) >= MIN_SAMPLES or bool(tracks.times[one.last] >= tracks.atoms_from)
 
 
 def merger_tree(tracks: Tracks) -> list[Merger]:
-    """Return all mergers of atoms, and of clusters that lasted, in the order of time."""
+    """Return all mergers of a run in the order of time: those of atoms, and those of clusters that lasted."""
     mergers, of_atoms = list(tracks.mergers), {one.source for one in tracks.mergers}
     changes = [one.first for one in tracks.tracks] + [one.last + 1 for one in tracks.tracks]
     for number, one in enumerate(tracks.tracks):
@@ -61,7 +64,7 @@ def merger_tree(tracks: Tracks) -> list[Merger]:
 
 
 def lifetimes(tracks: Tracks) -> list[Lifetime]:
-    """Return the lifetime of each cluster count, from the first sample to the last."""
+    """Return the period of each successive number of clusters, from the first sample to the last."""
     if not len(tracks.times):
         return []
     times, counted = tracks.times.tolist(), tracks.counts.tolist()
@@ -78,10 +81,11 @@ def lifetimes(tracks: Tracks) -> list[Lifetime]:
 
 
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
-    """Return times (samples,) and 2β e^{−β} E (samples,) of a run.
+    """Return the times (samples,) and scaled energies 2β e^{−β} E (samples,) of a run, or None if they are undefined.
 
-    None unless Q = K = V = I, β > 0, and E was recorded. Q and K may be multiples qI and kI with q k > 0: then the
-    values are 2β e^{−βqk} E.
+    For clusters far apart the scaled energy is Σ m² of their masses, a staircase over time. It is defined for Q = K = V
+    = I and β > 0, if E was recorded. Q and K may be multiples qI and kI with q k > 0: then the values are 2β e^{−βqk}
+    E.
     """
     from meanfield.diagnostics.table import energy_beta, energy_unit
     from meanfield.runtime.segments import case_of
@@ -100,7 +104,7 @@ def staircase(run: Run) -> tuple[Floats, Floats] | None:
 
 
 def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values: Floats) -> list[float | None]:
-    """Return the increase of 2β e^{−β} E, ``values`` (samples,) at ``times``, at each merger.
+    """Return the increase of the scaled energy 2β e^{−β} E, ``values`` (samples,) at ``times``, at each merger.
 
     The step is between two plateaus: the flattest part since a cluster last appeared or merged, and the flattest part
     until the next merger. None for simultaneous mergers, and where a plateau is too short or far from Σ m².
@@ -120,7 +124,7 @@ def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values:
 
 
 def report(run: Run) -> dict[str, Any]:
-    """Return the mergers, lifetimes and clusters at the end of a run, as plain values.
+    """Return the mergers of a run, the lifetime of each number of clusters, and the final clusters as plain values.
 
     ``mergers``: each merger's fields and ``energy_step_measured``, None where unknown. Raises ValueError for a run
     without clusters: see meanfield.analysis.tracks.tracks_of.
@@ -146,7 +150,7 @@ MEANING = (
 
 
 def format_report(facts: dict[str, Any]) -> str:
-    """Return the facts of ``report`` as two tables: the mergers, and the lifetime of each cluster count."""
+    """Return the facts of ``report`` as two tables: the mergers, and the lifetime of each number of clusters."""
     lines = [f"{'time':{_WHEN}}  {'clusters':>8}  {'masses':>15}  {'2 m m':>8}  {'step of 2 beta e^-beta E':>24}"]
     for one in facts["mergers"]:
         step = one["energy_step_measured"]
@@ -168,7 +172,7 @@ def format_report(facts: dict[str, Any]) -> str:
 
 
 def moment_in_words(low: float | None, high: float | None) -> str:
-    """Return a text such as "between 94.94 and 95.81"; one time where both agree or one is None.
+    """Return the time of an event as text, such as "between 94.94 and 95.81"; one time where both agree or one is None.
 
     Times have four figures, or as many as distinguish them.
     """
@@ -179,19 +183,20 @@ def moment_in_words(low: float | None, high: float | None) -> str:
 
 
 def _mass(one: Track, first: int, last: int) -> float:
-    """Return the median mass of a track from the sample ``first`` to ``last``."""
+    """Return the median mass of a cluster followed through time, from the sample ``first`` to ``last``."""
     return float(np.median(one.masses[first - one.first : last + 1 - one.first]))
 
 
 def _alive(tracks: Tracks) -> list[Track]:
-    """Return the tracks that contain the last sample."""
+    """Return the tracks of the clusters that are present in the last sample."""
     return [one for one in tracks.tracks if one.last == len(tracks.times) - 1]
 
 
 def _plateau(tracks: Tracks, times: Floats, values: Floats, start: float, stop: float, distance: float) -> float | None:
-    """Return the value of least change between samples within [start, stop], None where that value is no plateau.
+    """Return the scaled energy at the flattest sample within [start, stop], or None where the energy has no plateau.
 
-    Values within ``distance`` of Σ m² are preferred: atoms merge some time after the energy has increased.
+    Flattest is the sample with the least change between its neighbors. Values within ``distance`` of Σ m², the squared
+    masses of the clusters, are preferred: atoms merge some time after the energy has increased.
     """
     inside = np.flatnonzero((times >= start) & (times <= stop))
     if len(inside) < PLATEAU:

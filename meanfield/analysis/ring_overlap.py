@@ -30,7 +30,7 @@ class Overlap:
 
 
 def overlay(first: Integers, second: Integers) -> Overlap:
-    """Return the intersections of the cells of two meshes, given the number of cells (rings,) in each ring.
+    """Return the intersections of the cells of two meshes of S², given the number of cells (rings,) in each ring.
 
     The rings have equal height from pole to pole. Cells are bounded by circles of latitude and meridians, so that the
     areas of the pieces are exact.
@@ -40,6 +40,7 @@ def overlay(first: Integers, second: Integers) -> Overlap:
 
 @lru_cache(maxsize=2)
 def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Overlap:
+    """Return the intersections of the cells of two meshes as `overlay` does, kept for the next call."""
     starts = [np.concatenate([[0], np.cumsum(rings)]) for rings in (first, second)]
     thetas, heights, *rings = _cut(len(first), len(second), np.pi)
     found = []
@@ -55,7 +56,10 @@ def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Overlap:
 
 
 def _cut(n: int, m: int, length: float) -> tuple[Floats, Floats, Places, Places]:
-    """Return the intersections of n and m equal parts of a length: midpoints, widths, and the part of each division."""
+    """Return the pieces of a length that is divided both into n and into m equal parts.
+
+    For each piece: its midpoint, its width, and the part of the first and of the second division that contains it.
+    """
     common = int(np.lcm(n, m))
     ends = np.union1d(np.arange(n + 1) * (common // n), np.arange(m + 1) * (common // m))  # integers: exact
     unit = length / common

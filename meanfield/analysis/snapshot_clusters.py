@@ -22,7 +22,7 @@ MAX_COUNT = 10**9  # number of clusters, above any number of cells or tokens
 
 
 class Counted(NamedTuple):
-    """Number of clusters; masses (k,) and positions (k, d) of the heaviest clusters, heaviest first."""
+    """Clusters of a snapshot: their number, and masses (k,) and positions (k, d) of the heaviest, heaviest first."""
 
     number: int
     masses: Floats
@@ -30,11 +30,12 @@ class Counted(NamedTuple):
 
 
 def counter(run: Run) -> Callable[[int], Counted] | None:
-    """Return a function that counts the clusters of snapshot k; None where the domain has no such diagnostic.
+    """Return a function that counts the clusters of snapshot k, or None where the domain has no clusters.
 
     The position of a cluster is the peak of a density, and the center of tokens. Tokens use the clusters recorded at
-    the time of the snapshot, else those that :func:`cluster_finder` finds in it. From the handover on clusters are the
-    atoms of the preceding sample. Raises FileError for recorded clusters that no run can have.
+    the time of the snapshot, else those that :func:`cluster_finder` finds in it. From the handover on, when atoms
+    (point masses) replace the clusters, clusters are the atoms of the preceding sample. Raises FileError for recorded
+    clusters that no run can have.
     """
     _require_counts(run)
     try:
@@ -58,15 +59,16 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
 
 
 def _require_counts(run: Run) -> None:
+    """Raise FileError if a recorded number of clusters is negative or too large."""
     counts = run.diagnostics.get("clusters", np.zeros(0))
     if not ((counts >= 0) & (counts <= MAX_COUNT)).all():
         raise FileError(f"{run.path}: damaged: numbers of clusters are from {np.min(counts)} to {np.max(counts)}")
 
 
 def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
-    """Return recorded masses (samples, K) and centers (samples, K, d), NaN for absent clusters; None without a record.
+    """Return the recorded masses (samples, K) and centers (samples, K, d) of clusters, NaN for absent ones.
 
-    Raises FileError for values that only a damaged file has.
+    None if the run has no such record. Raises FileError for values that only a damaged file has.
     """
     if not run.diagnostics.keys() >= set(RECORDED):
         return None
@@ -81,6 +83,7 @@ def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
 
 
 def _recorded(run: Run, sample: int) -> Counted:
+    """Return the clusters recorded in a sample."""
     masses, centers = (run.diagnostics[name][sample] for name in RECORDED)
     present = np.isfinite(masses)
     number = run.diagnostics["clusters"][sample] if "clusters" in run.diagnostics else present.sum()
@@ -106,7 +109,11 @@ def cluster_finder(run: Run) -> Callable[[int], Clusters]:
 
 
 def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
-    """Return the mesh of directions, and the density of snapshot k on it: with a radius the marginal ∫ρ d log r."""
+    """Return the mesh of directions of a run, and a function that returns the density of snapshot k on this mesh.
+
+    For a density over direction and radius r it is the marginal ∫ρ d log r. Raises ValueError for a domain without such
+    a mesh.
+    """
     from meanfield.domains.common.from_run import mesh_of_run
     from meanfield.domains.domain import load
     from meanfield.domains.table import kind_of
@@ -125,7 +132,7 @@ def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
 
 
 def peaks(mesh: Mesh, density: Floats, found: Clusters) -> Floats:
-    """Return the densest cell (clusters, d) of each of the clusters of a density (cells)."""
+    """Return the center (clusters, d) of the densest cell of each cluster found in a density (cells,)."""
     rising = np.argsort(density, kind="stable")
     densest = np.zeros(found.count, dtype=np.intp)
     if found.count:
@@ -134,7 +141,10 @@ def peaks(mesh: Mesh, density: Floats, found: Clusters) -> Floats:
 
 
 def _scale_of_tokens(run: Run) -> float:
-    """Return the cluster scale stored in the file, in older files that of the velocity at the run's start."""
+    """Return the angle (radians) within which tokens of a run join a cluster.
+
+    It is stored in the file. For older files it follows from the velocity at the run's start.
+    """
     from meanfield.domains.common.model_of_case import heads_by_layer
     from meanfield.domains.particles.diagnostics import cluster_scale
     from meanfield.domains.particles.setup import particle_velocity

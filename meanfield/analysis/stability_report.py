@@ -26,9 +26,10 @@ _COLUMNS = "clusters   fastest rate    lifetime     unstable rates"
 
 
 def refusal_of_theory(case: Case) -> CaseError | None:
-    """Return the reason why linear theory does not apply to a case, None where it applies.
+    """Return the error that says why linear theory does not apply to a case, or None where it applies.
 
-    The theory holds for kernels e^{β⟨x,y⟩} and layer norm post.
+    The theory is that of small perturbations of the uniform density. It holds for kernels e^{β⟨x,y⟩} and layer norm
+    post.
     """
     attention = case.attention
     if "linear stability" not in case.domain.features:
@@ -54,7 +55,10 @@ def refusal_of_theory(case: Case) -> CaseError | None:
 
 
 def rates_of(case: Case, degrees: ArrayLike) -> Floats:
-    """Return the growth rates of a case that linear theory applies to, noise included, per unit of its time."""
+    """Return the growth rates of harmonics of these degrees about the uniform density of a case.
+
+    Linear theory must apply to the case. Rates include the damping by noise, and are per unit of the case's time.
+    """
     attention = case.attention
     return growth_rates(
         case.domain.d,
@@ -68,7 +72,10 @@ def rates_of(case: Case, degrees: ArrayLike) -> Floats:
 
 
 def critical_noise_of(case: Case) -> float:
-    """Return the noise below which the uniform density of a case is unstable, where linear theory applies."""
+    """Return the noise below which the uniform density of a case is unstable.
+
+    Linear theory must apply to the case.
+    """
     attention, beta = case.attention, case.beta_on_unit_sphere
     scale = case.stabilizers.scale**2 * case.rescaling
     return scale * critical_noise(case.domain.d, beta, attention.normalization, attention.value_scale)
@@ -121,18 +128,19 @@ def _rate(rate: float) -> str:
 
 
 def _e_folding(rate: float, neutral: float) -> str:
-    """Return the e-folding time of a mode, "neutral" for rates up to ``neutral``, or "decays"."""
+    """Return the e-folding time of a mode as text; "neutral" for a rate up to ``neutral``, "decays" if negative."""
     if abs(rate) <= neutral:
         return "neutral"
     return f"{1 / rate:.4g}" if rate > 0 else "decays"
 
 
 def _place(case: Case) -> str:
+    """Return words on the domain of a case, such as "in 5 dimensions"."""
     return case.domain.where if case.domain.is_closed else f"in {case.domain.d} dimensions"
 
 
 def _transition(dimension: int, beta: float, normalization: str) -> str:
-    """Return a line on the transition as noise falls below the critical one: continuous or discontinuous."""
+    """Return a line on the transition as noise falls below the critical value: continuous or discontinuous."""
     if transition_coefficient(dimension, beta, normalization) < 0:
         kind = "continuous: the order grows as the square root of the distance from it"
     else:
@@ -142,7 +150,11 @@ def _transition(dimension: int, beta: float, normalization: str) -> str:
 
 
 def _metastable(dimension: int, beta: float, normalization: str, scale: float, fastest: int) -> list[str]:
-    """Return lines on equal clusters equally spaced on a great circle: the rates of their slow motion as atoms."""
+    """Return lines on metastable states, equal clusters equally spaced on a great circle, for each number of clusters.
+
+    A line has the fastest growth rate of perturbations of the clusters as point masses, its inverse, and the number of
+    positive rates. ``scale`` multiplies the rates of V = I.
+    """
     lines = ["metastable states, equal clusters equally spaced on a great circle, without noise:", "", _COLUMNS]
     for count in range(2, max(4, fastest + 2)):
         along, across = equally_spaced_rates(count, beta, normalization)

@@ -22,7 +22,7 @@ MASS_RATIO = 1.5  # largest ratio of masses with which nearest clusters are link
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Cluster from the sample ``first`` to the sample ``last``, both included.
+    """Cluster followed through time, from the sample ``first`` to the sample ``last``, both included.
 
     masses (samples of the track,), centers (samples of the track, d); ``into`` is the number of the track into which
     this one merges right after ``last``, None where the cluster lasts to the end or vanishes.
@@ -35,10 +35,12 @@ class Track:
 
     @property
     def last(self) -> int:
+        """Return the number of the last sample with this cluster."""
         return self.first + len(self.masses) - 1
 
     @property
     def samples(self) -> slice:
+        """Return the range of the samples with this cluster, as a slice."""
         return slice(self.first, self.last + 1)
 
 
@@ -96,10 +98,10 @@ class Merger:
 
 @dataclass(frozen=True, eq=False)
 class Tracks:
-    """All clusters of a run at ``times`` (samples,), in the order in which they appear, heaviest first.
+    """Clusters of a run followed through time at ``times`` (samples,), by their first appearance, heaviest first.
 
-    mergers      recorded mergers of atoms
-    atoms_from   time from which clusters are atoms
+    mergers      recorded mergers of atoms, point masses that replace collapsed clusters
+    atoms_from   time from which clusters are atoms, inf if they never are
     """
 
     times: Floats
@@ -109,23 +111,23 @@ class Tracks:
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """Return the number of clusters (samples,)."""
+        """Return the number of clusters in each sample (samples,)."""
         counts = np.zeros(len(self.times), dtype=np.intp)
         for track in self.tracks:
             counts[track.samples] += 1
         return counts
 
     def start(self, number: int) -> float:
-        """Return the time of the first sample with track ``number``."""
+        """Return the time of the first sample with the cluster of this number."""
         return float(self.times[self.tracks[number].first])
 
     def stop(self, number: int) -> float:
-        """Return the time of the last sample with track ``number``."""
+        """Return the time of the last sample with the cluster of this number."""
         return float(self.times[self.tracks[number].last])
 
 
 def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> Tracks:
-    """Return the tracks of clusters, linked through time.
+    """Return the clusters of samples followed through time: clusters of successive samples are linked to tracks.
 
     times      (samples,) increasing
     masses     (samples, K), NaN where there are fewer clusters than K; any order; without mass there is no cluster
@@ -145,7 +147,10 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
 
 
 def linked(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> list[OpenTrack]:
-    """Return the tracks of clusters (samples, K) and (samples, K, d), see ``track``."""
+    """Return the clusters with masses (samples, K) and centers (samples, K, d) followed through time.
+
+    Clusters of successive samples are linked as in ``track``.
+    """
     is_cluster = np.isfinite(masses) & (masses > 0) & np.isfinite(centers).all(axis=2)
     found_tracks: list[OpenTrack] = []
     open_tracks: list[OpenTrack] = []  # tracks in the sample before
@@ -167,7 +172,10 @@ def linked(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> lis
 
 @dataclass
 class OpenTrack:
-    """Track up to the current sample: the column of its cluster in each sample from the first on."""
+    """Cluster followed through time up to the current sample.
+
+    ``columns`` is its place among the clusters of each sample from ``first`` on.
+    """
 
     number: int
     first: int
@@ -176,10 +184,11 @@ class OpenTrack:
 
     @property
     def stop(self) -> int:
-        """Return the number of the first sample after the track."""
+        """Return the number of the first sample after the last one with this cluster."""
         return self.first + len(self.columns)
 
     def as_track(self, masses: Floats, centers: Floats) -> Track:
+        """Return the track with its masses and centers, taken from those of all samples."""
         samples = np.arange(self.first, self.stop)
         return Track(self.first, masses[samples, self.columns], centers[samples, self.columns], self.into)
 
@@ -187,8 +196,8 @@ class OpenTrack:
 def tracks_of(run: Run) -> Tracks:
     """Return the clusters of a run through time: by the diagnostics cluster_mass and cluster_center, else by snapshots.
 
-    From the handover on clusters are the recorded atoms. Raises ValueError for a domain without clusters, FileError for
-    values of a damaged file.
+    From the handover on, when atoms (point masses) replace the clusters, clusters are the recorded atoms. Raises
+    ValueError for a domain without clusters, FileError for values of a damaged file.
     """
     from meanfield.analysis.atoms import tracks_of_atoms
     from meanfield.analysis.snapshot_clusters import recorded_clusters
@@ -199,7 +208,10 @@ def tracks_of(run: Run) -> Tracks:
 
 
 def _of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
-    """Return times, masses (snapshots, K) and centers (snapshots, K, d) of the clusters of snapshots; NaN for atoms."""
+    """Return times, masses (snapshots, K) and centers (snapshots, K, d) of the clusters found in the snapshots.
+
+    Absent clusters are NaN, and so are all clusters of snapshots after they have become atoms.
+    """
     from meanfield.analysis.snapshot_clusters import cluster_finder
 
     find, atoms_from = cluster_finder(run), min(run.events.get("time", ()), default=np.inf)
@@ -216,7 +228,10 @@ def _of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
 def _match(
     masses: Floats, centers: Floats, new_masses: Floats, new_centers: Floats, max_angle: float
 ) -> tuple[NDArray[np.intp], list[tuple[int, int]]]:
-    """Return the predecessor of each new cluster, −1 for none; and (old, new) for each old cluster that merged."""
+    """Return the old cluster that continues as each new one, −1 for none, and pairs (old, new) of those that merged.
+
+    Old and new clusters are those of two successive samples; ``max_angle`` is the largest motion between them.
+    """
     successor = np.full(len(new_masses), -1, dtype=np.intp)
     if not len(masses) or not len(new_masses):
         return successor, []
@@ -242,9 +257,9 @@ def _angles(one: Floats, other: Floats) -> Floats:
 
 
 def _plan(angle: Floats, masses: Floats, new_masses: Floats) -> Floats:
-    """Return the optimal transport plan (a, b) from old to new clusters, cost angle².
+    """Return the optimal transport plan (a, b) from old to new clusters for the cost angle².
 
-    Both sides are scaled to equal mass.
+    Both sides are scaled to the total mass of the old clusters.
     """
     nearest = angle.argmin(axis=1)
     if sorted(nearest) == list(range(len(new_masses))):

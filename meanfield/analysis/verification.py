@@ -10,7 +10,7 @@ from solvers.io.verifying import verify
 
 
 def report(path: str | Path, of_sweep: bool = False) -> str:
-    """Return one line on an undamaged file. Raises FileError, in one line, for a damaged file."""
+    """Read a run file, or the index of a sweep, whole and return one line on it. Raises FileError if it is damaged."""
     if of_sweep:
         from meanfield.sweeping.results import read_points
 

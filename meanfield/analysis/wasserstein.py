@@ -28,19 +28,19 @@ SUPPORTS = 500  # points on each side of an exact transport in several dimension
 
 @dataclass(frozen=True)
 class Distance:
-    """Distance and a bound of its error from gathering masses, 0 where the distance is exact."""
+    """Distance between measures, with a bound of its error from gathering masses, 0 where the distance is exact."""
 
     value: float
     error: float = 0.0
 
 
 def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int = SUPPORTS) -> Distance:
-    """Return W_order of two measures on the same space, order 1 or 2; radians on spheres.
+    """Return the Wasserstein distance W_p of ``order`` p = 1 or 2 between two measures; radians on spheres.
 
-    ``supports``: points on each side beyond which they are gathered in patches, with an error of at most
-    (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from its patch's point, by the triangle inequality.
-    The error is much smaller where both distributions are spread alike, since both are gathered in the same patches.
-    Raises ValueError for two spaces, another order, and a measure without mass.
+    In several dimensions measures with more than ``supports`` points are gathered in patches. The error is then at most
+    (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from its patch's point, by the triangle inequality. It
+    is much smaller where both distributions are spread alike, since both are gathered in the same patches. Raises
+    ValueError for two spaces, another order, and a measure without mass.
     """
     if a.space != b.space or order not in (1, 2):
         raise ValueError(f"W{order} of distributions on {a.space} and {b.space}: expected order 1 or 2, and one space")
@@ -60,9 +60,10 @@ def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int 
 
 
 def common_patches(a: PointMeasure, b: PointMeasure, supports: int = SUPPORTS) -> tuple[PointMeasure, PointMeasure]:
-    """Return both measures gathered in at most ``supports`` common patches, with each measure's own mass and centroid.
+    """Return two measures with their points gathered in at most ``supports`` patches common to both.
 
-    The measures are returned unchanged in one dimension, and where both have few points.
+    In each patch a measure keeps its own mass and centroid. The measures are returned unchanged in one dimension, and
+    where both have few points.
     """
     if a.is_line or a.space == "S1" or max(len(a.masses), len(b.masses)) <= supports:
         return a, b
@@ -89,7 +90,7 @@ def common_patches(a: PointMeasure, b: PointMeasure, supports: int = SUPPORTS) -
 def _patches_of_cells(
     a: PointMeasure, b: PointMeasure, supports: int
 ) -> tuple[tuple[PointMeasure, ...], tuple[Places, ...]]:
-    """Return the measures, and the patch of each of their points; patches consist of whole cells of the coarser mesh.
+    """Return two measures on S², and the patch of each of their points; patches consist of cells of the coarser mesh.
 
     A patch that cut cells would have their centers on one side and tokens on both, and so a spurious difference. A
     finer mesh is therefore cut into the pieces that lie in the cells of the coarser one.
@@ -102,7 +103,10 @@ def _patches_of_cells(
 
 
 def _in_cells_of(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure, Places]:
-    """Return a measure, cut into pieces if it has its own mesh, and the cell of the base mesh around each point."""
+    """Return the measure ``other`` on S², and the cell of the mesh of ``base`` around each of its points.
+
+    A measure on another mesh is first cut into pieces that lie in the cells of ``base``.
+    """
     assert base.rings is not None
     if other.rings is None:
         x, y, z = other.points.T
@@ -115,10 +119,10 @@ def _in_cells_of(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure,
 
 
 def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
-    """Return ∫|ρ_a − ρ_b| of snapshot k of one run and j of another, 0 to 2; None where one of them has atoms.
+    """Return the L¹ distance ∫|ρ_a − ρ_b|, from 0 to 2, between snapshot k of run a and snapshot j of run b.
 
     On two meshes the mass on the finer mesh is moved to the coarser, cell by cell, in proportion to the common length
-    or area. None on two meshes with a free radius.
+    or area. None for tokens, on different manifolds, and on two meshes with a free radius.
     """
     kind = kind_of(a.manifold)
     if a.manifold != b.manifold or kind.has_tokens:
@@ -133,7 +137,7 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
 
 
 def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
-    """Return the masses of a run's cells in the cells of a coarser run."""
+    """Return the masses of the cells of a fine mesh, moved to the cells of the coarser mesh of another run."""
     if kind_of(fine.manifold).shows_rings:
         pieces = overlay(fine.ring_cells, coarse.ring_cells)
         return np.bincount(pieces.second, masses[pieces.first] * pieces.shares, coarse.cells).astype(float)
@@ -142,9 +146,10 @@ def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
 
 
 def _curve(measure: PointMeasure, places: Floats) -> Curve:
+    """Return the cumulative distribution of a measure along a line, given the place of each point."""
     return cumulative_curve(places, measure.extents, measure.masses)
 
 
 def _angles(measure: PointMeasure) -> Floats:
-    """Return the angles (n) of points on the circle, 0 to 2π."""
+    """Return the angles (n,), from 0 to 2π, of the points of a measure on the circle."""
     return np.mod(np.arctan2(measure.points[:, 1], measure.points[:, 0]), 2 * np.pi)

@@ -26,14 +26,14 @@ _FLAT = 1e-14  # relative tolerance of the cost: rounding of its sums
 
 
 class Curve(NamedTuple):
-    """Knots of a cumulative distribution, both nondecreasing: positions and the share of the mass up to each one."""
+    """Cumulative distribution as a line through knots: nondecreasing positions, and the share of mass up to each."""
 
     places: Floats
     shares: Floats
 
 
 def cumulative_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
-    """Return the distribution of ``masses`` (n), uniform on cells of ``widths`` (n) around ``places`` (n).
+    """Return the cumulative distribution of ``masses`` (n), uniform on cells of ``widths`` (n) around ``places`` (n).
 
     A width of 0 is an atom. Masses are scaled to a sum of 1. Cells must not overlap, nor contain atoms.
     """
@@ -46,14 +46,15 @@ def cumulative_curve(places: Floats, widths: Floats, masses: Floats) -> Curve:
 
 
 def wasserstein_line(a: Curve, b: Curve, order: int) -> float:
-    """Return W_order of two distributions on the line, order 1 or 2."""
+    """Return the Wasserstein distance of ``order`` 1 or 2 between two distributions on the line."""
     return float(_quantile_cost(a, b, 0.0, order) ** (1 / order))
 
 
 def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
-    """Return W_order of two distributions on the circle, order 1 or 2; positions are angles within 2π of each other.
+    """Return the Wasserstein distance of ``order`` 1 or 2 between two distributions on the circle.
 
-    Where masses are equal up to rounding, the rounding error ε moves atoms: W₂ is then about π√ε, some 1e-8.
+    Positions are angles within 2π of each other. Where masses are equal up to rounding, the rounding error ε moves
+    atoms: W₂ is then about π√ε, some 1e-8.
     """
     if order == 1:
         return _lowest(*_cumulative_cost(a, b))
@@ -62,7 +63,7 @@ def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
 
 
 def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
-    """Return ∫₀¹ |F⁻¹(q) − G⁻¹(q + shift)|^order dq."""
+    """Return ∫₀¹ |F⁻¹(q) − G⁻¹(q + shift)|^order dq for the cumulative distributions F of a and G of b."""
     ends = _merged(a.shares, b.shares - shift, 0.0, 1.0)
     start_a, end_a = _along(a.shares, a.places, ends)
     start_b, end_b = _along(b.shares - shift, b.places, ends)
@@ -70,7 +71,10 @@ def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
 
 
 def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], float, float]:
-    """Return α ↦ ∫ |F − G − α| dx over one period, and bounds of the minimizer."""
+    """Return α ↦ ∫ |F − G − α| dx over one period of the circle, and two bounds of the minimizing α.
+
+    F and G are the cumulative distributions of a and b.
+    """
     unrolled_a, unrolled_b = _unrolled(a), _unrolled(b)
     ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TWO_PI)
     start_a, end_a = _along(*unrolled_a, ends)
@@ -81,13 +85,13 @@ def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], floa
 
 
 def _unrolled(curve: Curve) -> Curve:
-    """Return the distribution repeated over three periods."""
+    """Return the cumulative distribution on the circle continued to three periods, one before and one after."""
     turns = np.array([-1.0, 0.0, 1.0])[:, None]
     return Curve((curve.places + TWO_PI * turns).reshape(-1), (curve.shares + turns).reshape(-1))
 
 
 def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
-    """Return the distinct knots of both arrays from low to high."""
+    """Return the distinct knots of two sorted arrays between ``low`` and ``high``, with these two."""
     inside = [knots[np.searchsorted(knots, low) : np.searchsorted(knots, high)] for knots in (a, b)]
     knots = np.sort(np.concatenate([[low], *inside, [high]]), kind="stable")  # fast for sorted parts
     distinct: Floats = knots[np.concatenate([[True], np.diff(knots) > 0])]
@@ -95,9 +99,9 @@ def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
 
 
 def _along(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]:
-    """Return the values of a curve just after the start and just before the end of each piece between ``ends``.
+    """Return the values of a piecewise linear curve just after the start and just before the end of each piece.
 
-    ``ends`` (pieces + 1).
+    The pieces are those between ``ends`` (pieces + 1); within each of them the curve has no knot.
     """
     piece = np.searchsorted(knots, (ends[:-1] + ends[1:]) / 2, side="right").clip(1, len(knots) - 1)
     before, rise = knots[piece - 1], values[piece] - values[piece - 1]
@@ -108,7 +112,7 @@ def _along(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]
 
 
 def _integral(lengths: Floats, start: Floats, end: Floats, order: int) -> float:
-    """Return Σ ∫ |f|^order over pieces on which f is linear from ``start`` to ``end``, order 1 or 2."""
+    """Return Σ ∫ |f|^order over pieces on which f is linear from ``start`` to ``end``, for order 1 or 2."""
     if order == 2:
         return float(lengths @ (start * start + start * end + end * end)) / 3
     sizes = np.abs(start) + np.abs(end)

@@ -23,16 +23,16 @@ def arc_lengths(a: Floats, b: Floats) -> Floats:
 
 
 def straight_lengths(a: Floats, b: Floats) -> Floats:
-    """Return the distances (n, m), |x − y|, of points (n, d) and (m, d)."""
+    """Return the distances |x − y| (n, m) between points (n, d) and (m, d)."""
     from scipy.spatial.distance import cdist
 
     return np.asarray(cdist(a, b))
 
 
 def transport_cost(masses_a: Floats, masses_b: Floats, costs: Floats) -> float:
-    """Return the minimum of Σ P_ij c_ij over plans P ≥ 0 with marginals (n) and (m) of equal sum.
+    """Return the least cost Σ P_ij c_ij of moving ``masses_a`` (n) to ``masses_b`` (m) of equal sum.
 
-    POT's network simplex computes the minimum.
+    The minimum is over plans P ≥ 0 with these marginals, by POT's network simplex.
     """
     import ot
 
@@ -40,10 +40,11 @@ def transport_cost(masses_a: Floats, masses_b: Floats, costs: Floats) -> float:
 
 
 def patch_labels(points: Floats, masses: Floats, max_patches: int) -> NDArray[np.intp]:
-    """Return the patch (n) of each point (n, d); at most ``max_patches``, by halving the patch of largest ∫|x − c|².
+    """Return the number of the patch (n,) that contains each of the points (n, d), for at most ``max_patches`` patches.
 
-    Coincident points stay together, so that atoms are patches of zero extent. Halving ends before ``max_patches`` where
-    masses are within MIN_PATCH_WIDTH of their patch's centroid in the root mean square.
+    The patch of largest ∫|x − c|², c its centroid, is halved repeatedly. Coincident points stay together, so that atoms
+    are patches of zero extent. Halving ends before ``max_patches`` where masses are within MIN_PATCH_WIDTH of their
+    patch's centroid in the root mean square.
     """
     enough = MIN_PATCH_WIDTH**2 * masses.sum() / max_patches
     labels = np.zeros(len(points), dtype=np.intp)
@@ -71,10 +72,11 @@ def patch_labels(points: Floats, masses: Floats, max_patches: int) -> NDArray[np
 def gather(
     points: Floats, masses: Floats, extents: Floats, labels: NDArray[np.intp], on_sphere: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Return points (k, d), masses (k) and extents (k) of the patches that hold mass.
+    """Return points (k, d), masses (k) and extents (k) of the patches that hold mass, given the patch of each point.
 
-    points    (n, d), moved to their patch's centroid, projected where they are ``on_sphere``
-    extents   (n) root mean square distance of each mass from its point; of the patches likewise, by |x − c| ≤ the sum
+    points    (n, d), replaced by their patch's centroid, which is projected to the sphere if they are ``on_sphere``
+    extents   (n) root mean square distance of each mass from its point; of the patches likewise, as an upper bound
+    labels    (n) patch of each point
     """
     count = int(labels.max()) + 1
     totals = np.bincount(labels, masses, count)
@@ -99,7 +101,7 @@ def gather(
 
 
 def _moment(points: Floats, masses: Floats) -> float:
-    """Return ∫ |x − c|² of point masses, c their centroid."""
+    """Return the second moment ∫ |x − c|² of point masses about their centroid c."""
     total = masses.sum()
     if total <= 0:
         return 0.0

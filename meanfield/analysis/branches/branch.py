@@ -61,6 +61,7 @@ class BranchOfCase:
     beta_unit: float
 
     def __str__(self) -> str:
+        """Return the text that ``meanfield branch`` prints."""
         return report(self)
 
     @property
@@ -90,9 +91,10 @@ class BranchOfCase:
 
     @property
     def grows_above(self) -> bool:
-        """Return whether the first degree of the branch grows above the critical value.
+        """Return whether the mode in which the branch leaves the uniform density grows above the critical value.
 
-        For noise: never. For β: where the growth rate increases with β.
+        The mode is a harmonic of the degree of the branch. Over noise the result is False, and over v of V = vI it is
+        True. Over β it is True where the growth rate of the mode increases with β.
         """
         if self.over != BETA:
             return self.over == VALUE
@@ -103,7 +105,7 @@ class BranchOfCase:
 
     @property
     def measure(self) -> str:
-        """Return the name of the quantity that ``moment`` returns."""
+        """Return the name of the number that ``moment`` returns: "mean token" for degree 1, else ⟨P_l⟩ of degree l."""
         subscript = str(self.branch.degree).translate(_SUBSCRIPTS)
         return "mean token" if self.branch.degree == 1 else f"⟨P{subscript}⟩"
 
@@ -140,13 +142,14 @@ class BranchOfCase:
 
 
 def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = False) -> BranchOfCase:
-    """Return the branch of axisymmetric stationary densities that leaves the uniform one with degree ``degree``.
+    """Return the branch of axisymmetric stationary densities that leaves the uniform one in a harmonic of ``degree``.
 
-    ``negative``: the branch with less of the harmonic at the axis, a different one for even degrees and d ≥ 3.
+    ``over`` is the key of the case that varies along the branch: stabilizers.noise, attention.beta, or attention.value,
+    v of V = vI. With ``negative`` the branch has less of the harmonic at the axis; it is a different branch only for
+    even degrees and d ≥ 3.
 
     Raises CaseError for a degree that is no integer from 1 to MOMENTS, where linear theory does not apply, and where
-    the uniform density is neutral to this degree for no value of the key ``over``: stabilizers.noise, attention.beta,
-    or attention.value, v of V = vI.
+    the uniform density is neutral to this degree for no value of the key.
     """
     if over not in (NOISE, BETA, VALUE):
         raise CaseError(f"over = {over!r}: expected one of {', '.join((NOISE, BETA, VALUE))}")
@@ -168,7 +171,11 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
 
 
 def _varied(case: Case, over: str, unit: float) -> Varied:
-    """Return the varied parameter. Raises CaseError where β or V cannot vary."""
+    """Return the continuation parameter of a branch over the key ``over``: noise, β, or v of V = vI.
+
+    ``unit`` is the noise of the case divided by the noise in the equations on the unit sphere. Raises CaseError where β
+    or V cannot vary.
+    """
     attention, beta = case.attention, case.beta_on_unit_sphere
     if over == NOISE:
         return OverNoise(Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale))
@@ -184,7 +191,7 @@ def _varied(case: Case, over: str, unit: float) -> Varied:
 
 
 def as_dict(found: BranchOfCase) -> dict[str, object]:
-    """Return all numbers of a branch, for JSON."""
+    """Return the critical parameter, folds, bifurcations and states of a branch as plain values for JSON."""
     branch = found.branch
     return {
         "over": found.over,
@@ -199,7 +206,10 @@ def as_dict(found: BranchOfCase) -> dict[str, object]:
 
 
 def _transition(found: BranchOfCase) -> str:
-    """Return a sentence on the transition along a branch without folds: continuous or not."""
+    """Return a sentence on whether the transition from the uniform density along a branch without folds is continuous.
+
+    It is not continuous if a state of the branch lies where the uniform density is stable.
+    """
     over_critical = [found.parameter(state) / found.critical - 1 for state in found.branch.equilibria]
     if any(abs(off) > _BEYOND and found.uniform_is_stable(below=off < 0) for off in over_critical):
         return "the branch has states where the uniform density is stable, so the transition is not continuous"
@@ -207,7 +217,7 @@ def _transition(found: BranchOfCase) -> str:
 
 
 def report(found: BranchOfCase) -> str:
-    """Return a branch as text: its critical parameter, folds, bifurcations, and some of its states."""
+    """Return a text on a branch of stationary densities: critical parameter, folds, bifurcations, and some states."""
     branch, critical, name = found.branch, found.critical, found.name
     lines = [f"axisymmetric stationary densities that leave the uniform one with degree {branch.degree}", ""]
     lines.append(f"{'critical ' + name:<17}{critical:.8g}")
@@ -247,18 +257,19 @@ def report(found: BranchOfCase) -> str:
 
 
 def _count(positive: int, unknown: int) -> str:
-    """Return a number of positive rates, or its range where signs are unknown."""
+    """Return the number of positive growth rates as text, such as "1", or "1 to 2" if one more has an unknown sign."""
     return f"{positive} to {positive + unknown}" if unknown else str(positive)
 
 
 def _unlocated(found: BranchOfCase, one: Unlocated) -> str:
-    """Return a line on a fold or bifurcation that was not located."""
+    """Return a line on a fold or bifurcation that was detected between two states and not located."""
     first, last = (found.parameter(state) for state in one.between)
     where = f"{found.name} between {first:.8g} and {last:.8g}"
     return f"a fold or bifurcation of order {one.order}, degree {found.branch.degree}, {where}: {one.reason}"
 
 
 def _numbers(found: BranchOfCase, point: Equilibrium) -> dict[str, object]:
+    """Return the numbers of a state of the branch for JSON, with the parameters in units of the case."""
     return {
         "noise": found.unit * point.noise,
         "beta": found.beta_unit * point.beta,

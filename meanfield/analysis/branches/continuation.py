@@ -61,12 +61,12 @@ class Branch:
 
 
 def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int = 400, negative: bool = False) -> Branch:
-    """Return the branch that leaves the uniform density with more of the harmonic of ``degree``, positive at the axis.
+    """Return the branch of stationary densities that leaves the uniform one in the zonal harmonic of ``degree``.
 
-    ``negative``: the branch with less of the harmonic, a different one for even degrees and d ≥ 3. The branch ends
-    where the parameter is below ``min_ratio`` times the critical one or beyond 1/``min_ratio`` times it, where the
-    nodes do not resolve the density, or after ``steps`` steps. Raises ValueError where the uniform density is nowhere
-    neutral to this degree.
+    The harmonic is positive at the axis; with ``negative`` it is negative there, which gives a different branch for
+    even degrees and d ≥ 3. The branch ends where the parameter is below ``min_ratio`` times the critical one or beyond
+    1/``min_ratio`` times it, where the nodes do not resolve the density, or after ``steps`` steps. Raises ValueError
+    where the uniform density is neutral to this degree for no value of the parameter.
     """
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)
@@ -98,14 +98,18 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
 
 
 def _uniform(varied: Varied, nodes: Equilibria, critical: float) -> Equilibrium:
-    """Return the uniform density, with margins to the accuracy of the critical parameter."""
+    """Return the uniform density at the critical parameter, the first state of a branch.
+
+    As many growth rates are positive as margins μ − 1. The error of the margins is at least that of the critical
+    parameter.
+    """
     found = varied.equilibrium(np.zeros_like(nodes.nodes), critical)
     spectra = tuple(replace(one, error=max(one.error, _CRITICAL)) for one in found.spectra)
     return replace(found, spectra=spectra)
 
 
 def _failure(last: Equilibrium) -> str:
-    """Return why no step from a stationary density succeeded."""
+    """Return the reason, as text, for which no further step from the stationary density ``last`` succeeds."""
     margin = float(np.abs(last.spectra[0].margins).min())
     reason = f": there the equations are singular to {margin:.1e}" if margin < _SINGULAR else ""
     return f"no step is short enough for Newton's iteration{reason}"
@@ -113,7 +117,10 @@ def _failure(last: Equilibrium) -> str:
 
 @dataclass(frozen=True)
 class _Point:
-    """State (u, log p), the unit tangent of the branch there, and the length of the step to this state."""
+    """Point of a branch: state (u, log p), unit tangent there, and arclength of the step that leads to the point.
+
+    u is the logarithm of the density at the nodes, p the varied parameter.
+    """
 
     state: Floats
     tangent: Floats
@@ -123,6 +130,10 @@ class _Point:
 def _steps(
     varied: Varied, nodes: Equilibria, mode: Floats, critical: float, steps: int
 ) -> Iterator[tuple[_Point, _Point]]:
+    """Yield pairs of successive points of a branch of stationary densities, from the uniform density on.
+
+    The length of a step is adapted to the iterations of the step before, and halved where Newton's iteration fails.
+    """
     start = np.append(np.zeros_like(nodes.nodes), np.log(critical))
     point, length = _Point(start, np.append(mode, 0.0), 0.0), _FIRST_STEP
     for _ in range(steps):
@@ -137,7 +148,7 @@ def _steps(
 
 
 def _next(varied: Varied, nodes: Equilibria, point: _Point, length: float) -> tuple[_Point, int] | None:
-    """Return the point of the branch at this arclength along the tangent, and the iterations.
+    """Return the point of the branch at arclength ``length`` along the tangent from ``point``, and Newton's iterations.
 
     None where Newton's iteration fails.
     """
@@ -160,4 +171,5 @@ def _next(varied: Varied, nodes: Equilibria, point: _Point, length: float) -> tu
 
 
 def _equilibrium(varied: Varied, state: Floats) -> Equilibrium:
+    """Return the stationary density of a state (log density, log p), with its linear stability."""
     return varied.equilibrium(state[:-1], float(np.exp(state[-1])))

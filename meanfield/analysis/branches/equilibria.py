@@ -55,50 +55,54 @@ class Equilibrium:
 
     @property
     def rates(self) -> tuple[Floats, ...]:
-        """Return the real parts of the eigenvalues of the linearized equation for each order, largest first."""
+        """Return the growth rates of perturbations of each order m about the axis, one array for each order.
+
+        They are the real parts of the eigenvalues of the linearized equation, largest first.
+        """
         return tuple(spectrum.rates for spectrum in self.spectra)
 
     @property
     def order(self) -> float:
-        """Return ∫⟨x, e⟩ρ, the signed length of the mean token."""
+        """Return ∫⟨x, e⟩ρ, the component of the mean token along the axis e."""
         return float(self.moments[0])
 
     @property
     def fastest(self) -> float:
-        """Return the largest rate of perturbations about the same axis."""
+        """Return the largest growth rate of perturbations that are symmetric about the same axis."""
         return float(self.rates[0][0])
 
     @property
     def fastest_across(self) -> float:
-        """Return the largest rate of perturbations that rotate the axis or depend on the angle about the axis."""
+        """Return the largest growth rate of perturbations that break the symmetry about the axis (orders m > 0)."""
         return max(float(found[0]) for found in self.rates[1:])
 
     @property
     def unstable(self) -> int:
-        """Return the number of rates about the same axis that are positive beyond the rounding error."""
+        """Return the number of growth rates of axisymmetric perturbations that are positive beyond rounding."""
         return self.spectra[0].unstable
 
     @property
     def unstable_across(self) -> int:
-        """Return the number of rates of the orders m > 0 that are positive beyond the rounding error.
+        """Return the number of growth rates of perturbations of orders m > 0 that are positive beyond rounding.
 
-        Each order is counted once.
+        Perturbations of order m depend on the angle about the axis. A rate is counted once, not once for each harmonic
+        of its order.
         """
         return sum(spectrum.unstable for spectrum in self.spectra[1:])
 
     @property
     def unknown(self) -> int:
-        """Return the number of rates about the same axis whose sign is below rounding."""
+        """Return the number of growth rates of axisymmetric perturbations whose sign is lost to rounding."""
         return self.spectra[0].unknown
 
     @property
     def unknown_across(self) -> int:
-        """Return the number of rates of the orders m > 0 whose sign is below rounding."""
+        """Return the number of growth rates of perturbations of orders m > 0 whose sign is lost to rounding."""
         return sum(spectrum.unknown for spectrum in self.spectra[1:])
 
 
 class Equilibria:
-    """Equations of stationary densities on S^{d−1} for β ≠ 0 and V = vI, discretized at Gauss–Jacobi nodes."""
+    """Equations of axisymmetric stationary densities on S^{d−1} for β ≠ 0 and V = vI, at Gauss–Jacobi nodes."""
 
     def __init__(
         self, dimension: int, beta: float, normalization: str = "softmax", value: float = 1.0, nodes: int = NODES
@@ -118,12 +122,12 @@ class Equilibria:
         return float(self.gain * (self.weights * mode) @ moved)
 
     def mode(self, degree: int) -> Floats:
-        """Return the zonal harmonic of this degree at the nodes, of unit mean square."""
+        """Return the zonal harmonic of this degree at the nodes (nodes,), scaled to a mean square of 1."""
         values = self.zonal(degree)
         return np.asarray(values / np.sqrt(self.weights @ values**2))
 
     def zonal(self, degree: int) -> Floats:
-        """Return the zonal harmonic of this degree at the nodes, 1 at the axis."""
+        """Return the zonal harmonic of this degree at the nodes (nodes,), scaled to the value 1 at the axis."""
         from scipy.special import eval_chebyt, eval_gegenbauer
 
         if self.dimension == 2:
@@ -132,7 +136,12 @@ class Equilibria:
         return np.asarray(eval_gegenbauer(degree, nu, self.nodes) / eval_gegenbauer(degree, nu, 1.0))
 
     def residual(self, u: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
-        """Return u − log f[u] and its derivatives by u and by log κ."""
+        """Return the residual u − log f[u] of the stationary equation, and its derivatives by u and by log κ.
+
+        u (nodes,) is the logarithm of the density. f[u] is the density for which noise κ balances the attention to e^u:
+        log f[u] = v/(βκ) φ(Z) + const, Z the kernel integrated over e^u, φ = log for softmax and φ(Z) = Z for
+        unnormalized attention.
+        """
         masses = self.weights * np.exp(u)
         normalizer = self._kernel @ masses
         h = self.gain / noise * (np.log(normalizer) if self._log else normalizer)
@@ -144,7 +153,10 @@ class Equilibria:
         return u - h + shift + np.log(total), np.eye(len(u)) - by_u + images @ by_u, h - images @ h
 
     def by_log_beta(self, u: Floats, noise: float) -> Floats:
-        """Return the derivative of u − log f[u] by log β; a constant factor of the kernel does not contribute."""
+        """Return the derivative by log β of the residual u − log f[u] of the stationary equation, see `residual`.
+
+        The stored kernel may have a constant factor that depends on β, which does not contribute.
+        """
         masses = self.weights * np.exp(u)
         normalizer = self._kernel @ masses
         turned = self.beta * (self._kernel * _log_kernel_by_beta(self.dimension, self.beta, self.nodes)) @ masses
@@ -155,26 +167,35 @@ class Equilibria:
         return np.asarray(images @ change / images.sum() - change)
 
     def kernel(self, m: int) -> Floats:
-        """Return ∫e^{β⟨x,y⟩} Y(ξ′)dξ′/Y(ξ) over rotations ξ about the axis, Y of order m; softmax: times e^{−|β|}."""
+        """Return the absolute kernel e^{β⟨x,y⟩} of order m about the axis, at pairs of nodes (nodes, nodes).
+
+        The kernel of order m is the average of e^{β⟨x,y⟩} Y(ξ′)/Y(ξ) over directions ξ′ about the axis, for a harmonic
+        Y of order m. For softmax it is multiplied by e^{−|β|}, against overflow.
+        """
         if m not in self._kernels:
             shift = abs(self.beta) if self._log else 0.0
             self._kernels[m] = np.exp(log_kernel(self.dimension, self.beta, self.nodes, m) - shift)
         return self._kernels[m]
 
     def harmonics(self, m: int) -> tuple[Floats, Floats]:
-        """Return √w s^m p_k and √w s^m p_k' (nodes, k) for order m, orthonormal: up to 3/4 of the degrees of the nodes.
+        """Return √w s^m p_k and √w s^m p_k' (nodes, k) for order m about the axis, where the first are orthonormal.
 
-        Sums of products of two of them and a potential then have no error from the rule.
+        w are the weights of the nodes z, s = √(1 − z²), and p_k are polynomials of degrees k up to 3/4 of the number of
+        nodes. Sums of products of two of them and a potential then have no error from the rule.
         """
         return harmonics(self.dimension, len(self.nodes), m)
 
     def rounding(self, noise: float) -> float:
-        """Return the rounding error of h = (v/βκ) φ(Z), which is large compared with u for small β."""
+        """Return the rounding error of h = v/(βκ) φ(Z), the logarithm of the density up to a constant.
+
+        For small β, h is large compared with the logarithm u of the density. Z is the kernel integrated over the
+        density.
+        """
         largest = 1.0 if self._log else float(self._kernel.max())
         return 8 * float(np.finfo(float).eps) * abs(self.gain) / noise * largest
 
     def equilibrium(self, u: Floats, noise: float) -> Equilibrium:
-        """Return the stationary density with its linear stability."""
+        """Return the stationary density e^u at this noise, with its moments and its linear stability."""
         masses = self.weights * np.exp(u)
         found = spectra(self, masses, noise)
         return Equilibrium(noise, self.beta, self._zonals @ masses, u, found, self.gain * self.beta)
@@ -184,25 +205,26 @@ class Equilibria:
         return np.array([self.zonal(degree) for degree in range(1, MOMENTS + 1)])
 
     def is_resolved(self, u: Floats) -> bool:
-        """Return whether the nodes resolve f = e^u: the last coefficients are small relative to the largest one."""
+        """Return whether the nodes resolve f = e^u: its last coefficients are small relative to the largest one."""
         size = np.abs(self._to_coefficients @ np.exp(u - u.max()))
         return bool(size[-len(u) // 8 :].max() <= _RESOLVED * size.max())
 
     def slope(self, normalizer: Floats) -> Floats:
-        """Return φ'(Z)."""
+        """Return φ'(Z) at the nodes for the normalizer Z: 1/Z for softmax, where φ = log, and 1 for φ(Z) = Z."""
         return 1 / normalizer if self._log else np.ones_like(normalizer)
 
     @cached_property
     def _to_coefficients(self) -> Floats:
-        """Return the matrix from values at the nodes to coefficients of the zonal harmonics."""
+        """Return the matrix (degrees, nodes) from values at the nodes to coefficients of the zonal harmonics."""
         return np.stack([self.weights * self.mode(l) for l in range(len(self.nodes))])
 
 
 def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
-    """Return log |c| of c = e^{β⟨x,y⟩} averaged over rotations about the axis: β z z' + log |c_m(β √(1−z²) √(1−z'²))|.
+    """Return log |c| at all pairs of nodes z, z' for c, the kernel e^{β⟨x,y⟩} of order m averaged about the axis.
 
-    c_m(b) = Γ(h) (2/b)^{h−1} I_{h−1+m}(b), h = (d − 1)/2 (Funk–Hecke about the axis), by the first two terms of the
-    series where b is small. For odd m the sign of c is that of β.
+    log |c| = β z z' + log |c_m(β √(1−z²) √(1−z'²))| with c_m(b) = Γ(h) (2/b)^{h−1} I_{h−1+m}(b), h = (d − 1)/2, and I
+    the modified Bessel function (Funk–Hecke about the axis). Where b is small, the first two terms of the series are
+    used. For odd m the sign of c is that of β.
     """
     from scipy.special import gammaln, ive
 
@@ -219,7 +241,11 @@ def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
 
 
 def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
-    """Return ∂ log c/∂β for m = 0: z z' + sign(β) √(1−z²) √(1−z'²) I_h(b)/I_{h−1}(b)."""
+    """Return ∂ log c/∂β at all pairs of nodes z, z' for c, the kernel e^{β⟨x,y⟩} averaged about the axis.
+
+    The derivative is z z' + sign(β) √(1−z²) √(1−z'²) I_h(b)/I_{h−1}(b) with b = |β| √(1−z²) √(1−z'²), h = (d − 1)/2,
+    and I the modified Bessel function.
+    """
     from scipy.special import ive
 
     h = (dimension - 1) / 2
@@ -234,7 +260,10 @@ def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
 
 
 def _of_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> Floats:
-    """Return a function of |β| √(1−z²) √(1−z'²) at all pairs of nodes, evaluated on half of the symmetric nodes."""
+    """Evaluate a function of b = |β| √(1−z²) √(1−z'²) at all pairs of nodes z, z' (nodes, nodes).
+
+    The nodes are symmetric about 0, so that the function is called for half of them only.
+    """
     n = len(z)
     folded = np.minimum(np.arange(n), n - 1 - np.arange(n))
     sines = np.sqrt((1 - z[: (n + 1) // 2]) * (1 + z[: (n + 1) // 2]))

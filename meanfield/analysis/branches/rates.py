@@ -59,28 +59,37 @@ class Spectrum:
 
     @property
     def signs(self) -> NDArray[np.intp]:
-        """Return the sign of each margin: 1, −1, or 0 where the margin is below its error."""
+        """Return the sign of each margin μ − 1: 1, −1, or 0 where the margin is below its error."""
         return np.where(np.abs(self.margins) <= self.error, 0, np.sign(self.margins)).astype(np.intp)
 
     @property
     def unstable(self) -> int:
-        """Return the number of positive rates; rates of unknown sign are not counted."""
+        """Return the number of positive growth rates; rates of unknown sign are not counted."""
         return int((self.signs > 0).sum())
 
     @property
     def unknown(self) -> int:
-        """Return the number of rates whose sign is below rounding."""
+        """Return the number of growth rates of unknown sign: their margins μ − 1 are below the rounding error."""
         return int((self.signs == 0).sum())
 
 
 def spectra(equilibria: Equilibria, masses: Floats, noise: float) -> tuple[Spectrum, ...]:
-    """Return the spectrum of each order m, for f times the weights of the nodes."""
+    """Return the linear stability of a stationary density to perturbations of each order m about its axis.
+
+    ``masses`` (nodes,) are the density at the nodes times the quadrature weights.
+    """
     density = _Density(equilibria, masses, noise)
     return tuple(_spectrum(density, m) for m in range(2 if equilibria.dimension == 2 else ORDERS))
 
 
 class _Density:
-    """Stationary density f at the nodes: √(f weights), φ'(Z) and (log f)', scaled by v/(βκ)."""
+    """Stationary density f at the nodes, with the quantities from which its linear stability is computed.
+
+    root        √(f w), w the quadrature weights
+    inner       φ'(Z), where log f = v/(βκ) φ(Z) + const
+    log_slope   derivative of log f by z = ⟨x, e⟩
+    defect      error of the nodes and of f, see `_defect`
+    """
 
     def __init__(self, equilibria: Equilibria, masses: Floats, noise: float) -> None:
         z = equilibria.nodes
@@ -93,17 +102,21 @@ class _Density:
         self.defect = self._defect()
 
     def kernel(self, m: int) -> Floats:
-        """Return the kernel of order m with its sign, (nodes, nodes)."""
+        """Return the kernel e^{β⟨x,y⟩} of order m about the axis with its sign, at pairs of nodes (nodes, nodes)."""
         return np.asarray((np.sign(self.equilibria.beta) or 1.0) ** m * self.equilibria.kernel(m))
 
     def operator(self, m: int) -> tuple[Floats, Floats]:
-        """Return K of order m as a symmetric matrix (nodes, nodes), and the factor (nodes,) of g in its vectors."""
+        """Return K = v/(βκ) φ'(Z) k f of order m as a symmetric matrix (nodes, nodes), and the scale (nodes,) of g.
+
+        The linearized equation is f ∂ₜg = −κ A (I − K) g for f g a perturbation of f. The matrix acts on g times the
+        scale.
+        """
         root = self.root * np.sqrt(self.inner)
         matrix = self.equilibria.gain / self.noise * root[:, None] * self.kernel(m) * root
         return matrix, self.root / np.sqrt(self.inner)
 
     def _defect(self) -> float:
-        """Return |Kg − g|/|g| for the rotation of the axis, for which exactly K g = g.
+        """Return |Kg − g|/|g| for the rotation g of the axis, for which exactly K g = g; 0 for the uniform density.
 
         The number measures the error of the nodes and of f.
         """
@@ -115,7 +128,11 @@ class _Density:
         return float(np.linalg.norm(matrix @ unit - unit))
 
     def neutral(self, m: int) -> Floats | None:
-        """Return the direction g (nodes,) of order m that is projected out, None where there is none."""
+        """Return the direction g (nodes,) of order m that is projected out of the linearized equation, or None.
+
+        For m = 0 it is a constant, which conservation of mass excludes. For m = 1 it is the rotation of the axis, or
+        None if the density is uniform. For other orders it is None.
+        """
         if m == 0:
             return np.ones_like(self.sine)
         rotation = self.sine * self.log_slope
@@ -123,7 +140,7 @@ class _Density:
 
 
 def _spectrum(density: _Density, m: int) -> Spectrum:
-    """Return the spectrum of order m."""
+    """Return the growth rates of perturbations of order m, and the margins μ − 1 that give their signs."""
     from scipy.linalg import eigvalsh
 
     operator, scale = density.operator(m)
@@ -136,14 +153,14 @@ def _spectrum(density: _Density, m: int) -> Spectrum:
 
 
 def _compressed(matrix: Floats, direction: Floats) -> Floats:
-    """Return a symmetric matrix on the complement of a direction, and 0 on the direction."""
+    """Return P M P for a symmetric matrix M and the orthogonal projection P on the complement of a direction."""
     unit = direction / np.linalg.norm(direction)
     rows = matrix - np.outer(unit, unit @ matrix)
     return np.asarray(rows - np.outer(rows @ unit, unit))
 
 
 def _eigenvalues(sigma: Floats, factor: Floats) -> Floats:
-    """Return the real parts of the eigenvalues of diag(σ) M, largest first, σ increasing.
+    """Return the real parts of the eigenvalues of diag(σ) M, largest first, for increasing σ and M = ``factor``.
 
     Rows of the smallest σ, which are below rounding beside the largest, are separated by Schur's complement.
     """
@@ -157,11 +174,11 @@ def _eigenvalues(sigma: Floats, factor: Floats) -> Floats:
 
 
 def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[Floats, Floats]:
-    """Return σ and M of −κ A (I − K) = diag(σ) M for √f g in the slow modes of A, slowest first.
+    """Return σ and M such that the linearized equation −κ A (I − K) for √f g is diag(σ) M in the slowest modes of A.
 
-    A = BᵀB by the singular values σ of B, so that rows are exact relative to σ: exponentially small rates have the
-    signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to what I − K returns: A
-    acts from the complement of f/φ' g0 to that of f g0.
+    σ are singular values of B with A = BᵀB, smallest first. Rows are exact relative to σ, so that exponentially small
+    rates have the signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to what I −
+    K returns: A acts from the complement of f/φ' g0 to that of f g0.
     """
     basis, first = _basis_and_derivative(density, m)
     image = basis.T @ (density.root[:, None] * density.inner[:, None] * density.kernel(m) * density.root) @ basis
@@ -178,7 +195,11 @@ def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[F
 
 
 def _basis_and_derivative(density: _Density, m: int) -> tuple[Floats, Floats]:
-    """Return harmonics of order m (nodes, modes), orthonormal with weights, and B of each (rows, modes)."""
+    """Return orthonormal harmonics of order m at the nodes (nodes, modes), and their images (rows, modes) under B.
+
+    B u = √f ∇(u/√f) is the square root of the diffusion A = BᵀB with the density f; values have the factor √w of the
+    weights.
+    """
     at, sine = density.equilibria, density.sine[:, None]
     values, slopes = at.harmonics(m)
     along = sine * slopes - m * at.nodes[:, None] / sine * values - sine / 2 * density.log_slope[:, None] * values
@@ -187,7 +208,10 @@ def _basis_and_derivative(density: _Density, m: int) -> tuple[Floats, Floats]:
 
 
 def _complement(basis: Floats, direction: Floats | None) -> Floats:
-    """Return an orthonormal basis (modes, modes − 1) of the complement of a direction (nodes,); all for None."""
+    """Return an orthonormal basis (modes, modes − 1) of the complement of a direction, in coefficients of ``basis``.
+
+    ``direction`` (nodes,) is given at the nodes. If it is None, the identity (modes, modes) is returned.
+    """
     if direction is None:
         return np.eye(basis.shape[1])
     coefficients = basis.T @ direction
@@ -198,6 +222,9 @@ def _complement(basis: Floats, direction: Floats | None) -> Floats:
 
 
 def _slowest(matrix: Floats, space: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest singular values of B in a space, smallest first, and their modes (modes, MODES)."""
+    """Return the MODES smallest singular values of ``matrix``, smallest first, and their modes (modes, MODES).
+
+    The columns of ``matrix`` are the images of those of ``space``, from which the modes are combined.
+    """
     _, sigma, modes = np.linalg.svd(np.linalg.qr(matrix, mode="r"))
     return sigma[::-1][:MODES], space @ modes[::-1][:MODES].T

@@ -23,11 +23,14 @@ _SOFT = 1e-6  # change of u that rounding may cause along a direction in which t
 
 
 def has_converged(residual: Floats, change: Floats, state: Floats, rounding: float) -> bool:
-    """Return whether the change is below rounding, or the residual is below rounding and the change is small.
+    """Return whether Newton's iteration for a stationary density has converged after a change of the state.
 
-    residual  (nodes,) before the change
-    change    (nodes + 1,) of the state
-    rounding  of h, see `Equilibria.rounding`
+    The change is below rounding, or the residual is below rounding and the change is small.
+
+    residual  (nodes,) u − log f[u] before the change
+    change    (nodes + 1,) of the state (u, log p)
+    state     (nodes + 1,) after the change
+    rounding  error of h, the logarithm of the density up to a constant, see `Equilibria.rounding`
     """
     size, moved = max(1.0, float(np.abs(state).max())), float(np.abs(change).max())
     if moved < _ROUNDING * size + rounding:
@@ -87,7 +90,10 @@ class Unlocated:
 
 @dataclass(frozen=True)
 class BranchPoint:
-    """Point (u, log p) of the branch, its unit tangent, and the stationary density with its linear stability."""
+    """Point of a branch: state (u, log p), unit tangent there, and the stationary density with its linear stability.
+
+    u is the logarithm of the density at the nodes, p the varied parameter.
+    """
 
     state: Floats
     tangent: Floats
@@ -99,9 +105,10 @@ class _NotConverged(Exception):
 
 
 def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> Iterator[Fold | Bifurcation | Unlocated]:
-    """Yield folds and bifurcations between two points of a branch, one step apart.
+    """Yield the folds and bifurcations of a branch between two of its points, one step apart.
 
-    Rates change their sign where the margins of both ends have opposite signs, both beyond rounding.
+    A rate changes its sign where its margins at both ends have opposite signs, both beyond rounding. Where Newton's
+    iteration fails, Unlocated is yielded.
     """
     try:
         yield from _split(varied, before, after, _HALVINGS)
@@ -114,7 +121,10 @@ def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> I
 def _split(
     varied: Varied, before: BranchPoint, after: BranchPoint, halvings: int
 ) -> list[Fold | Bifurcation | Unlocated]:
-    """Return the special points; halving separates a fold from other changes of sign of order 0."""
+    """Return the folds and bifurcations of a branch between two of its points.
+
+    The step is halved, at most ``halvings`` times, to separate a fold from other changes of sign of order 0.
+    """
     changes = _changes(before, after)
     if before.tangent[-1] * after.tangent[-1] >= 0:
         return [_bifurcation(varied, before, after, order, index) for order, index in changes]
@@ -128,7 +138,10 @@ def _split(
 
 
 def _changes(before: BranchPoint, after: BranchPoint) -> list[tuple[int, int]]:
-    """Return orders and indices of the margins whose signs are opposite at both ends, beyond rounding."""
+    """Return (order, index) of each margin whose signs at two points of a branch are opposite, beyond rounding.
+
+    A margin μ − 1 has the sign of a growth rate of perturbations of this order about the axis.
+    """
     pairs = zip(before.equilibrium.spectra, after.equilibrium.spectra, strict=True)
     return [
         (order, int(index))
@@ -138,7 +151,7 @@ def _changes(before: BranchPoint, after: BranchPoint) -> list[tuple[int, int]]:
 
 
 def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order: int, index: int) -> Bifurcation:
-    """Return the bifurcation where the margin ``index`` of ``order`` is zero."""
+    """Return the bifurcation between two points of a branch at which the margin ``index`` of ``order`` is zero."""
 
     def margin(place: BranchPoint) -> float:
         return float(place.equilibrium.spectra[order].margins[index])
@@ -149,7 +162,10 @@ def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order:
 def _locate(
     varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
 ) -> BranchPoint:
-    """Return the point between two points of the branch at which a function with opposite signs at both is zero."""
+    """Return the point between two points of a branch at which a function with opposite signs at both is zero.
+
+    The zero is found a second time between nearer points of the branch, where these have opposite signs too.
+    """
     root, found = _root(varied, before, after, function)
     ends = [_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]
     if function(ends[0]) * function(ends[1]) < 0:
@@ -160,7 +176,7 @@ def _locate(
 def _root(
     varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
 ) -> tuple[float, BranchPoint]:
-    """Return the fraction of the distance between two points at which a function is zero, and the point there."""
+    """Return the fraction of the way between two points of a branch where a function is zero, and the point there."""
     from scipy.optimize import brentq
 
     places = {0.0: before, 1.0: after}
@@ -176,7 +192,10 @@ def _root(
 
 
 def _between(varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float) -> BranchPoint:
-    """Return the point of the branch at this fraction of the chord between two points."""
+    """Return the point of a branch at this fraction of the chord between two of its points.
+
+    Raises _NotConverged where Newton's iteration fails.
+    """
     if fraction in (0.0, 1.0):
         return after if fraction else before
     for regular in (_REGULAR, 0.0):
@@ -189,7 +208,11 @@ def _between(varied: Varied, before: BranchPoint, after: BranchPoint, fraction: 
 def _corrected(
     varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float, regular: float
 ) -> tuple[Floats, Floats] | None:
-    """Return a point and its unit tangent: the cubic, corrected in regular directions; None without convergence."""
+    """Return a state (u, log p) of the branch between two of its points and the unit tangent; None without convergence.
+
+    Newton's iteration starts from the cubic through both points. It corrects the state along directions whose singular
+    value, relative to the largest, is above ``regular``.
+    """
     weights = np.append(varied.equilibria(float(np.exp(before.state[-1]))).weights, 1.0)
     chord = after.state - before.state
     length = float(np.sqrt(weights @ chord**2))
@@ -210,7 +233,7 @@ def _corrected(
 
 
 def _cubic(before: BranchPoint, after: BranchPoint, length: float, t: float) -> Floats:
-    """Return the cubic between two points with their tangents."""
+    """Return the state at the fraction ``t`` of the cubic through two points of a branch with their tangents."""
     change = after.state - before.state
     slopes = t * (1 - t) ** 2 * before.tangent - t**2 * (1 - t) * after.tangent
     return np.asarray(before.state + t**2 * (3 - 2 * t) * change + length * slopes)

@@ -16,12 +16,12 @@ BETAS = np.geomspace(1e-3, 600.0, 400)  # β among which neutral values are sear
 
 
 class Varied(Protocol):
-    """Parameter p > 0 of stationary densities, and their equations at each p."""
+    """Continuation parameter p > 0 of stationary densities, and the equations of these densities at each p."""
 
     name: str
 
     def equilibria(self, p: float) -> Equilibria:
-        """Return the equations at p."""
+        """Return the discretized equations of stationary densities at p."""
 
     def critical(self, degree: int) -> float:
         """Return p at which modes of this degree neither grow nor decay about the uniform density.
@@ -30,21 +30,24 @@ class Varied(Protocol):
         """
 
     def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
-        """Return u − log f[u] and its derivatives by u and by log p."""
+        """Return the residual u − log f[u] of the stationary equation, and its derivatives by u and by log p.
+
+        u (nodes,) is the logarithm of the density; see `Equilibria.residual`.
+        """
 
     def rounding(self, p: float) -> float:
-        """Return the rounding error of u."""
+        """Return the rounding error of u, the logarithm of a stationary density, at p."""
 
     def equilibrium(self, u: Floats, p: float) -> Equilibrium:
-        """Return the stationary density with its linear stability."""
+        """Return the stationary density e^u at p, with its linear stability."""
 
     def parameter(self, point: Equilibrium) -> float:
-        """Return p of a stationary density."""
+        """Return the value of p at which a density is stationary."""
 
 
 @dataclass(frozen=True)
 class OverNoise:
-    """Variation of the noise at fixed β."""
+    """Variation of the noise κ at fixed β along a branch of stationary densities."""
 
     at: Equilibria
     name = "noise"
@@ -118,7 +121,7 @@ class OverBeta:
 
 @dataclass(frozen=True)
 class OverValue:
-    """Variation of v of V = vI at fixed noise and β.
+    """Variation of v of V = vI at fixed noise and β along a branch of stationary densities.
 
     States are those of v = 1 at the noise κ/v, and rates are v times the rates of those states.
     """
