@@ -12,6 +12,7 @@ from support.tiny_transformers import LAYERS, MOST, TEXT, saved, text_file
 
 import meanfield as mf
 from meanfield.cli.parser import main
+from meanfield.figures.saving import save
 from solvers.io.run_file import read
 
 TEXTS = {"one": TEXT, "two": "b d f a", "three": "a c e g i k"}
@@ -130,7 +131,7 @@ def assert_same_outcomes(outcome, path, printed, folder):
     for name, array in outcome.to_xarray().variables.items():
         assert array.dims == outcome.arrays[name].dims
     drawn = folder / "function.png"
-    outcome.plot().savefig(drawn, dpi=160, metadata={"Software": "meanfield figure"})
+    save(outcome.plot(), drawn)
     assert drawn.read_bytes() == path.with_suffix(".png").read_bytes()
     with pytest.raises(mf.FileError, match="exists already; overwrite=True replaces it"):
         outcome.save(written)
