@@ -17,14 +17,14 @@ Tables = dict[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
 
 class Batch(NamedTuple):
-    """Batched solution of a domain: three functions, and a number of batches.
+    """Functions by which a domain solves many small cases together in one array: a batch.
 
-    key    case → properties that cases have to share to be solved together; None for a case that is solved alone
-    size   case → number of such cases in one array
-    solve  cases of one key, their problems, and the schedules of their diagnostics and their snapshots → numbers of
-    cases
-           as they end, with their diagnostics; None instead of the diagnostics for a case that has to be solved alone
-    few    number of batches that take less time than the start of a worker
+    key     case → properties that cases have to share to be solved together; None for a case that is solved alone
+    size    case → number of such cases in one array
+    solve   cases of one key, their problems, and the schedules of their diagnostics and their snapshots → numbers of
+            cases as they end, with their diagnostics; None instead of the diagnostics for a case that has to be solved
+            alone
+    few     number of batches that take less time than the start of a worker
     """
 
     key: Callable[[Case], Hashable | None]
@@ -38,10 +38,11 @@ class Batch(NamedTuple):
 def tables_of(
     systems: Systems, measure: Callable[[Iterable[Look]], None], tables: Callable[[int], Tables]
 ) -> Iterator[tuple[int, Tables | None]]:
-    """Yield numbers and tables of systems as they end, with None instead of the tables for a lost system.
+    """Yield the number and the diagnostics of each case of a batch when its run ends, None where no step was possible.
 
-    measure   called with the samples of the systems
-    tables    number of a system → its diagnostics
+    systems   runs of the cases, in one array
+    measure   called with the samples of the systems, to compute diagnostics
+    tables    number of a case → its diagnostics
     """
     with np.errstate(all="ignore"):
         measure(systems.start())

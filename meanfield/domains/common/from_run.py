@@ -14,9 +14,10 @@ from solvers.mesh.mesh import Mesh
 
 
 def snapshot_of_run(case: Case) -> tuple[Run, int]:
-    """Return the run that ``initial.file`` names, and the number of its last snapshot up to ``initial.time``.
+    """Return the run with which a case begins, and the number of its last snapshot up to the time ``initial.time``.
 
-    Raises CaseError for a file that is no such run, a run without snapshots, and a time before the first one.
+    The case names the file of the run as ``initial.file``. Raises CaseError for a file that is no such run, a run
+    without snapshots, and a time before the first one.
     """
     initial = case.initial
     assert isinstance(initial, Snapshot)
@@ -35,7 +36,10 @@ def snapshot_of_run(case: Case) -> tuple[Run, int]:
 
 
 def mesh_of_run(run: Run) -> Mesh:
-    """Return the mesh of a run on the circle or the sphere. Raises FileError for a file with other cells."""
+    """Return the mesh of the densities of a run on the circle or the sphere.
+
+    Raises FileError for a file whose cells are not those of its resolution.
+    """
     mesh_by_resolution = kind_of(run.manifold).mesh
     assert mesh_by_resolution is not None
     mesh: Mesh = load(mesh_by_resolution)(run.resolution)

@@ -18,9 +18,13 @@ from solvers.mesh.mesh import Floats, Mesh
 
 @dataclass(frozen=True)
 class Place:
-    """Cells of a given density, coordinates (cells) by name, and the density to which values are relative.
+    """Mesh of an initial density that a file or a formula gives.
 
-    labels  number of rows that an array may have, one density for each label
+    mesh          cells of the density
+    coordinates   coordinates (cells) by name, for formulas
+    relative_to   density (cells) by which the values of a formula are multiplied
+    labels        number of rows that an array may have: one density for each label of a causal mask, which is a
+                  position of tokens in the sequence
     """
 
     mesh: Mesh
@@ -30,8 +34,9 @@ class Place:
 
 
 def of_array(place: Place, kind: sections.Array) -> Floats:
-    """Return densities of mass 1, (cells) or (labels, cells), in the order of the cells of the mesh. Raises
-    CaseError.
+    """Return the initial density of mass 1 from an array in a file: (cells), or (labels, cells) with a row a label.
+
+    The values are in the order of the cells of the mesh. Raises CaseError for an array that cannot be used.
     """
     cells, labels = place.mesh.cells, place.labels
     try:
@@ -45,14 +50,19 @@ def of_array(place: Place, kind: sections.Array) -> Floats:
 
 
 def of_formula(place: Place, kind: sections.Formula) -> Floats:
-    """Return the density (cells) of mass 1 that is proportional to a formula at cell centers. Raises CaseError."""
+    """Return the initial density (cells) of mass 1 that is proportional to a formula at the cell centers.
+
+    Raises CaseError for values that are negative, not finite, or all zero.
+    """
     values = evaluate(kind.density, place.coordinates) * place.relative_to
     return normalized(place.mesh, values, "initial.density", kind.density)
 
 
 def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
-    """Return values (..., cells) over their integral. Raises CaseError for values that are negative, not finite, or
-    all zero.
+    """Return the density (..., cells) of mass 1 that is proportional to ``values`` (..., cells).
+
+    Raises CaseError about the ``key`` of the case, with what it gives, for values that are negative, not finite, or all
+    zero.
     """
     if not np.isfinite(values).all() or values.min() < 0:
         raise refusal(key, given, "values that are finite and nowhere negative")

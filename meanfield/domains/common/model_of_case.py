@@ -31,7 +31,7 @@ from solvers.timestepping.schedules import Every, Listed, Schedule
 
 
 def heads_by_layer(case: Case) -> list[list[Head]]:
-    """Return the heads of each set of matrices: one set, or one for each layer of the file.
+    """Return the attention heads of a case in sets: one set, or one for each layer in its file of matrices.
 
     Raises ValueError or OSError for a file that cannot be used, and for matrices that are too large. On every domain
     β‖QᵀK‖ is bounded; where tokens attend as unit vectors, so are the ranges of floating-point numbers and of
@@ -48,9 +48,7 @@ def heads_by_layer(case: Case) -> list[list[Head]]:
 
 
 def _check_range(case: Case, heads: list[Head]) -> None:
-    """Raise ArgumentError for heads whose kernel, or whose sums over cells, would exceed the range of
-    floating-point numbers.
-    """
+    """Raise ArgumentError for heads whose kernel, or kernel sums over cells, would exceed the range of numbers."""
     attention, domain, beta = case.attention, case.domain, case.beta_of_heads
     kernel = kernel_of(attention.kernel, attention.window)
     if domain.is_closed:
@@ -75,33 +73,45 @@ def _sets_of_heads(case: Case) -> list[list[Head]]:
 
 @dataclass(frozen=True)
 class HeadsByInterval:
-    """Sets of matrices, each for a ``duration`` of time: interval k begins at k·duration. The last set continues."""
+    """Sets of attention heads, each used for a ``duration`` of time: set k from k·duration on.
+
+    The last set continues.
+    """
 
     sets: list[list[Head]]
     duration: float
 
     def of_interval(self, interval: int) -> list[Head]:
-        """Return the heads of an interval."""
+        """Return the attention heads that are used in the interval of time with a given number."""
         return self.sets[min(interval, len(self.sets) - 1)]
 
     def interval_at(self, time: float) -> int:
-        """Return the interval that contains a time; the end of an interval, to rounding, belongs to the next one."""
+        """Return the number of the interval, with its own set of attention heads, that contains a time.
+
+        The end of an interval, to rounding, belongs to the next one.
+        """
         return 0 if len(self.sets) == 1 else int(time / self.duration + 1e-9)
 
     @property
     def intervals(self) -> Schedule:
-        """Return the schedule of the beginnings of the intervals; a single set has one interval."""
+        """Return the schedule of the times at which the intervals begin, each with its own set of attention heads.
+
+        A single set of heads has one interval, from time 0 on.
+        """
         return Every(self.duration) if len(self.sets) > 1 else Listed((0.0,))
 
 
 def heads_by_interval(case: Case) -> HeadsByInterval:
-    """Return the heads of a case and the duration of each set. Raises as ``heads_by_layer``."""
+    """Return the attention heads of a case, with the duration of time for which each set of matrices is used.
+
+    Raises as ``heads_by_layer``.
+    """
     one_a_layer = case.time.method == "layers" and not case.stabilizers.residual
     return HeadsByInterval(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
 
 
 def _from_file(path: str, d: int) -> list[list[Head]]:
-    """Return the heads of each layer of a file, with their weights."""
+    """Return the attention heads of each layer in a file of matrices, with their weights."""
     try:
         matrices = matrices_of_layers(path, d)
     except ValueError as error:
@@ -121,8 +131,9 @@ def _factor(matrix: Matrix | sections.RandomMatrix | None, d: int) -> Factor:
 
 
 def feed_forward_of(case: Case) -> Local | None:
-    """Return F, from (n, d) to (n, d), None where the case has none; F(gx)/g where a sphere of radius g is the unit
-    sphere.
+    """Return the feed-forward network F of a case as a function from (n, d) to (n, d), or None without a network.
+
+    Where the unit sphere represents a sphere of radius g, the function is F(gx)/g.
     """
     network, size = network_of(case), case.stabilizers.scale
     if network is None or size == 1:
@@ -131,7 +142,10 @@ def feed_forward_of(case: Case) -> Local | None:
 
 
 def network_of(case: Case) -> Local | None:
-    """Return the network W σ(Ux + b) of a case, or the field of a component; None where the case has neither."""
+    """Return the feed-forward network W σ(Ux + b) of a case, or the field of a component that replaces it.
+
+    The result is a function from (n, d) to (n, d); None where the case has neither.
+    """
     network = case.feed_forward
     if network is None:
         return None
@@ -144,7 +158,7 @@ def network_of(case: Case) -> Local | None:
 
 
 def reaction_of(case: Case, mesh: Mesh) -> Reaction | None:
-    """Return R[ρ], None where the case has no reaction."""
+    """Return the reaction R[ρ] of a case for densities on a mesh; None where the case has no reaction."""
     return None if case.reaction is None else REACTIONS[type(case.reaction)](mesh, case.reaction)
 
 

@@ -20,27 +20,29 @@ Event = tuple[float, dict[str, Any]]  # time, and a value for each column
 
 
 def no_check(state: State) -> None:
-    """Accept every state."""
+    """Accept every state: the check of a problem whose runs need none."""
 
 
 @dataclass(frozen=True)
 class Problem:
     """Initial state, dynamics and diagnostics of a case on any domain.
 
-    space        the cells or the tokens of a snapshot, as the file describes them
-    initial      () → values of the state at time 0; raises CaseError for a density that is not valid
-    dynamics     (state, end of the run) → integrator of that state, and the time up to which the integrator is valid
-    prepare      evaluates the equation once, which compiles the kernels
-    diagnostics  names, last degree of the power or None → the diagnostics to record
-    snapshot     values → density (cells), or positions (n, d), of a snapshot
-    check        called after each step; raises Exploding for a state from which the run cannot continue
-    snapshot_is_state  whether a run can continue from a snapshot
-    snapshot_is_exact  whether a run that continues from a snapshot is bitwise equal; if not, the first state is a
-                 checkpoint
-    variables    further datasets of the mesh
-    run_scalars  numbers found during the run, by the name of the attribute in the file; NaN until then
-    attributes   attributes of the file, such as the device
-    events       all events so far, in order of time: those of a run that is continued, then those of the dynamics
+    space               the cells or the tokens of a snapshot, as the file describes them
+    initial             () → values of the state at time 0; raises CaseError for a density that is not valid
+    dynamics            (state, end of the run) → integrator of that state, and the time up to which the integrator is
+                        valid
+    prepare             evaluates the equation once, which compiles the kernels
+    diagnostics         names, last degree of the power or None → the diagnostics to record
+    snapshot            values → density (cells), or positions (n, d), of a snapshot
+    check               called after each step; raises Exploding for a state from which the run cannot continue
+    snapshot_is_state   whether a run can continue from a snapshot
+    snapshot_is_exact   whether a run that continues from a snapshot is bitwise equal; if not, the first state is a
+                        checkpoint
+    variables           further datasets of the mesh
+    run_scalars         numbers found during the run, by the name of the attribute in the file; NaN until then
+    attributes          attributes of the file, such as the device
+    events              all events so far, in order of time: those of a run that is continued, then those of the
+                        dynamics
     """
 
     space: Space
@@ -59,8 +61,10 @@ class Problem:
 
 
 def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) -> Dynamics:
-    """Return dynamics with integrator k from time intervals.due(k) to intervals.due(k + 1); no step crosses a
-    boundary.
+    """Return dynamics with an integrator of its own for each interval of time; no step crosses a boundary.
+
+    integrator   k → integrator from time intervals.due(k) to intervals.due(k + 1)
+    intervals    schedule of the times at which the intervals begin
     """
     of_interval = lru_cache(maxsize=1)(integrator)
 
@@ -72,7 +76,7 @@ def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) ->
 
 
 def interval_at(intervals: Schedule, time: float) -> int:
-    """Return the number k of the interval that contains a time."""
+    """Return the number k of the interval from intervals.due(k) to intervals.due(k + 1) that contains a time."""
     k = 0
     while intervals.due(k + 1) <= time:
         k += 1

@@ -55,7 +55,7 @@ def batch_key(case: Case) -> Hashable | None:
 
 
 def batch_size(case: Case) -> int:
-    """Return the number of such cases in one array."""
+    """Return the number of cases like the given one that are solved together in one array."""
     count, d = case.domain.count or 1, case.domain.d
     return max(1, min(MAX_SYSTEMS, MAX_PAIRS // count**2, MAX_NUMBERS // (count * d)))
 
@@ -66,13 +66,14 @@ def solve_batch(
     schedules: Sequence[Schedule],
     snapshots: Sequence[Schedule] = (),
 ) -> Iterator[tuple[int, Tables | None]]:
-    """Yield the number of each case as it ends, with "time" and diagnostics; None for a case that has to be solved
-    alone.
+    """Yield the number of each case of a batch when its run ends, with its times and diagnostics.
 
-    cases      cases of one `batch_key`
-    problems   problem of each case
-    schedules  schedule of the diagnostics of each case
-    snapshots  schedule of the snapshots of each case, which steps of tokens need not meet
+    They are None for a case that has to be solved alone.
+
+    cases       cases of one `batch_key`
+    problems    problem of each case
+    schedules   schedule of the diagnostics of each case
+    snapshots   schedule of the snapshots of each case, which steps of tokens need not meet
 
     The error of each case is controlled separately. A case whose rates are not finite, or whose step size underflows,
     is abandoned here; solved alone, it raises the error.
@@ -103,7 +104,10 @@ def _masses(problem: Problem) -> Floats:
 
 
 def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, looks: Iterable[Look]) -> None:
-    """Compute diagnostics of the sampled systems, (number, time, values), with attention of all systems at once."""
+    """Compute diagnostics of sampled states, with attention of all cases at once.
+
+    ``looks`` are the samples: the number of the case, the time, and the values of the state.
+    """
     numbers, samples = list[int](), list[ParticleSample]()
     for number, time, values in looks:
         numbers.append(number)
@@ -119,7 +123,7 @@ def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, looks:
 
 
 class _ParticleSamples:
-    """Diagnostics of one case over time."""
+    """Diagnostics of one case of a batch, collected over time."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self.diagnostics, self._times = diagnostics, list[float]()

@@ -31,9 +31,10 @@ class Brownian:
     curved: bool = True
 
     def step(self, dt: float, number: int, positions: Floats) -> None:
-        """Move positions (n, d) in place. The random numbers depend on the seed and on ``number`` alone.
+        """Move the positions (n, d) of tokens in place by Brownian motion over the time ``dt``.
 
-        The counter of Philox has 256 bits: each number owns the 2^128 blocks above it.
+        The random numbers depend on the seed and on ``number``, that of the step, alone. The counter of Philox has 256
+        bits: each number owns the 2^128 blocks above it.
         """
         random = np.random.Generator(np.random.Philox(key=self.seed, counter=number << 128))
         to_device = backend_for(positions).to_device

@@ -40,8 +40,8 @@ class ParticleSample:
     """Tokens at points (n, d), x = rθ, with masses (n,) at a time, and the velocity that moves them.
 
     A sequence also has the initial positions ``start`` (n, d) and the diffusion ``along`` the sequence. ``scale`` is
-    that of clusters, by default given by the velocity. Quantities that several diagnostics use are computed at most
-    once.
+    the angle within which tokens join a cluster, by default given by the velocity. Quantities that several diagnostics
+    use are computed at most once.
     """
 
     velocity: ParticleVelocity
@@ -58,12 +58,15 @@ class ParticleSample:
 
     @cached_property
     def directions(self) -> Floats:
-        """Return θ (n, d), in the number format of the tokens; 0 for a token at the origin."""
+        """Return the directions θ = x/|x| (n, d) of the tokens, in their number format; 0 for a token at the origin."""
         return self.points / np.where(self.radii > 0, self.radii, 1.0)[:, None]
 
     @cached_property
     def seen(self) -> Floats:
-        """Return y (n, d), the arguments of attention: θ, or x without layer norm."""
+        """Return the points y (n, d) between which attention acts.
+
+        They are the directions of the tokens, or their positions without layer norm.
+        """
         return self.points if self.velocity.sees_positions else self.directions
 
     @cached_property
@@ -75,7 +78,7 @@ class ParticleSample:
         return normalizer[0], output[0]
 
     def set_attention(self, normalizer: Floats, output: Floats) -> None:
-        """Set :meth:`normalizer_and_output` to values that were computed for many samples at once."""
+        """Set the cached result of :meth:`normalizer_and_output` to values computed for many samples at once."""
         vars(self)["normalizer_and_output"] = normalizer, output
 
     @cached_property
@@ -88,9 +91,10 @@ class ParticleSample:
 
 
 def energy(sample: ParticleSample) -> float:
-    """Return E of ``functionals.energy``: (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩}.
+    """Return the interaction energy E = (1/2β) Σ_h w_h Σ_ij m_i m_j e^{β⟨Q_h y_i, K_h y_j⟩} of tokens with masses m.
 
-    The sum is over j ≤ i under a causal mask; y = θ, or x without layer norm.
+    The sum is over j ≤ i under a causal mask. The points y are directions of the tokens, or positions without layer
+    norm. Other kernels replace the exponential, see ``functionals.energy``.
     """
     velocity = sample.velocity
 
@@ -105,7 +109,7 @@ def energy(sample: ParticleSample) -> float:
 
 
 def speed(sample: ParticleSample) -> float:
-    """Return the root mean square of |ẋ|, √Σ m_i |r θ̇ + ṙ θ|²; in a sequence including diffusion from neighbors."""
+    """Return the root mean square speed √Σ m_i |ẋ_i|² of tokens; in a sequence including diffusion from neighbors."""
     velocity, directions, output = sample.velocity, sample.directions, sample.normalizer_and_output[1]
     if velocity.feed_forward is not None:
         output = output + velocity.feed_forward(sample.seen)
@@ -146,14 +150,14 @@ def leaders(sample: ParticleSample) -> float:
 
 
 def drift(sample: ParticleSample) -> float:
-    """Return 1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩: 0 where tokens keep their directions, 1 where these are uncorrelated."""
+    """Return 1 − Σ m_i ⟨θ_i(t), θ_i(0)⟩ of the directions θ of tokens: 0 where they are kept, 1 where uncorrelated."""
     assert sample.start is not None
     start = unit_vectors(sample.start)
     return float(sample.masses @ (1.0 - np.einsum("nd,nd->n", sample.directions, start)))
 
 
 def roughness(sample: ParticleSample) -> float:
-    """Return ∫|∂ₓu|² dx of the field u(x) over a sequence, by differences of neighbors."""
+    """Return ∫|∂ₓu|² dx over a sequence whose tokens are samples of a field u(x), by differences of neighbors."""
     assert sample.along is not None
     steps = sample.along.differences(sample.points)
     return float((steps**2).sum()) * len(sample.points) / sample.along.length
@@ -166,12 +170,15 @@ def cluster_scale(velocity: ParticleVelocity) -> float:
 
 
 def modes(sample: ParticleSample) -> float:
-    """Return the number of modes of Σ_j m_j e^{b⟨x, θ_j⟩}, b = β‖QᵀK‖ of the steepest head: bandwidth 1/√b."""
+    """Return the number of modes (local maxima) of the kernel density Σ_j m_j e^{b⟨x, θ_j⟩} of token directions θ.
+
+    b = β‖QᵀK‖ of the steepest head, so that the bandwidth is 1/√b.
+    """
     return float(count_modes(sample.directions.astype(float, copy=False), sample.masses, steepest_of(sample.velocity)))
 
 
 def _has_angles(case: Case) -> bool:
-    """Return whether d > 1: in one dimension directions are 1 and −1, which form no clusters by angle."""
+    """Return whether d > 1 in a case: in one dimension directions are 1 and −1, which form no clusters by angle."""
     return case.domain.d > 1
 
 

@@ -22,8 +22,9 @@ CELL_RADIUS = 2.1  # bound of the distance of a point of a cell on the sphere fr
 
 
 class Field:
-    """Real field g(x) = Σ_l c_l Y_l(x) at any points x, on S¹ for c (degree + 1) and on S² for c (degree + 1,
-    degree + 1).
+    """Real field g(x) = Σ_l c_l Y_l(x) on the circle or the sphere, a sum of harmonics Y_l, at any points x.
+
+    coefficients   c (degree + 1) on the circle, (degree + 1, degree + 1) on the sphere, by degree and order
     """
 
     def __init__(self, coefficients: Complexes) -> None:
@@ -31,14 +32,17 @@ class Field:
         self.dimension = coefficients.ndim + 1
 
     def __call__(self, points: Floats) -> Floats:
-        """Return the values (n,) at unit vectors (n, d)."""
+        """Return the values (n,) of the field at unit vectors (n, d)."""
         add_up = _on_circle if self.dimension == 2 else _on_sphere
         blocks = [add_up(self.coefficients, points[i : i + BLOCK]) for i in range(0, len(points), BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty(0)
 
 
 def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
-    """Return 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π) plus the term of c_0, by Horner's scheme."""
+    """Return the values (n,) at unit vectors (n, 2) of a real trigonometric polynomial with coefficients c.
+
+    They are 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π) plus the term of c_0, by Horner's scheme.
+    """
     phase = points[:, 0] + 1j * points[:, 1]
     total = np.zeros(len(points), dtype=complex)
     for value in coefficients[:0:-1]:
@@ -47,7 +51,10 @@ def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
 
 
 def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
-    """Return Σ_m (x + iy)^m R_m(z), R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable."""
+    """Return the values (n,) at unit vectors (n, 3) of a sum of spherical harmonics with coefficients c_lm.
+
+    They are Σ_m (x + iy)^m R_m(z), R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable.
+    """
     degree, z = len(coefficients) - 1, points[:, 2]
     phase, power = points[:, 0] + 1j * points[:, 1], np.full(len(points), 0.5 / np.sqrt(np.pi), dtype=complex)
     total = np.zeros(len(points))
@@ -65,12 +72,11 @@ def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
 
 
 def draw_from_field(field: Field, log_density: Callable[[Floats], Floats], count: int, seed: int) -> Floats:
-    """Return (count, d) independent tokens of the density e^{log_density(g(x))}, up to a factor, log_density
-    increasing.
+    """Return independent tokens (count, d) drawn from the density e^{log_density(g(x))}, up to a factor, of a field g.
 
-    Rejection sampling: a cell of a fine mesh is drawn by an upper bound of its mass, then a uniform point of the cell.
-    The bound is Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the degree and G = max |g|, so the rule is
-    exact.
+    ``log_density`` is increasing. Rejection sampling: a cell of a fine mesh is drawn by an upper bound of its mass,
+    then a uniform point of the cell. The bound is Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the
+    degree and G = max |g|, so the rule is exact.
     """
     mesh, values, reach = _on_mesh(field)
     bounds = log_density(_upper_bounds(values, field.degree * reach))
@@ -91,7 +97,10 @@ def draw_from_field(field: Field, log_density: Callable[[Floats], Floats], count
 
 
 def _upper_bounds(values: Floats, reach: float) -> Floats:
-    """Return upper bounds of a field in cells from values at centers; ``reach`` is degree times distance to corners."""
+    """Return upper bounds (cells,) of a field within cells, from its values (cells,) at the cell centers.
+
+    ``reach`` is the degree of the field times the largest distance of a point of a cell from the center.
+    """
     largest = np.abs(values).max() / (1 - reach**2 / 2)
     return np.asarray(np.minimum(values + reach * largest, largest))
 
@@ -102,8 +111,9 @@ def lowest(field: Field) -> float:
 
 
 def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
-    """Return a mesh that resolves a field, values at cell centers, and the largest distance of a point from its
-    center.
+    """Return a mesh that resolves a field, the field at its cell centers, and the reach of a cell.
+
+    The reach is the largest distance of a point of a cell from the center.
     """
     cells = CELLS_PER_DEGREE[field.dimension - 2] * field.degree
     if field.dimension == 2:
@@ -115,7 +125,7 @@ def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
 
 
 def _within(mesh: Mesh, cells: Integers, random: np.random.Generator) -> Floats:
-    """Return a uniform random point in each of the cells, (n, d)."""
+    """Return a uniform random point (n, d) in each of the cells of a mesh with the numbers ``cells`` (n,)."""
     along = random.random(len(cells))
     if mesh.dimension == 1:
         angle = (cells + along) * (2 * np.pi / mesh.cells)

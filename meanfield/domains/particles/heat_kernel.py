@@ -41,7 +41,10 @@ def draw_distances(random: np.random.Generator, count: int, d: int, tau: float) 
 
 
 def _matched_beta(d: int, tau: float) -> tuple[float, float]:
-    """Return the parameters of the beta distribution of sin²(θ/2) with the exact mean and variance of cos θ."""
+    """Return the parameters of the beta distribution of sin²(θ/2) with the exact mean and variance of cos θ.
+
+    θ is the distance of Brownian motion on S^{d−1} from its start at τ = κt.
+    """
     from scipy.special import betainc
 
     variance = betainc(2, d - 1, -math.expm1(-2 * tau)) / d  # of cos θ: 1/d + (1 − 1/d)e^{−2dτ} − e^{−2(d−1)τ}
@@ -52,9 +55,10 @@ def _matched_beta(d: int, tau: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=16)
 def _distance_of_length(d: int, tau: float) -> Callable[[Floats], Floats]:
-    """Return the increasing map from the length of a normal vector in R^{d−1} to the distance of the same probability.
+    """Return the map from lengths of normal vectors in R^{d−1} to distances of Brownian motion on S^{d−1}.
 
-    The map is smooth, and nearly linear: a cubic spline is accurate to 1e-9 of a radian.
+    A distance is that from the start at τ = κt. The map is increasing and keeps probabilities. The map is smooth, and
+    nearly linear: a cubic spline is accurate to 1e-9 of a radian.
     """
     from scipy.interpolate import CubicSpline
     from scipy.special import gammaincinv
@@ -69,10 +73,11 @@ def _distance_of_length(d: int, tau: float) -> Callable[[Floats], Floats]:
 
 
 def _distribution(d: int, tau: float, distances: Floats) -> Floats:
-    """Return the probability (n,) of each distance or less.
+    """Return the probabilities (n,) that Brownian motion on S^{d−1} is within given distances of its start at τ = κt.
 
     c ∫₀^θ sin^{d−2} Σ_l N_l e^{−l(l+d−2)τ} P_l(cos) = uniform part + c sin^{d−1}θ/(d−1) Σ_{l≥1} N_l e^{−l(l+d−2)τ}
-    P⁺_{l−1}(cos θ), with the dimension N_l of harmonics of degree l and P⁺ in dimension d + 2.
+    P⁺_{l−1}(cos θ), with the dimension N_l of harmonics of degree l, Gegenbauer polynomials P_l with P_l(1) = 1, and P⁺
+    in dimension d + 2.
     """
     from scipy.special import betainc, gammaln
 

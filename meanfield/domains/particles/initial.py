@@ -24,19 +24,20 @@ def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:
 def tokens_perturbed(
     count: int, dimension: int, amplitude: float, degrees: int = 12, field_seed: int = 0, seed: int = 0
 ) -> Floats:
-    """Return tokens of the density ρ̄ e^{amplitude·g} normalized, g the field of ``initial_perturbed`` for
-    ``field_seed``.
+    """Return random tokens (count, dimension) of the density ρ̄ e^{amplitude·g}, scaled to mass 1.
 
-    Raises ValueError for a dimension other than 2 and 3.
+    ρ̄ is the uniform density, and g the random field of ``initial_perturbed`` for ``field_seed``. Raises ValueError for
+    a dimension other than 2 and 3.
     """
     field = Field(amplitude * perturbed_coefficients(dimension, degrees, field_seed))
     return draw_from_field(field, lambda g: g, count, seed)
 
 
 def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitude: float, seed: int = 0) -> Floats:
-    """Return tokens of the density ρ̄ (1 + amplitude·Y), Y as in ``initial_harmonic``.
+    """Return random tokens (count, dimension) of the density ρ̄ (1 + amplitude·Y).
 
-    Raises ValueError for a dimension other than 2 and 3, and where the density would be negative.
+    ρ̄ is the uniform density, and Y the real harmonic of ``initial_harmonic``. Raises ValueError for a dimension other
+    than 2 and 3, and where the density would be negative.
     """
     field = Field(amplitude * harmonic_coefficients(dimension, degree, order))
     if (minimum := lowest(field)) < -1:
@@ -48,10 +49,11 @@ def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitu
 def tokens_von_mises_fisher(
     count: int, centers: ArrayLike, concentrations: ArrayLike, masses: ArrayLike, seed: int = 0
 ) -> Floats:
-    """Return tokens of Σ_k m_k e^{c_k ⟨x, μ_k⟩} / ∫…, with Σ m_k scaled to 1, for centers (k, d), any d ≥ 2 and c ≥ 0.
+    """Return random tokens (count, d) of a mixture Σ_k m_k e^{c_k ⟨x, μ_k⟩} / ∫… of von Mises–Fisher densities.
 
-    Wood's rejection (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow density is
-    lost: w = 2by/(1 − (1 − b)y), y ~ Beta((d − 1)/2, (d − 1)/2), b = (d − 1)/(2c + √(4c² + (d − 1)²)).
+    The centers μ are (k, d) for any d ≥ 2, the concentrations c ≥ 0, and Σ m_k is scaled to 1. Wood's rejection
+    (Communications in Statistics 23, 1994) for w = 1 − ⟨x, μ⟩, so that no digit of a narrow density is lost: w = 2by/(1
+    − (1 − b)y), y ~ Beta((d − 1)/2, (d − 1)/2), b = (d − 1)/(2c + √(4c² + (d − 1)²)).
     """
     random, middles = np.random.default_rng(seed), unit_vectors(np.asarray(centers, dtype=float))
     weights = np.asarray(masses, dtype=float)
@@ -63,7 +65,7 @@ def tokens_von_mises_fisher(
 
 
 def _draw_cosine_deficits(concentrations: Floats, dimension: int, random: np.random.Generator) -> Floats:
-    """Return random 1 − ⟨x, μ⟩ (n,) of tokens with concentrations (n,)."""
+    """Return random numbers 1 − ⟨x, μ⟩ (n,) of von Mises–Fisher tokens x with center μ and concentrations (n,)."""
     c, p = concentrations, dimension - 1.0
     b = p / (2 * c + np.hypot(2 * c, p))
     deficits, left = np.empty(len(c)), np.arange(len(c))
@@ -79,10 +81,10 @@ def _draw_cosine_deficits(concentrations: Floats, dimension: int, random: np.ran
 
 
 def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0) -> Floats:
-    """Return uniform tokens transported along ``axis`` e by the flow ẋ = Pₓ e for a time s = parameter, in any
-    dimension.
+    """Return uniform random tokens (count, d) transported along ``axis`` e by the flow ẋ = Pₓ e for a time s.
 
-    z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s): the distribution of ``initial_moebius``.
+    s = ``parameter``. The dimension is that of the axis. z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s
+    + z sinh s): the distribution of ``initial_moebius``.
     """
     (e,) = unit_vectors(np.atleast_2d(np.asarray(axis, dtype=float)))
     start = tokens_uniform(count, len(e), seed)
@@ -93,8 +95,9 @@ def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0)
 def tokens_points(
     points: ArrayLike, masses: ArrayLike | None, count: int, *, normalized: bool = True
 ) -> tuple[Floats, Floats]:
-    """Return directions (count, d) and masses (count,), count/k tokens at each of points (k, d), in order; Σ m scaled
-    to 1.
+    """Return directions (count, d) and masses (count,) of tokens, count/k at each of ``points`` (k, d) in order.
+
+    The masses are scaled to the sum 1.
 
     normalized   False to return positions x = rθ with the lengths of the points instead of directions θ
 
@@ -110,9 +113,9 @@ def tokens_points(
 
 
 def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: ArrayLike, seed: int = 0) -> Floats:
-    """Return (count, dimension) positions of N(mean, variance) in R^d, variance a number or a matrix (d, d).
+    """Return random positions (count, dimension) of tokens with the normal distribution N(mean, variance) in R^d.
 
-    Raises ValueError for a variance that is not positive definite.
+    The variance is a number or a matrix (d, d). Raises ValueError for a variance that is not positive definite.
     """
     given = np.asarray(variance, dtype=float)
     covariance = given * np.eye(dimension) if given.ndim == 0 else given
@@ -137,10 +140,10 @@ def tokens_equiangular(count: int, dimension: int, cosine: float = 0.0) -> Float
 
 
 def tokens_waves(count: int, mean: ArrayLike, amplitude: float, modes: int = 4, seed: int = 0) -> Floats:
-    """Return a smooth field (count, d) at the positions x = (i + ½)/count of tokens: mean + amplitude·g, not
-    normalized.
+    """Return tokens (count, d) of a sequence, samples of a smooth random field mean + amplitude·g, not normalized.
 
-    g = Σ_m a_m √2 cos(mπx), m = 1 … modes, a_m Gaussian, E|a_m|² = 1/modes.
+    The positions in the sequence are x = (i + ½)/count. g = Σ_m a_m √2 cos(mπx), m = 1 … modes, a_m Gaussian, E|a_m|² =
+    1/modes.
     """
     middle = np.asarray(mean, dtype=float)
     sizes = np.random.default_rng(seed).standard_normal((modes, len(middle))) / np.sqrt(modes * len(middle))

@@ -17,12 +17,12 @@ from solvers.mesh.mesh import Floats
 def draw_tokens(
     initial: sections.InitialKind, count: int, dimension: int, seed: int = 0, *, normalized: bool = True
 ) -> tuple[Floats, Floats]:
-    """Return positions (n, d) and masses (n,), Σ m = 1, of ``count`` tokens drawn from an initial density by ``seed``.
+    """Return positions (n, d) and masses (n,) of tokens, ``count`` of them drawn from an initial density by ``seed``.
 
-    Positions are directions times ``initial.radius`` (1 by default), except for a Gaussian and waves, which define
-    positions. Points and tokens of a file keep their lengths without a radius where ``normalized`` is false. All tokens
-    of a file are returned, regardless of ``count``. Raises ValueError for an invalid kind, count or file, OSError for a
-    missing file.
+    The masses have the sum 1. Positions are directions times ``initial.radius`` (1 by default), except for a Gaussian
+    and waves, which define positions. Points and tokens of a file keep their lengths without a radius where
+    ``normalized`` is false. All tokens of a file are returned, regardless of ``count``. Raises ValueError for an
+    invalid kind, count or file, OSError for a missing file.
     """
     kind = tag_of(type(initial))
     if type(initial) in USER_TOKENS:
@@ -40,7 +40,7 @@ def draw_tokens(
 
 
 def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple[Floats, tuple[float, ...] | None]:
-    """Return points (k, d) as given, and their masses."""
+    """Return the points (k, d) that a section [initial] or its file gives, and their masses; None for equal ones."""
     if isinstance(kind, sections.Points):
         return np.array(kind.points, dtype=float), kind.masses
     return embeddings_of(kind, dimension), None

@@ -14,10 +14,11 @@ from solvers.terms.term import Step
 
 
 class Motion:
-    """ẋ of tokens under one velocity, as a term of an equation: the state is x (n, d).
+    """Rate of change ẋ of tokens under one velocity, as a term of an equation whose state is positions x (n, d).
 
-    The stable time step is that of a rate (1 + ‖β QᵀK‖L²) max_i(max(‖V‖L, |A_i + F_i|)/s_i)/L + γ + (d − 1)κ: L is 1,
-    without layer norm the largest |x|, and s is then 1. The bound by ‖V‖ applies where A is temporarily small.
+    The stable time step is that of a rate (1 + ‖β QᵀK‖L²) max_i(max(‖V‖L, |A_i + F_i|)/s_i)/L + γ + (d − 1)κ, where A +
+    F is attention plus feed-forward network, s the speed scale, γ the gate and κ the noise. L is 1; without layer norm
+    L is the largest |x|, and s is then 1. The bound by ‖V‖ applies where A is temporarily small.
     """
 
     def __init__(self, velocity: ParticleVelocity, noise: float = 0.0) -> None:
@@ -26,7 +27,7 @@ class Motion:
         self._norms: tuple[float, float] | None = None  # the largest ‖β QᵀK‖ of a head, and Σ_h |w_h| ‖V_h‖
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Evaluate ẋ at positions (n, d), and return the largest stable time step."""
+        """Evaluate the rate of change ẋ of tokens at positions x (n, d), and return the largest stable time step."""
         radii = lengths(values)
         output, self._rate = self._output_and_rate(time, values, radii)
         if self._norms is None:
@@ -44,11 +45,11 @@ class Motion:
             return step
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add ẋ at the prepared state."""
+        """Add the rate of change ẋ at the prepared positions to ``rate`` (n, d) in place."""
         rate += self._rate
 
     def rate_at(self, time: float, positions: Floats) -> Floats:
-        """Return ẋ (n, d) at positions (n, d)."""
+        """Return the rate of change ẋ (n, d) of tokens at positions x (n, d) and a time."""
         return self._output_and_rate(time, positions, lengths(positions))[1]
 
     def _output_and_rate(self, time: float, positions: Floats, radii: Floats) -> tuple[Floats, Floats]:

@@ -20,7 +20,7 @@ _CHUNK = 1 << 21  # number of pairs at once, where there are no tiled kernels
 
 
 class PairSums:
-    """Sums of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d), f by the kernel.
+    """Sums of the kernel k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) of one head over all pairs of tokens (n, d); f is a factor of k.
 
     The number format is that of ``points``, float32 or float64. ``query_factors`` and ``key_factors`` (n,) are the
     logarithms of f(Qx) and f(Ky); ``key_factors`` is None where f = 1.
@@ -38,7 +38,7 @@ class PairSums:
 
     @cached_property
     def towards(self) -> Floats:
-        """Return β KᵀQx, (n, d)."""
+        """Return the vectors b = β KᵀQx (n, d) of the tokens x, with which the exponential kernel is e^{⟨b,y⟩}."""
         points, beta, head = self.points, self._beta, self._head
         number, (_, d), to_device = points.dtype, points.shape, backend_for(points).to_device
         query, key = multiple(head.query), multiple(head.key)
@@ -59,14 +59,21 @@ class PairSums:
         return log_scale + self.query_factors, normalizer, sums
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """Return the sums of ``apply`` at some of the tokens, unit vectors in R² or R³ without a mask."""
+        """Return kernel sums s, Z e^{−s} and N e^{−s} at the tokens numbered ``targets``, unit vectors in R² or R³.
+
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w of mass m e^{log
+        weight}. A causal mask is not taken into account.
+        """
         highest, weights = weighted(masses, sum_of(log_weights, self.key_factors))
         log_scale, normalizer, sums = gathered_sums(self.towards[targets], self.points, weights)
         return log_scale + highest + self.query_factors[targets], normalizer, sums
 
 
 class ZonalPairSums:
-    """Sums of a zonal kernel k(⟨x,y⟩) for unit vectors (n, d); the scale is e^{|β|} times the largest weight."""
+    """Sums of a zonal kernel k(⟨x,y⟩) over all pairs of tokens, unit vectors (n, d).
+
+    The scale of the sums is e^{|β|} times the largest weight.
+    """
 
     def __init__(self, points: Floats, beta: float, kernel: Kernel, causal: bool = False) -> None:
         self.rounding = 500 * float(np.finfo(points.dtype).eps)
@@ -77,7 +84,11 @@ class ZonalPairSums:
         return self.at(self._order, masses, log_weights)
 
     def at(self, targets: Integers, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """Return the sums of ``apply`` at some of the tokens."""
+        """Return kernel sums s, Z e^{−s} and N e^{−s} at the tokens numbered ``targets``.
+
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w of mass m e^{log
+        weight}.
+        """
         highest, weights = weighted(masses, log_weights)
         backend = backend_for(weights)
         xp = backend.xp
@@ -94,7 +105,7 @@ class ZonalPairSums:
 
 
 def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
-    """Return the sum of two log weights (n,), either or both of which may be absent."""
+    """Return the sum of two arrays of logarithmic weights (n,), None counting as zeros; None where both are None."""
     if first is None or second is None:
         return second if first is None else first
     total: Floats = first + second
@@ -102,7 +113,7 @@ def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
 
 
 def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:
-    """Return the largest of the log weights (n,), and the masses (n,) times e^{log_weights − largest}."""
+    """Return the largest of the logarithmic weights (n,), and the masses (n,) times e^{log_weights − largest}."""
     if log_weights is None:
         return 0.0, masses
     highest = log_weights.max()

@@ -24,9 +24,10 @@ MAX_ATOM_DIMENSION = 128  # for at least four atoms, whose velocity is different
 
 
 class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
-    """Particles: ``count`` tokens in R^``dimension`` (3), drawn from the initial density by ``seed``.
+    """Section [domain] of particles: ``count`` tokens in R^``dimension`` (3).
 
-    The number of points, and of tokens of a file, is that of the section or file.
+    The tokens are drawn from the initial density by ``seed``. The number of points, and of tokens of a file, is that of
+    the section or file.
     """
 
     typical: ClassVar = {"dimension": 3, "count": 64}
@@ -70,7 +71,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
         return MAX_DEGREE
 
     def resolved(self, case: Case) -> Domain:
-        """Return this section with the number and dimension of tokens from the points, where there are some."""
+        """Return this section with the number and dimension of tokens, from points in [initial] if there are any."""
         points = case.initial.points if isinstance(case.initial, Points) else ()
         count = self.count if self.count is not None or not points else len(points)
         dimension = self.dimension or (len(points[0]) if points else 3)

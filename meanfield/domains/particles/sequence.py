@@ -23,7 +23,9 @@ MAX_ROTATION = 0.1  # κ|∂ₓu|²dt of a substep on the sphere; the error is p
 
 
 class SequenceDiffusion:
-    """κ ∂ₓₓu on n equal cells of [0, L], closed or periodic: a rate, and a stiff term for steps of any length.
+    """Diffusion κ ∂ₓₓu between neighboring tokens of a sequence: a rate, and a stiff term for steps of any length.
+
+    The sequence is n equal cells of [0, L], closed or periodic, whose tokens are samples of a field u(x).
 
     coefficient   κ ≥ 0
     length        L > 0
@@ -46,11 +48,14 @@ class SequenceDiffusion:
         self.coefficient, self.length, self.on_sphere, self.periodic = coefficient, length, on_sphere, periodic
 
     def where(self, on_sphere: bool) -> SequenceDiffusion:
-        """Return this diffusion on the sphere, or off it."""
+        """Return this diffusion for tokens whose lengths layer norm keeps (on the sphere), or for free tokens."""
         return SequenceDiffusion(self.coefficient, self.length, on_sphere, self.periodic)
 
     def rate(self, values: Floats) -> Floats:
-        """Return κ ∂ₓₓu (n, d), on the sphere the tangent part."""
+        """Return the rate of change κ ∂ₓₓu (n, d) of tokens u by diffusion along the sequence.
+
+        On the sphere it is the tangent part.
+        """
         flux = self.coefficient * (len(values) / self.length) ** 2 * self.differences(values)
         xp = backend_for(values).xp
         if self.periodic:
@@ -66,11 +71,14 @@ class SequenceDiffusion:
         return tangent
 
     def longest_step(self, values: Floats, time: float = 0.0) -> float:
-        """Return infinity: a step substeps internally."""
+        """Return infinity: a step of any length is stable, since it is divided internally."""
         return np.inf
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> float:
-        """Advance u (n, d) by dt in place, and return 0, the least value of the limiter of a density."""
+        """Advance tokens u (n, d) by diffusion over the time dt in place, and return 0.
+
+        The result stands for the least value of the limiter, which a density has.
+        """
         if not self.on_sphere:
             values[...] = self._spread(dt, values)
             return 0.0
@@ -82,26 +90,38 @@ class SequenceDiffusion:
         return 0.0
 
     def differences(self, values: Floats) -> Floats:
-        """Return u_i − u_{i−1} of neighbors: (n − 1, d), or (n, d) where the last cell is before the first."""
+        """Return the differences u_i − u_{i−1} of neighboring tokens: (n − 1, d), or (n, d) in a periodic sequence.
+
+        The first difference of a periodic sequence is that from its last token.
+        """
         steps: Floats = values[1:] - values[:-1]
         if self.periodic:
             steps = backend_for(values).xp.concatenate([values[:1] - values[-1:], steps])
         return steps
 
     def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
-        """Return u/|u| after a step, by Richardson extrapolation of the error proportional to dt²."""
+        """Return tokens u (n, d) of given lengths after diffusion over the time dt, rescaled to these lengths.
+
+        Richardson extrapolation removes the error proportional to dt².
+        """
         half = _of_length(lengths, self._spread(dt / 2, values))
         halves = _of_length(lengths, self._spread(dt / 2, half))
         return _of_length(lengths, 2 * halves - _of_length(lengths, self._spread(dt, values)))
 
     def _steepest(self, values: Floats, lengths: Floats) -> float:
-        """Return the largest κ|∂ₓu|²/|u|², the rate at which curvature of the sphere affects diffusion."""
+        """Return the largest κ|∂ₓu|²/|u|² of tokens u along a sequence.
+
+        It is the rate at which curvature of the sphere affects diffusion.
+        """
         steps = self.differences(values) / (lengths if self.periodic else lengths[1:])
         squares = backend_for(steps).xp.einsum("nd,nd->n", steps, steps)
         return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
 
     def _spread(self, dt: float, values: Floats) -> Floats:
-        """Return e^{dt κ ∂ₓₓ} u; closed ends are mirrored, so that u is a periodic field of 2n cells."""
+        """Return e^{dt κ ∂ₓₓ} u (n, d): tokens u after free diffusion along the sequence, by Fourier transforms.
+
+        Closed ends are mirrored, so that u is a periodic field of 2n cells.
+        """
         n, backend = len(values), backend_for(values)
         whole = (values if self.periodic else backend.xp.concatenate([values, values[::-1]])).T
         cells = whole.shape[1]

@@ -40,9 +40,10 @@ from solvers.timestepping.schedules import Schedule
 
 
 def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
-    """Return the problem of a case with particles, which move on the device of ``backend``, by default the host.
+    """Return the problem of a case with particles: initial tokens, dynamics, diagnostics.
 
-    Raises ValueError or OSError for a file that cannot be used.
+    The tokens move on the device of ``backend``, by default the host. Raises ValueError or OSError for a file that
+    cannot be used.
     """
     heads, domain = heads_by_interval(case), case.domain
     assert isinstance(domain, ParticlesDomain)
@@ -82,13 +83,14 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _position(case: Case) -> str:
-    """Return the meaning of positions in the file, for its metadata."""
+    """Return the description of the positions of tokens, as metadata of the run file."""
     return "radius times direction" if case.tokens_have_radius else "its direction: x over stabilizers.scale"
 
 
 def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
-    """Return positions (n, d) and masses (n,) of the snapshot with which a case begins. Raises CaseError for other
-    runs.
+    """Return positions (n, d) and masses (n,) of the tokens in the snapshot of another run with which a case begins.
+
+    Raises CaseError for a run that does not fit.
     """
     run, k = snapshot_of_run(case)
     if not DOMAINS[run.manifold].has_tokens or run.positions(k).shape[1] != case.domain.d:
@@ -113,7 +115,7 @@ def _dynamics(
 
 
 def _along_sequence(case: Case) -> SequenceDiffusion | None:
-    """Return the diffusion from token to token, None where tokens have no order."""
+    """Return the diffusion between neighboring tokens of a sequence; None for a case whose tokens have no order."""
     sequence = case.sequence
     if sequence is None:
         return None
@@ -121,8 +123,9 @@ def _along_sequence(case: Case) -> SequenceDiffusion | None:
 
 
 def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None = None) -> ParticleVelocity:
-    """Return the velocity of the tokens of a case with the given heads; a sphere of radius g is the unit one with β
-    g².
+    """Return the velocity of the tokens of a case with the given heads and masses.
+
+    A sphere of radius g counts as the unit sphere with β g² instead of β.
     """
     attention, stabilizers = case.attention, case.stabilizers
     switch = 1.0 if stabilizers.switch is None else stabilizers.switch
@@ -143,8 +146,9 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
 
 
 def pattern_of(case: Case) -> TokenPattern | None:
-    """Return the pattern of attention, None for all pairs; in a periodic sequence the window continues past the
-    ends.
+    """Return the sparse pattern of pairs of tokens that attend in a case; None where all pairs attend.
+
+    In a periodic sequence the window continues past the ends.
     """
     section, sequence = case.attention.pattern, case.sequence
     if section is None:

@@ -18,7 +18,10 @@ _CHUNK = 1 << 20  # numbers of gathered tokens at once
 
 
 class SparseSums:
-    """Sums of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for tokens (n, d) that attend to those of a pattern, f by the kernel."""
+    """Sums of the kernel k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) of one head over the pairs of tokens of a sparse pattern.
+
+    The tokens are points (n, d); f is a factor of the kernel.
+    """
 
     def __init__(
         self, points: Floats, beta: float, head: Head, pattern: TokenPattern, kernel: Kernel = EXPONENTIAL
@@ -29,7 +32,11 @@ class SparseSums:
         self._first, self._causal = len(points) - len(self._lists), pattern.causal
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """Return the sums of ``TokenSums.apply``; s = −∞ and sums of 0 for a token that attends to no mass."""
+        """Return the kernel sums s, Z e^{−s} (n,) and N e^{−s} (n, d) of each token over the tokens that it attends to.
+
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j), with weights w of mass m e^{log weight}. s = −∞ and sums
+        are 0 for a token that attends to no mass.
+        """
         points, number = self._all.points, self._all.points.dtype
         with np.errstate(divide="ignore"):
             logs = sum_of(np.log(masses.astype(number, copy=False)), sum_of(log_weights, self._all.key_factors))
@@ -46,7 +53,10 @@ class SparseSums:
         return scale + self._all.query_factors, sums[:, 0], sums[:, 1:]
 
     def _listed(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
-        """Return s (rows,) and Z, N (rows, 1 + d) of tokens that attend to ``seen`` (rows, k), −1 for none."""
+        """Return the kernel sums s (rows,) and Z, N (rows, 1 + d) of the tokens ``rows`` over listed tokens.
+
+        The list ``seen`` (rows, k) is padded with −1. ``logs`` (n,) are the logarithmic weights of all tokens.
+        """
         xp = backend_for(logs).xp
         points = self._all.points[seen]  # index −1 gathers the last token, with weight 0
         exponents = xp.einsum("id,ikd->ik", self._all.towards[rows], points) + logs[seen]
@@ -57,8 +67,9 @@ class SparseSums:
         return scale, xp.concatenate([weights.sum(axis=1)[:, None], numerator], axis=1)
 
     def _fill_global_rows(self, scale: Floats, sums: Floats, masses: Floats, log_weights: Floats | None) -> None:
-        """Fill the rows of the first tokens, which attend to all tokens, or under a causal mask to all preceding
-        tokens.
+        """Fill in the kernel sums of the global tokens, the first ones, which attend to all tokens.
+
+        Under a causal mask they attend to all preceding tokens.
         """
         first, number = self._first, self._all.points.dtype
         seen = first if self._causal else len(masses)

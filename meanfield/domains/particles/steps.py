@@ -42,10 +42,10 @@ def dynamics_adaptive(
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """Return dynamics with the error of each step below ``tolerance``: ``AdaptiveIntegrator`` of solvers.
+    """Return dynamics of tokens with adaptive steps, the error of each below ``tolerance``, by ``AdaptiveIntegrator``.
 
-    velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
-    along       diffusion from token to token; not stiff where κn²/L² is at most of order 1
+    velocity   k → velocity from time intervals.due(k) to intervals.due(k + 1)
+    along      diffusion from token to token; not stiff where κn²/L² is at most of order 1
 
     Steps raise NonFinite, or Exploding at a blow-up.
     """
@@ -88,11 +88,13 @@ def dynamics_explicit(
     cfl: float = 0.5,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """Return dynamics by a method of ``STEPPERS``; with ``noise`` κ, two half steps and Brownian motion between them.
+    """Return dynamics of tokens by an explicit method of ``STEPPERS``, with noise or without.
 
-    velocity    k → velocity from time intervals.due(k) to intervals.due(k + 1)
-    seed        of the noise, which depends on the seed and the number of the step
-    along       diffusion from token to token, half a step before and half a step after
+    With ``noise`` κ, a step is two half steps and Brownian motion between them.
+
+    velocity   k → velocity from time intervals.due(k) to intervals.due(k + 1)
+    seed       of the noise, which depends on the seed and the number of the step
+    along      diffusion from token to token, half a step before and half a step after
 
     With noise, distributions are of second order in the step: at cfl ½ and β = 0 the error of the stationary mean is
     0.2 %. At cfl ½ the error of ssprk3 is at most (½)³/24 = 0.5 % of the fastest rate; a good cfl where growth matters
@@ -115,13 +117,16 @@ def dynamics_layers(
     along: SequenceDiffusion | None = None,
     to_device: ToDevice = lambda values: values,
 ) -> Dynamics:
-    """Return dynamics of one ``layer_map`` after another, layer k with velocity k."""
+    """Return dynamics of tokens through one discrete layer after another, by :func:`layer_map`.
+
+    Layer k uses ``velocity(k)``. ``along`` is the diffusion from token to token after each layer.
+    """
     return fixed(LayerIntegrator(TokenLayers(velocity, step, residual, along), to_device))
 
 
 @dataclass(frozen=True)
 class _TokenStepper(Stepper):
-    """Stepper with noise between two half steps (Strang 1968), then back to the sphere.
+    """Explicit stepper of tokens with Brownian motion between two half steps (Strang 1968), then back to the sphere.
 
     ẋ grows with |x| on the sphere, so that lengths do not matter within a step. In stationary means at β = 0, noise
     between half steps has a quarter of the error of half steps of noise around a step.
@@ -153,9 +158,9 @@ class _TokenStepper(Stepper):
 
 
 class TokenLayers:
-    """Layers of tokens for `LayerIntegrator`: ``layer(time, positions)`` → (n, d).
+    """Discrete layers as maps of tokens, for `LayerIntegrator`: ``layer(time, positions)`` → (n, d).
 
-    After each layer tokens diffuse for its Δt = ``step``.
+    After each layer tokens diffuse along the sequence for the time Δt = ``step``.
     """
 
     def __init__(
@@ -175,8 +180,9 @@ class TokenLayers:
 def _by_interval(
     integrator: Callable[[ParticleVelocity, float], Integrator], velocity: VelocityOfInterval, intervals: Schedule
 ) -> Dynamics:
-    """Return dynamics with an integrator for each interval; the switch of the layer norm ``mix`` begins an interval
-    too.
+    """Return dynamics of tokens with an integrator for each interval of time, in which the velocity is the same.
+
+    The switch of the layer norm ``mix`` begins an interval too.
     """
 
     def dynamics(state: State, until: float) -> tuple[Integrator, float]:
@@ -188,7 +194,10 @@ def _by_interval(
 
 
 def _active_velocity(velocity: ParticleVelocity, time: float) -> tuple[ParticleVelocity, float]:
-    """Return the velocity from ``time`` on, and the time of the next switch of its layer norm."""
+    """Return the velocity of tokens from ``time`` on, and the time of the next switch of its layer norm.
+
+    The velocity has the scheme that the layer norm ``mix`` uses then. The time is infinite where there is no switch.
+    """
     if velocity.norm.scheme.parameter != "switch":
         return velocity, np.inf
     switched = time >= velocity.norm.switch

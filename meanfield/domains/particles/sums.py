@@ -36,20 +36,25 @@ _ZONAL = 20  # one pair of a zonal kernel
 
 
 class TokenSums(Protocol):
-    """Sums over tokens with masses; ``rounding`` is the relative error of the totals."""
+    """Sums of the kernel of one head over tokens with masses; ``rounding`` is the relative error of the totals."""
 
     rounding: float
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        """Return s, Z e^{−s} and N e^{−s}, (n,), (n,) and (n, d), for masses m_j e^{log_weights_j}, (n,) each."""
+        """Return the kernel sums s (n,), Z e^{−s} (n,) and N e^{−s} (n, d) at each of n tokens.
+
+        Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over tokens y_j, with weights w = masses · e^{log_weights},
+        (n,) each.
+        """
         ...
 
 
 class ZonalPointSums:
-    """Sums of k(⟨x,y⟩) by multipliers (degrees) of e^{−log_bound} k, for unit vectors (n, 2) or (n, 3).
+    """Sums of a zonal kernel k(⟨x,y⟩) over tokens, unit vectors (n, 2) or (n, 3), by multipliers of harmonics.
 
-    ``gradient`` are those of :func:`solvers.transforms.zonal.gradient_multipliers`; ``exact`` computes the sums where Z
-    is lost.
+    multipliers   (degrees) of e^{−log_bound} k
+    gradient      those of :func:`solvers.transforms.zonal.gradient_multipliers`
+    exact         sums over pairs, for tokens where the sum of the kernel is lost to rounding
     """
 
     rounding = 1e-10
@@ -80,7 +85,10 @@ class ZonalPointSums:
 
 
 class BilinearPointSums:
-    """Sums of k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) for any matrices and unit vectors (n, 2) or (n, 3)."""
+    """Sums of the kernel k = e^{β⟨Qx,Ky⟩} f(Qx) f(Ky) over tokens, for any matrices Q and K.
+
+    The tokens are unit vectors (n, 2) or (n, 3); f is a factor of the kernel.
+    """
 
     rounding = 1e-10
 
@@ -105,7 +113,10 @@ def token_sums(
     causal: bool = False,
     pattern: TokenPattern | None = None,
 ) -> TokenSums:
-    """Return the cheapest sums of a head over tokens (n, d), over the pairs of a pattern where there is one."""
+    """Return the cheapest operator that sums the kernel of a head over tokens (n, d).
+
+    With a pattern the sums are over the pairs of tokens in the pattern.
+    """
     if pattern is not None:
         return SparseSums(points, beta, head, pattern, kernel)
     pairs_only = causal or backend_for(points).PAIRS_ONLY
@@ -148,7 +159,11 @@ def _zonal_sums(points: Floats, beta: float, kernel: Kernel, causal: bool, trans
 
 
 def pays(count: int, dimension: int, degrees: int, *, zonal: bool = True, pair: int = 1) -> bool:
-    """Return whether a transform of ``count`` tokens costs less than sums over all pairs, each of cost ``pair``."""
+    """Return whether kernel sums of ``count`` tokens cost less by a transform than over all pairs.
+
+    ``pair`` is the cost of a pair, 1 for the exponential kernel, and ``degrees`` the number of degrees of the
+    transform.
+    """
     once = _DEGREE * degrees
     if dimension == 3:
         once += _MODE * degrees**3 + (0 if zonal else _BETWEEN * degrees**4)
@@ -156,7 +171,7 @@ def pays(count: int, dimension: int, degrees: int, *, zonal: bool = True, pair: 
 
 
 def _are_unit(points: Floats) -> bool:
-    """Return whether all lengths are 1 to rounding; False where a number is not finite."""
+    """Return whether all points (n, d) have length 1 to rounding; False where a number is not finite."""
     host = host_backend()
     error = np.max(host.launch(host.farthest_from_unit, len(points), points))
     return bool(error <= 100 * np.finfo(points.dtype).eps)

@@ -20,8 +20,9 @@ MAX_TOKENS = 256  # of a system: with more, sums over pairs dominate the cost, a
 
 @lru_cache(maxsize=4)
 def system_of(velocity: ParticleVelocity, count: int, d: int) -> RatesOfSystems | None:
-    """Return one system of ``count`` tokens, to evaluate many states at once; None for attention that is not
-    batched.
+    """Return the rates of one system of ``count`` tokens, to evaluate many of its states at once.
+
+    None for attention that is not computed for many systems at once.
     """
     plain = velocity.kernel == "exponential" and velocity.pattern is None and all(h.out is None for h in velocity.heads)
     if not plain or count > MAX_TOKENS or NORMALIZATIONS[velocity.normalization].is_two_sided:
@@ -31,7 +32,11 @@ def system_of(velocity: ParticleVelocity, count: int, d: int) -> RatesOfSystems 
 
 
 class RatesOfSystems:
-    """ẋ of many systems of tokens, (k, n, d): for each, that of :class:`meanfield.domains.particles.motion.Motion`."""
+    """Rates of change ẋ of many small systems of tokens at once: positions (k, n, d) of k systems.
+
+    The rates of each are those of :class:`meanfield.domains.particles.motion.Motion`. An argument ``which`` (k,) has
+    the numbers of the systems.
+    """
 
     def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
         self._velocity, self._masses = velocities[0], masses
@@ -50,7 +55,10 @@ class RatesOfSystems:
         return velocity.norm.velocity(np.repeat(times, n), radii.reshape(-1), *flat, velocity.gate).reshape(shape)
 
     def normalizer_and_output(self, which: Indices, points: Floats) -> tuple[Floats, Floats]:
-        """Return ``ParticleVelocity.normalizer_and_output`` of each system, (k, n) and (k, n, d)."""
+        """Return kernel sums (k, n) and attention A (k, n, d) of k systems of tokens at ``points`` (k, n, d).
+
+        They are those of ``ParticleVelocity.normalizer_and_output``; ``which`` (k,) are the numbers of the systems.
+        """
         total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
         for head in self._heads:
             sums = self._sums(head, which, points)
@@ -59,7 +67,7 @@ class RatesOfSystems:
         return total, output
 
     def _output(self, which: Indices, points: Floats) -> Floats:
-        """Return A + F."""
+        """Return attention plus feed-forward network (k, n, d) of k systems of tokens at ``points`` (k, n, d)."""
         velocity, shape = self._velocity, points.shape
         output = np.zeros_like(points)
         if velocity.feed_forward is not None:
@@ -72,13 +80,16 @@ class RatesOfSystems:
         return sums_of_systems(head.towards(which, points), points, self._masses[which], causal=self._velocity.causal)
 
     def _attended(self, head: _HeadOfAll, which: Indices, sums: tuple[Floats, Floats, Floats]) -> Floats:
-        """Return w V Σ_j m_j y_j k / Z of one head."""
+        """Return the weighted attention w V Σ_j m_j y_j k / Z (k, n, d) of one head in k systems, from kernel sums."""
         bounds = self._log_bounds[which] if self._velocity.rescaled else np.zeros((1, 1))
         return head.values(which, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 
 
 class _HeadOfAll:
-    """Head of every system: β QᵀK and w V, as numbers (systems, 1, 1) where all are multiples of the identity."""
+    """Matrices β QᵀK and w V of one head in every system.
+
+    They are numbers (systems, 1, 1) where all are multiples of the identity, else (systems, d, d).
+    """
 
     def __init__(self, velocities: Sequence[ParticleVelocity], number: int, d: int) -> None:
         heads = [velocity.heads[number] for velocity in velocities]
@@ -95,14 +106,14 @@ class _HeadOfAll:
         self._values = values_of_rows(heads, d)
 
     def towards(self, which: Indices, points: Floats) -> Floats:
-        """Return b of e^{⟨b, y⟩}, (k, n, d)."""
+        """Return the vectors b of the kernel e^{⟨b, y⟩} of this head at ``points`` (k, n, d) of k systems."""
         return _times(points, self._towards[which])
 
     def values(self, which: Indices, output: Floats) -> Floats:
-        """Return w V y of vectors y (k, n, d)."""
+        """Return the products w V y of this head with vectors y (k, n, d) of the systems ``which``."""
         return _times(output, self._values[which])
 
 
 def _times(vectors: Floats, factors: Floats) -> Floats:
-    """Return vectors (k, n, d), as rows, times a number or a matrix for each system."""
+    """Return row vectors (k, n, d) times a number or a matrix for each of k systems."""
     return np.asarray(vectors @ factors if factors.shape[1] > 1 else vectors * factors)

@@ -30,7 +30,7 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True, eq=False)
 class ParticleVelocity:
-    """Velocity of n tokens in R^d, d ≥ 1.
+    """Velocity of n tokens in R^d, d ≥ 1, by attention, feed-forward network and layer norm.
 
     beta            inverse temperature β
     normalization   "softmax", "unnormalized" or "sinkhorn"
@@ -38,7 +38,7 @@ class ParticleVelocity:
     masses          (n,) m ≥ 0; None for 1/n each
     norm            the layer norm
     feed_forward    F, from (n, d) to (n, d); None for none
-    gate            γ; only where tokens have a radius
+    gate            γ of the decay −γx; only where tokens have a radius
     causal          whether token i attends to tokens j ≤ i only
     kernel          "exponential"; "gaussian": e^{−β|Qx−Ky|²/2}; "windowed": e^{β⟨x,y⟩} for tokens within ``window``
     window          angle (radians) at which the windowed kernel has fallen to half
@@ -74,7 +74,7 @@ class ParticleVelocity:
             raise ValueError(f"gate = {self.gate}: expected 0 where layer_norm = {self.norm.name!r} keeps the radius")
 
     def _check_both_sides(self, kernel: Kernel) -> None:
-        """Raise ValueError for options that windowed or sinkhorn attention excludes: both require unit vectors."""
+        """Raise ValueError for options that exclude windowed or sinkhorn attention, which both require unit vectors."""
         zonal = all(multiple(matrix) is not None for head in self.heads for matrix in (head.query, head.key))
         if kernel.zonal is not None and not zonal:
             raise ValueError(f"{kernel.name} attention: expected query and key that are multiples of the identity")
@@ -93,25 +93,31 @@ class ParticleVelocity:
 
     @cached_property
     def kernel_record(self) -> Kernel:
-        """Return the entry of the table of kernels, with its window."""
+        """Return the record of the attention kernel from the table of kernels, with the angle of its window."""
         return kernel_of(self.kernel, self.window)
 
     @property
     def sees_positions(self) -> bool:
-        """Return whether attention depends on x, not on θ."""
+        """Return whether attention depends on the positions x of tokens, not only on their directions."""
         return self.norm.scheme.sees_positions
 
     def output(self, time: float, directions: Floats, radii: Floats) -> Floats:
-        """Return A + F of all tokens, (n, d); ``time`` is not used."""
+        """Return attention plus feed-forward network, A + F (n, d), of tokens x = rθ.
+
+        r = ``radii`` (n,) and θ = ``directions`` (n, d); ``time`` is not used.
+        """
         return self.output_at(radii[:, None] * directions if self.sees_positions else directions)
 
     @cached_property
     def log_bound(self) -> float:
-        """Return the logarithm of the largest kernel between unit vectors."""
+        """Return the logarithm of the largest value of the kernels of all heads between unit vectors."""
         return max((log_bound(self.beta, head, self.kernel_record) for head in self.heads), default=0.0)
 
     def output_at(self, points: Floats) -> Floats:
-        """Return A + F of all tokens, (n, d), for arguments of attention ``points`` y (n, d)."""
+        """Return attention plus feed-forward network, A + F (n, d), of tokens at ``points`` y (n, d).
+
+        The points are directions of the tokens, or their positions without layer norm.
+        """
         output = None if self.feed_forward is None else self.feed_forward(points)
         for head in self.heads:
             part = self._attend(head, points)[2]
@@ -121,8 +127,10 @@ class ParticleVelocity:
         return output
 
     def normalizer_and_output(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, (n,), and A, (n, d), at ``points`` y (n, d),
-        without F.
+        """Return kernel sums (n,) and attention A (n, d) without feed-forward network, of tokens at ``points`` y.
+
+        The kernel sums are Σ_h w_h Σ_j m_j k_h(y_i, y_j) · e^{−log_bound}, over heads h with weights w and tokens j
+        with masses m.
         """
         zeros_like = backend_for(points).xp.zeros_like
         total, output = zeros_like(points[:, 0]), zeros_like(points)
@@ -133,12 +141,15 @@ class ParticleVelocity:
         return total, output
 
     def rates(self, time: float, directions: Floats, radii: Floats) -> tuple[Floats, Floats]:
-        """Return θ̇ (n, d), tangent, and ṙ (n,)."""
+        """Return the angular velocity θ̇ (n, d), tangent, and the radial velocity ṙ (n,) of tokens x = rθ."""
         output = self.output(time, directions, radii)
         return self.norm.rates(time, radii, directions, output, self.gate)
 
     def _sums(self, head: Head, points: Floats) -> Sums:
-        """Return s, Z e^{−s} and N e^{−s} of one head; for sinkhorn, A replaces N."""
+        """Return the kernel sums s, Z e^{−s} (n,) and N e^{−s} (n, d) of one head at ``points`` (n, d).
+
+        Z and N are the sums of the kernel k and of y k over the tokens y; for sinkhorn, attention itself replaces N.
+        """
         masses = self.masses
         if masses is None:
             masses = backend_for(points).xp.full_like(points[:, 0], 1.0 / len(points))
@@ -155,7 +166,10 @@ class ParticleVelocity:
         return doubly_stochastic(sums.apply(masses), by(sums), back_sums, masses, sums.rounding, self.rounds)
 
     def _attend(self, head: Head, points: Floats) -> Sums:
-        """Return s, Z e^{−s}, (n,) each, and w V Σ_j m_j y_j k(y_i, y_j) / Z_i, (n, d), of one head."""
+        """Return s, Z e^{−s} (n,) and the weighted attention w V Σ_j m_j y_j k(y_i, y_j) / Z_i (n, d) of one head.
+
+        Z are the sums of the kernel k over the tokens, s logarithmic scales, and y = ``points`` (n, d).
+        """
         log_scale, normalizer, numerator = self._sums(head, points)
         sums = log_scale, normalizer, numerator.astype(points.dtype, copy=False)
         output = self._normalization(sums, self.log_bound if self.rescaled else 0.0)
@@ -163,14 +177,18 @@ class ParticleVelocity:
 
 
 def steepest_of(velocity: ParticleVelocity) -> float:
-    """Return β‖QᵀK‖ of the steepest head."""
+    """Return the largest steepness |β|‖QᵀK‖ of the kernels of the heads."""
     return max((abs(steepness(velocity.beta, head)) for head in velocity.heads), default=0.0)
 
 
 def layer_map(
     velocity: ParticleVelocity, positions: Floats, step: float, *, residual: bool = True, time: float = 0.0
 ) -> Floats:
-    """Return positions (n, d) after one layer of depth Δt = ``step``, by ``LayerNorm.layer_map``."""
+    """Return the positions (n, d) of tokens after one discrete layer of duration Δt = ``step``.
+
+    The layer is ``LayerNorm.layer_map``. ``residual`` is whether the layer adds the positions before it, and ``time``
+    the time before the layer.
+    """
     lengths = backend_for(positions).xp.linalg.norm(positions, axis=1)[:, None]
     output = velocity.output_at(positions if velocity.sees_positions else positions / lengths)
     return velocity.norm.layer_map(time, positions, output, step, residual=residual, gate=velocity.gate)
