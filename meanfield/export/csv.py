@@ -17,7 +17,7 @@ AXES = "xyz"
 
 
 def write_csv(run: Run, path: Path, diagnostics: Sequence[str] | None = None) -> None:
-    """Write time and diagnostics, all or those named, to ``path``.
+    """Write the times and diagnostics of a run, all or those named, to the CSV file ``path``, a row for each sample.
 
     Raises FileError for a run without samples, or without a named diagnostic.
     """
@@ -33,7 +33,7 @@ def write_csv(run: Run, path: Path, diagnostics: Sequence[str] | None = None) ->
 
 
 def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Floats]:
-    """Return the named diagnostics in this order, or all for None. Raises FileError for a missing diagnostic."""
+    """Return the diagnostics ``names`` of a run, or all for None. Raises FileError for a missing diagnostic."""
     names = list(run.diagnostics) if names is None else names
     for name in names:
         if name not in run.diagnostics:
@@ -42,12 +42,18 @@ def chosen_diagnostics(run: Run, names: Sequence[str] | None) -> dict[str, Float
 
 
 def column_names(diagnostics: Mapping[str, Floats]) -> list[str]:
-    """Return the column names time, mass, …, centroid_x, centroid_y, …, power_0, power_1, …; beyond R³ centroid_0, …"""
+    """Return the column names of a CSV table of diagnostics: time, and a name for each number of each diagnostic.
+
+    Examples are mass, centroid_x, centroid_y, power_0, power_1; in more than three dimensions centroid_0.
+    """
     return ["time", *names_of_numbers(diagnostics)]
 
 
 def names_of_numbers(columns: Mapping[str, Floats]) -> list[str]:
-    """Return the names of the columns of arrays (rows, ...), without the time."""
+    """Return a name for each number in a row of arrays (rows, ...), such as power_0 and power_1 for an array (rows, 2).
+
+    The numbers of a centroid are named by x, y and z, if these are enough.
+    """
     names = []
     for name, values in columns.items():
         for index in np.ndindex(values.shape[1:]):

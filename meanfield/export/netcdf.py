@@ -31,13 +31,14 @@ RUN_ATTRIBUTES = ("title", "case", "command", "git_commit", "stop_reason")  # ru
 
 @dataclass(frozen=True)
 class Axis:
-    """Coordinate of the grid: ``edges`` (cells + 1,) ascending, in the units of ``attributes``."""
+    """Coordinate of a regular grid: ``edges`` (cells + 1,) of its cells ascending, with netCDF ``attributes``."""
 
     edges: Floats
     attributes: Mapping[str, str]
 
     @property
     def middles(self) -> Floats:
+        """Return the middle (cells,) of each cell."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     @property
@@ -87,7 +88,7 @@ def sphere_grid(ring_cells: NDArray[np.int32]) -> Grid:
 
 
 def circle_grid(ring_cells: NDArray[np.int32]) -> Grid:
-    """Return the cells of the circle, which form a regular grid."""
+    """Return the regular grid of the angle on the circle, whose cells are those of the mesh."""
     cells = int(ring_cells[0])
     angle = Axis(np.linspace(0.0, 2 * np.pi, cells + 1), {"units": "rad", "long_name": "angle"})
     return Grid(
@@ -99,7 +100,10 @@ def circle_grid(ring_cells: NDArray[np.int32]) -> Grid:
 
 
 def write_netcdf(run: Run, path: Path) -> None:
-    """Write every snapshot to ``path``. Raises FileError without snapshots or for a manifold without a grid."""
+    """Write the density of every snapshot of a run to the netCDF file ``path``, on a regular grid.
+
+    Raises FileError for a run without snapshots, and for tokens, fields and manifolds that have no such grid.
+    """
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
     if run.is_solution:
@@ -131,7 +135,10 @@ def write_netcdf(run: Run, path: Path) -> None:
 
 
 def _image(run: Run, grid: Grid) -> bytes:
-    """Return the bytes of the file without densities, laid out in memory, where HDF5 meets no disk errors."""
+    """Return the bytes of the netCDF file of a run, complete except for the densities.
+
+    The file is laid out in memory, where HDF5 meets no disk errors.
+    """
 
     def fill(file: h5py.File) -> None:
         _lay_out(file, grid, run.times)
@@ -145,7 +152,7 @@ def _image(run: Run, grid: Grid) -> bytes:
 
 
 def _lay_out(file: h5py.File, grid: Grid, times: Floats) -> None:
-    """Create all variables, with values except for the density."""
+    """Create all variables of a netCDF file of densities on a grid, with their values except for the density."""
     # Time is a dimensionless depth without a CF standard name: the standard name "time" requires a calendar.
     scales = {"time": _variable(file, "time", times, {"units": "1", "long_name": "model time", "axis": "T"})}
     for name, axis in grid.axes.items():
@@ -176,6 +183,7 @@ def _lay_out(file: h5py.File, grid: Grid, times: Floats) -> None:
 
 
 def _variable(file: h5py.File, name: str, values: Floats, attributes: Mapping[str, str]) -> h5py.Dataset:
+    """Create a dataset with these values and attributes, and return it."""
     dataset = file.create_dataset(name, data=values)
     for key, value in attributes.items():
         dataset.attrs[key] = value
@@ -183,5 +191,6 @@ def _variable(file: h5py.File, name: str, values: Floats, attributes: Mapping[st
 
 
 def _attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
+    """Attach a dimension scale to each dimension of a dataset, in order."""
     for dimension, scale in zip(dataset.dims, scales, strict=True):
         dimension.attach_scale(scale)

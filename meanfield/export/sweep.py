@@ -19,10 +19,10 @@ _POINT, _STATE = ["point"], ["status", "reason", "wall_time"]
 
 
 def write_sweep_csv(found: SweepResults, path: Path, diagnostics: Sequence[str] | None = None) -> None:
-    """Write a row for each point to ``path``: number, keys, status, reason, seconds, and scalars, all or those named.
+    """Write a CSV row for each point of a sweep to ``path``: number, keys, status, reason, seconds, and scalars.
 
-    Scalars are the final diagnostics and further results of the index; missing values are empty. Raises FileError for
-    an unknown scalar.
+    A point is one run of the sweep. Scalars, all or those named, are the final diagnostics and further results of the
+    index; missing values are empty. Raises FileError for an unknown scalar.
     """
     names = list(found.scalars) if diagnostics is None else diagnostics
     for name in names:
@@ -44,9 +44,9 @@ def write_sweep_csv(found: SweepResults, path: Path, diagnostics: Sequence[str] 
 
 
 def write_sweep_netcdf(found: SweepResults, path: Path) -> None:
-    """Write the index and the results in files beside it as one netCDF-4 file with a stable layout.
+    """Write the index of a sweep, and the results in files beside it, as one netCDF-4 file with a stable layout.
 
-    /result and /samples are groups along the dimension ``point``, whose coordinates are the keys.
+    /result and /samples are groups along the dimension ``point``, one run each, whose coordinates are the keys.
     """
     manifold = str(tomllib.loads(found.attributes["case"])["domain"]["manifold"])
     with new_file_on_disk(path) as file:

@@ -33,7 +33,7 @@ VTK_BOXES = {1: VTK_LINE, 2: 8, 3: 11}  # lines, pixels and voxels, by the numbe
 
 
 def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
-    """Return the cells of S² as polygons with corners counterclockwise from outside.
+    """Return the cells of a mesh of S² as polygons with corners counterclockwise from outside.
 
     A cell beside two finer cells includes the corner between them, so that the surface is closed; a cell at a pole has
     a single corner there.
@@ -55,7 +55,10 @@ def sphere_polygons(ring_cells: NDArray[np.int32]) -> Geometry:
 
 
 def _corners(first: int, points: int, cells: int) -> Indices:
-    """Return the corners (cells, corners), west to east, of cells along a circle with points from ``first`` on."""
+    """Return the numbers of the corners (cells, corners), west to east, of equal cells along a circle of latitude.
+
+    ``first`` is the number of the first of the ``points`` on the circle.
+    """
     if points == 1:  # a pole
         return np.full((cells, 1), first)
     per_cell = points // cells
@@ -63,7 +66,7 @@ def _corners(first: int, points: int, cells: int) -> Indices:
 
 
 def circle_lines(ring_cells: NDArray[np.int32]) -> Geometry:
-    """Return the cells of a circle as chords between their ends, in the plane z = 0."""
+    """Return the cells of a mesh of the circle as chords between their ends, in the plane z = 0."""
     cells = int(ring_cells[0])
     angle, index = 2 * np.pi * np.arange(cells) / cells, np.arange(cells, dtype=np.int64)
     points = np.stack([np.cos(angle), np.sin(angle), np.zeros(cells)], axis=1)
@@ -71,9 +74,10 @@ def circle_lines(ring_cells: NDArray[np.int32]) -> Geometry:
 
 
 def write_vtkhdf(run: Run, path: Path) -> None:
-    """Write geometry and times to ``path``, with a link to the densities, in version 2.0 of the format.
+    """Write geometry and times of a run to the VTKHDF file ``path``, with a link to the values in the run file.
 
-    Raises FileError for a run in memory or without snapshots, or for a manifold without a geometry.
+    The values are densities or positions. The version of the format is 2.0. Raises FileError for a run in memory or
+    without snapshots, or for a manifold without a geometry.
     """
     if isinstance(run, InMemoryRun):
         expected = "expected a run in a file, to which the export refers; save the result first: result.save(path)"
@@ -102,7 +106,10 @@ def write_vtkhdf(run: Run, path: Path) -> None:
 
 
 def _write_file(run: Run, path: Path, write: Callable[[h5py.Group, str], None]) -> None:
-    """Write the common parts of a file; ``write`` fills the group, given the relative path of the run file."""
+    """Write a VTKHDF file of a run: the function ``write`` fills its group, given the relative path of the run file.
+
+    A message is printed if the run file is still being written.
+    """
 
     def fill(file: h5py.File) -> None:
         root = file.create_group("VTKHDF")
@@ -143,7 +150,7 @@ def cells_of_centers(centers: Floats) -> Geometry:
 
 
 def _write_cells(root: h5py.Group, run: Run, name: str, geometry: Geometry) -> None:
-    """Write constant cells, with fields that refer to the file ``name``."""
+    """Write constant cells to a VTKHDF group, with fields that refer to the run file ``name``."""
     import h5py
 
     cells = _write_geometry(root, *geometry)
@@ -160,7 +167,10 @@ def _write_cells(root: h5py.Group, run: Run, name: str, geometry: Geometry) -> N
 
 
 def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
-    """Write a vertex for each token, with positions that refer to the file ``name``; z = 0 for tokens in the plane."""
+    """Write a vertex for each token to a VTKHDF group, with positions that refer to the run file ``name``.
+
+    The third coordinate of tokens in the plane is 0.
+    """
     import h5py
 
     count, d = run.positions(0).shape
@@ -176,13 +186,13 @@ def _write_tokens(root: h5py.Group, run: Run, name: str) -> None:
 
 
 def _write_geometry(root: h5py.Group, points: Floats, corners: Indices, sizes: Indices, kind: int) -> int:
-    """Write the geometry shared by all steps and return the number of cells."""
+    """Write the points and cells shared by all times to a VTKHDF group and return the number of cells."""
     root["Points"] = points
     return _write_topology(root, len(points), corners, sizes, kind)
 
 
 def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indices, kind: int) -> int:
-    """Write the corners of each cell, given the number of points, and return the number of cells."""
+    """Write the corners of each cell to a VTKHDF group, given the number of points; return the number of cells."""
     root["NumberOfPoints"] = np.array([points])
     root["NumberOfCells"] = np.array([len(sizes)])
     root["NumberOfConnectivityIds"] = np.array([len(corners)])
@@ -193,7 +203,10 @@ def _write_topology(root: h5py.Group, points: int, corners: Indices, sizes: Indi
 
 
 def _write_steps(steps: h5py.Group, times: Floats, cells: int, points: int, fields: Sequence[str]) -> None:
-    """Write times, and the offsets of the data of each step: fields and points advance, the topology stays at 0."""
+    """Write the times to the group ``steps`` of a VTKHDF file, and where the data of each time begin in the arrays.
+
+    Field values advance by ``cells`` and positions by ``points`` from one time to the next; the cells stay the same.
+    """
     count = len(times)
     steps.attrs["NSteps"] = count
     steps["Values"] = times

@@ -56,6 +56,7 @@ def movie(
 
 
 def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
+    """Write a frame for each snapshot to ``target``. Raises FileError if ffmpeg fails."""
     from subprocess import CalledProcessError
 
     from tqdm import tqdm
@@ -80,7 +81,10 @@ def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path,
 
 @contextmanager
 def prepared(run_data: RunData | Run) -> Iterator[tuple[Figure, Frames | FieldFrames]]:
-    """Yield a figure and its frames, with the style of movies active in the context."""
+    """Yield a figure and the frames of a movie on it, with the style of movies active in the context.
+
+    Each frame is drawn by calling ``show`` with the number of a snapshot.
+    """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -95,7 +99,7 @@ def prepared(run_data: RunData | Run) -> Iterator[tuple[Figure, Frames | FieldFr
 
 
 def drawn_frames(run_data: RunData | Run, shown: Iterable[int]) -> Iterator[NDArray[np.uint8]]:
-    """Yield the pixels (height, width, 3) of the frames of these snapshots."""
+    """Yield the pixels (height, width, 3) of the movie frames of the snapshots ``shown``."""
     with prepared(run_data) as (figure, frames):
         for k in shown:
             frames.show(k)
@@ -104,7 +108,10 @@ def drawn_frames(run_data: RunData | Run, shown: Iterable[int]) -> Iterator[NDAr
 
 
 def _grab(writer: AbstractMovieWriter) -> bool:
-    """Write the figure as a frame; return False if ffmpeg has stopped. The method ``finish`` then raises the cause."""
+    """Write the figure as a frame of the movie; return False if ffmpeg has stopped.
+
+    The method ``finish`` then raises the cause.
+    """
     try:
         writer.grab_frame()
     except BrokenPipeError:
@@ -113,10 +120,12 @@ def _grab(writer: AbstractMovieWriter) -> bool:
 
 
 def _writer(target: Path, fps: int) -> AbstractMovieWriter:
+    """Return the writer of movies for the suffix of ``target``."""
     return {".gif": _gif_writer, ".mp4": _mp4_writer}[target.suffix.lower()](target, fps)
 
 
 def _mp4_writer(target: Path, fps: int) -> AbstractMovieWriter:
+    """Return a writer of MP4 movies. Raises FileError if ffmpeg is missing."""
     from matplotlib.animation import FFMpegWriter
 
     from solvers.io.run_file import FileError
@@ -128,6 +137,7 @@ def _mp4_writer(target: Path, fps: int) -> AbstractMovieWriter:
 
 
 def _gif_writer(target: Path, fps: int) -> AbstractMovieWriter:
+    """Return a writer of GIF movies whose frames share one palette."""
     from matplotlib.animation import PillowWriter
     from PIL import Image
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class FieldFrames:
-    """Frames of a file of `solvers.record` on an empty ``figure``; ``show`` draws snapshot k.
+    """Frames of a movie of a recorded solution of a PDE, on an empty ``figure``; ``show`` draws snapshot k.
 
     Raises FileError for a file without snapshots, or for a field without finite values.
     """
@@ -45,15 +45,16 @@ class FieldFrames:
             axes[-1].set_ylabel(labels[1])
 
     def show(self, k: int) -> None:
+        """Draw snapshot k in the panel of each field."""
         for name, draw in self._panels:
             draw(self._run.field(name, k))
         self._figure.suptitle(f"{self._run.path.name}: t = {self._run.times[k]:.4g}")
 
 
 def _range(run: Run, name: str) -> tuple[float, float]:
-    """Return the smallest and the largest finite value in all snapshots, or an interval of length 1 for a constant.
+    """Return the smallest and the largest finite value of a field in all snapshots.
 
-    Raises FileError if no value is finite.
+    For a constant, it is an interval of length 1. Raises FileError if no value is finite.
     """
     low, high = np.inf, -np.inf
     for k in range(run.snapshots):
@@ -66,6 +67,7 @@ def _range(run: Run, name: str) -> tuple[float, float]:
 
 
 def _line(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Draw:
+    """Draw a field in one dimension as a curve, and return the function that draws other values."""
     order, margin = np.argsort(places[:, 0]), 0.05 * (limits[1] - limits[0])
     (curve,) = ax.plot(places[order, 0], run.field(name, 0)[order])
     ax.set(ylabel=name, ylim=(limits[0] - margin, limits[1] + margin))
@@ -73,6 +75,7 @@ def _line(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, fl
 
 
 def _map(ax: Axes, run: Run, name: str, places: Floats, limits: tuple[float, float]) -> Draw:
+    """Draw a field as a map with a color bar, and return the function that draws other values."""
     layer = middle_layer(run.cell_centers)
     (low, high), (x, y) = limits, places[layer].T
     image = ax.tripcolor(x, y, np.zeros(len(x)), shading="gouraud", cmap=shades(), vmin=low, vmax=high)

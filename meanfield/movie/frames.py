@@ -32,7 +32,7 @@ TIME_LINES = {  # candidates for the time line: the first that was recorded is s
 
 
 class Frames:
-    """Page of a movie: ``show(k)`` draws snapshot k on ``figure``, in the style of figures and without a layout engine.
+    """Frames of a movie of a run: ``show(k)`` draws snapshot k on ``figure``, which must have no layout engine.
 
     Snapshots are read twice and not kept, since a movie may exceed the memory. Raises FileError if a snapshot cannot be
     read.
@@ -52,7 +52,7 @@ class Frames:
         _freeze(figure, [self._clock, self._count, *moving, *marker])
 
     def show(self, k: int) -> None:
-        """Draw snapshot k on the page."""
+        """Draw snapshot k: clock, number of clusters, picture, and marker on the time line."""
         time = self._run_data.times[k]
         self._clock.set_text(self._run_data.moment(time))
         self._count.set_text(self._run_data.counted_at(k))
@@ -61,7 +61,10 @@ class Frames:
 
 
 def _write_heading(figure: Figure, run_data: RunData) -> float:
-    """Write the heading and return the height of the clock; the remaining space above the picture is distributed."""
+    """Write the heading of a movie and return the height of the clock, as a fraction of the page.
+
+    The remaining space above the picture is distributed.
+    """
     lines = heading(run_data)
     room = (MAP_TOP - CLOCK_HEIGHT - LINE_HEIGHT * len(lines)) / 3
     size = fitting_size(lines, 0.97 * WIDTH / DPI, HEADING_SIZE)
@@ -71,7 +74,10 @@ def _write_heading(figure: Figure, run_data: RunData) -> float:
 
 
 def _freeze(figure: Figure, moving: list[Artist]) -> None:
-    """Draw all artists except ``moving`` once into a background image, since ticks and text are slow to draw."""
+    """Draw all artists of a movie except ``moving`` once into a background image.
+
+    Ticks and text are slow to draw, and the same in all frames.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     parts = [part for ax in figure.axes for part in ax.get_children()] + list(figure.texts)
@@ -89,7 +95,10 @@ def _freeze(figure: Figure, moving: list[Artist]) -> None:
 
 
 def _draw_time_line(figure: Figure, run_data: RunData) -> Moving:
-    """Draw a diagnostic over time, or an empty time axis, with a marker at the current time."""
+    """Draw the time line of a movie: a diagnostic over time, or an empty time axis, with a marker at the current time.
+
+    Return the function that moves the marker to snapshot k, and the marker.
+    """
     ax = place(figure, 78, 510, 612, 62)
     recorded = [name for name in TIME_LINES if _is_finite(run_data, name) and len(run_data.diagnostics["time"]) > 1]
     if recorded:
@@ -118,6 +127,7 @@ def _is_finite(run_data: RunData, name: str) -> bool:
 
 
 def _draw_recorded(ax: Axes, run_data: RunData, name: str) -> None:
+    """Draw the diagnostic ``name`` over time on the time line of a movie."""
     time, values, label = run_data.diagnostics["time"], run_data.diagnostics[name], TIME_LINES[name]
     if name == "radius":  # growth at a constant rate is a straight line
         ax.plot(time, positive(values), color=LINES[0], lw=1.4)

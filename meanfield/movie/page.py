@@ -26,14 +26,14 @@ Moving = tuple[Update, "list[Artist]"]  # function that draws snapshot k, and th
 
 
 def shades() -> Colormap:
-    """Return the color map of a movie, in ``SHADES`` steps."""
+    """Return the color map of the densities in a movie, in ``SHADES`` steps."""
     from matplotlib import colormaps
 
     return colormaps[COLOR_MAP].resampled(SHADES)
 
 
 def palette() -> NDArray[np.uint8]:
-    """Return the colors (256, 3) of frames: the map, the map under white lines, grays, and tints of the curves."""
+    """Return the colors (256, 3) of a movie: the map, the map under white lines, grays, and tints of the curves."""
     from matplotlib.colors import to_rgb
 
     density = shades()(np.arange(SHADES), bytes=True)[:, :3]
@@ -45,14 +45,14 @@ def palette() -> NDArray[np.uint8]:
 
 
 def place(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Return axes at a position in pixels from the top left."""
+    """Add axes at a position in pixels from the top left of the page of a movie, and return them."""
     ax = figure.add_axes((left / WIDTH, 1 - (top + height) / HEIGHT, width / WIDTH, height / HEIGHT))
     ax.spines["right"].set_visible(False)
     return ax
 
 
 def draw_scale(figure: Figure, scale: Scale, left: float, top: float, height: float) -> None:
-    """Draw the color bar."""
+    """Draw the color bar of a movie at a position in pixels from the top left."""
     from matplotlib.cm import ScalarMappable
 
     ax = place(figure, left, top, 12, height)
@@ -73,7 +73,10 @@ def label_density(ax: Axes, scale: Scale, title: str) -> None:
 
 
 def both(one: Moving, other: Moving) -> Moving:
-    """Return two pictures as one."""
+    """Return two pictures of a movie as one.
+
+    A picture is the function that draws snapshot k, and the artists that change.
+    """
 
     def update(k: int) -> None:
         one[0](k)
@@ -83,7 +86,11 @@ def both(one: Moving, other: Moving) -> Moving:
 
 
 def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
-    """Return a cover over times after ``times[k]``, on a panel with a time axis from ``first`` to ``last``."""
+    """Cover the times after the current snapshot in white on a panel, and mark the current time with a line.
+
+    ``first`` and ``last`` are the ends of the time axis. Return the function that moves the cover to snapshot k, and
+    the artists that change.
+    """
     cover = ax.axvspan(first, last, color="white")
     present = ax.axvline(first, color=LINES[1], lw=1.5, zorder=3)
 

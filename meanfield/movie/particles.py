@@ -44,7 +44,10 @@ MAP_BOX = (8, 104, 780, 374)
 
 
 def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
-    """Draw tokens as dots; large numbers on a circle or sphere are drawn as a density."""
+    """Draw tokens as dots on the page of a movie; large numbers on a circle or sphere are drawn as a density.
+
+    Return the function that draws snapshot k, and the artists that change.
+    """
     dots = {2: _draw_circle, 3: _draw_map}.get(run_data.dimension or 0, _draw_projection)
     if run_data.dimension in (2, 3) and len(tokens_of(run_data).weights) > MAX_DOTS:
         density = as_density(run_data)
@@ -54,8 +57,10 @@ def draw_tokens(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
-    """Draw the circle on the left, with coinciding tokens as one dot, and for few tokens the history of angles on the
-    right.
+    """Draw tokens on a circle for a movie, with coinciding ones as one dot.
+
+    For few tokens the angles over time are drawn on the right. Return the function that draws snapshot k, and the
+    artists that change.
     """
     few = len(tokens_of(run_data).weights) <= MAX_LINES and len(columns(run_data)) > 1
     ax = place(figure, LEFT if few else (WIDTH - SIDE) // 2, TOP, SIDE, SIDE)
@@ -74,7 +79,10 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_map(figure: Figure, run_data: RunData) -> Moving:
-    """Draw dots on an equal-area map, with rings around clusters."""
+    """Draw tokens as dots on an equal-area map of the sphere for a movie, with rings around clusters.
+
+    Return the function that draws snapshot k, and the artists that change.
+    """
     ax = place(figure, *MAP_BOX)
     draw_ground(ax)
     dots = draw_dots(ax, run_data)
@@ -95,7 +103,11 @@ def _draw_map(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
-    """Draw directions on two principal axes, and beside them the history of angles between tokens if recorded."""
+    """Draw directions of tokens on two principal axes for a movie.
+
+    The angles between tokens over time are drawn beside them if recorded. Return the function that draws snapshot k,
+    and the artists that change.
+    """
     spread, axes, share = principal_axes(run_data)
     recorded = has_pairs(run_data)
     ax = place(figure, LEFT if recorded else (WIDTH - LOWER_SIDE) // 2, TOP, LOWER_SIDE, LOWER_SIDE)
@@ -115,7 +127,11 @@ def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _moving_dots(ax: Axes, run_data: RunData, positions: Callable[[int], Floats], size: float) -> Moving:
-    """Draw dots at ``positions(k)`` (n, 2), merging coinciding ones; ``size`` is the width of the picture."""
+    """Draw dots at ``positions(k)`` (n, 2) for each snapshot k of a movie, with coinciding ones merged.
+
+    ``size`` is the width of the picture in the units of the positions. Return the function that draws snapshot k, and
+    the dots.
+    """
     dots = ax.scatter([], [], color=LINES[0], alpha=0.7, linewidths=0)
 
     def update(k: int) -> None:

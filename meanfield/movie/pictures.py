@@ -24,7 +24,10 @@ PROFILE_TOP, PROFILE_HEIGHT = 122, 310
 
 
 def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Moving:
-    """Draw an equal-area map ``width`` pixels wide, in pixels of the page, with rings around clusters."""
+    """Draw a density on an equal-area map ``width`` pixels wide for a movie, with rings around clusters.
+
+    Pixels of the map are those of the page. Return the function that draws snapshot k, and the artists that change.
+    """
     scale, top = scale_of(run_data, range(len(run_data.times))), MAP_TOP + (MAP_WIDTH - width) // 4
     ax = place(figure, MAP_LEFT, top, width + 2 * MARGIN, width // 2 + 2 * MARGIN)
     cell = pixel_cells(run_data.ring_cells, width)
@@ -53,6 +56,7 @@ def draw_sphere(figure: Figure, run_data: RunData, width: int = MAP_WIDTH) -> Mo
 
 
 def _caption(figure: Figure, run_data: RunData, x: float, y: float, *, whole: bool) -> None:
+    """Write the caption of the map of a movie at (x, y) in pixels; ``whole`` for a map across the page."""
     marks = "" if run_data.clusters is None else RINGS
     shown = f"equal-area map; azimuth 0 at the center, lines every 30°{marks}"
     text = shown if whole else f"directions, on an {shown}".replace("; ", "\n")
@@ -60,7 +64,10 @@ def _caption(figure: Figure, run_data: RunData, x: float, y: float, *, whole: bo
 
 
 def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
-    """Draw the profile on the left and its history on the right, uncovered up to the current time."""
+    """Draw a density in one dimension for a movie: its profile on the left, and on the right its past over time.
+
+    Return the function that draws snapshot k, and the artists that change.
+    """
     scale = scale_of(run_data, range(len(run_data.times)))
     show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), run_data, scale, "profile: ")
     uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), run_data, scale)
@@ -69,7 +76,10 @@ def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
 
 
 def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
-    """Draw directions on the left and the distribution of log r on the right."""
+    """Draw a density over direction and radius r for a movie: directions on the left, log r on the right.
+
+    Return the function that draws snapshot k, and the artists that change.
+    """
     directions, radii = directions_of(run_data), radii_of(run_data)
     if directions.kind.shows_rings:
         left = draw_sphere(figure, directions, SMALL_MAP_WIDTH)
@@ -82,6 +92,7 @@ def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
 
 
 def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Moving:
+    """Draw the profile of a density, and return the function that draws snapshot k, and the artist that changes."""
     edges = coordinate(run_data).edges
     profile = ax.stairs(np.ones(len(edges) - 1), edges, baseline=None, color=LINES[0], lw=1.5)
     set_heights(ax, run_data, scale)
@@ -94,7 +105,11 @@ def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Movi
 
 
 def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
-    """Draw the history, coordinate against time, up to the current time; nothing for fewer than two snapshots."""
+    """Draw a density over time and its coordinate, of which a movie shows the times up to the current one.
+
+    Nothing is drawn for fewer than two snapshots. Return the function that draws snapshot k, and the artists that
+    change.
+    """
     shown = columns(run_data)
     ax.set(xlabel=run_data.time_label, title="history")
     coordinate(run_data).draw_on(ax.yaxis)

@@ -23,7 +23,10 @@ Band = dict[str, Any]
 
 
 def pair_band(run_data: RunData) -> Band:
-    """Return the shares of the pairs of tokens at each angle in bins of 3°, and the shares of uniform directions."""
+    """Return the shares of the pairs of tokens in bins of 3° of their angle over time, as data for the page of a run.
+
+    The shares for uniform directions are included for comparison.
+    """
     count = len(tokens_of(run_data).weights)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_PAIRED)).round().astype(int))
     masses = tokens_of(run_data).weights[chosen]
@@ -48,14 +51,14 @@ def pair_band(run_data: RunData) -> Band:
 
 
 def _uniform_shares(edges: Floats, d: int) -> Floats:
-    """Return shares (bins,) of the angle between two uniform directions in R^d, whose density is ∝ sin^{d−2}."""
+    """Return the probability (bins,) of each bin of the angle between two uniform directions in R^d, ∝ ∫sin^{d−2}."""
     fine = np.sin(edges[:-1, None] + np.diff(edges)[:, None] * (np.arange(8) + 0.5) / 8) ** (d - 2)
     shares: Floats = fine.sum(axis=1) / fine.sum()
     return shares
 
 
 def field_bands(run_data: RunData) -> list[Band]:
-    """Return the field of a sequence along its two principal axes, as in the figure."""
+    """Return the field of a token sequence over time, along its two principal axes, as data for the page of a run."""
     length = tokens_of(run_data).length
     assert length is not None
     parts = field_parts(run_data, range(len(run_data.times)), MAX_PLACES)
@@ -78,13 +81,16 @@ def field_bands(run_data: RunData) -> list[Band]:
 
 
 def _levels(values: Floats, part: Callable[[Floats], Floats]) -> Band:
-    """Return values (snapshots, cells) as encoded levels of a scale; ``part`` maps values to positions from 0 to 1."""
+    """Return values (snapshots, cells) as encoded levels of a scale for the page of a run.
+
+    ``part`` maps values to positions on the scale from 0 to 1.
+    """
     frames = [leveled(part(one), np.uint16) for one in values]
     return {"cells": values.shape[1], "bytes": 2, "levels": packed(frames)}
 
 
 def hex_colors(name: str) -> str:
-    """Return the 256 colors of a Matplotlib color map, six hexadecimal digits each."""
+    """Return the 256 colors of a Matplotlib color map as text, six hexadecimal digits each."""
     from matplotlib import colormaps
 
     colors: bytes = colormaps[name](np.arange(256), bytes=True)[:, :3].tobytes()

@@ -29,8 +29,9 @@ RINGS, ARCS = 256, 2048  # largest numbers of rings, and of cells in one dimensi
 
 
 def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
-    """Return the run data with the numbers of snapshots, samples and cells that a page allows, and a note on each
-    reduction.
+    """Return the data of a run with at most the numbers of snapshots, samples and cells for a page, and notes.
+
+    There is a note on each reduction.
     """
     coarse, left = (_coarse_rings if run_data.coordinate is None else _coarse_line)(run_data)
     thin, notes = thinned_in_time(coarse)
@@ -40,7 +41,10 @@ def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
 
 
 def thinned_in_time(run_data: RunData) -> tuple[RunData, list[str]]:
-    """Return the run data with the numbers of snapshots and samples that a page allows, and a note on any reduction."""
+    """Return the data of a run with at most SNAPSHOTS snapshots and SAMPLES samples, for a page, and notes.
+
+    There is a note if snapshots are left out.
+    """
     keep, samples = evenly(len(run_data.times), SNAPSHOTS), evenly(len(run_data.diagnostics.get("time", ())), SAMPLES)
     fewer, notes = len(keep) < len(run_data.times), []
     if fewer:
@@ -63,7 +67,7 @@ def evenly(count: int, max_count: int) -> Integers:
 
 
 def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
-    """Return the run data in one dimension on at most ARCS cells, and the number of cells."""
+    """Return the data of a run in one dimension averaged to at most ARCS cells, and the number of these cells."""
     assert run_data.coordinate is not None
     edges = run_data.coordinate.edges if run_data.edges is None else run_data.edges
     left = len(merged(np.zeros(len(edges) - 1), ARCS))
@@ -78,7 +82,7 @@ def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
 
 
 def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
-    """Return the run data on the sphere on at most RINGS rings, and the number of cells."""
+    """Return the data of a run on the sphere averaged to at most RINGS rings, and the number of cells."""
     ring_cells = run_data.ring_cells
     if len(ring_cells) <= RINGS:
         return run_data, int(ring_cells.sum())
@@ -95,18 +99,18 @@ def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
 
 
 def encode(run_data: RunData, scale: Scale) -> str:
-    """Return all densities as levels of ``scale``, in the encoding of the module's docstring."""
+    """Return the densities of all snapshots as levels of the color ``scale``, encoded as text for the page."""
     dtype = stage_of(run_data).dtype
     return packed(levels(run_data.ratio(k), scale, dtype) for k in range(len(run_data.times)))
 
 
 def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
-    """Return ρ/ρ̄ (cells,) as levels."""
+    """Return densities ρ/ρ̄ (cells,) as integer levels of the color ``scale``."""
     return leveled(np.asarray(scale.norm(scale.values(ratio)), dtype=float), dtype)
 
 
 def timeline(run_data: RunData) -> Described:
-    """Return the data for the page that all runs share: times, counts of clusters, and panels."""
+    """Return the data for the page that all runs share: times, numbers of clusters, and panels of diagnostics."""
     return {
         "colors": hex_colors(COLOR_MAP),
         "times": rounded(run_data.times),
@@ -121,7 +125,7 @@ def timeline(run_data: RunData) -> Described:
 
 
 def describe(run_data: RunData) -> tuple[Described, str]:
-    """Return the run for the script of the page, ready for JSON, and its encoded densities."""
+    """Return a run as plain values for the script of its page, and its densities encoded as text."""
     stage, scale = stage_of(run_data), scale_of(run_data, range(len(run_data.times)))
     count = range(len(run_data.times))
     description = timeline(run_data) | {
@@ -138,6 +142,7 @@ def describe(run_data: RunData) -> tuple[Described, str]:
 
 
 def _scale(scale: Scale) -> Described:
+    """Return the color scale of densities as plain values for the page."""
     symbol = scale.density_name or ("ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄")
     return {
         "low": scale.low,
@@ -150,14 +155,17 @@ def _scale(scale: Scale) -> Described:
 
 
 def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
-    """Return the uniform density in a profile, as values of the cells or a single value; None if there is none."""
+    """Return the uniform density that is drawn in a profile on the page: a value for each cell, or a single value.
+
+    None if the domain has no uniform density.
+    """
     if run_data.uniform is not None:
         return rounded(run_data.uniform.clip(scale.low / 10))
     return None if scale.density_name else [0.0 if scale.deviation else 1.0]
 
 
 def _time_range(run_data: RunData) -> list[float]:
-    """Return the ends of the time axis: the first snapshot, on a log axis the first after time zero, and the last."""
+    """Return the ends of the time axis: the first snapshot, on a log axis the first after time 0, and the last."""
     times = run_data.times[run_data.times > 0] if run_data.log_time else run_data.times
     first, last = float(times[0]), float(times[-1])
     return [first, last if last > first else first + 1]

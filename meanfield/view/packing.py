@@ -16,8 +16,9 @@ COMPRESSION = 9
 
 
 def packed(frames: Iterable[Levels]) -> str:
-    """Return snapshots (values,) of unsigned integers as base64 text of deflated (zlib), little-endian differences in
-    time.
+    """Return snapshots (values,) of unsigned integers as text: differences in time, deflated by zlib, in base64.
+
+    The integers are little-endian; the first snapshot is unchanged.
     """
     packer, parts = zlib.compressobj(COMPRESSION), []
     before: Levels | None = None
@@ -29,6 +30,6 @@ def packed(frames: Iterable[Levels]) -> str:
 
 
 def leveled(parts: Floats, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
-    """Return fractions of a scale, from 0 to 1, as levels, rounded down as Matplotlib does for colors."""
+    """Return fractions of a scale, from 0 to 1, as integer levels, rounded down as Matplotlib does for colors."""
     largest = int(np.iinfo(dtype).max)
     return (parts * (largest + 1)).clip(0, largest).astype(dtype)

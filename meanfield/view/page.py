@@ -69,7 +69,10 @@ def view(path: str | Path | Run, target: str | Path, *, overwrite: bool = False)
 
 
 def compose(run: Run, quiet: bool = False) -> str:
-    """Return the page of a run, after printing notes on omitted data to stderr unless ``quiet``."""
+    """Return the page of a run as HTML.
+
+    Notes on omitted data are printed to stderr unless ``quiet``.
+    """
     from meanfield.view.panels import radii
     from meanfield.view.tokens import are_points
     from meanfield.view.tree import tree_of
@@ -95,6 +98,7 @@ def compose(run: Run, quiet: bool = False) -> str:
 
 
 def _page_of_solution(run: Run, quiet: bool) -> str:
+    """Return the page of a recorded solution of a PDE as HTML."""
     from meanfield.view.solution import describe_solution
 
     if run.snapshots == 0:
@@ -111,11 +115,13 @@ def _page_of_solution(run: Run, quiet: bool) -> str:
 
 
 def _print_notes(run: Run, notes: Iterable[str]) -> None:
+    """Print notes on a run, a line each."""
     for note in notes:
         print_message(f"meanfield: {run.path}: {note}")
 
 
 def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], levels: str) -> str:
+    """Return the page of a run as HTML, with its texts, its data, and its densities encoded in ``levels``."""
     parts = {name: html.escape(text) for name, text in texts.items()} | {
         "FILE": html.escape(run.path.name),
         "LAST": str(len(description["times"]) - 1),
@@ -129,7 +135,11 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
 
 
 def _cells(run_data: RunData) -> Shown:
-    """Return a density for the page: unchanged, the marginal on directions, or the density of many tokens."""
+    """Return a density for the page: data, encoded levels, instructions, and notes on omitted data.
+
+    The density is that of the run, its marginal on directions if the radius is free, or the binned density of many
+    tokens.
+    """
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
     from meanfield.view.data import describe, thinned
@@ -145,7 +155,7 @@ def _cells(run_data: RunData) -> Shown:
 
 
 def _points(run_data: RunData) -> Shown:
-    """Return individual tokens for the page."""
+    """Return individual tokens for the page: data, encoded directions, instructions, and notes on omitted data."""
     from meanfield.view.stages import CLUSTERS, TURNING
     from meanfield.view.tokens import describe_tokens, thinned_tokens
 
@@ -157,11 +167,11 @@ def _points(run_data: RunData) -> Shown:
 
 
 def filled(body: str, parts: Mapping[str, str]) -> str:
-    """Return the page of the common head and the file ``body``, with each @NAME@ replaced by its part."""
+    """Return an HTML page: the common head and the file ``body``, with each @NAME@ replaced by its part."""
     # A single pass, so that inserted text is not searched.
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("head.html") + source(body))
 
 
 def source(name: str) -> str:
-    """Return the text of a file of the page."""
+    """Return the text of a file of the folder web, such as a script of the page."""
     return (files("meanfield.view") / "web" / name).read_text(encoding="utf-8")

@@ -24,7 +24,10 @@ CURVES = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 
 
 def describe_solution(run: Run) -> tuple[Described, list[str]]:
-    """Return the solution for the script of the page, ready for JSON, and a note if there are too many snapshots."""
+    """Return a recorded solution of a PDE as plain values for the script of its page, and notes.
+
+    There is a note if some snapshots are left out.
+    """
     shown = evenly(run.snapshots, PICTURES)
     times = run.times[shown]
     fewer = len(shown) < run.snapshots
@@ -48,7 +51,7 @@ def describe_solution(run: Run) -> tuple[Described, list[str]]:
 
 
 def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
-    """Yield the frames of the movie as data URLs."""
+    """Yield the movie frames of the snapshots ``shown`` as data URLs."""
     from PIL import Image
 
     from meanfield.movie.animate import drawn_frames
@@ -60,7 +63,7 @@ def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
 
 
 def _panels(run: Run) -> list[Described]:
-    """Return a panel for each diagnostic over time, with a curve for each of the first components."""
+    """Return a panel of the page for each diagnostic over time, with a curve for each of the first components."""
     samples = evenly(len(run.sample_times), SAMPLES)
     panels = []
     for name, values in run.diagnostics.items() if len(samples) > 1 else ():

@@ -20,10 +20,10 @@ CLUSTERS = "Rings and arrows mark clusters, numbers their mass."
 
 @dataclass(frozen=True)
 class Stage:
-    """Picture of a manifold on the page.
+    """Picture of a manifold on the page of a run.
 
     kind    key of STAGES in web/main.js
-    dtype   type of the levels
+    dtype   integer type of the levels that encode densities
     axis    one dimension: cell edges, label and ticks of the coordinate; None on the sphere
     marks   (run data, k) to the clusters, heaviest first: [polar angle, azimuth, mass], or [coordinate, mass]
     help    instructions for the picture
@@ -37,13 +37,17 @@ class Stage:
 
 
 def _axis(run_data: RunData) -> dict[str, Any]:
+    """Return the coordinate of a density in one dimension as plain values for the page."""
     assert run_data.coordinate is not None
     shown = run_data.coordinate
     return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
 
 
 def cluster_marks(run_data: RunData, k: int) -> Marks:
-    """Return the clusters of snapshot k in two or three dimensions, heaviest first."""
+    """Return the clusters of snapshot k for the page, heaviest first: angle and mass, or polar angle, azimuth and mass.
+
+    The list is empty if clusters are unknown.
+    """
     if run_data.clusters is None:
         return []
     _, masses, places = run_data.clusters(k)
@@ -62,7 +66,7 @@ GLOBE = Stage("globe", np.uint8, None, cluster_marks, (*TURNING, CLUSTERS))
 
 
 def stage_of(run_data: RunData) -> Stage:
-    """Return the stage of the domain. A free radius is shown by its directions, tokens by their density."""
+    """Return the picture of a domain on the page, as a `Stage`."""
     assert run_data.kind.stage is not None
     stage: Stage = load(run_data.kind.stage)
     return stage

@@ -36,9 +36,9 @@ HELP = "Select a point to see its results; a point with a run file links to a se
 def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False) -> Path:
     """Write the sweep whose index is ``path`` as a page to ``target`` (.html) and return ``target``.
 
-    Points with stored run files get pages in the folder NAME.pages beside ``target``. The sweep may be in progress.
-    Raises FileError if the index cannot be read, if no point is done, or if an output exists and ``overwrite`` is
-    false.
+    Points (runs of the sweep) with stored run files get pages in the folder NAME.pages beside ``target``. The sweep may
+    be in progress. Raises FileError if the index cannot be read, if no point is done, or if an output exists and
+    ``overwrite`` is false.
     """
     from solvers.io.replacing import replacement
     from solvers.io.writing import disk_errors
@@ -56,7 +56,10 @@ def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False)
 
 
 def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[int, str]:
-    """Write pages of the points with stored run files, and return their addresses relative to the page of the sweep."""
+    """Write a page for each of the ``count`` runs of a sweep that has a run file, to ``folder``.
+
+    Return the addresses of the pages relative to the page of the sweep, by the number of the run.
+    """
     points = [number for number in range(count) if run_file(path, number).is_file()]
     if folder.exists() and points and not overwrite:
         raise FileError(f"{folder}: exists already; --overwrite replaces its pages")
@@ -74,7 +77,7 @@ def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[
 
 
 def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
-    """Return the page of a sweep."""
+    """Return the page of a sweep as HTML; ``pages`` are the addresses of the pages of its runs."""
     done, count = len(found.done), len(found.status)
     failed = int((found.status == FAILED).sum())
     state = f"{count} points" if done == count else f"{done} of {count} points"
@@ -92,9 +95,7 @@ def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
 
 
 def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
-    """Return the sweep for the script of the page, ready for JSON: keys, scalars, and points with diagnostics over
-    time.
-    """
+    """Return a sweep as plain values for the script of its page: keys, scalars, and runs with diagnostics over time."""
     chosen = view_of(found)
     keys = {key: _key(found, key) for key, values in found.parameters.items() if len(set(values.tolist())) > 1}
     keys = keys or {key: _key(found, key) for key in found.parameters}
@@ -114,6 +115,7 @@ def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
 
 
 def _key(found: SweepResults, key: str) -> Described:
+    """Return a key of a sweep as plain values: positions of all runs on its axis, texts, scale and ticks."""
     places = abscissas(found, key)
     texts = found.parameters[key].dtype == object
     words = [short(value, key) if texts else f"{value:.6g}" for value in found.parameters[key].tolist()]
@@ -127,7 +129,7 @@ def _key(found: SweepResults, key: str) -> Described:
 
 
 def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
-    """Return the status of each point, with its diagnostics over time if it is done."""
+    """Return the status of each point (run) of a sweep as plain values, with its diagnostics over time if done."""
     room = MAX_NUMBERS // len(found.done)
     series = {number: _series(tables, room) for number, tables in tables_of(found)}
     return [
@@ -143,7 +145,10 @@ def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
 
 
 def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
-    """Return times, and the scalar diagnostics and length of the mean token, at most ``room`` numbers."""
+    """Return the diagnostics of a run over time as panels with at most ``room`` numbers, or None if there are none.
+
+    The panels show scalar diagnostics and the length of the mean token.
+    """
     times = tables["time"]
     tables = {
         name: values for name, values in tables.items() if len(values) == len(times)
@@ -159,7 +164,7 @@ def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
 
 
 def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described | None:
-    """Return the theoretical curve of the map in the figure."""
+    """Return the theoretical curve over keys ``x`` and ``y`` of a sweep as plain values, None if there is none."""
     from meanfield.case.load import parse
 
     if y is None or (curve := beside_map(parse(found.attributes["case"]), x, y, value)) is None:

@@ -28,15 +28,16 @@ GROUND_RINGS = 8  # rings of the empty sphere behind the tokens
 
 
 def are_points(run_data: RunData) -> bool:
-    """Return whether tokens are shown one by one; large numbers on the circle or the sphere are shown as a density."""
+    """Return whether a page shows tokens one by one; many on the circle or sphere become a density."""
     tokens = tokens_of(run_data)
     max_points = {2: MAX_LINES, 3: MAX_DOTS}.get(run_data.dimension or 0)
     return max_points is None or tokens.length is not None or len(tokens.weights) <= max_points
 
 
 def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
-    """Return the run data with the numbers of tokens, snapshots and samples that a page allows, and notes on
-    reductions.
+    """Return the data of a run with at most the numbers of tokens, snapshots and samples for a page, and notes.
+
+    There is a note on each reduction.
     """
     shown, notes = thinned_in_time(run_data)
     tokens, positions = tokens_of(shown), tokens_of(shown).positions
@@ -50,7 +51,10 @@ def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
 
 
 def describe_tokens(run_data: RunData) -> tuple[Described, str]:
-    """Return the run for the script of the page, ready for JSON, and its encoded directions, axis after axis."""
+    """Return a run of tokens as plain values for the script of its page, and the directions encoded as text.
+
+    The components of the directions are stored axis after axis.
+    """
     matrix, names, note = _axes(run_data)
     tokens = tokens_of(run_data)
     description = timeline(run_data) | {
@@ -69,7 +73,10 @@ def describe_tokens(run_data: RunData) -> tuple[Described, str]:
 
 
 def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
-    """Return unit vectors (d, axes), their names, and a note about them."""
+    """Return unit vectors (d, axes) on which a page projects tokens, their names, and a note about them.
+
+    In more than three dimensions they are principal axes and coordinates.
+    """
     d = run_data.dimension or 2
     if d <= 3:
         return np.eye(d), [f"x{'₁₂₃'[i]}" for i in range(d)], ""
@@ -84,7 +91,7 @@ def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
 
 
 def _marks(run_data: RunData, k: int, matrix: Floats) -> Marks:
-    """Return the clusters of snapshot k, heaviest first: position in the picture, and mass.
+    """Return the clusters of snapshot k for the page, heaviest first: position in the picture, and mass.
 
     The position is an angle on the circle, polar angle and azimuth on the sphere, else coordinates along the axes
     ``matrix`` (d, axes).

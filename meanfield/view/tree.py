@@ -23,7 +23,10 @@ TICKS = [[-np.pi, "−π"], [-np.pi / 2, "−π/2"], [0.0, "0"], [np.pi / 2, "π
 
 
 def tree_of(run: Run) -> Described | None:
-    """Return lines and mergers of a run, or None without trackable clusters or without mergers."""
+    """Return the merger tree of a run for its page: clusters as lines over time, and their mergers.
+
+    None if the clusters of the run cannot be followed, or if none merge.
+    """
     try:
         tracks = tracks_of(run)
     except ValueError:  # the clusters of this run cannot be tracked
@@ -49,11 +52,12 @@ def tree_of(run: Run) -> Described | None:
 
 
 def _at(when: str) -> str:
+    """Return a text such as "at t = 95"; a text on an interval is unchanged."""
     return when if when.startswith("between") else f"at t = {when}"
 
 
 def _line(tracks: Tracks, number: int, places: dict[int, Floats], color: str) -> Described:
-    """Return times, positions and masses of a cluster, up to where it joins another."""
+    """Return times, positions in the picture and masses of cluster ``number``, up to its merger with another."""
     one, into = tracks.tracks[number], tracks.tracks[number].into
     times, place, mass = tracks.times[one.samples], places[number], one.masses
     keep = np.unique(np.linspace(0, len(times) - 1, MAX_POINTS).round().astype(int))

@@ -32,9 +32,9 @@ HEADERS = {
 
 
 class LivePage(ThreadingHTTPServer):
-    """Server of one page and its version, at an address with a secret token, on the loopback interface.
+    """Server of the page of a run in progress and of its version, at a secret address of this machine.
 
-    The answer to a request with another token, path or host name is 404.
+    The address contains a random token. The answer to a request with another token, path or host name is 404.
     """
 
     daemon_threads = True
@@ -47,7 +47,7 @@ class LivePage(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Return the address for the browser."""
+        """Return the address of the page for the browser."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def show(self, run: Run) -> None:
@@ -64,7 +64,10 @@ class LivePage(ThreadingHTTPServer):
         self.body, self.version = (head + script + tail).encode(errors="backslashreplace"), version
 
     def answer(self, host: str, path: str) -> bytes | None:
-        """Return the body of the answer to a request, or None for an unknown address."""
+        """Return the body of the answer to a request, or None for an unknown address.
+
+        It is the page, or for the name "version" the number of its version.
+        """
         if host != f"{HOST}:{self.server_port}":  # another site's name that resolves to this address
             return None
         token, _, name = path.removeprefix("/").partition("/")
@@ -81,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = IDLE
 
     def do_GET(self) -> None:
+        """Send the answer of the server to a request, or status 404 for an unknown address."""
         body = self.server.answer(self.headers.get("Host", ""), self.path)
         self.send_response(404 if body is None else 200)
         for name, value in HEADERS.items():
@@ -97,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[LivePage]:
-    """Yield a server that answers requests within the context."""
+    """Yield a server of a page that answers requests within the context."""
     with LivePage() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
@@ -109,10 +113,10 @@ def serving() -> Iterator[LivePage]:
 
 
 def watch(path: str | Path, say: Callable[[str], None]) -> str:
-    """Serve the page of a run until the run has ended, and return its ``stop_reason``, or "killed".
+    """Serve the page of a run to browsers on this machine until the run has ended, and return how it ended.
 
-    The function ``say`` is called with the address. Raises FileError for a file that cannot be read or shown, or is not
-    being written.
+    The result is ``stop_reason`` of the file, or "killed". The function ``say`` is called with the address. Raises
+    FileError for a file that cannot be read or shown, or is not being written.
     """
     from solvers.io.run_file import FileError, read
 
