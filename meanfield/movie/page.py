@@ -86,7 +86,7 @@ def both(one: Moving, other: Moving) -> Moving:
 
 
 def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
-    """Cover the times after the current snapshot in white on a panel, and mark the current time with a line.
+    """Draw a white cover over the times after the current snapshot on a panel, and a line at the current time.
 
     ``first`` and ``last`` are the ends of the time axis. Return the function that moves the cover to snapshot k, and
     the artists that change.
