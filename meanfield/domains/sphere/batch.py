@@ -52,7 +52,7 @@ def batch_key(case: Case) -> Hashable | None:
 
 
 def batch_size(case: Case) -> int:
-    """Return the number of such cases in one array."""
+    """Return the number of cases like the given one that are solved together in one array."""
     cells, _ = case.domain.cells_and_width()
     return max(1, min(MAX_SYSTEMS, MAX_CELLS // cells, int(MAX_STEPS // max(case.flow_steps, 1.0))))
 
@@ -60,13 +60,14 @@ def batch_size(case: Case) -> int:
 def solve_batch(
     cases: Sequence[Case], problems: Sequence[Problem], schedules: Sequence[Schedule], snapshots: Sequence[Schedule]
 ) -> Iterator[tuple[int, Tables | None]]:
-    """Yield the number of each case as it ends, with "time" and diagnostics; None for a case that has to be solved
-    alone.
+    """Yield the number of each case of a batch when its run ends, with its times and diagnostics.
 
-    cases      cases of one `batch_key`
-    problems   problem of each case
-    schedules  schedule of the diagnostics of each case
-    snapshots  schedule of the snapshots of each case: steps end at these times, as those of a run do
+    They are None for a case that has to be solved alone.
+
+    cases       cases of one `batch_key`
+    problems    problem of each case
+    schedules   schedule of the diagnostics of each case
+    snapshots   schedule of the snapshots of each case: steps end at these times, as those of a run do
 
     The error of each case is controlled separately. A case whose step fails is abandoned here; solved alone, it raises
     the error.
@@ -84,7 +85,7 @@ def solve_batch(
 
 
 def _velocities(cases: Sequence[Case], problems: Sequence[Problem]) -> list[Velocity]:
-    """Return X of each case; cases with equal attention share it."""
+    """Return the velocity of the tokens of each case; cases with equal attention share it."""
     found: dict[str, Velocity] = {}
     for case, problem in zip(cases, problems, strict=True):
         name = repr((case.attention, case.stabilizers, case.feed_forward))
@@ -127,7 +128,7 @@ def _solve(
 
 
 class _DensitySamples:
-    """Diagnostics of one case over time, computed for blocks of states."""
+    """Diagnostics of one case of a batch over time, computed for blocks of states."""
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self._diagnostics, self._times, self._states = diagnostics, list[float](), list[Floats]()
