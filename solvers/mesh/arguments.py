@@ -20,13 +20,21 @@ def check_count(name: str, value: Any, minimum: int, maximum: int | None = None)
 
 
 def check_sides(name: str, value: Any, faces: int) -> None:
-    """Raise ValueError for a mesh whose sides exceed 32-bit numbers, before any array is allocated."""
+    """Raise ValueError for a mesh of so many ``faces`` that 32-bit integers cannot number their sides.
+
+    name, value   argument that causes this number of faces, for the message
+    The check precedes the allocation of arrays.
+    """
     if faces > MAX_FACES:
         raise ValueError(f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, whose sides 32 bits number")
 
 
 def check_product(name: str, cells: Any) -> None:
-    """Raise ValueError as :func:`check_sides` does for a product of axes, which has at least one face per cell."""
+    """Raise ValueError for a box or torus with so many ``cells`` along its axes that sides exceed 32-bit numbers.
+
+    name   name of the argument for the message
+    Such a mesh has at least one face per cell. Entries of other types are left to later checks.
+    """
     if all(isinstance(count, (int, np.integer)) for count in cells):
         check_sides(name, cells, math.prod(map(int, cells)))
 

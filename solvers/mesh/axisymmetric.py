@@ -79,7 +79,10 @@ def axisymmetric(d: int, cells: int) -> Mesh:
 
 
 def _zones(edges: Floats, d: int) -> tuple[Floats, Floats]:
-    """Return the areas (cells,) and the area-weighted mean angles (cells,) of the zones."""
+    """Return the areas and area-weighted mean angles, (cells,) each, of zones of S^{d−1} between angles ``edges``.
+
+    Raises ValueError if the area of a zone underflows.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = np.diff(edges)[:, None] / 2
     theta = edges[:-1, None] + half * (1 + nodes)

@@ -194,7 +194,7 @@ class Robin:
 
 
 def _check_data(condition: Value | Flux | Robin) -> None:
-    """Raise TypeError for data g that are neither a number, an array, nor a function of time and position."""
+    """Raise TypeError if the data g of a boundary condition are no number, no array, and no function of (t, x)."""
     g, name = condition.g, f"g of {type(condition).__name__}"
     if callable(g):
         check_call(name, g, "t, x")
@@ -208,13 +208,13 @@ Boundaries = Mapping[str, Condition]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Faces of a boundary that share one condition; arrays on the mesh's device.
+    """Faces of a mesh's boundary that share one tag and one condition; arrays on the mesh's device.
 
     faces, cells   (n,) indices of the faces and of the adjacent cells
     sides          (n,) side of each face that belongs to the adjacent cell
     points         (n, d) face centers, on the host
     normals        (n, d) outward unit normals
-    areas          (n,)
+    areas          (n,) areas of the faces
     distances      (n,) distance from the cell center to the face along the normal
     """
 
@@ -229,7 +229,7 @@ class Part:
     distances: Floats
 
     def data(self, time: float, fields: int = 0) -> Floats:
-        """Return the data g at a time: (n,), or (fields, n) for fields > 0.
+        """Return the data g of the boundary condition on the n faces at a time: (n,), or (fields, n) for fields > 0.
 
         Raises TypeError for data that are not real numbers, ValueError for another shape or data that are not finite.
         """
@@ -251,7 +251,10 @@ class Part:
 
 
 def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
-    """Return the parts of :func:`boundary_parts`, followed by the walls, including parts without a condition."""
+    """Return all parts of a mesh's boundary: those of :func:`boundary_parts`, then the walls.
+
+    Parts without a condition are walls. Periodic parts have no faces and are omitted.
+    """
     parts = boundary_parts(mesh, boundaries, allowed)
     open_ = {part.tag for part in parts}
     walls = [tag for tag, faces in mesh.boundary_faces.items() if len(faces) and tag not in open_]
@@ -259,8 +262,10 @@ def all_boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple
 
 
 def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[type, ...]) -> tuple[Part, ...]:
-    """Return the parts that are not walls.
+    """Return those parts of a mesh's boundary whose condition is neither a wall nor periodic.
 
+    boundaries   tag of a part → its condition
+    allowed      accepted types of conditions, besides walls and periodic ones
     Raises ValueError for an unknown part, TypeError for a condition that is not allowed.
     """
     parts = []
@@ -287,6 +292,7 @@ def boundary_parts(mesh: Mesh, boundaries: Boundaries | None, allowed: tuple[typ
 
 
 def _part(mesh: Mesh, tag: str, condition: Condition, faces: Integers) -> Part:
+    """Return the part ``tag`` of a mesh's boundary: its condition and the geometry of its faces."""
     host = mesh.on_host
     cells = host.face_cells[faces, 0]
     owned = np.zeros(2 * host.faces, dtype=bool)

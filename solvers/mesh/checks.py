@@ -40,8 +40,8 @@ def as_floats(name: str, array: Any) -> Any:
 def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cells") -> None:
     """Raise TypeError unless ``array`` holds floating-point numbers, ValueError unless its shape is ``shape``.
 
-    Masked numbers raise ValueError.
     rows   name of the entities that shape[0] counts, for the message
+    Masked numbers raise ValueError.
     """
     if not hasattr(array, "dtype") or not hasattr(array, "shape"):
         raise TypeError(f"{name} = {type(array).__name__}: expected an array {shape} of floating-point numbers")
@@ -53,10 +53,10 @@ def check_array(name: str, array: Any, shape: tuple[int, ...], rows: str = "cell
 
 
 def check_field(name: str, array: Any, mesh: Mesh, fields: int = 0) -> None:
-    """Raise as :func:`check_array` does unless ``array`` is (cells,) or (fields, cells).
+    """Raise TypeError or ValueError unless ``array`` holds floating-point numbers of shape (cells,) or (fields, cells).
 
-    With ``fields`` > 0 only (fields, cells) with that number of fields is accepted. Raises ValueError for several
-    fields that are not contiguous.
+    With ``fields`` > 0 only (fields, cells) with that number of fields is accepted. Raises ValueError for masked
+    numbers and for several fields that are not contiguous.
     """
     if getattr(array, "ndim", 0) == 2 or fields:
         count = fields or (len(array) if hasattr(array, "__len__") else 1)
@@ -94,7 +94,10 @@ def check_number(name: str, value: Any, above: float | None = None) -> None:
 
 
 def check_reals(name: str, numbers: Any, expected: str = "real numbers") -> None:
-    """Raise TypeError unless ``numbers``, one or an array of any device, are real; ValueError for masked numbers."""
+    """Raise TypeError unless a number, or an array on any device, is real; raise ValueError for masked numbers.
+
+    expected   description of valid numbers for the message
+    """
     check_unmasked(name, numbers)
     try:
         found = numbers if hasattr(numbers, "dtype") else np.asarray(numbers)
@@ -106,7 +109,10 @@ def check_reals(name: str, numbers: Any, expected: str = "real numbers") -> None
 
 
 def check_on_host(name: str, mesh: Mesh) -> None:
-    """Raise ValueError for a mesh of another device than the CPU, in the constructor ``name``."""
+    """Raise ValueError for a mesh on another device than the CPU.
+
+    name   name of the class that accepts no such mesh, for the message
+    """
     if mesh is not mesh.on_host:
         raise ValueError(f"{name} on a mesh of the {name_of(mesh.backend)}: expected a mesh of the cpu")
 
@@ -153,7 +159,10 @@ def takes(function: Any, count: int) -> bool:
 
 
 def check_unchanged(name: str, values: Any, before: Any) -> None:
-    """Raise ValueError where a user's function has modified the field passed to it."""
+    """Raise ValueError if a user's function has modified the field ``values`` passed to it, which equaled ``before``.
+
+    name   name of the function for the message
+    """
     if values is not before and not (values == before).all():
         raise ValueError(f"{name} changes the field u that it is given: expected a new array")
 
@@ -198,7 +207,7 @@ def check_mesh(mesh: Any) -> None:
 
 
 def _check_normals(mesh: Mesh) -> None:
-    """Raise ValueError for normals that are longer than 1 or point from a face's second cell to its first.
+    """Raise ValueError for face normals that are longer than 1 or point from a face's second cell to its first.
 
     At a wall, a normal must not point into the wall's cell. Faces are checked in tiles to limit the memory.
     """
@@ -238,7 +247,7 @@ _CHECKED: WeakSet[Mesh] = WeakSet()  # terms are often constructed repeatedly on
 
 
 def warn_of_pointwise(velocity: Any, time: float, values: Any) -> None:
-    """Warn where the velocity of a plain function at a cell depends mostly on the field in that same cell.
+    """Warn if the values of a user's velocity function in a cell depend mostly on the field in that same cell.
 
     The test increases the largest |u| by a thousandth. A convolution then changes in many cells, each by little; a
     pointwise velocity such as 1 − u changes in that cell only. The warning is issued where that cell has more than half

@@ -8,14 +8,15 @@ from .rings import Counts, Floats, faces_between, starts_of
 
 
 def ring_conductances(counts: Counts, areas: Floats, colatitudes: Floats) -> Floats:
-    """Return the conductances (faces,): first of the faces within rings, then of those between rings, north to south.
+    """Return the conductances (faces,) of a sphere of rings: factors of u_j − u_i in two-point diffusion fluxes.
 
-    The coordinates x, y, z of the cell centers are eigenvectors of the two-point Laplacian, with Δ's eigenvalue −2:
+    The faces within rings come first, then those between rings, from north to south. The coordinates x, y, z of the
+    cell centers are eigenvectors of the two-point Laplacian, with Δ's eigenvalue −2:
 
         Σ_faces conductance (x_j − x_i) = −2 area_i x_i  in every cell i,
 
-    so that the center of mass of every density decays as e^{−2κt}, in all directions. The equation for z determines
-    the conductances between rings, and the equations for x and y then determine those within rings. With the counts of
+    so that the center of mass of every density decays as e^{−2κt}, in all directions. The equation for z determines the
+    conductances between rings, and the equations for x and y then determine those within rings. With the counts of
     :func:`solvers.mesh.rings.cells_of_rings` all conductances are at least 0.43.
 
     counts        (rings,) number of cells of each ring; neighboring rings have equal numbers or the ratio 2:1
@@ -44,13 +45,17 @@ def ring_conductances(counts: Counts, areas: Floats, colatitudes: Floats) -> Flo
 
 
 def _fluxes_of_height(ring_areas: Floats, colatitudes: Floats) -> Floats:
-    """Return 2 Σ area z (rings − 1,) over the cells on one side, the smaller one, of each circle between rings."""
+    """Return the southward two-point flux (rings − 1,) of the height z through each circle between rings.
+
+    The flux is 2 Σ area z over the cells north of the circle, or −2 Σ area z over those south of it, since z is an
+    eigenvector of the Laplacian with the eigenvalue −2. The side with fewer rings is summed.
+    """
     moments = 2 * ring_areas * np.cos(colatitudes)
     of_north, of_south = np.cumsum(moments)[:-1], -np.cumsum(moments[::-1])[-2::-1]
     return np.asarray(np.where(np.arange(1, len(moments)) <= len(moments) // 2, of_north, of_south))
 
 
 def _differences(colatitudes: Floats) -> Floats:
-    """Return z of each ring's centers minus z of the next ring's (rings − 1,), without cancellation."""
+    """Return the height of each ring's cell centers less that of the next ring's (rings − 1,), without cancellation."""
     north, south = colatitudes[:-1], colatitudes[1:]
     return np.asarray(2 * np.sin((south - north) / 2) * np.sin((north + south) / 2))

@@ -15,9 +15,11 @@ ANGLES = {"circle": "angle"}  # manifold → name of its angular coordinate
 
 
 class Layout(NamedTuple):
-    """Dimensions of a field in the order of the cells, and coordinates: name → (dimensions, values).
+    """Dimensions and coordinates of a field on a mesh, for figures and datasets.
 
-    shape   number of cells along each dimension
+    dimensions    names of the dimensions of a field, in the order of the cells
+    shape         number of cells along each dimension
+    coordinates   name → (dimensions, values)
     """
 
     dimensions: tuple[str, ...]

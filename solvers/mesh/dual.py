@@ -22,7 +22,10 @@ TIE = 1e-9  # relative weight of a simplex with an empty corner, for cells witho
 
 
 class Dual:
-    """Simplices (n, dimension + 1) of the cells of a circle, a sphere, or an interval (centers (cells, 1))."""
+    """Dual of a mesh of a circle, a sphere of rings or an interval: simplices between the centers of neighboring cells.
+
+    The simplices (n, dimension + 1) hold the cells at their corners: two on a curve, three on a sphere.
+    """
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -36,31 +39,36 @@ class Dual:
         return self.mesh.backend.xp
 
     def locate(self, points: Floats) -> tuple[Integers, Floats]:
-        """Return cells and weights, both (n, dimension + 1), of points (n, d) on the manifold.
+        """Return the cells around points x (n, d), and their weights w ≥ 0, both (n, dimension + 1).
 
-        Between a wall and the center of the adjacent cell, that cell has all the weight.
+        Σ w = 1, and Σ w x_cell = x for the cell centers x_cell (on the circle and the sphere: parallel to x). Between a
+        wall and the center of the adjacent cell, that cell has all the weight.
         """
         if self.mesh.dimension == 2:
             return self._locate_on_sphere(points)
         return self._locate_on_circle(points) if self.closed else self._locate_on_interval(points)
 
     def interpolate(self, values: Floats, points: Floats) -> Floats:
-        """Return values (n, components) at points (n, d) from cell values (cells, components), second order."""
+        """Interpolate cell values (cells, components) to points (n, d) with second order; return (n, components)."""
         cells, weights = self.locate(points)
         result: Floats = self._xp.einsum("nk,nkc->nc", weights, values[cells])
         return result
 
     def deposit(self, points: Floats, masses: Floats) -> Floats:
-        """Return the masses (cells,) of point masses (n,) at points (n, d), with the same mass and first moment."""
+        """Return the mass (cells,) that each cell receives from point masses (n,) at points (n, d).
+
+        Each mass is divided among the cells around its point in proportion to the weights of :meth:`locate`, which keep
+        the mass and the first moment (on the circle and the sphere: the direction of the first moment).
+        """
         cells, weights = self.locate(points)
         return self._sums_at(cells, weights * masses[:, None])
 
     def gather(self, masses: Floats) -> tuple[Floats, Floats]:
-        """Return points (n, d) and masses (n,) of atoms that :meth:`deposit` maps to ``masses`` (cells,) again.
+        """Return positions (n, d) and masses (n,) of atoms (point masses) whose deposit is ``masses`` (cells,).
 
-        Every simplex holds an atom at the center of mass of its corners' shares. A cell divides its mass among
-        simplices in proportion to the product of the masses in the other corners. A deposited point mass, which
-        occupies one simplex, therefore becomes one atom again, at the original position.
+        The method inverts :meth:`deposit`. Every simplex holds an atom at the center of mass of its corners' shares. A
+        cell divides its mass among simplices in proportion to the product of the masses in the other corners. A
+        deposited point mass, which occupies one simplex, therefore becomes one atom again, at the original position.
         """
         corner_masses = masses[self.simplices]
         occupied = corner_masses.sum(axis=1) > 0
@@ -79,7 +87,7 @@ class Dual:
         return self.project(sums), total * shares.sum(axis=1)
 
     def compactness(self, masses: Floats) -> Floats:
-        """Return the compactness (cells,) of ``masses`` (cells,).
+        """Return the compactness (cells,) of ``masses`` (cells,): how concentrated the mass is in one simplex, up to 1.
 
         The compactness of a simplex is its mass over the largest mass around one of its corners; a cell has the largest
         value of its simplices. It is 1 for a deposited point mass. For equal masses it is 2/3 on a curve and about 3/7
@@ -94,7 +102,7 @@ class Dual:
         return best
 
     def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
-        """Return the sums (cells,) of amounts (n, k) at cells (n, k)."""
+        """Return the sum (cells,) of ``amounts`` (n, k) in each cell; ``cells`` (n, k) are the cells of the amounts."""
         sums: Floats = self.mesh.backend.sums_at(cells.reshape(-1), amounts.reshape(-1), self.mesh.cells)
         return sums
 
@@ -111,6 +119,7 @@ class Dual:
         return pair
 
     def _locate_on_interval(self, points: Floats) -> tuple[Integers, Floats]:
+        """Return the two cells whose centers bracket each point of an interval, and their weights (n, 2)."""
         centers = self.mesh.centers[:, 0]
         x = points[:, 0].clip(centers[0], centers[-1])
         first = (self._xp.searchsorted(centers, x, side="right") - 1).clip(0, len(centers) - 2)
@@ -118,7 +127,11 @@ class Dual:
         return self._pair(first, first + 1).astype(np.int32), self._pair(1 - right, right)
 
     def _locate_on_circle(self, points: Floats) -> tuple[Integers, Floats]:
-        """Return cells and weights (n, 2) of points by chords: w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a)."""
+        """Return the cells a, b on both sides of each point of a circle, and their weights (n, 2).
+
+        For a point at the angle φ and centers at φ_a and φ_b, w_a : w_b = sin(φ_b − φ) : sin(φ − φ_a): the weighted
+        mean lies on the chord, in the direction of the point.
+        """
         mesh = self.mesh
         width = 2 * np.pi / mesh.cells
         position = np.arctan2(points[:, 1], points[:, 0]) / width - 0.5
@@ -129,6 +142,7 @@ class Dual:
         return cells.astype(np.int32), sines / sines.sum(axis=1, keepdims=True)
 
     def _locate_on_sphere(self, points: Floats) -> tuple[Integers, Floats]:
+        """Return the three cells whose centers are the triangle around each point of a sphere, and weights (n, 3)."""
         mesh, backend = self.mesh, self.mesh.backend
         cells, weights = backend.empty((len(points), 3), np.int32), backend.empty((len(points), 3))
         contiguous = points.ravel().reshape(points.shape)
@@ -140,7 +154,7 @@ class Dual:
 
     @cached_property
     def _opposite_triangles(self) -> Integers:
-        """Return the triangle across from each corner (n, 3)."""
+        """Return the triangle (n, 3) beyond the edge opposite each corner of each triangle of cell centers."""
         simplices = self.mesh.backend.to_host(self.simplices)
         ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
         key = ends.min(axis=-1).astype(np.int64) * self.mesh.cells + ends.max(axis=-1)
@@ -152,7 +166,7 @@ class Dual:
 
     @cached_property
     def _start_simplices(self) -> Integers:
-        """Return one triangle at each cell (cells,), at which the search for a point begins."""
+        """Return one triangle (cells,) with a corner at each cell, at which the search for a point begins."""
         start = np.empty(self.mesh.cells, dtype=np.int32)
         start[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
         placed: Integers = self.mesh.backend.to_device(start)
@@ -160,7 +174,7 @@ class Dual:
 
     @cached_property
     def _at_cells(self) -> Integers:
-        """Return the simplices at each cell (cells, maximum), the last one repeated where there are fewer."""
+        """Return all simplices (cells, maximum) at each cell's center, the last one repeated where there are fewer."""
         simplices = self.mesh.backend.to_host(self.simplices)
         order = np.argsort(simplices.reshape(-1), kind="stable") // simplices.shape[1]
         counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)
@@ -171,7 +185,7 @@ class Dual:
 
 
 def _segments(mesh: Mesh) -> Integers:
-    """Return the pairs of cells (n, 2) that a face joins; a wall joins none."""
+    """Return the pairs of neighboring cells (n, 2) on a curve, one for each face that is not a wall."""
     pairs: Integers = mesh.face_cells[mesh.face_cells[:, 0] != mesh.face_cells[:, 1]]
     return pairs
 

@@ -116,19 +116,23 @@ def _subdivided(level: int) -> tuple[Floats, Table]:
 
 
 def _circumcenters(points: Floats, triangles: Table) -> Floats:
-    """Return the circumcenters (triangles, 3) on the sphere, at equal distances from the corners."""
+    """Return the circumcenters (triangles, 3) of triangles on the unit sphere, at equal distances from the corners."""
     a, b, c = points[triangles].swapaxes(0, 1)
     return unit_vectors(np.cross(b - a, c - a))
 
 
 def _triangles_of_edges(count: int, of_corner: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the two triangles, (edges,) each, at each edge of a closed surface."""
+    """Return the two triangles that share each edge of a closed surface, as two arrays (edges,).
+
+    count       number of edges
+    of_corner   (triangles, 3) edge opposite each corner
+    """
     order = np.argsort(of_corner.reshape(-1), kind="stable").reshape(count, 2) // 3
     return order[:, 0], order[:, 1]
 
 
 def _polygon_sums(points: Floats, triangles: Table) -> tuple[Floats, Floats]:
-    """Return the areas (cells,) of the Voronoi cells, and area times centroid (cells, 3).
+    """Return areas (cells,) of the Voronoi cells around points on the unit sphere, and area times centroid (cells, 3).
 
     Each triangle of points is split into six parts, each between a corner, the midpoint of an edge and the
     circumcenter.
@@ -148,7 +152,10 @@ def _polygon_sums(points: Floats, triangles: Table) -> tuple[Floats, Floats]:
 
 
 def _triangle_area(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return the solid angle of triangles on the sphere (Van Oosterom and Strackee 1983), > 0 in either order."""
+    """Return the areas (n,) of triangles on the unit sphere with the corners a, b, c, (n, 3) each, in any order.
+
+    The formula is that of Van Oosterom and Strackee (1983) for solid angles.
+    """
     volume = np.abs((a * np.cross(b - a, c - a)).sum(axis=1))
     product = 1 + (a * b).sum(axis=1) + (b * c).sum(axis=1) + (c * a).sum(axis=1)
     return np.asarray(2 * np.arctan2(volume, product))

@@ -106,7 +106,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
 
 
 def _walled(edge: Floats) -> dict[str, Any]:
-    """Return the faces of an interval with two ends, as fields of a mesh."""
+    """Return the face arrays of an interval with a boundary at either end, by the names of the fields of `Mesh`."""
     cells = len(edge) - 1
     face, centers = np.arange(cells + 1, dtype=np.int32), 0.5 * (edge[:-1] + edge[1:])
     return {
@@ -119,7 +119,10 @@ def _walled(edge: Floats) -> dict[str, Any]:
 
 
 def _ring(edge: Floats) -> dict[str, Any]:
-    """Return the faces of a periodic interval, as fields of a mesh; face i is the right end of cell i."""
+    """Return the face arrays of a periodic interval, by the names of the fields of `Mesh`.
+
+    Face i is the right end of cell i.
+    """
     cells, width = len(edge) - 1, np.diff(edge)
     face, none = np.arange(cells, dtype=np.int32), np.empty(0, dtype=np.int32)
     return {
@@ -133,16 +136,16 @@ def _ring(edge: Floats) -> dict[str, Any]:
 
 
 def edges_of(mesh: Mesh) -> Floats:
-    """Return the edges (cells + 1,) of an interval."""
+    """Return the edges (cells + 1,) of the cells of an interval that is not periodic."""
     return mesh.face_centers[:, 0]
 
 
 def line(cells: int, extent: float, core: float) -> Mesh:
-    """Return the mesh of [−extent, extent] with equal steps of ξ in x = core·sinh ξ.
+    """Return the mesh of [−extent, extent] whose cell edges are x = core·sinh ξ at equal steps of ξ.
 
-    Cells are nearly equal in |x| < core and grow in proportion to |x| beyond.
-    Good values: a core of the initial width of the density, and an extent larger by as many decades as that width may
-    grow. Raises ValueError unless 0 < core and 0 < extent, both finite.
+    Cells are nearly equal in |x| < core and grow in proportion to |x| beyond. Good values: a core of the initial width
+    of the density, and an extent larger by as many decades as that width may grow. Raises ValueError unless 0 < core
+    and 0 < extent, both finite.
     """
     check_count("cells", cells, 3)
     check_sides("cells", cells, cells + 1)
@@ -153,12 +156,12 @@ def line(cells: int, extent: float, core: float) -> Mesh:
 
 
 def polar(cells: int, dimension: int) -> Mesh:
-    """Return the mesh of the polar angle θ ∈ [0, π] of S^{d−1}: θ − π/2 = c sinh ξ, c = 2/√(d − 2), equal steps in ξ.
+    """Return the mesh of the polar angle θ ∈ [0, π] on S^{d−1}, refined about the equator; d is ``dimension``.
 
-    The uniform distribution, ∝ sin^{d−2} θ, has the width 1/√(d − 2) about the equator. Cells are nearly equal there
-    and grow towards the poles in proportion to the distance from the equator. For d = 2 all cells are equal. Volumes
-    are in radians.
-    Raises ValueError for dimension < 2.
+    The cell edges are θ = π/2 + c sinh ξ with c = 2/√(d − 2), at equal steps of ξ. The uniform distribution, ∝
+    sin^{d−2} θ, has the width 1/√(d − 2) about the equator. Cells are nearly equal there and grow towards the poles in
+    proportion to the distance from the equator. For d = 2 all cells are equal. Volumes are in radians. Raises
+    ValueError for dimension < 2.
     """
     check_count("cells", cells, 3)
     check_sides("cells", cells, cells + 1)
@@ -171,7 +174,7 @@ def polar(cells: int, dimension: int) -> Mesh:
 
 
 def _stretched(cells: int, extent: float, core: float) -> Floats:
-    """Return the edges of [−extent, extent], symmetric to the last bit."""
+    """Return edges (cells + 1,) core·sinh ξ in [−extent, extent] at equal steps of ξ, symmetric to the last bit."""
     reach = np.arcsinh(extent / core)
     half = core * np.sinh(np.linspace(-reach, reach, cells + 1))
     edges = 0.5 * (half - half[::-1])

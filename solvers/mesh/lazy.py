@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Array)
 
 @dataclass(frozen=True, eq=False)
 class Lazy:
-    """Array given by a formula for its rows.
+    """Array given by a formula for its rows, so that rows can be evaluated without the whole array.
 
     shape     shape of the whole array
     rows      function that returns rows (n, …) on the host for indices (n,)
@@ -33,7 +33,7 @@ class Lazy:
     number: type[np.floating[Any]] = np.float64
 
     def at(self, index: Array) -> Array:
-        """Return rows (…, …) on the host for indices of any shape."""
+        """Evaluate the rows at indices of any shape, on the host; the axes of a row follow those of the indices."""
         rows = self.rows(index.reshape(-1)).reshape(*index.shape, *self.shape[1:])
         return rows.astype(self.number, copy=False) if rows.dtype.kind == "f" else rows
 
@@ -42,7 +42,7 @@ class Lazy:
 
     @cached_property
     def array(self) -> Array:
-        """Return the whole array, which is cached."""
+        """Return the whole array on its device, evaluated at the first access and then kept."""
         whole = np.empty(self.shape, self.at(np.arange(1)).dtype)
         for begin in range(0, len(whole), TILE):
             part = whole[begin : begin + TILE]
@@ -52,11 +52,12 @@ class Lazy:
 
 
 def _lazy_on(device: str, shape: tuple[int, ...], rows: Callable[[Array], Array], number: Any) -> Lazy:
+    """Return a `Lazy` array whose device is given by name, for unpickling in another process."""
     return Lazy(shape, rows, backend_on(device), number)
 
 
 class ArrayField(Generic[T]):
-    """Field of a mesh that holds an array or a :class:`Lazy` one; reading the field returns the whole array."""
+    """Descriptor of an array of a mesh: reading it returns the whole array, also if a :class:`Lazy` one is stored."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name

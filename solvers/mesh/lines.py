@@ -8,9 +8,10 @@ from .mesh import Floats, Integers, Mesh
 
 
 def opposite_sides(mesh: Mesh) -> Integers | None:
-    """Return the opposite side (sides,) of each side of a cell, or None unless all cells are equal and lie in lines.
+    """Return for each side of a cell the number of the opposite side (sides,), in a mesh of equal cells in lines.
 
-    Sides are counted within a cell, in the same order in all cells, as on curves, tori and boxes.
+    Returns None unless all cells are equal and lie in lines. Sides are counted within a cell, in the same order in all
+    cells, as on curves, tori and boxes.
     """
     sides = 2 * mesh.dimension
     if len(mesh.cell_sides) != sides * mesh.cells or (np.diff(mesh.cell_start) != sides).any():
@@ -24,7 +25,10 @@ def opposite_sides(mesh: Mesh) -> Integers | None:
 
 
 def _return_sides(neighbors: Integers, k: int) -> list[int]:
-    """Return the sides of the neighbors through side k that lead back to the original cell, for all inner faces."""
+    """Return the numbers of the sides that lead back from the neighbor across side k in every cell, except at walls.
+
+    neighbors   (cells, sides) cell across each side; the cell itself at a wall
+    """
     cells, ahead = np.arange(len(neighbors)), neighbors[:, k]
     return [one for one in range(neighbors.shape[1]) if ((ahead == cells) | (neighbors[ahead, one] == cells)).all()]
 

@@ -118,7 +118,7 @@ class Mesh:
                 value.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: cached quantities are computed again after unpickling."""
+        """Return the fields of the mesh for pickling, without cached quantities, which are computed again."""
         return {each.name: vars(self)[each.name] for each in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -155,7 +155,7 @@ class Mesh:
 
     @property
     def on_host(self) -> Mesh:
-        """Return the same mesh with all arrays on the host."""
+        """Return the same mesh with all arrays on the host (in the memory of the CPU)."""
         return self.on(backend_for(self.ring_cells), self.volumes.dtype.type)
 
     def __repr__(self) -> str:
@@ -348,6 +348,7 @@ def circle(cells: int) -> Mesh:
 
 
 def _unit_circle(angle: Floats) -> Floats:
+    """Return the points (…, 2) of the unit circle at angles (…)."""
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 

@@ -206,7 +206,11 @@ def _is_curve(mesh: Mesh) -> bool:
 
 
 def _face_ends(first: Mesh, second: Mesh) -> Floats:
-    """Return the ends of the faces (faces, 2, d + d') of two curves: ahead across ``first``, back across ``second``."""
+    """Return the ends (faces, 2, d + d') of the faces of a product of curves, counterclockwise around the first cell.
+
+    The faces across ``first`` come first. Their ends are in the order of ``second``; those of the faces across
+    ``second`` are in the opposite order of ``first``.
+    """
     first_ends, second_ends = _cell_ends(first), _cell_ends(second)
     along = [_pairs(first.face_centers, second_ends[:, k]) for k in (0, 1)]
     across = [_pairs(first_ends[:, k], second.face_centers) for k in (1, 0)]
@@ -214,7 +218,7 @@ def _face_ends(first: Mesh, second: Mesh) -> Floats:
 
 
 def _cell_ends(curve: Mesh) -> Floats:
-    """Return both ends of each cell of a curve (cells, 2, d), contiguous where coordinates are periodic."""
+    """Return both end points (cells, 2, d) of each cell of a curve, less a period where a cell would be split."""
     ends: Floats = curve.face_centers[curve.cell_sides.reshape(-1, 2) >> 1]
     if curve.periods:
         ends[:, 0] = ends[:, 1] - curve.volumes[:, None]
@@ -222,16 +226,26 @@ def _cell_ends(curve: Mesh) -> Floats:
 
 
 def _conductances(first: Mesh, second: Mesh) -> Floats:
+    """Return the conductances (faces,) of a product of two meshes: those of a factor times the volumes of the other."""
     return _outer(first.face_conductances(), second.volumes, first.volumes, second.face_conductances())
 
 
 def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, second_faces: Floats) -> Floats:
-    """Return the outer products (faces,) of the factors' numbers on faces and on cells."""
+    """Return the products (faces,) of a quantity on the faces of one factor and a quantity on the cells of the other.
+
+    The faces across the first factor come first.
+    """
     return np.append(np.outer(first_faces, second_cells), np.outer(first_cells, second_faces))
 
 
 def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tuple[Integers, Integers]:
-    """Return ``cell_start`` and ``cell_sides``; for two curves counterclockwise: ahead in both, behind in both."""
+    """Return the arrays ``cell_start`` and ``cell_sides`` of a product of two meshes.
+
+    along    (faces of first, cells of second) numbers of the faces across ``first``
+    across   (cells of first, faces of second) numbers of the faces across ``second``
+    For two curves the sides are counterclockwise: ahead along ``first``, ahead along ``second``, then behind along
+    both.
+    """
     m, n = first.cells, second.cells
     first_sides, second_sides = _padded(first)[:, None, :], _padded(second)[None, :, :]
     columns = []
@@ -248,7 +262,7 @@ def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tupl
 
 
 def _padded(mesh: Mesh) -> NDArray[np.int64]:
-    """Return the sides of each cell (cells, maximum), −1 after the last one."""
+    """Return a table (cells, maximum) of the sides of each cell, filled with −1 after a cell's last side."""
     counts = np.diff(mesh.cell_start)
     table = np.full((mesh.cells, counts.max()), -1, dtype=np.int64)
     table[np.arange(counts.max()) < counts[:, None]] = mesh.cell_sides
@@ -256,7 +270,11 @@ def _padded(mesh: Mesh) -> NDArray[np.int64]:
 
 
 def _boundaries(first: Mesh, second: Mesh, along: Integers, across: Integers) -> Mapping[str, Integers]:
-    """Return the faces of each boundary tag of both factors."""
+    """Return the boundary faces of a product by tag; a tag that both factors have is renamed for ``second``.
+
+    along    (faces of first, cells of second) numbers of the faces across ``first``
+    across   (cells of first, faces of second) numbers of the faces across ``second``
+    """
     found = {tag: along[faces].reshape(-1).astype(np.int32) for tag, faces in first.boundary_faces.items()}
     for tag, faces in second.boundary_faces.items():
         names = [pair[TAGS[0].index(tag)] for pair in TAGS] if tag in TAGS[0] else [tag]
@@ -266,9 +284,10 @@ def _boundaries(first: Mesh, second: Mesh, along: Integers, across: Integers) ->
 
 
 def _periods(mesh: Mesh) -> tuple[float, ...]:
+    """Return the periods of all d coordinates, ∞ where a coordinate is not periodic."""
     return mesh.periods or (np.inf,) * mesh.centers.shape[1]
 
 
 def _pairs(first: Floats, second: Floats) -> Floats:
-    """Return all pairs (m·n, d + d') of a row of each array."""
+    """Return all pairs (m·n, d + d') of a row of ``first`` (m, d) and a row of ``second`` (n, d')."""
     return np.hstack([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))])

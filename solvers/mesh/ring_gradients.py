@@ -15,7 +15,7 @@ DEGREES = [(a, b) for a in range(4) for b in range(4 - a)]  # exponents of the m
 
 
 def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
-    """Return faces, cells and weights (entries,): Σ weight u over the cells of a face is the mean of n·∇u there.
+    """Return faces, cells and weights, (entries,) each: Σ weight · u over a face's entries is the mean of n·∇u there.
 
     The gradient is that of a cubic in the tangent plane, fitted to the averages of the cells around a face. The
     least-squares weights are e^{−d²/h²} at the distance d, with h = WEIGHT_LENGTH ring heights. Fluxes of a smooth
@@ -42,19 +42,26 @@ def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
 
 
 def _face_counts(rings: Rings) -> Counts:
-    """Return the number of faces of each group (groups,): within each ring, then on each circle between two rings."""
+    """Return the number of faces (groups,) within each ring of latitude, then on each circle between two rings."""
     return np.append(rings.counts, faces_between(rings.counts))
 
 
 def _common(counts: Counts) -> Counts:
-    """Return the least number of cells of a ring near a face of each group (groups,), a divisor of all such numbers."""
+    """Return the smallest number of cells of a ring near each group of faces (groups,), a divisor of all of them.
+
+    The groups are the faces within each ring, then those on each circle between two rings.
+    """
     reach, n = int(np.ceil(REACH)) + 1, len(counts)
     min_counts = np.array([counts[max(r - reach, 0) : r + reach + 1].min() for r in range(n)])
     return np.append(min_counts, np.minimum(min_counts[:-1], min_counts[1:]))
 
 
 def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
-    """Return the cells around faces (faces, maximum), a mask of valid entries, and the cells' weights in n·∇u."""
+    """Return the cells around faces (faces, maximum), a mask of valid entries, and the cells' weights in n·∇u.
+
+    group    (faces,) group of each face, see `_face_counts`
+    number   (faces,) number of the face in its group
+    """
     from scipy.spatial import cKDTree
 
     height = np.pi / len(rings.counts)
@@ -80,6 +87,9 @@ def _face_points(rings: Rings, group: Counts, number: Counts) -> tuple[Floats, F
     """Return Gauss points and normals along faces (faces, nodes, 3), face centers (faces, 3), axes (faces, 2, 3).
 
     The axes are the normal at the face center and the direction along the face.
+
+    group    (faces,) group of each face, see `_face_counts`
+    number   (faces,) number of the face in its group
     """
     n, nodes = len(rings.counts), np.polynomial.legendre.leggauss(NODES)[0] / 2
     within = (group < n)[:, None]
@@ -97,7 +107,13 @@ def _face_points(rings: Rings, group: Counts, number: Counts) -> tuple[Floats, F
 
 
 def _cell_averages(rings: Rings, cells: Counts, middle: Floats, axes: Floats, height: float) -> Floats:
-    """Return averages of monomials over cells (faces, maximum, monomials), by Gauss's rule in both angles."""
+    """Return averages (faces, maximum, monomials) of plane monomials over the cells around faces, by Gauss's rule.
+
+    cells    (faces, maximum) cells around each face
+    middle   (faces, 3) centers of the faces, the origins of the plane coordinates
+    axes     (faces, 2, 3) directions of the plane coordinates
+    height   unit of the plane coordinates
+    """
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     start = starts_of(rings.counts)
     ring = np.searchsorted(start, cells, side="right") - 1
@@ -115,23 +131,23 @@ def _cell_averages(rings: Rings, cells: Counts, middle: Floats, axes: Floats, he
 
 
 def _in_plane(middle: Floats, axes: Floats, points: Floats) -> Floats:
-    """Return the coordinates (faces, 2, n) of points (faces, n, 3) along the axes."""
+    """Return coordinates (faces, 2, n) of points (faces, n, 3) along axes (faces, 2, 3), with the origin ``middle``."""
     return np.asarray(np.einsum("fnc,fac->fan", points - middle[:, None], axes))
 
 
 def _monomials(place: Floats) -> Floats:
-    """Return the monomials (monomials, faces, n) at plane coordinates (faces, 2, n)."""
+    """Return all monomials of degree up to 3 (monomials, faces, n) of plane coordinates (faces, 2, n)."""
     return np.stack([place[:, 0] ** a * place[:, 1] ** b for a, b in DEGREES])
 
 
 def _monomial_slopes(place: Floats) -> Floats:
-    """Return the derivatives of the monomials (monomials, 2, faces, n) along both axes."""
+    """Return the derivatives (monomials, 2, faces, n) of the monomials up to degree 3 along both plane coordinates."""
     x, y = place[:, 0], place[:, 1]
     return np.stack([[a * x ** max(a - 1, 0) * y**b, b * x**a * y ** max(b - 1, 0)] for a, b in DEGREES])
 
 
 def _directions(theta: Floats, phi: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return unit vectors (…, 3) that point outward, southward and eastward."""
+    """Return unit vectors (…, 3) outward, southward and eastward at polar angles ``theta`` and azimuths ``phi`` (…)."""
     cos, sin, zero = np.cos(phi), np.sin(phi), np.zeros(np.shape(phi))
     down = np.stack([np.cos(theta) * cos, np.cos(theta) * sin, -np.sin(theta)], axis=-1)
     out = np.stack([np.sin(theta) * cos, np.sin(theta) * sin, np.cos(theta)], axis=-1)

@@ -20,7 +20,10 @@ Counts = NDArray[np.int64]
 
 
 def cells_of_rings(rings: int) -> Counts:
-    """Return the number of cells of each ring: base · 2^level, nearly square, neighbors equal or 2:1."""
+    """Return the number of cells (rings,) of each ring of latitude of a sphere, such that cells are nearly square.
+
+    The numbers are base · 2^level. Neighboring rings have equal numbers or the ratio 2:1.
+    """
     top = int(np.floor(np.log2(2 * rings / 3)))
     base = round(2 * rings / 2**top)  # 3 to 6 cells in a ring at the pole, about 2·rings at the equator
     from_pole = np.minimum(np.arange(rings), np.arange(rings)[::-1])  # equal angles in both hemispheres: equal rounding
@@ -35,8 +38,9 @@ def starts_of(counts: Counts) -> Counts:
 
 
 def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Floats) -> Counts:
-    """Return the index of the cell that contains each point of polar angle ``theta`` and azimuth ``phi``.
+    """Return the index of the cell of a sphere that contains each point of polar angle ``theta`` and azimuth ``phi``.
 
+    ring_cells   number of cells of each ring of latitude
     Rings are numbered from the north pole, cells eastward from azimuth 0.
     """
     rings = len(ring_cells)
@@ -49,18 +53,22 @@ def sphere_cells(ring_cells: NDArray[np.integer[Any]], theta: Floats, phi: Float
 
 
 def faces_between(counts: Counts) -> Counts:
-    """Return the number of faces (rings − 1,) on the circle below each ring but the last: cells of the finer ring."""
+    """Return the number of faces (rings − 1,) between each ring of latitude and the next: cells of the finer one."""
     return np.maximum(counts[:-1], counts[1:])
 
 
 def face_starts(counts: Counts) -> Counts:
-    """Return the first face of each group and the number of faces (2 rings,): within rings, then between rings."""
+    """Return the first face of each group of faces, followed by the number of all faces (2 rings,).
+
+    counts   (rings,) number of cells of each ring
+    The groups are the faces within each ring of latitude, then those on each circle between two rings.
+    """
     return starts_of(np.append(counts, faces_between(counts)))
 
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """Cells, faces and sides of a sphere by index: the mesh's arrays (n,) or (n, …) for given indices (n,).
+    """Formulas for a sphere of rings of latitude: rows of the arrays of `Mesh` for indices of cells, faces or sides.
 
     counts   (rings,) number of cells of each ring
     edges    (rings + 1,) polar angles of the circles between rings
@@ -71,6 +79,7 @@ class Rings:
 
     @property
     def faces(self) -> int:
+        """Return the number of faces."""
         return int(self._face_start[-1])
 
     @cached_property
@@ -80,22 +89,24 @@ class Rings:
 
     @cached_property
     def areas(self) -> Floats:
-        """Return the area (rings,) of each cell of a ring."""
+        """Return the area (rings,) of one cell of each ring."""
         north, south = self.edges[:-1], self.edges[1:]
         areas: Floats = (2 * np.pi / self.counts) * 2 * np.sin((north + south) / 2) * np.sin((south - north) / 2)
         return areas
 
     @cached_property
     def _start(self) -> Counts:
+        """Return the first cell of each ring, followed by the number of cells (rings + 1,)."""
         return starts_of(self.counts)
 
     @cached_property
     def _face_start(self) -> Counts:
+        """Return the first face of each group of faces, followed by the number of faces, see :func:`face_starts`."""
         return face_starts(self.counts)
 
     @cached_property
     def _group_geometry(self) -> Floats:
-        """Return the quantities (8, groups) shared by the faces of a ring, then by those of a circle between rings.
+        """Return geometric quantities (8, groups) that are shared by all faces of a group, see :func:`face_starts`.
 
         Rows 0 and 1 are the position of the first face in units of a face's width in azimuth, and that width. Rows 2
         and 3 are the centers' distance from the axis and height, rows 4 and 5 the same components of the normals, rows
@@ -117,11 +128,13 @@ class Rings:
         return np.concatenate([meridians, arcs], axis=1)
 
     def centers(self, cells: Counts) -> Floats:
+        """Return the centers (n, 3) of cells (n,)."""
         r = np.searchsorted(self._start, cells, side="right") - 1
         azimuth = (cells - self._start[r] + 0.5) * (2 * np.pi / self.counts)[r]
         return _around(azimuth, np.sin(self.colatitudes)[r], np.cos(self.colatitudes)[r])
 
     def face_cells(self, faces: Counts) -> Integers:
+        """Return the two cells (n, 2) of faces (n,)."""
         group, j = self._locate_faces(faces)
         within, r = group < len(self.counts), group % len(self.counts)
         count, south = self.counts[r], np.minimum(r + 1, len(self.counts) - 1)
@@ -132,10 +145,12 @@ class Rings:
         return np.stack([self._start[r] + j * count // size, second], axis=1).astype(np.int32)
 
     def face_centers(self, faces: Counts) -> Floats:
+        """Return the centroids (n, 3) of faces (n,)."""
         group, j = self._locate_faces(faces)
         return _around(self._azimuth(group, j), *self._group_geometry[2:4, group])
 
     def face_normals(self, faces: Counts) -> Floats:
+        """Return the mean unit normals (n, 3) of faces (n,), from the first cell to the second."""
         group, j = self._locate_faces(faces)
         azimuth, (outward, up) = self._azimuth(group, j), self._group_geometry[4:6, group]
         normals, east = _around(azimuth, outward, up), group < len(self.counts)
@@ -143,19 +158,25 @@ class Rings:
         return normals
 
     def face_areas(self, faces: Counts) -> Floats:
+        """Return the lengths (n,) of faces (n,)."""
         return np.asarray(self._group_geometry[6, self._locate_faces(faces)[0]])
 
     def face_curvatures(self, faces: Counts) -> Floats:
+        """Return the geodesic curvatures (n,) of faces (n,)."""
         return np.asarray(self._group_geometry[7, self._locate_faces(faces)[0]])
 
     def cell_start(self, cells: Counts) -> Integers:
+        """Return the position (n,) of the first side of cells (n,) in the list of all cells' sides."""
         north, south = self._faces_of_cells
         sides = 2 + north + south
         r = np.minimum(np.searchsorted(self._start, cells, side="right") - 1, len(sides) - 1)
         return np.asarray(self._side_start[r] + (cells - self._start[r]) * sides[r], dtype=np.int32)
 
     def cell_sides(self, places: Counts) -> Integers:
-        """Return the sides of cells: east, north from east to west, west, south from west to east."""
+        """Return the sides (n,) at the positions ``places`` (n,) in the list of all cells' sides.
+
+        The sides of a cell are: east, north from east to west, west, south from west to east.
+        """
         north, south = self._faces_of_cells
         r = np.searchsorted(self._side_start, places, side="right") - 1
         j, k = np.divmod(places - self._side_start[r], (2 + north + south)[r])
@@ -168,7 +189,7 @@ class Rings:
 
     @cached_property
     def _faces_of_cells(self) -> tuple[Counts, Counts]:
-        """Return the number of faces of a cell towards the next ring to the north and to the south, (rings,) each."""
+        """Return the numbers (rings,) of faces between a cell and the next ring, to the north and to the south."""
         counts = self.counts
         return (
             np.append(0, np.maximum(counts[:-1] // counts[1:], 1)),
@@ -177,23 +198,27 @@ class Rings:
 
     @cached_property
     def _side_start(self) -> Counts:
-        """Return the first side of each ring's cells (rings + 1,), in the order of ``cell_sides``."""
+        """Return the position in ``cell_sides`` of each ring's first side, followed by their number (rings + 1,)."""
         north, south = self._faces_of_cells
         return starts_of((2 + north + south) * self.counts)
 
     def _locate_faces(self, faces: Counts) -> tuple[Counts, Counts]:
-        """Return the group of each face, and the face's number in that group."""
+        """Return the group (n,) of each face, see :func:`face_starts`, and the number (n,) of the face in it."""
         group = np.searchsorted(self._face_start, faces, side="right") - 1
         return group, faces - self._face_start[group]
 
     def _azimuth(self, group: Counts, j: Counts) -> Floats:
+        """Return the azimuths (n,) of face centers, given the groups of the faces and their numbers j in the groups."""
         first, width = self._group_geometry[:2, group]
         azimuth: Floats = (j + first) * width
         return azimuth
 
 
 def ring_face_ends(counts: Counts, edges: Floats) -> Floats:
-    """Return the ends (faces, 2, 3) of each face: meridians from south to north, parallels from west to east."""
+    """Return the ends (faces, 2, 3) of the faces of a sphere of rings, counterclockwise around the first cell.
+
+    Faces within rings are meridians from south to north, faces between rings parallels from west to east.
+    """
     within = [
         np.stack([_spherical(edges[r + 1], azimuth), _spherical(edges[r], azimuth)], axis=1)
         for r, count in enumerate(counts)
@@ -215,13 +240,17 @@ def _azimuths(count: int, first: int) -> Floats:
 
 
 def _center_colatitudes(north: Floats, south: Floats, width: Floats) -> Floats:
-    """Return the polar angle of the centroid of the cells [north, south] × [0, width], projected to the sphere."""
+    """Return the polar angles of the centroids of cells, projected to the unit sphere.
+
+    A cell extends from the polar angle ``north`` to ``south``, and over ``width`` in azimuth.
+    """
     outward = ((south - north) / 2 - (np.sin(2 * south) - np.sin(2 * north)) / 4) * 2 * np.sin(width / 2)
     upward = width * np.sin(south - north) * np.sin(south + north) / 2
     return np.asarray(np.arctan2(outward, upward))
 
 
 def _spherical(theta: float, phi: Floats) -> Floats:
+    """Return the points (n, 3) of the unit sphere at the polar angle ``theta`` and the azimuths ``phi`` (n,)."""
     x = np.empty((len(phi), 3))
     x[:, 0], x[:, 1], x[:, 2] = np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)
     return x

@@ -73,12 +73,13 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
 
 
 def _conductances(mesh: Mesh, copies: int) -> Floats:
+    """Return the face conductances of all copies of a mesh, copy by copy."""
     conductances = mesh.face_conductances()
     tiled: Floats = backend_for(conductances).xp.tile(conductances, copies)
     return tiled
 
 
 def _shifted(indices: Integers, stride: int, copies: int) -> Integers:
-    """Return the ``indices`` of all copies: those of copy k are shifted by k times ``stride``."""
+    """Return ``indices`` for all copies of a mesh in one array; those of copy k are shifted by k times ``stride``."""
     shift = backend_for(indices).to_device(stride * np.arange(copies, dtype=np.int32))
     return (indices + shift.reshape(-1, *[1] * indices.ndim)).reshape(-1, *indices.shape[1:])

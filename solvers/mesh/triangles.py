@@ -166,6 +166,7 @@ def read_triangles(path: str | PathLike[str]) -> Mesh:
 
 
 def _check(points: Floats, corners: Table) -> None:
+    """Raise ValueError for points or corners of triangles that are invalid, TypeError unless corners are integers."""
     if points.ndim != 2 or points.shape[1] not in (2, 3):
         raise ValueError(f"points of shape {points.shape}: expected (n, 2) or (n, 3)")
     if corners.ndim != 2 or corners.shape[1] != 3 or not len(corners):
@@ -181,19 +182,26 @@ def _check(points: Floats, corners: Table) -> None:
 
 
 def _check_integers(name: str, array: np.ndarray) -> None:
+    """Raise TypeError unless an array holds integers; ``name`` is its name in the message."""
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} of dtype {array.dtype}: expected integers")
 
 
 def _oriented(space: Floats, table: Table) -> Table:
-    """Return the triangles of the plane in counterclockwise order."""
+    """Return triangles of the plane (triangles, 3) with their corners in counterclockwise order."""
     a, b, c = space[table].swapaxes(0, 1)
     clockwise = np.cross(b - a, c - a)[:, 2] < 0
     return np.where(clockwise[:, None], table[:, ::-1], table)
 
 
 def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Floats]:
-    """Return area-weighted normals and centers of the faces of all edges: two segments from midpoint to centroids."""
+    """Return by name the centers and the normals times length (edges, 3) of the faces between cells, one at each edge.
+
+    edges       (edges, 2) points of each edge
+    of_corner   (triangles, 3) edge opposite each corner
+    up          (triangles, 3) unit normal of each triangle
+    A face consists of the segments from the midpoint of the edge to the centroids of the triangles at the edge.
+    """
     count, middle = len(edges), space[table].mean(axis=1)
     normals, moments, lengths = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
     for k in range(3):
@@ -209,7 +217,13 @@ def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
 
 
 def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up: Floats) -> dict[str, Any]:
-    """Return the boundary faces of each edge that has one triangle: one half of the edge for each of its points."""
+    """Return the faces on the boundary of a triangulation: for each boundary edge its halves next to its two points.
+
+    edges       (edges, 2) points of each edge
+    of_corner   (triangles, 3) edge opposite each corner
+    up          (triangles, 3) unit normal of each triangle
+    Returned by name are cells, normals times length and centers of the faces, and the points of the boundary edges.
+    """
     triangle_of = np.repeat(np.arange(len(table)), 3)
     rim = boundary_of(edges, of_corner)
     order = np.argsort(of_corner.reshape(-1), kind="stable")
@@ -229,7 +243,13 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
 
 
 def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
-    """Return tag → faces: two consecutive ones per boundary edge, numbered from ``first``."""
+    """Return the boundary faces of each tag: two consecutive faces per boundary edge, numbered from ``first``.
+
+    rim      (n, 2) points of the boundary edges
+    points   number of all points
+    tags     tag → pairs of points (edges, 2); edges without a tag get the tag "boundary"
+    Raises ValueError for pairs that are no boundary edges, TypeError unless they are integers.
+    """
     found, free = {}, np.ones(len(rim), dtype=bool)
     for tag, given in tags.items():
         name, pairs = f"tags[{tag!r}]", np.asarray(given)
@@ -249,7 +269,11 @@ def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) 
 
 
 def _rows_of(rim: Table, pairs: Table, points: int) -> Table:
-    """Return the row (n,) of each pair (n, 2) in the boundary edges ``rim``, in any order of its points; else −1."""
+    """Return the row (n,) of each pair of points (n, 2) in the boundary edges ``rim``, −1 for a pair that is no row.
+
+    The points of a pair may be in either order; those of a boundary edge increase. ``points`` is the number of all
+    points.
+    """
     pair = np.sort(pairs.astype(np.int64), axis=1)
     key, searched = rim[:, 0] * points + rim[:, 1], pair[:, 0] * points + pair[:, 1]
     searched[(pair[:, 0] < 0) | (pair[:, 1] >= points)] = -1
@@ -260,7 +284,11 @@ def _rows_of(rim: Table, pairs: Table, points: int) -> Table:
 
 
 def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Floats:
-    """Return ½ Σ cot of the angles opposite each edge (edges,)."""
+    """Return ½ Σ cot of the angles opposite each edge (edges,), the conductances of linear finite elements.
+
+    of_corner   (triangles, 3) edge opposite each corner
+    count       number of edges
+    """
     sums = np.zeros(count)
     for k in range(3):
         corner, one, other = (space[table[:, (k + j) % 3]] for j in range(3))
@@ -271,15 +299,16 @@ def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Fl
 
 
 def _at_points(table: Table, vectors: Floats, count: int) -> Floats:
+    """Return the sums (count, 3) at each point of the vectors (triangles, 3) of the triangles with a corner there."""
     return sum((_at(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))
 
 
 def _at(indices: Any, vectors: Floats, count: int) -> Floats:
-    """Return the sums (count, 3) of vectors (n, 3) at indices (n,)."""
+    """Return the sums (count, 3) of those vectors (n, 3) that have the same index, given the indices (n,)."""
     return np.stack([np.bincount(indices, column, count) for column in vectors.T], axis=1)
 
 
 def _unit(vectors: Floats) -> tuple[Floats, Floats]:
-    """Return the directions and lengths of vectors."""
+    """Return the directions (n, 3) and the lengths (n,) of vectors (n, 3)."""
     length = np.linalg.norm(vectors, axis=1)
     return vectors / length[:, None], length

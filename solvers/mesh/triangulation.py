@@ -89,7 +89,10 @@ def check_overlap(space: Floats, table: Table, of_corner: Table, is_plane: bool)
 
 
 def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
-    """Raise ValueError naming the triangles of two equal rows; each triangle has ``size`` consecutive rows."""
+    """Raise ValueError if two rows are equal; each triangle has ``size`` consecutive rows.
+
+    message   format of the message, with two places for the numbers of the triangles
+    """
     _, first, back = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[back.reshape(-1)] != np.arange(len(rows)))
     if len(again):
@@ -97,7 +100,7 @@ def _check_unequal(rows: Table, message: str, size: int = 1) -> None:
 
 
 def _check_boundary(corners: Floats, of_corner: Table) -> None:
-    """Raise ValueError for a triangle that meets the inner side of another triangle's boundary edge.
+    """Raise ValueError for a triangle of the plane that meets the inner side of another triangle's boundary edge.
 
     corners     (triangles, 3, 2), counterclockwise
     of_corner   (triangles, 3) the edge opposite each corner

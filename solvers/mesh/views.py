@@ -19,9 +19,11 @@ CURVES = 6  # curves of a field on a line, at equal steps in the list of times
 
 
 def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = None) -> Dataset:
-    """Return a Dataset of fields (time, …) by name, with the mesh's coordinates and the volume of each cell.
+    """Return an xarray Dataset of fields (time, …) by name, with the mesh's coordinates and the volume of each cell.
 
-    t   (n,);  u   (n, cells) or (n, fields, cells)
+    t        (n,) times
+    u        (n, cells) or (n, fields, cells) values
+    fields   names of the fields; by default "u", or "u0", "u1", …
     Raises ValueError unless there is one name per field, each different and none already in use.
     """
     from xarray import Dataset as New
@@ -42,8 +44,10 @@ def dataset(t: Floats, u: Floats, mesh: Mesh, fields: Sequence[str] | None = Non
 def draw(
     t: Floats, u: Floats, mesh: Mesh, ax: Axes | None = None, time: float | None = None, field: int = 0, **style: Any
 ) -> Axes:
-    """Draw a field: curves at several times on a line, the time nearest to ``time`` (default: the last) on a surface.
+    """Draw a field into Matplotlib axes: curves over a line, or colors over a surface; return the axes.
 
+    t, u    (n,) times, and (n, cells) or (n, fields, cells) values
+    time    time that is drawn, or the nearest one; by default several times on a line, the last one on a surface
     field   index of the field; style   options of Matplotlib's plot, pcolormesh or scatter
     """
     if ax is None:
@@ -73,8 +77,13 @@ def draw(
 
 
 def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps: int = 10, **style: Any) -> Path:
-    """Draw a field at each time into a GIF, or a video by ffmpeg for any other suffix of ``path``, on one value range.
+    """Draw a field at each time into a GIF or a video, with the same range of values throughout; return the path.
 
+    t, u    (n,) times, and (n, cells) or (n, fields, cells) values
+    path    file to write: a GIF if the suffix is .gif, else a video by ffmpeg
+    field   index of the field
+    fps     pictures per second
+    style   options of :func:`draw`
     Raises ValueError for a box of three dimensions, RuntimeError without ffmpeg where it is needed.
     """
     from matplotlib.animation import FFMpegWriter, PillowWriter
@@ -103,11 +112,13 @@ def film(t: Floats, u: Floats, mesh: Mesh, path: str | Path, field: int = 0, fps
 
 
 def _validate_dimension(axes: int) -> None:
+    """Raise ValueError for a box of more than two dimensions, which cannot be drawn."""
     if axes > 2:
         raise ValueError(f"a box of {axes} dimensions: to_xarray() returns slices to draw")
 
 
 def _curves(ax: Axes, t: Floats, values: Floats, x: Floats, time: float | None, style: dict[str, Any]) -> None:
+    """Draw a field on a line as curves over x: at the time nearest to ``time``, or at CURVES times if that is None."""
     if time is None:
         rows = np.unique(np.linspace(0, len(t) - 1, min(CURVES, len(t))).astype(int))
     else:
