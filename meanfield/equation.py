@@ -31,12 +31,12 @@ Local = Callable[[Floats], Floats]
 
 
 class Velocity:
-    """Velocity X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s at cell centers.
+    """Velocity field X[ρ](x) = Pₓ (A[ρ](x) + F(x)) / s of tokens at the cell centers.
 
-    attention     A[ρ]
-    norm          the layer norm, which gives s; None for post
-    feed_forward  F: points (n, d) → (n, d), None without a network
-    empty         value of A in cells far from all mass, see :class:`meanfield.model.attention.Attention`
+    attention      A[ρ]
+    norm           the layer norm, which gives the speed scale s; None for post
+    feed_forward   F: points (n, d) → (n, d), None without a network
+    empty          value of A in cells far from all mass, see :class:`meanfield.model.attention.Attention`
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Velocity:
 
     @cached_property
     def where_mass_is(self) -> Velocity:
-        """Return the velocity that is exact only where the density has mass, and is cheaper.
+        """Return the velocity field that is exact only where the density has mass, and cheaper.
 
         Equations use this velocity.
         """
@@ -68,13 +68,14 @@ class Velocity:
         return self.attention.mesh.centers
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """Return X (cells, d), tangent, of a density (cells)."""
+        """Return the velocities X (cells, d) of tokens at the cell centers, tangent, for a density (cells)."""
         return self.of_output(time, self.attention.output(density, empty=self.empty))
 
     def along_rings(self, time: float, density: Floats, normalizer: Floats | None = None) -> Floats | None:
-        """Return the components of X along east and north (2, cells); None where they require vectors in R³.
+        """Return the components (2, cells) of the velocity along east and north on a sphere.
 
-        Z is then added to ``normalizer`` (cells,), as by `Attention.along_rings`.
+        None where the velocity requires vectors in R³. The sum of the kernels over the density is added to
+        ``normalizer`` (cells,), as by `Attention.along_rings`.
         """
         if self._local is not None:
             return None
@@ -85,9 +86,10 @@ class Velocity:
         return output if isinstance(scale, float) and scale == 1.0 else output / scale
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Return Σ_h w_h Z_h e^{−log_bound} (cells) and X (cells, d).
+        """Return the sum of the kernels over a density (cells), and the velocities of tokens at the cell centers.
 
-        X may be returned as its components along east and north (cells, 2).
+        The sum is Σ_h w_h Z_h e^{−log_bound} (cells) over heads h with weights w. The velocities are (cells, d), or
+        components along east and north (cells, 2).
         """
         normalizer = self.attention.mesh.backend.xp.zeros_like(density)
         velocity = self.along_rings(time, density, normalizer)
@@ -98,13 +100,14 @@ class Velocity:
 
     @property
     def takes_rows(self) -> bool:
-        """Return whether :meth:`of_rows` is less work than one density after the other."""
+        """Return whether many densities at once, by :meth:`of_rows`, are less work than one density after the other."""
         return self.attention.takes_rows or (self.attention.has_components and self._local is None)
 
     def of_rows(self, times: Sequence[float], densities: Floats) -> tuple[Floats, Floats]:
-        """Return normalizers and velocities of densities (rows, cells), at their times, (rows, cells [, d]).
+        """Return kernel sums (rows, cells) and velocities (rows, cells, d) for several densities (rows, cells).
 
-        The method requires ``takes_rows``.
+        Each density has its own time. On the sphere d = 2, for components along east and north. Requires
+        ``takes_rows``.
         """
         normalizer, output = self.attention.of_rows(densities, empty=self.empty)
         for row, time in zip(output, times, strict=True):
@@ -114,21 +117,24 @@ class Velocity:
         return normalizer, output
 
     def output(self, density: Floats) -> Floats:
-        """Return A + F (cells, d) of a density (cells), the output of one layer.
+        """Return the output A + F (cells, d) of one layer, attention plus feed-forward network, for a density (cells).
 
-        Where attention is tangent, the output is projected by P_x.
+        Where attention is tangent, the output is projected to the tangent space.
         """
         return self._with_local(self.attention.output(density, empty=self.empty))
 
     def of_output(self, time: float, output: Floats) -> Floats:
-        """Return X (cells, d) for A = ``output`` (cells, d), which may be overwritten."""
+        """Return the velocities X (cells, d) of tokens from the attention field A = ``output`` (cells, d).
+
+        ``output`` may be overwritten.
+        """
         output = self._with_local(output)
         scale = self.norm.speed_scale(time, 1.0, output)
         velocity = output if self.attention.tangent else projected(self.centers, output)
         return velocity if isinstance(scale, float) and scale == 1.0 else velocity / by_row(scale)
 
     def _with_local(self, output: Floats) -> Floats:
-        """Add F to A in place and return the sum."""
+        """Add the feed-forward network F to the attention field A in place, and return the sum."""
         if self._local is not None:
             output += self._local
         return output
@@ -139,9 +145,9 @@ def mean_field_equation(
 ) -> Equation:
     """Return the equation ∂ₜρ = −div(ρ X[ρ]) + κ Δρ + R[ρ] of a density (cells) with mass 1.
 
-    velocity    X[ρ], used through ``where_mass_is``
-    noise       κ ≥ 0
-    reaction    R[ρ], None without a reaction
+    velocity   velocity X[ρ] of tokens, used through ``where_mass_is``
+    noise      κ ≥ 0
+    reaction   R[ρ], None without a reaction
     """
     near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, BelowTwiceTheMean(mesh))
     terms: list[Term] = [Advection(mesh, velocity.where_mass_is, nonnegative=True), near_uniform]

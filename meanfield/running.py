@@ -39,7 +39,7 @@ Printer = Callable[[str], None]
 
 
 def print_nothing(text: str) -> None:
-    """Print nothing."""
+    """Print nothing: a stand-in for a function that prints a line."""
 
 
 def run(
@@ -93,7 +93,7 @@ def run_in_memory(
     stop: Condition | None = None,
     callbacks: Callbacks = (),
 ) -> InMemoryRun:
-    """Run a case as ``run`` does, with the same numbers, without a file.
+    """Run a case and return its results in memory, with the numbers that ``run`` would write to a file.
 
     Raises as ``run``; the attribute ``run`` of the error has the results so far.
     """
@@ -114,7 +114,7 @@ def run_in_memory(
 
 
 def evolve(problem: Problem, state: State, end: float, recorder: RunRecorder, show: Printer = print_nothing) -> None:
-    """Integrate a state to ``end``, in place; the recorder's observers are called at their times.
+    """Integrate the state of a problem in place up to the time ``end``, and record it at the times of the recorder.
 
     Raises NonFinite. After a signal, raises Interrupted or Terminated in the next step or before the next diagnostic of
     a sample, which is abandoned; after a second signal, raises KeyboardInterrupt at once. The state is then the one
@@ -213,7 +213,7 @@ def resume(
 
 
 def _already_finished(before: Run, start: Start, show: Printer) -> None:
-    """Report that a file has reached its end; record the end where the writer was killed just before."""
+    """Report that a run has reached its end; complete its file where the writer was killed just before."""
     if before.attributes["stop_reason"] == "running":
         file = RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples, events=len(start.events))
         file.close(wall_time=start.wall_time)
@@ -225,7 +225,10 @@ def _already_finished(before: Run, start: Start, show: Printer) -> None:
 
 @contextmanager
 def end_messages(problem: Problem, record: Record, quiet: bool, show: Printer) -> Iterator[None]:
-    """Add the state of the file and the advice to resume to an error; print a summary of a run without errors."""
+    """Add advice to errors within the block, and print a summary of a run that ends without errors.
+
+    The advice is how far the file is valid, and how to resume.
+    """
     path, advice = record.path, resume_advice(problem.attributes, record.path)
     try:
         yield

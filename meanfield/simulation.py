@@ -63,9 +63,9 @@ def validate_setup(case: Case) -> None:
 
 
 def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:
-    """Return initial values from another run's snapshot, equal for all labels of a causal mask.
+    """Return a function with initial values from the snapshot of another run; None for a case without such a run.
 
-    None without such a run.
+    The values are equal for all labels of a causal mask.
     """
     if not (isinstance(case.initial, Snapshot) and isinstance(cells, Mesh)):
         return None
@@ -74,7 +74,7 @@ def _from_run(case: Case, cells: Space) -> Callable[[], Floats] | None:
 
 
 def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
-    """Return the initial values as a function that raises CaseError where they are not finite.
+    """Return a function with the same initial values that raises CaseError where they are not finite.
 
     The reason is a density narrower than a cell, or an overflow.
     """
@@ -91,7 +91,7 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
 
 @contextmanager
 def _as_case_errors() -> Iterator[None]:
-    """Convert errors of values, and of files, to CaseError.
+    """Convert ValueError and OSError within the block to CaseError, which names the key of the case.
 
     NumPy's warnings are suppressed, because the results are checked.
     """
@@ -107,7 +107,7 @@ def _as_case_errors() -> Iterator[None]:
 
 
 def _key_of(argument: str) -> str:
-    """Return the key of a case for an argument of the model; the argument itself without such a key.
+    """Return the key of a case, such as "attention.beta", for an argument of the model; else the argument itself.
 
     The model has no access to case files.
     """
@@ -124,7 +124,7 @@ PAIR_EDGE = Variable("pair_edge", ("pair_bin_edge",), EDGES, "1", "edges of the 
 
 
 def snapshot_schedule(case: Case) -> Schedule:
-    """Return the times of the snapshots."""
+    """Return the schedule of the times at which a run of a case writes snapshots."""
     output = case.output
     if output.times is not None:
         return Listed(tuple(output.times))
@@ -135,7 +135,7 @@ def snapshot_schedule(case: Case) -> Schedule:
 
 
 def sample_schedule(case: Case) -> Schedule:
-    """Return the times of the diagnostics."""
+    """Return the schedule of the times at which a run of a case records diagnostics."""
     return _spaced(case, case.output.samples)
 
 

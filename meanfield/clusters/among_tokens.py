@@ -40,8 +40,9 @@ Labels = NDArray[np.intp]
 
 
 class Cover(NamedTuple):
-    """Representatives (k, d) of tokens, density f at each (k,), f of uniform tokens, and representative of each
-    token (n,).
+    """Representatives (k, d) of tokens, the kernel density f at each (k,), and the nearest one to each token (n,).
+
+    ``uniform`` is the kernel density f of uniform tokens.
     """
 
     points: Floats
@@ -53,16 +54,17 @@ class Cover(NamedTuple):
 def find_clusters_of_tokens(
     points: Floats, masses: Floats, scale: float = SCALE, max_tokens: int = MAX_TOKENS
 ) -> Clusters:
-    """Return the clusters of tokens at ``points`` (n, d), d ≥ 2, of any length, with masses (n,); basin is of each
-    token.
+    """Return the clusters of tokens at ``points`` (n, d), d ≥ 2, of any length, with masses (n,).
+
+    The basin is the cluster of each token.
 
     scale        s, radians: tokens within s are joined. Good values: 1/√β, at most 0.25
     max_tokens   number of tokens of the graph for d > 3, evenly through the list; on circle and sphere all tokens count
 
-    There is no cluster where f is below twice that of uniform tokens, except for groups of a hundredth of the tokens: a
-    few stray tokens between the clusters of many form no cluster, and their basin is −1. Few tokens far apart are one
-    cluster each, and so are many in high d: n equiangular tokens are n clusters, and n random tokens too. Raises
-    ValueError for d < 2.
+    There is no cluster where the kernel density f is below twice that of uniform tokens, except for groups of a
+    hundredth of the tokens: a few stray tokens between the clusters of many form no cluster, and their basin is −1. Few
+    tokens far apart are one cluster each, and so are many in high d: n equiangular tokens are n clusters, and n random
+    tokens too. Raises ValueError for d < 2.
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
@@ -91,7 +93,7 @@ def find_clusters_of_tokens(
 
 
 def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
-    """Return the clusters by the sum f over all pairs; of so few tokens none is stray."""
+    """Return the clusters of few tokens, with their kernel density by a sum over all pairs; none of them is stray."""
     n, d = directions.shape
     sharp, cosines = scale**-2, directions @ directions.T
     density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
@@ -107,7 +109,10 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
-    """Return the mean tokens of the occupied cells of a mesh finer than s, with f at these cells by a transform."""
+    """Return the cover of tokens by the cells of a mesh finer than the scale s: their means in the occupied cells.
+
+    The kernel density at these cells is computed by a transform.
+    """
     mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
     cells = tree.query(directions)[1]
     cell_masses = np.bincount(cells, masses, mesh.cells).astype(float)
@@ -120,7 +125,7 @@ def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
 
 
 def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) -> Floats:
-    """Return Σ w_i v_i over the i of each group, (count, d), for values (n, d)."""
+    """Return sums Σ w_i v_i (count, d) of values v (n, d) with weights w (n,) over the i of each numbered group."""
     d = values.shape[1]
     entry = group[:, None] * d + np.arange(d)
     sums = np.bincount(entry.ravel(), (weights[:, None] * values).ravel(), count * d)
@@ -129,8 +134,9 @@ def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) 
 
 @lru_cache(maxsize=4)
 def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmonics, Floats]:
-    """Return a sufficiently fine mesh, a tree of its centers, its transform, and multipliers of the kernel, 1 for
-    degree 0.
+    """Return what a kernel density on the circle or sphere needs: mesh, tree of its centers, transform, multipliers.
+
+    The mesh is sufficiently fine for the scale. The multipliers are those of the kernel, 1 for degree 0.
     """
     from scipy.spatial import KDTree
 
@@ -146,7 +152,10 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
 
 
 def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
-    """Return tokens with distances above COVER_RADIUS·s from each other, with f at each by a sum over all."""
+    """Return the cover of tokens by leaders: tokens with distances above COVER_RADIUS·s from each other.
+
+    The kernel density at each leader is computed by a sum over all, with tokens at their nearest leader.
+    """
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
     leaders = _cover(directions[some], COVER_RADIUS * scale)
     nearest = np.empty(len(directions), dtype=np.intp)
@@ -162,13 +171,14 @@ def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: in
 
 @lru_cache(maxsize=4)
 def _mean_kernel(dimension: int, sharp: float) -> float:
-    """Return the mean over the sphere of e^{sharp (⟨x, y⟩ − 1)}: f of uniform tokens."""
+    """Return the mean over the sphere of e^{sharp (⟨x, y⟩ − 1)}, the kernel density of uniform tokens."""
     return float(np.exp(exponential_spectrum(dimension, sharp, 1)[0] - sharp))
 
 
 def _cover(directions: Floats, radius: float) -> Floats:
-    """Return leaders (k, d) among directions (n, d): in order, each direction farther than ``radius`` from prior
-    leaders.
+    """Return leaders (k, d) among directions (n, d), such that every direction is within ``radius`` of a leader.
+
+    In order, each direction farther than ``radius`` (radians) from prior leaders is a leader.
     """
     within = directions @ directions.T >= np.cos(radius)
     covered = np.zeros(len(directions), dtype=bool)
@@ -181,8 +191,9 @@ def _cover(directions: Floats, radius: float) -> Floats:
 
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:
-    """Return the peak of each point (k, d), by persistence over the graph of points nearer than ``reach`` radians,
-    (k,).
+    """Return the peak (k,) to which each point (k, d) belongs, by persistence of a density ``level`` on a graph.
+
+    Edges of the graph join points nearer than ``reach`` radians.
     """
     between_parts()
     if points.shape[1] <= 3:
@@ -198,7 +209,10 @@ def _basins(points: Floats, level: Floats, reach: float) -> Labels:
 
 
 def _peaks(level: Floats, start: Integers, neighbors: Integers) -> Integers:
-    """Return the peak of each point on a graph, (k,); the neighbors of i are neighbors[start[i] : start[i + 1]]."""
+    """Return the peak (k,) to which each point of a graph belongs, by persistence of a density ``level`` (k,).
+
+    The neighbors of point i are neighbors[start[i] : start[i + 1]].
+    """
     peak, order = np.empty(len(level), dtype=np.int32), np.empty(len(level), dtype=np.int32)
     host_backend().persistent_basins(level, CONTRAST, start, neighbors, order, peak)
     return peak

@@ -22,11 +22,12 @@ MODE_DISTANCE = 0.1  # in bandwidths: limits of the ascent this near are one mod
 
 
 def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 512, rounds: int = 1000) -> int:
-    """Return the number of local maxima of f for unit vectors (n, d), d ≥ 2, with masses (n,); 0 where f is constant.
+    """Return the number of modes, local maxima of the kernel density f of tokens, for unit vectors (n, d), d ≥ 2.
 
-    On the circle they are counted by sign changes of f' on a grid, where f is above LOST of its maximum. For d > 2 they
-    are the limits of the ascent x ← Σ m x_j e^{β⟨x,x_j⟩}/|…| (mean shift) from ``starts`` tokens, evenly through the
-    list, in at most ``rounds`` rounds: modes that no ascent reaches are missed.
+    f(x) = Σ_j m_j e^{β⟨x, x_j⟩} with masses m (n,); the number is 0 where f is constant. On the circle modes are
+    counted by sign changes of f' on a grid, where f is above LOST of its maximum. For d > 2 they are the limits of the
+    ascent x ← Σ m x_j e^{β⟨x,x_j⟩}/|…| (mean shift) from ``starts`` tokens, evenly through the list, in at most
+    ``rounds`` rounds: modes that no ascent reaches are missed.
     """
     if directions.shape[1] == 2:
         return _on_circle(directions, masses / masses.sum(), beta)

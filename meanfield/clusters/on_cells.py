@@ -50,7 +50,7 @@ class Clusters:
         return len(self.masses)
 
     def _repr_html_(self) -> str:
-        """Return an HTML table: a row for each cluster, with its mass and its center."""
+        """Return the clusters as an HTML table: a row for each cluster, with its mass and its center."""
         rows = [
             f"<tr><td>{k}</td><td>{mass:.6g}</td><td>{', '.join(f'{x:.4g}' for x in center)}</td></tr>"
             for k, (mass, center) in enumerate(zip(self.masses, self.centers, strict=True))
@@ -76,8 +76,12 @@ def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Cl
 
 
 class ClustersOfRows(NamedTuple):
-    """Clusters of rows: the first ``counts`` (rows,) of masses (rows, k) and centers (rows, k, d); basins (rows,
-    cells).
+    """Clusters of several densities, one in each row: in a row the first ``counts`` masses and centers are of clusters.
+
+    counts    (rows,)
+    masses    (rows, k), heaviest first
+    centers   (rows, k, d)
+    basins    (rows, cells) the number of the cluster of each cell, −1 for none
     """
 
     counts: Labels
@@ -87,7 +91,7 @@ class ClustersOfRows(NamedTuple):
 
 
 def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTRAST) -> ClustersOfRows:
-    """Return the clusters of densities (rows, cells), each row independent of the other rows."""
+    """Return the clusters of each of several densities (rows, cells), each row independent of the other rows."""
     rows = len(densities)
     counts, basins = np.empty(rows, dtype=np.intp), np.empty(densities.shape, dtype=np.intp)
     masses, centers = np.empty(densities.shape), np.empty((*densities.shape, mesh.centers.shape[1]))

@@ -31,15 +31,15 @@ CUT = 10.0  # smoothing leaves e^{−CUT} of the highest degree: ripples are neg
 
 
 def close_pairs(pairs: Floats) -> Floats:
-    """Return P(z ≥ 1 − 1e-3), (...), from the distribution of z (..., bins)."""
+    """Return the probabilities (...) of ⟨x, y⟩ ≥ 1 − 1e-3 from distributions (..., bins) of ⟨x, y⟩ for two tokens."""
     return np.asarray(pairs[..., -CLOSE:].sum(axis=-1))
 
 
 def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -> Floats:
-    """Return P(z in bin), (bins), for x and y drawn from unit vectors (n, d) with masses (n,).
+    """Return the probabilities (bins,) of z = ⟨x, y⟩ for x and y drawn from unit vectors (n, d) with masses (n,).
 
     different   whether x and y are never the same point, P(i, j) ∝ m_i m_j for i ≠ j, as in the phase diagrams of
-    2312.10794
+                2312.10794
 
     All pairs are counted for n ≤ 4096; beyond, those of 4096 points at equal steps through the list. A single point
     counts as a collapsed pair.
@@ -64,15 +64,16 @@ def pairs_of_points(points: Floats, masses: Floats, *, different: bool = True) -
 
 
 def _slot(z: Floats) -> np.ndarray:
-    """Return the slot of each z among SLOTS equal parts of [−1, 1], nondecreasing in z despite rounding."""
+    """Return the numbers of the slots that contain z, among SLOTS equal parts of [−1, 1], nondecreasing in z."""
     return np.clip((z + 1.0) * (SLOTS / 2), 0, SLOTS - 1).astype(np.int32)
 
 
 def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
-    """Return P(z in bin), (bins), for two tokens drawn from a density on the circle or sphere, given as masses (cells).
+    """Return the probabilities (bins,) of z = ⟨x, y⟩ for two tokens drawn from a density on the circle or sphere.
 
-    Circle: exact for a density that is constant in each cell. Sphere: by the pairs of the cells that hold all but 1e-9
-    of the mass where these are few, so after a collapse; else by degrees,
+    The density is given by the masses of the cells (cells). Circle: exact for a density that is constant in each cell.
+    Sphere: by the pairs of the cells that hold all but 1e-9 of the mass where these are few, so after a collapse; else
+    by degrees,
 
         P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of
         ρ/ρ̄
@@ -87,10 +88,10 @@ def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
 
 
 def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
-    """Return p_l (rows, degrees) of masses (rows, cells): (∫ρ)² for degree 0, beyond of the deviation from uniform
-    masses.
+    """Return the mean square (rows, degrees) of the degree-l part of ρ/ρ̄, for densities ρ of masses (rows, cells).
 
-    A row is independent of the other rows, and accurate for the smallest deviation.
+    ρ̄ is the uniform density. The result is (∫ρ)² for degree 0; beyond, it is that of the deviation from uniform
+    masses. A row is independent of the other rows, and accurate for the smallest deviation.
     """
     found = transform.power(masses - mesh.volumes / mesh.volume)
     found[:, 0] = masses.sum(axis=1) ** 2
@@ -98,19 +99,21 @@ def spectra(mesh: Mesh, transform: Harmonics, masses: Floats) -> Floats:
 
 
 def resolved_degree(mesh: Mesh) -> int:
-    """Return the highest degree on a sphere that its cells resolve."""
+    """Return the highest degree of spherical harmonics that the cells of a sphere resolve."""
     return 2 * len(mesh.ring_cells)
 
 
 def pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
-    """Return P(z in bin) (rows, bins) for masses (rows, cells) with ``degrees``, their :func:`spectra` up to this
+    """Return the probabilities (rows, bins) of z = ⟨x, y⟩ for two tokens of densities on a sphere.
+
+    The densities are given by masses (rows, cells), and by ``degrees``, their :func:`spectra` up to the resolved
     degree.
     """
     return np.stack([_pairs_on_sphere(mesh, *row) for row in zip(_shares(masses), degrees, strict=True)])
 
 
 def _shares(masses: Floats) -> Floats:
-    """Return masses (rows, cells) ≥ 0 of sum 1."""
+    """Return masses (rows, cells), with negative ones set to zero, divided by their sum in each row."""
     shares = np.maximum(masses, 0.0)
     shares /= shares.sum(axis=1, keepdims=True)
     return shares
@@ -130,10 +133,11 @@ def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
 
 
 def pairs_on_circle(masses: Floats) -> Floats:
-    """Return P(z in bin) (rows, bins) for masses (rows, cells).
+    """Return the probabilities (rows, bins) of z = ⟨x, y⟩ for two tokens of densities on a circle.
 
-    The density of the angle between two tokens is linear between the multiples of the cell width. Its values there are
-    the autocorrelation of the masses: a uniform density within each of two cells makes a hat function.
+    The densities are given by masses (rows, cells). The density of the angle between two tokens is linear between the
+    multiples of the cell width. Its values there are the autocorrelation of the masses: a uniform density within each
+    of two cells makes a hat function.
     """
     masses, cells = _shares(masses), masses.shape[1]
     width = 2 * np.pi / cells
@@ -149,7 +153,9 @@ def pairs_on_circle(masses: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Return cells from 0 to one beyond π, for an odd number of cells; the cell below each of ANGLES, and the angle
+    """Return indices and offsets that locate the edges of the bins among multiples of the cell width on a circle.
+
+    They are the cells from 0 to one beyond π, for an odd number of cells; the cell below each of ANGLES, and the angle
     beyond.
     """
     width, last = 2 * np.pi / cells, cells // 2 + 1
@@ -159,7 +165,7 @@ def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
 
 @lru_cache(maxsize=2)
 def _of_degrees(degree: int) -> Floats:
-    """Return the contribution of the mean square of each degree to each bin, (bins, degree + 1)."""
+    """Return the probability in each bin of ⟨x, y⟩ per mean square of a density in each degree (bins, degree + 1)."""
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))
     legendre[1] = EDGES

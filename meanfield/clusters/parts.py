@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 
 def _go_on() -> None:
-    """Continue: no check is set."""
+    """Continue the computation: no check is set."""
 
 
 _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)
@@ -16,8 +16,9 @@ _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)
 
 @contextmanager
 def cancellable(check: Callable[[], None]) -> Iterator[None]:
-    """Call ``check`` at each :func:`between_parts` within the block; an exception of ``check`` cancels the
-    computation.
+    """Call ``check`` between the parts of long computations within the block, at each :func:`between_parts`.
+
+    An exception of ``check`` cancels the computation.
     """
     before = _check.set(check)
     try:
@@ -27,5 +28,8 @@ def cancellable(check: Callable[[], None]) -> Iterator[None]:
 
 
 def between_parts() -> None:
-    """Call the check of the block; long computations call this function at least about once a second."""
+    """Call the check that :func:`cancellable` has set, if any, between two parts of a long computation.
+
+    Long computations call this function at least about once a second.
+    """
     _check.get()()

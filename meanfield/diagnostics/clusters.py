@@ -11,7 +11,7 @@ from solvers.mesh.mesh import Floats
 
 
 class Clustered(Protocol):
-    """State with its clusters, and the distribution (bins) of ⟨x, y⟩ for two of its tokens, see clusters/pairs.py."""
+    """State with its clusters, and the distribution (bins) of ⟨x, y⟩ for two random tokens, see clusters/pairs.py."""
 
     @property
     def clusters(self) -> Clusters: ...
@@ -21,7 +21,7 @@ class Clustered(Protocol):
 
 
 def clusters(sample: Clustered) -> float:
-    """Return the number of clusters by persistence; for particles, of their directions."""
+    """Return the number of clusters, found by persistence; for particles these are clusters of directions."""
     return float(sample.clusters.count)
 
 
@@ -36,10 +36,13 @@ def cluster_center(sample: Clustered) -> Floats:
 
 
 def pairs(sample: Clustered) -> Floats:
-    """Return P(z in bin) (64), z = ⟨x, y⟩ of two random tokens; of two different particles, P(i, j) ∝ m_i m_j."""
+    """Return the probability of each of 64 bins of z = ⟨x, y⟩ for two random tokens x and y.
+
+    Of particles the two are different, with the probability of a pair (i, j) proportional to the masses m_i m_j.
+    """
     return sample.pairs
 
 
 def pairs_close(sample: Clustered) -> float:
-    """Return P(⟨x, y⟩ ≥ 1 − 1e-3) of two random tokens, or two different particles."""
+    """Return the probability of ⟨x, y⟩ ≥ 1 − 1e-3 for two random tokens x and y, of two different particles."""
     return float(close_pairs(sample.pairs))

@@ -17,7 +17,7 @@ OVERFLOW = (("overflow", "inf where it exceeds 1.8e308"),)  # attribute of the d
 
 
 def overflows(times: Floats, diagnostics: Mapping[str, Floats]) -> dict[str, float]:
-    """Return the first time at which each diagnostic is infinite at some sample, for the diagnostics that overflow.
+    """Return the first time at which each diagnostic is infinite, by name, for the diagnostics that overflow.
 
     times         (samples,)
     diagnostics   by their names, values (samples, ...)
@@ -31,7 +31,7 @@ def overflows(times: Floats, diagnostics: Mapping[str, Floats]) -> dict[str, flo
 
 
 def overflow_in_words(found: Mapping[str, float], moment: Callable[[float], str] = "t = {:.4g}".format) -> str:
-    """Return overflows as text, "energy infinite (beyond 1.8e308) from t = 12.5 on" for example; "" for none."""
+    """Return text such as "energy infinite (beyond 1.8e308) from t = 12.5 on", from the times by name; "" for none."""
     texts = []
     for time in sorted(set(found.values())):
         names = [name for name in found if found[name] == time]

@@ -23,16 +23,16 @@ Attributes = tuple[tuple[str, str | float], ...]
 
 
 class Diagnostic(NamedTuple):
-    """Entry of the table of diagnostics of a domain.
+    """Entry of the table of diagnostics of a domain: a quantity that is recorded during a run.
 
-    function    sample → value, with the sample of the set-up of the domain; or samples → (samples, ...) values, in the
-                tables of :class:`DiagnosticsTogether`
-    dimensions  names, separated by blanks; lengths are those of the domain or in LENGTHS
-    long_name   in words, for the file
-    possible    case → whether it can be recorded
-    default     whether it is recorded unless others are named
-    sums_pairs  whether its cost is proportional to all pairs of tokens
-    attributes  of its dataset, for programs; the long name is for people
+    function     sample → value, with the sample of the set-up of the domain; or samples → (samples, ...) values, in the
+                 tables of :class:`DiagnosticsTogether`
+    dimensions   names, separated by blanks; lengths are those of the domain or in LENGTHS
+    long_name    in words, for the file
+    possible     case → whether it can be recorded
+    default      whether it is recorded unless others are named
+    sums_pairs   whether its cost is proportional to all pairs of tokens
+    attributes   of its dataset, for programs; the long name is for people
     """
 
     function: Callable[[Any], float | Floats]
@@ -84,7 +84,7 @@ class Diagnostics:
         return result
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """Return the values of a state by name.
+        """Return the values of the diagnostics of a state at a time, by name.
 
         ``going_on`` is called before each diagnostic and within long ones; an exception of ``going_on`` cancels the
         rest.
@@ -92,7 +92,7 @@ class Diagnostics:
         return self.values(self.sample_of(time, values), going_on)
 
     def values(self, sample: Any, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
-        """Return the values of a sample that ``sample_of`` has returned."""
+        """Return the values of the diagnostics, by name, of a sample that ``sample_of`` has returned."""
         found: dict[str, float | Floats] = {}
         with np.errstate(over="ignore", invalid="ignore"), cancellable(going_on):  # of a state that is about to blow up
             for name in self.names:
@@ -101,8 +101,9 @@ class Diagnostics:
         return found
 
     def of_states(self, times: Sequence[float], states: Sequence[Floats]) -> dict[str, Floats]:
-        """Return the values (states, ...) of several states at less cost: the code of each stays in the processor
-        cache.
+        """Return the values (states, ...) of the diagnostics of several states, by name, at less cost than one by one.
+
+        The code of each diagnostic stays in the processor cache.
         """
         samples = self.samples_of(times, states)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -110,11 +111,11 @@ class Diagnostics:
         return {name: np.array(column, dtype=np.float64) for name, column in columns.items()}
 
     def samples_of(self, times: Sequence[float], states: Sequence[Floats]) -> list[Any]:
-        """Return the samples of several states, which may share computations."""
+        """Return the samples of several states, from which diagnostics are computed; they may share computations."""
         return [self.sample_of(*each) for each in zip(times, states, strict=True)]
 
     def only(self, names: Sequence[str]) -> Self:
-        """Return the diagnostics with these names."""
+        """Return the diagnostics with the given names alone."""
         return type(self)(names, self.table, self.lengths, self.sample_of)
 
 
@@ -134,13 +135,19 @@ class DiagnosticsTogether(Diagnostics):
 
 
 def heaviest(values: Floats) -> Floats:
-    """Return values of clusters (k, ...), heaviest first, as (MAX_CLUSTERS, ...): truncated, or padded with NaN."""
+    """Return the first MAX_CLUSTERS rows of values of clusters (k, ...), padded with NaN, as (MAX_CLUSTERS, ...).
+
+    The clusters are in order of their masses, heaviest first.
+    """
     padded: Floats = heaviest_of_rows(np.array([len(values)]), values[None])[0]
     return padded
 
 
 def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
-    """Return ``heaviest`` of the first ``counts`` (rows,) of values (rows, k, ...): (rows, MAX_CLUSTERS, ...)."""
+    """Return values (rows, k, ...) of clusters as (rows, MAX_CLUSTERS, ...), truncated or padded with NaN.
+
+    In each row the first ``counts`` (rows,) values are those of clusters, heaviest first.
+    """
     padded, k = np.full((len(values), MAX_CLUSTERS, *values.shape[2:]), np.nan), values.shape[1]
     np.copyto(padded[:, :k].T, values[:, :MAX_CLUSTERS].T, where=(np.arange(padded.shape[1])[:k] < counts[:, None]).T)
     return padded
@@ -149,7 +156,10 @@ def heaviest_of_rows(counts: NDArray[np.intp], values: Floats) -> Floats:
 def energy_entry(
     function: Callable[[Any], float | Floats], log_bound: float, attributes: Attributes = ()
 ) -> Diagnostic:
-    """Return the entry of the energy where the largest kernel is e^{log_bound}, with more ``attributes``."""
+    """Return the entry of the interaction energy in a table of diagnostics, with further ``attributes``.
+
+    The unit of the energy depends on the largest kernel, e^{log_bound}.
+    """
     log_unit = float(energy_log_unit(log_bound))
     unit = f", in units of e^{log_unit:.6g}" if log_unit else ""
     own: Attributes = ((LOG_UNIT, log_unit), (FACTOR, "1/(2 beta)"))
@@ -157,21 +167,25 @@ def energy_entry(
 
 
 def has_energy(case: Case) -> bool:
-    """Return whether E is defined: at β = 0 the constant ∬kρρ/2β depends on ρ for a window or a pattern."""
+    """Return whether the interaction energy E of a case is defined.
+
+    At β = 0 it is not for a window or a pattern: the constant ∬kρρ/2β then depends on ρ.
+    """
     attention = case.attention
     return attention.beta > 0 or (KERNELS[attention.kernel].zonal is None and attention.pattern is None)
 
 
 def energy_beta(run: Run, case: Case) -> float:
-    """Return β of the factor 1/2β of the energies of a run: that of the case, as the matrices are in the kernel.
+    """Return the β of the factor 1/2β in the interaction energies of a run.
 
-    Older files, which lack the attribute, included multiples of the identity in this β.
+    It is that of the case, as the matrices are in the kernel. Older files, which lack the attribute, included multiples
+    of the identity in this β.
     """
     return case.beta_of_heads if FACTOR in run.attributes_of("energy") else case.beta_on_unit_sphere
 
 
 def energy_unit(run: Run, beta: float) -> float:
-    """Return the logarithm of the unit of the energies of a run, 0 or about |β|.
+    """Return the logarithm of the unit of the interaction energies in a run's file, 0 or about |β|.
 
     Older files have no such attribute, but their long name ends in the unit where the unit is e^|β|.
     """
@@ -182,14 +196,15 @@ def energy_unit(run: Run, beta: float) -> float:
 
 
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
-    """Return whether the entropy of a run is relative to the uniform density, as in older files that store this
-    density.
+    """Return whether the entropy in a run's file is relative to the uniform density.
+
+    It is so in older files that store this density.
     """
     return has_uniform and REFERENCE not in run.attributes_of("entropy")
 
 
 def require_same_units(run: Run, columns: Sequence[Column], case: Case) -> None:
-    """Raise FileError where new rows of these columns would differ in meaning from the rows in the file."""
+    """Raise FileError where entropies or energies that a run would add to a file differ in meaning from those in it."""
     attributes = {column.name: dict(column.attributes) for column in columns}
     if "entropy" in attributes and entropy_is_relative(run, case.domain.uniform is not None):
         raise FileError(f"{run.path}: its entropy is relative to the uniform density, of an older version; run anew")

@@ -15,7 +15,7 @@ from solvers.mesh.mesh import Floats, Mesh
 
 @dataclass(frozen=True)
 class Unbounded:
-    """Tokens at points (cells, d) with masses (cells,).
+    """Tokens that are not confined to a sphere, at points (cells, d) with masses (cells,).
 
     escaped      masses at the inner and the outer end of the mesh, which no cell beyond could receive
     directions   the mesh of directions and the density on it; absent on the line
@@ -28,23 +28,23 @@ class Unbounded:
 
 
 def mass(sample: Unbounded) -> float:
-    """Return ∫ρ."""
+    """Return the total mass ∫ρ of the tokens."""
     return float(sample.masses.sum())
 
 
 def centroid(sample: Unbounded) -> Floats:
-    """Return ∫xρ, (d)."""
+    """Return the mean ∫xρ (d,) of the tokens."""
     return np.asarray(sample.masses @ sample.points)
 
 
 def variance(sample: Unbounded) -> float:
-    """Return ∫|x − ∫xρ|²ρ, the trace of the covariance."""
+    """Return the variance ∫|x − ∫xρ|²ρ of the tokens, the trace of their covariance."""
     away = sample.points - centroid(sample)
     return float(sample.masses @ np.einsum("nd,nd->n", away, away))
 
 
 def radius(sample: Unbounded) -> float:
-    """Return √∫|x|²ρ."""
+    """Return the root mean square distance √∫|x|²ρ of the tokens from the origin."""
     return float(root_mean_square(sample.masses, sample.points))
 
 
@@ -54,7 +54,7 @@ def escaped(sample: Unbounded) -> Floats:
 
 
 def clusters(sample: Unbounded) -> float:
-    """Return the number of clusters of directions, by persistence."""
+    """Return the number of clusters of directions of the tokens, found by persistence."""
     assert sample.directions is not None  # the table has this name only for meshes with directions
     return float(find_clusters(*sample.directions).count)
 

@@ -15,18 +15,19 @@ MAX_CELLS = 10**8  # of all radii or labels together: about 40 GB
 
 
 def load(dotted: str) -> Any:
-    """Import and return the object named ``module:attribute``. The names come from the records of this package
-    alone.
+    """Import the module and return the object named ``module:attribute``.
+
+    The names come from the records of this package alone.
     """
     module, _, attribute = dotted.partition(":")
     return getattr(import_module(module), attribute)
 
 
 class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
-    """Base of the domain records: a subclass is the section [domain] of one kind, with further properties as class
-    variables.
+    """Section [domain] of a case, base of the records of all kinds of domain.
 
-    Names of functions are "module:function"; they are imported at first use.
+    A subclass is the section of one kind, with further properties as class variables. Names of functions are
+    "module:function"; they are imported at first use.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ()  # other names in case files
@@ -73,29 +74,33 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     @property
     def d(self) -> int:
-        """Return d of the ambient R^d."""
+        """Return the dimension d of the space R^d in which tokens are vectors."""
         return self.ambient
 
     @property
     def where(self) -> str:
-        """Return the text that names this kind of domain in messages."""
+        """Return the text that names the place of tokens in messages, such as "on the sphere"."""
         return f"on the {self.manifold}"
 
     @property
     def has_softmax(self) -> bool:
-        """Return whether attention.beta sets the steepness of attention; False in files of models with other
-        attention.
+        """Return whether attention.beta sets the steepness of attention; False for models with other attention.
+
+        Files of such models can be read.
         """
         return True
 
     @property
     def layer_in_words(self) -> list[str]:
-        """Return the texts of the parts of a layer that are not in the other sections of a case."""
+        """Return texts about parts of a layer that only this section sets, beyond the other sections of a case."""
         return []
 
     @property
     def labels(self) -> int | None:
-        """Return the number of labels of a causal mask, each with a density of its own; None without a mask."""
+        """Return the number of labels of a causal mask, positions of tokens in the sequence; None without a mask.
+
+        Each label has a density of its own.
+        """
         return None
 
     @property
@@ -110,12 +115,12 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     @property
     def expansion(self) -> float:
-        """Return the exponent of the growth e^{expansion·t} of a mesh of radii."""
+        """Return the exponent of the growth e^{expansion·t} of a radial mesh, 0 for other meshes."""
         return 0.0
 
     @property
     def in_single(self) -> bool:
-        """Return whether states are in float32."""
+        """Return whether states are in single precision, float32."""
         return False
 
     @property
@@ -124,21 +129,22 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return None
 
     def resolved(self, case: Case) -> Domain:
-        """Return this section with the defaults that depend on other sections."""
+        """Return this section with defaults filled in that depend on other sections of the case."""
         return self
 
     def problems(self, case: Case) -> Problems:
-        """Yield the errors of this section beyond types and ranges, and the options that this kind of domain
-        excludes.
+        """Yield the errors of this section beyond types and ranges: the key, its value, and what is expected.
+
+        These include options that this kind of domain excludes.
         """
         yield from ()
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:
-        """Yield the errors of the numbers that locate a point of [initial], beyond their count."""
+        """Yield the errors of a point in the section [initial], beyond the count of its numbers."""
         yield from ()
 
     def estimates(self, case: Case) -> list[str]:
-        """Return lines about the expected accuracy, for `check`."""
+        """Return lines about the expected accuracy of a run of the case, for the command `check`."""
         return []
 
     def cells_and_width(self) -> tuple[int, float]:

@@ -20,16 +20,17 @@ DOMAINS: dict[str, type[Domain]] = {
 
 
 def canonicalize_manifold(data: Mapping[str, object]) -> None:
-    """Replace an alias in ``domain.manifold``, such as S2, by the name of the kind of domain, in the table of a
-    case.
-    """
+    """Replace an alias in ``domain.manifold`` of a case, such as S2, by the name of the kind of domain."""
     domain = data.get("domain")
     if isinstance(domain, dict) and isinstance(word := domain.get("manifold"), str):
         domain["manifold"] = next((name for name, kind in DOMAINS.items() if word in kind.aliases), word)
 
 
 def kind_of(manifold: str) -> type[Domain]:
-    """Return the domain record for a manifold in a run file. Raises FileError for an unknown manifold."""
+    """Return the domain record for the name of a manifold in a run file.
+
+    Raises FileError for an unknown manifold.
+    """
     from solvers.io.run_file import FileError
 
     if manifold == tag_of(LogRadius):  # the name in figures

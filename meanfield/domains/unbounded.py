@@ -9,7 +9,7 @@ MIN_CORE = 1e-12  # relative to domain.outermost: with more decades, neighboring
 
 
 def length_problems(outermost: float, inner: dict[str, float]) -> Problems:
-    """Yield the errors of the ends of such a mesh: ``inner`` lengths by key."""
+    """Yield the errors of the lengths of an unbounded mesh: its end ``outermost``, and ``inner`` lengths by key."""
     low, high = LENGTHS
     if not low <= outermost <= high:
         yield "domain.outermost", outermost, f"a number from {low:g} to {high:g}"

@@ -19,7 +19,10 @@ from solvers.mesh.mesh import Floats
 
 @dataclass(frozen=True)
 class AtomSample:
-    """Atoms at a time, their velocity, and the number of degrees of the power."""
+    """Atoms at a time, their velocity, and the number of degrees of the power.
+
+    Atoms are the point masses that replace collapsed clusters.
+    """
 
     velocity: AtomVelocity
     time: float
@@ -37,21 +40,29 @@ class AtomSample:
 
 
 def energy(sample: AtomSample) -> float:
-    """Return (1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩}, by the energy of particles."""
+    """Return the interaction energy (1/2β) Σ_ij m_i m_j e^{β⟨x_i,x_j⟩} of atoms x with masses m, as for particles.
+
+    Atoms are the point masses that replace collapsed clusters.
+    """
     atoms = sample.atoms
     velocity = replace(sample.velocity.particles, masses=atoms.masses)
     return particles.energy(particles.ParticleSample(velocity, sample.time, atoms.positions, atoms.masses))
 
 
 def speed(sample: AtomSample) -> float:
-    """Return √(Σ m|X|²), accurate also far below the rounding of a sum over particles."""
+    """Return the root mean square speed √(Σ m|X|²) of atoms, the point masses that replace collapsed clusters.
+
+    It is accurate also far below the rounding of a sum over particles.
+    """
     velocities = sample.velocity.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
     return float(functionals.speed(sample.atoms.masses, velocities))
 
 
 def power(sample: AtomSample) -> Floats:
-    """Return N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩), (degrees): P_l = cos lφ, N_l = 2, N_0 = 1 on S¹; Legendre, N_l = 2l +
-    1 on S².
+    """Return the mean squares (degrees) of the degree-l parts of the density of atoms, relative to the uniform one.
+
+    They are N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩) over the atoms x with masses m: P_l = cos lφ, N_l = 2, N_0 = 1 on S¹;
+    Legendre, N_l = 2l + 1 on S².
     """
     x, m = sample.atoms.positions, sample.atoms.masses
     cosines, l = np.clip(x @ x.T, -1.0, 1.0), np.arange(sample.degrees)[:, None, None]

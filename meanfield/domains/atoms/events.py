@@ -21,7 +21,10 @@ NO_PARENTS = (-1, -1)  # of an atom of the handover
 
 
 def event_columns(dimension: int) -> tuple[Column, ...]:
-    """Return the columns of the table, for atoms in R^d."""
+    """Return the columns of the table of events, in which each row is the appearance of an atom in R^``dimension``.
+
+    Atoms are point masses that replace collapsed clusters.
+    """
     return (
         Column("mass", (), "1", "mass of the new atom", (), EVENTS),
         Column("center", (("d", dimension),), "1", "position of the new atom", (), EVENTS),
@@ -32,13 +35,16 @@ def event_columns(dimension: int) -> tuple[Column, ...]:
 
 
 def of_hand_over(time: float, atoms: Atoms) -> list[Event]:
-    """Return the events of the handover."""
+    """Return the events of the handover, which replaces collapsed clusters by atoms: one event for each atom."""
     rows = zip(atoms.masses, atoms.positions, strict=True)
     return [(time, {"mass": mass, "center": center, "parents": NO_PARENTS}) for mass, center in rows]
 
 
 def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: Atoms) -> list[Event]:
-    """Return the events of the mergers of one step, with ``atoms`` after the step and ``events`` before the step."""
+    """Return the events of the mergers of atoms in one step, one for each merger.
+
+    ``atoms`` are those after the step, ``events`` those before it.
+    """
     now: list[int] = present([event["parents"] for _, event in events])[-1]
     found: list[Event] = []
     for merger in mergers:
@@ -57,7 +63,8 @@ def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: At
 def present(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
     """Return the numbers of the atoms that are present after each event, in the order of the states.
 
-    A new atom takes the position of the first of its parents. Raises ValueError for invalid parents.
+    ``parents`` (events, 2) are the numbers of the atoms that merge in an event, −1 for an atom of the handover. A new
+    atom takes the position of the first of its parents. Raises ValueError for invalid parents.
     """
     rows: list[list[int]] = []
     for number, (first, second) in enumerate(np.asarray(parents, dtype=float).reshape(-1, 2).tolist()):

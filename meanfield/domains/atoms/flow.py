@@ -52,7 +52,7 @@ class AtomMerger:
 
 
 def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[AtomMerger, ...]]:
-    """Return the atoms at ``until`` from those at ``time``, and the mergers between, in order.
+    """Return the atoms at the time ``until`` from those at ``time``, and the mergers between, in order.
 
     Atoms within MERGE_ANGLE merge at the mean of both by their masses, on the sphere. The result depends on the
     arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError for a step size underflow.
@@ -69,7 +69,11 @@ def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> 
 def until_merger(
     velocity: AtomVelocity, atoms: Atoms, time: float, until: float
 ) -> tuple[Atoms, float, tuple[AtomMerger, ...]]:
-    """Advance as :func:`advance`, up to the first merger; return the atoms, the time of the merger, and the mergers."""
+    """Advance atoms from ``time`` up to their first merger, or to ``until``.
+
+    Returns the atoms, the time reached, and the mergers at that time, none at ``until``. Raises ArithmeticError as
+    :func:`advance`.
+    """
     while time < until:
         atoms, time, touching = _advance_to_event(velocity, atoms, time, until)
         if touching:
@@ -88,8 +92,10 @@ def _advance_to_event(
     until: float,
     uniform_time: bool = False,
 ) -> tuple[Atoms, float, list[Touch]]:
-    """Return atoms, time and touching pairs, at ``until``, a touch, or the end of a step with no motion or too
-    short for s.
+    """Return atoms, their time and the touching pairs at the next event: the first touch of two atoms, or ``until``.
+
+    A step without motion, or too short for the transformed time s, is also an event, without pairs. ``uniform_time``
+    selects a transformation that meets ``until`` exactly.
     """
     time_map = _time_map(velocity, atoms, time, until, uniform_time)
     if time_map is None:
@@ -115,9 +121,12 @@ def _advance_to_event(
 
 @dataclass(frozen=True, eq=False)
 class _TimeMap:
-    """Equations in s, of states (k·d + 1): vectors along the atoms, whose lengths have no effect, and ℓ.
+    """Equations of motion of k atoms in a transformed time s, in which both slow drift and mergers take few steps.
 
-    uniform_time   whether g = 0
+    A state (k·d + 1) is vectors along the atoms, whose lengths have no effect, and ℓ, where e^ℓ − 1 is the time passed
+    in units of ``unit``.
+
+    uniform_time   whether steps in s do not depend on the speed of the atoms
     no_motion      whether no atom moves by more than rounding before ``until``
     """
 
@@ -131,11 +140,14 @@ class _TimeMap:
 
     @property
     def inverse_angle(self) -> float:
-        """Return g/((u + t − t₀)|ẋ|)."""
+        """Return the factor by which the speed of atoms slows the transformed time: 1 + |β|, or 0 in uniform time.
+
+        It is g/((u + t − t₀)|ẋ|) in the notation of the module.
+        """
         return 0.0 if self.uniform_time else 1 + abs(self.velocity.particles.beta)
 
     def longest(self, state: Floats) -> float:
-        """Return the step in s in which speeds grow by MAX_GROWTH e-folds."""
+        """Return the step in the transformed time s in which the speeds of atoms grow by MAX_GROWTH e-folds."""
         atoms, time = self.atoms(state), self.time(state[-1])
         passed = self.unit * math.exp(min(max(state[-1], 0.0), self.end))
         speed = np.linalg.norm(self.velocity.velocities(time, atoms.positions, atoms.masses))
@@ -148,7 +160,7 @@ class _TimeMap:
 
     @property
     def end(self) -> float:
-        """Return ℓ at ``until``."""
+        """Return the logarithmic time ℓ = log(1 + (t − t₀)/u) at t = ``until``, with the start t₀ and the unit u."""
         return math.log1p((self.until - self.start) / self.unit)
 
     def time(self, log: float) -> float:
@@ -159,7 +171,7 @@ class _TimeMap:
         return Atoms(unit_vectors(positions), self.masses)
 
     def solver(self, atoms: Atoms) -> Any:
-        """Return Radau's method from ``atoms`` at ``start``."""
+        """Return Radau's method for the equations in the transformed time, with ``atoms`` at ``start``."""
         from scipy.integrate import Radau
 
         start, end = np.append(atoms.positions, 0.0), self.end if self.uniform_time else np.inf
@@ -167,7 +179,7 @@ class _TimeMap:
         return Radau(self.rate, 0.0, start, end, MAX_STEP, TOLERANCE, TOLERANCE, None, None, True, first)
 
     def rate(self, s: float, states: Floats) -> Floats:
-        """Return dx/ds and dℓ/ds of ``states`` (k·d + 1, states)."""
+        """Return the derivatives by the transformed time s of ``states`` (k·d + 1, states) of k atoms."""
         at_once = max(1, MAX_NUMBERS // (len(self.masses) * len(states)))
         parts = [self._rate(states[:, c : c + at_once]) for c in range(0, states.shape[1], at_once)]
         return np.concatenate(parts, axis=1)
@@ -185,7 +197,7 @@ class _TimeMap:
 
 
 def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, uniform_time: bool) -> _TimeMap | None:
-    """Return the transformation of time from ``time`` on, None where no atom moves."""
+    """Return the transformation of time from ``time`` on for the motion of atoms; None where no atom moves."""
     velocities = velocity.velocities(time, atoms.positions, atoms.masses)
     speed = float(np.linalg.norm(velocities, axis=1).max())
     if speed == 0.0:
@@ -199,7 +211,10 @@ def _time_map(velocity: AtomVelocity, atoms: Atoms, time: float, until: float, u
 
 
 def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
-    """Return the largest e_i · ∂ẋ_i > 0, all atoms moved along e_i = ẋ_i/|ẋ_i|: the rate at which speeds grow."""
+    """Return the rate at which the speeds of atoms grow: the largest e_i · ∂ẋ_i, or 0 where all are negative.
+
+    The derivative is that of the velocities ẋ_i when all atoms move along e_i = ẋ_i/|ẋ_i|.
+    """
     inverse_angle = 1 + abs(velocity.particles.beta)
     velocities = velocity.velocities(time, atoms.positions, atoms.masses)
     speeds = np.linalg.norm(velocities, axis=-1)
@@ -209,7 +224,7 @@ def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
 
 
 def _touching(positions: Floats, touch: float = MERGE_ANGLE) -> list[tuple[int, int]]:
-    """Return the pairs i < j closer than ``touch``."""
+    """Return the pairs i < j of atoms that are closer than ``touch``, for ``positions`` (k, d)."""
     distances = np.linalg.norm(positions[:, None] - positions, axis=2)
     return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
 
@@ -238,7 +253,10 @@ def _at_first_touch(
 
 
 def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[AtomMerger]]:
-    """Merge atoms that touch, keeping the mass and the direction of the first moment."""
+    """Merge the pairs of atoms that touch, keeping the mass and the direction of the first moment.
+
+    Returns the remaining atoms and the mergers. ``touches`` are (time, i, j).
+    """
     positions, masses, mergers = atoms.positions.copy(), atoms.masses.copy(), []
     slot = list(range(atoms.count))
     for time, i, j in sorted(touches):

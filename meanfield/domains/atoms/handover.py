@@ -27,12 +27,12 @@ SPREAD = 1.0  # in cells: above the width at rest; a later handover gains less t
 
 @dataclass(frozen=True)
 class HandOverError:
-    """Differences made by a handover at another time.
+    """Differences that a later time of the handover, which replaces collapsed clusters by atoms, would make.
 
     angle    largest angle between corresponding atoms, radians
     mass     largest difference of their masses
     merger   |T₁ − T₂|/(T₂ − t₁) of the times of the next merger, t₁ the time of the first handover; NaN without a
-    merger
+             merger
     """
 
     angle: float
@@ -41,15 +41,19 @@ class HandOverError:
 
 
 def spread(mesh: Mesh, density: Floats) -> float:
-    """Return the largest width of a cluster of a density (cells), by :func:`cluster_spreads`; infinite without
-    clusters.
+    """Return the largest width of the clusters of a density (cells), by :func:`cluster_spreads`, in cell widths.
+
+    It is infinite for a density without clusters.
     """
     clusters = find_clusters(mesh, density)
     return float(cluster_spreads(mesh, density, clusters).max()) if clusters.count else np.inf
 
 
 def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
-    """Return √(Σ m |x − center|²/Σ m) over the basin of each cluster, (k,), in units of the cell width of the mesh."""
+    """Return the widths √(Σ m |x − center|²/Σ m) of the clusters of a density, (k,), in cell widths of the mesh.
+
+    The sums are over the basin of each cluster, the cells that belong to it, with masses m.
+    """
     in_cluster = clusters.basin >= 0
     basin, masses = clusters.basin[in_cluster], (density * mesh.volumes)[in_cluster]
     squares = ((mesh.centers[in_cluster] - clusters.centers[basin]) ** 2).sum(axis=1)
@@ -66,7 +70,7 @@ def collapsed(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Cluste
 
 
 def atoms_of(clusters: Clusters) -> Atoms:
-    """Return one atom for each cluster: all mass of its basin, at its center of mass, on the sphere."""
+    """Return one atom (point mass) for each cluster: all mass of its basin, at its center of mass, on the sphere."""
     return Atoms(clusters.centers, clusters.masses)
 
 
@@ -80,6 +84,8 @@ def hand_over_error(
     carry_on: Callable[[Floats, float, float], Floats],
 ) -> HandOverError:
     """Return the differences between a handover of a density (cells), or tokens (n, d), at ``later`` and at ``time``.
+
+    A handover replaces collapsed clusters by atoms.
 
     atoms_at   values → their atoms
     end        time up to which the next merger is computed; the result without a merger
@@ -96,7 +102,7 @@ def hand_over_error(
 
 
 def _time_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
-    """Return the time from which there are fewer atoms than ``count``; ``end`` where that is later."""
+    """Return the time from which mergers leave fewer atoms than ``count``; ``end`` where that is later."""
     while time < end:
         atoms, time, mergers = until_merger(velocity, atoms, time, end)
         if atoms.count < count:

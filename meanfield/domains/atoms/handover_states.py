@@ -30,41 +30,47 @@ def most_atoms(dimension: int) -> int:
 
 
 class HandoverStates(Protocol):
-    """Values of the state of a run in two stages."""
+    """Protocol of the values of the state in a run with a handover: a density or tokens first, then atoms.
+
+    Atoms are point masses that replace collapsed clusters.
+    """
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """Return the names of the diagnostics that are computed from the atoms themselves."""
+        """Return the names of the diagnostics that are computed from atoms themselves after the handover."""
         ...
 
     def are_atoms(self, values: Floats) -> bool:
-        """Return whether the values are of the second stage."""
+        """Return whether values of a state are atoms (point masses), not a density or tokens before the handover."""
         ...
 
     def have_collapsed(self, values: Floats) -> bool:
-        """Return whether values of the first stage can be handed over."""
+        """Return whether a density or tokens have collapsed to clusters that atoms (point masses) can replace."""
         ...
 
     def atoms(self, values: Floats) -> Atoms:
-        """Return the atoms of either stage."""
+        """Return the atoms (point masses) of a state: those of its values, or of the clusters before the handover."""
         ...
 
     def handed_over(self, values: Floats) -> Floats:
-        """Return values of the second stage from values of the first."""
+        """Return the values after the handover, with atoms (point masses), from values of a density or tokens."""
         ...
 
     def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
-        """Return values of the second stage for ``atoms``, after ``mergers`` at the end."""
+        """Return the values of a state for ``atoms`` after a step with ``mergers`` at its end, from those before."""
         ...
 
     def snapshot(self, values: Floats) -> Floats:
-        """Return a density (cells), or positions (n, d)."""
+        """Return the density (cells), or the positions (n, d) of tokens, that a snapshot of the values contains."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class DensityStates:
-    """Clusters of a density on a mesh, which has collapsed when no cluster is wider than ``spread`` cells."""
+    """States of a run with a density on a mesh, whose clusters atoms (point masses) replace after the collapse.
+
+    The density has collapsed when no cluster is wider than ``spread`` cells.
+    """
 
     mesh: Mesh
     spread: float
@@ -102,7 +108,7 @@ def _rows(atoms: Atoms) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TokenStates:
-    """Clusters of tokens with ``masses`` (n,) in R^d.
+    """States of a run with tokens with ``masses`` (n,) in R^d, whose clusters atoms (point masses) replace.
 
     Tokens have collapsed when all are within ``spread`` · 1e-4 rad of the center of their cluster, by the density
     estimate with bandwidth ``scale``, and there are at most ``most_atoms`` clusters.

@@ -36,10 +36,11 @@ CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
 
 
 def with_hand_over(case: Case, problem: Problem) -> Problem:
-    """Return a problem on a circle or sphere, or of tokens, that continues as atoms after the collapse.
+    """Return a problem that continues with atoms, point masses in place of clusters, after its state has collapsed.
 
-    The run scalars are the time of the handover, and two differences to a handover later by ``again``: the relative
-    change of the time left to the next merger, and the distance of the atoms (radians).
+    The given problem is on a circle or sphere, or of tokens. The run scalars are the time of the handover, and two
+    differences to a handover later by ``again``: the relative change of the time left to the next merger, and the
+    distance of the atoms (radians).
     """
     velocity = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
     states = _states(case, problem, velocity)
@@ -67,7 +68,7 @@ def _states(case: Case, problem: Problem, velocity: AtomVelocity) -> HandoverSta
 
 
 class _Stages:
-    """Dynamics of a density or tokens, and of their atoms after the handover.
+    """Dynamics of a density or tokens, and of the atoms (point masses) that replace their clusters after the collapse.
 
     The collapse is checked at fixed times, from the first after 0 on, independent of the samples: in a run to 1e14
     these may be 1e11 apart. A run that continues from an earlier time is handed over at the same time.
@@ -84,8 +85,9 @@ class _Stages:
         self._atoms = AtomIntegrator(velocity, states, self.events)
 
     def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
-        """Return the integrator of a state of either stage, up to the next check; hand the state over after a
-        collapse.
+        """Return the integrator of a state, before or after its handover to atoms, and the time of the next check.
+
+        A state that has collapsed is handed over here. Without a further check the time is infinite.
         """
         if self._states.are_atoms(state.values):
             return self._atoms, np.inf
@@ -99,7 +101,10 @@ class _Stages:
         return integrator, min(end, self._check_times.due(checks))
 
     def _hand_over(self, state: State, until: float) -> None:
-        """Replace the state by its atoms, with an estimate of the error from a handover at another time."""
+        """Replace the state by its atoms, point masses in place of clusters, and record the estimated error.
+
+        The error is the difference from a handover at another time.
+        """
         state.values = _on_host(state.values)
         error = self._error(state, until)
         self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
@@ -116,7 +121,9 @@ class _Stages:
 
 
 class AtomIntegrator:
-    """Steps of atoms, each to its target or to the next merger, where observers are called too.
+    """Integrator of atoms (point masses): a step ends at its target or at the next merger.
+
+    Observers are called at mergers too.
 
     events   events of the handover, to which mergers are added
     """
@@ -137,7 +144,7 @@ class AtomIntegrator:
 
 
 class _OfEitherStage(Diagnostics):
-    """Diagnostics of the first stage, and after the handover those of atoms with the same names."""
+    """Diagnostics of a density or tokens, and of the atoms that replace their clusters after the handover."""
 
     may_wait = False
 

@@ -28,7 +28,7 @@ ROUNDING = 16 * np.finfo(float).eps  # relative: a smaller sum of canceling part
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
-    """Atoms with positions (k, d) on the unit sphere and masses (k,) > 0.
+    """Atoms, point masses that replace collapsed clusters: positions (k, d) on the unit sphere and masses (k,) > 0.
 
     Raises ValueError for shapes that do not fit, masses that are not positive, and positions off the sphere.
     """
@@ -51,9 +51,10 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class AtomVelocity:
-    """Velocity of ``particles`` for atoms on the unit sphere; the masses and the gate of ``particles`` are not used.
+    """Velocity of atoms (point masses that replace clusters) on the unit sphere, under the model of ``particles``.
 
-    Raises ValueError for a causal mask, and for a layer norm with which tokens have a radius.
+    The masses and the gate of ``particles`` are not used. Raises ValueError for a causal mask, and for a layer norm
+    with which tokens have a radius.
     """
 
     particles: ParticleVelocity
@@ -65,13 +66,17 @@ class AtomVelocity:
             raise ValueError(f"layer_norm = {self.particles.norm.name!r}: expected one without a radius for atoms")
 
     def period(self, time: float) -> float:
-        """Return the time scale on which the velocity depends on time: t + 1 with s = √(t + 1) of CoD, else
-        infinite.
+        """Return the time scale on which the velocity of atoms depends on time itself.
+
+        It is t + 1 for the layer norm CoD, whose speed scale is √(t + 1), else infinite.
         """
         return self.particles.norm.scheme.period(time)
 
     def velocities(self, time: Floats | float, positions: Floats, masses: Floats) -> Floats:
-        """Return θ̇ (..., k, d) of atoms at unit ``positions`` (..., k, d), of ``masses`` (k,), at times (..., 1)."""
+        """Return the velocities (..., k, d) of k atoms at unit ``positions`` (..., k, d), of ``masses`` (k,).
+
+        The times are a number or (..., 1).
+        """
         velocity, d = self.particles, positions.shape[-1]
         offsets, tangents = _pairs(positions)
         lengths = np.linalg.norm(tangents, axis=-1)
@@ -101,8 +106,9 @@ class AtomVelocity:
         return np.asarray(tangent / by_row(velocity.norm.speed_scale(time, 1.0, output)))
 
     def _weights(self, head: Head, positions: Floats, offsets: Floats, masses: Floats) -> Floats:
-        """Return a_ij (..., k, k); exponents are relative to the exponent of i itself, −c|x_j − x_i|²/2 where βQᵀK
-        = cI.
+        """Return the attention weights a_ij = m_j k(x_i, x_j)/Z_i (..., k, k) of atoms x with masses m, by one head.
+
+        ``offsets`` are x_j − x_i. Exponents are relative to the exponent of i itself, −c|x_j − x_i|²/2 where βQᵀK = cI.
         """
         velocity, d = self.particles, positions.shape[-1]
         scale, rest = _split_bilinear(velocity.beta, head, d)
@@ -119,7 +125,10 @@ class AtomVelocity:
 
 
 def _pairs(positions: Floats) -> tuple[Floats, Floats]:
-    """Return x_j − x_i and P_i x_j, both (..., i, j, d): the latter exactly zero for equal and for opposite points."""
+    """Return the differences x_j − x_i and the tangential parts P_i x_j of unit vectors x, both (..., i, j, d).
+
+    P_i x_j = x_j − ⟨x_i,x_j⟩x_i is exactly zero for equal and for opposite points.
+    """
     targets, sources = positions[..., :, None, :], positions[..., None, :, :]
     offsets = sources - targets
     sign = np.where((targets * sources).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
@@ -128,7 +137,10 @@ def _pairs(positions: Floats) -> tuple[Floats, Floats]:
 
 
 def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:
-    """Return v and V' of a matrix vI + V', V' = None for a multiple of the identity."""
+    """Return the number v and the matrix V' of a (d, d) matrix vI + V'; V' is None for a multiple of the identity.
+
+    v is the mean of the diagonal.
+    """
     if (scale := multiple(factor)) is not None:
         return scale, None
     matrix = matrix_of(factor, d)
@@ -137,7 +149,7 @@ def _split(factor: Factor, d: int) -> tuple[float, Floats | None]:
 
 
 def _split_bilinear(beta: float, head: Head, d: int) -> tuple[float, Floats | None]:
-    """Return c and M' of βQᵀK = cI + M', M' = None for a multiple of the identity."""
+    """Return the number c and the matrix M' of βQᵀK = cI + M' of a head; M' is None for a multiple of the identity."""
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:
         return beta * query * key, None
@@ -145,5 +157,5 @@ def _split_bilinear(beta: float, head: Head, d: int) -> tuple[float, Floats | No
 
 
 def _size(scale: float, rest: Floats | None) -> float:
-    """Return ‖cI + M'‖."""
+    """Return the spectral norm ‖cI + M'‖ of a number c = ``scale`` and a matrix M' = ``rest``, None for 0."""
     return abs(scale) if rest is None else float(np.linalg.norm(scale * np.eye(len(rest)) + rest, 2))

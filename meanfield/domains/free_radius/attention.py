@@ -33,7 +33,10 @@ Lost = NDArray[np.bool_] | bool
 
 
 class Sums(NamedTuple):
-    """Sums Z e^{−scale} (shells, directions), ∫ y e^{⟨Bx,y⟩} ρ dy e^{−scale} (shells, directions, d), and scale."""
+    """Kernel sums Z e^{−scale} (shells, directions) and N e^{−scale} (shells, directions, d), and their scale.
+
+    Z = ∫ e^{⟨Bx,y⟩} ρ dy and N = ∫ y e^{⟨Bx,y⟩} ρ dy.
+    """
 
     normalizer: Floats
     numerator: Floats
@@ -41,15 +44,14 @@ class Sums(NamedTuple):
 
 
 class ShellAttention:
-    """Output A of attention for masses on shells of radius r over the cells of a circle or a sphere.
+    """Attention field A of masses on shells of radius r over the cells of a circle or a sphere.
 
     directions      the mesh of the directions
     beta            β
     value           V (d, d); the identity if absent
     key_query       KᵀQ (d, d), B = β KᵀQ; the identity if absent. Unless KᵀQ is a multiple of the identity, sums are
-    over
-                    pairs of cells
-    normalization   "softmax", or "unnormalized": A = V N
+                    over pairs of cells
+    normalization   "softmax", or "unnormalized": A = V N, where N is the sum of y e^{⟨Bx,y⟩} over the tokens y
 
     Cost for n shells of m directions: n²m on the circle; on the sphere 4n transforms of degree 101 each way and 101²n²
     for the matrices between shells. By pairs at most n²m², the square of the number of cells that hold mass. One
@@ -74,11 +76,11 @@ class ShellAttention:
         self._shells = shells(directions)
 
     def output(self, radii: Floats, masses: Floats, empty: Empty = "exact") -> Floats:
-        """Return A at every cell, (shells, directions, d), for ``masses`` (shells, directions) at ``radii`` (shells,).
+        """Return the attention field A (shells, directions, d) of masses (shells, directions) at ``radii`` (shells,).
 
         Radii are on the host, as are decisions that depend on radii and on the masses of whole shells; masses and A are
-        on the device of the mesh. A is NaN for masses that are not finite. In cells that hold no mass, and whose Z the
-        transforms lose to rounding, ``empty`` sets the values: accurate by default; NaN; or "bounded", |A| ≤
+        on the device of the mesh. A is NaN for masses that are not finite. In cells that hold no mass, and whose kernel
+        sums the transforms lose to rounding, ``empty`` sets the values: accurate by default; NaN; or "bounded", |A| ≤
         ‖V‖·(largest radius that holds mass) with softmax and 0 on shells far from all mass, the option of runs.
         """
         backend, total = self.directions.backend, masses.sum()
@@ -99,8 +101,9 @@ class ShellAttention:
         return output
 
     def _sums(self, radii: Floats, masses: Floats, weight: Floats, empty: Empty) -> Sums:
-        """Return Z and N of masses of total 1, ``weight`` (shells,) on each shell: by transforms where accurate,
-        else by pairs.
+        """Return kernel sums of masses (shells, directions) of total 1, by transforms where accurate, else by pairs.
+
+        ``weight`` (shells,) are the masses of whole shells.
         """
         cells, backend = masses.shape, self.directions.backend
         sources = np.flatnonzero(weight)
@@ -129,8 +132,9 @@ class ShellAttention:
     def _fill(
         self, radii: Floats, masses: Floats, shell: int, lost: Lost, sources: Indices, sums: Sums, empty: Empty
     ) -> None:
-        """Set the ``lost`` directions (directions,) of a shell, or all directions for True, to the values by
-        ``empty``.
+        """Set kernel sums of a shell at the ``lost`` directions, where rounding dominates, to the values by ``empty``.
+
+        ``lost`` are booleans (directions,), or True for all directions.
         """
         backend = self.directions.backend
         if empty == "nan":
@@ -154,7 +158,7 @@ class ShellAttention:
     def _add_by_pairs(
         self, radii: Floats, masses: Floats, shell: int, sources: Indices, sums: Sums, targets: Rows = slice(None)
     ) -> None:
-        """Set the sums at directions ``targets`` of a shell to sums over all cells of the shells ``sources``."""
+        """Set the kernel sums at directions ``targets`` of a shell to sums over all cells of the shells ``sources``."""
         to_device, centers = self.directions.backend.to_device, self.directions.centers
         source_masses = masses[to_device(sources)].reshape(-1)
         places, _ = self.directions.backend.true_indices(source_masses != 0)
@@ -167,19 +171,28 @@ class ShellAttention:
 
 
 def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
-    """Return the output of a layer that depends on x = rω, for no layer norm: A (radii, directions, d)."""
+    """Return a function of time and density with the attention field A (radii, directions, d) at positions x = rω.
+
+    It serves runs without layer norm, whose attention depends on positions.
+    """
     return lambda time, density: attention.output(
         space.radii(time), density.reshape(space.shape) * space.volumes, "bounded"
     )
 
 
 def output_at_directions(space: FreeRadius, attention: ShellAttention) -> Output:
-    """Return the output of a layer that depends on directions ω only, for pre, peri and mix: A (1, directions, d)."""
+    """Return a function of time and density with the attention field A (1, directions, d) at directions ω.
+
+    It serves the layer norms pre, peri and mix, whose attention depends on directions only.
+    """
     areas = space.directions.volumes
     return lambda time, density: attention.output(np.ones(1), (space.on_directions(density) * areas)[None], "bounded")
 
 
 def _occupied_or_adjacent(occupied: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the shells that are occupied or adjacent to an occupied shell: only there the velocity is needed."""
+    """Return booleans (shells,): whether a shell is occupied or adjacent to an occupied one.
+
+    Only there the velocity is needed.
+    """
     adjacent: NDArray[np.bool_] = occupied | np.append(occupied[1:], False) | np.insert(occupied[:-1], 0, False)
     return adjacent

@@ -33,7 +33,7 @@ Output = Callable[[float, Floats], Floats]
 
 @dataclass(frozen=True)
 class FreeRadius:
-    """Cells of radius × direction; a density is an array (radii, directions), or flattened.
+    """Cells of radius × direction for tokens x = rω; a density is an array (radii, directions), or flattened.
 
     directions   a circle or a sphere
     radial       an interval in s = log r, see :func:`radial_mesh`
@@ -61,7 +61,7 @@ class FreeRadius:
 
     @cached_property
     def volumes(self) -> Floats:
-        """Return the volumes Δs·Δω (radii, directions): mass = density × volume."""
+        """Return the volumes Δs·Δω (radii, directions) of the cells, s = log r: mass = density × volume."""
         volumes: Floats = self.radial.volumes[:, None] * self.directions.volumes
         return volumes
 
@@ -78,21 +78,21 @@ class FreeRadius:
         return self.radial.on_host.centers[:, 0]
 
     def centers(self, time: float = 0.0) -> Floats:
-        """Return the points x = rω (radii, directions, d)."""
+        """Return the positions x = rω (radii, directions, d) of the cell centers at a time."""
         radii = self.directions.backend.to_device(self.radii(time))
         points: Floats = radii[:, None, None] * self.directions.centers
         return points
 
     def on_directions(self, density: Floats) -> Floats:
-        """Return the marginal over radii (directions,): the density of directions, ∫ρ ds."""
+        """Return the density of directions ∫ρ ds (directions,), the marginal of a density over radii."""
         return self.radial.volumes @ density.reshape(self.shape)
 
     def on_radii(self, density: Floats) -> Floats:
-        """Return the marginal over directions (radii,): the density of s = log r, ∫ρ dω."""
+        """Return the density of s = log r, ∫ρ dω (radii,), the marginal of a density over directions."""
         return density.reshape(self.shape) @ self.directions.volumes
 
     def escaped(self, density: Floats) -> tuple[float, float]:
-        """Return the masses in the innermost and the outermost cells, where mass stays and its radius is lost."""
+        """Return the masses in the cells of the smallest and the largest radius, where mass stays."""
         masses = self.on_radii(density) * self.radial.volumes
         return float(masses[0]), float(masses[-1])
 
@@ -113,19 +113,25 @@ def radial_mesh(innermost: float, outermost: float, cells: int, core: float) -> 
 
 
 def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gate: float = 0.0) -> Equation:
-    """Return ∂ₜρ = −div_ω(ρ θ̇) − ∂_s(ρ ṡ) for a density of mass 1, (radii, directions) or flat.
+    """Return ∂ₜρ = −div_ω(ρ θ̇) − ∂_s(ρ ṡ) for the density ρ of tokens with direction ω and log radius s.
+
+    The density has mass 1, and the shape (radii, directions) or flat.
 
     norm     a layer norm that carries the radius, or none
     output   (time, density (radii, directions)) → A (radii, directions, d), or (1, directions, d) where A does not
              depend on the radius, as for pre, peri and mix: see :mod:`meanfield.domains.free_radius.attention`
-    gate     γ of −γx
+    gate     γ of the decay −γx
     """
     flow = _flow(space, norm, output, gate)
     return Equation([ProductAdvection(space.around, space.outward, space.shape, flow)], limit=limit_positivity)
 
 
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
-    """Return θ̇ (radii, directions, d) and ṡ (radii, directions, 1), both zero in the innermost and outermost cells."""
+    """Return a function of time and density with angular velocities and rates of log r of tokens at the cells.
+
+    Their shapes are (radii, directions, d) and (radii, directions, 1). Both are zero in the cells of the smallest and
+    the largest radius.
+    """
     xp, to_device = space.directions.backend.xp, space.directions.backend.to_device
     direction = xp.tile(space.directions.centers, (space.radial.cells, 1))
 

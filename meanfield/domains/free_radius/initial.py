@@ -12,20 +12,20 @@ from solvers.remap.deposit import deposit_points
 
 
 def initial_at_radius(space: FreeRadius, directions: Floats, radius: float) -> Floats:
-    """Return a density of directions (directions,) at one radius, split over two cells such that ⟨log r⟩ is exact.
+    """Return the density (radii, directions) of tokens at one radius whose directions have a given density.
 
-    Raises ValueError for a radius outside the centers of the cells of the mesh.
+    It is split over two radial cells such that the mean of log r is exact. Raises ValueError for a radius outside the
+    centers of the cells of the mesh.
     """
     (radial,) = _split(space, np.array([radius])).T
     return initial_product(space, directions, radial / space.radial.volumes)
 
 
 def initial_at_points(space: FreeRadius, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
-    """Return point masses Σ m_k δ at points x_k = r_k ω_k, (n, d), with Σ m_k scaled to 1; masses (n,), equal by
-    default.
+    """Return the density (radii, directions) of point masses at ``points`` x_k = r_k ω_k (n, d), with mass 1.
 
-    Radii are split as in :func:`initial_at_radius`; directions keep mass and first moment. Raises ValueError for a
-    radius outside the centers of the cells of the mesh.
+    ``masses`` (n,) are equal by default. Radii are split as in :func:`initial_at_radius`; directions keep mass and
+    first moment. Raises ValueError for a radius outside the centers of the cells of the mesh.
     """
     positions = np.asarray(points, dtype=float)
     radii = np.linalg.norm(positions, axis=1)
@@ -40,7 +40,10 @@ def initial_at_points(space: FreeRadius, points: ArrayLike, masses: ArrayLike | 
 
 
 def _split(space: FreeRadius, radii: Floats) -> Floats:
-    """Return the share (cells, n) of each radius (n,) in each radial cell: two each, such that ⟨log r⟩ is exact."""
+    """Return the shares (cells, n) of each radius (n,) in the radial cells.
+
+    Each radius is split over two cells such that the mean of log r is exact.
+    """
     s, centers = space.radial.centers[:, 0], space.radii()
     for radius in radii[(radii < centers[0]) | (radii > centers[-1])]:
         raise ArgumentError("radius", float(radius), f"{centers[0]:.4g} to {centers[-1]:.4g}, where the mesh is")
@@ -52,15 +55,18 @@ def _split(space: FreeRadius, radii: Floats) -> Floats:
 
 
 def initial_product(space: FreeRadius, directions: Floats, radial: Floats) -> Floats:
-    """Return the product of densities of directions (directions,) and of log r (radii,), normalized."""
+    """Return the density (radii, directions) of mass 1 that is a product of densities of directions and of log r.
+
+    ``directions`` has the shape (directions,) and ``radial`` (radii,).
+    """
     return _normalized(space, np.outer(radial, directions))
 
 
 def initial_gaussian(space: FreeRadius, mean: ArrayLike, variance: ArrayLike) -> Floats:
-    """Return N(mean, variance) in R^d, variance a number or a matrix (d, d): ∫ e^{−½⟨x − m, Σ⁻¹(x − m)⟩} r^d ds by
-    cell.
+    """Return the normal density N(mean, variance) of R^d as a density (radii, directions), with mass 1.
 
-    Lebesgue's measure is r^{d−1} dr dω = r^d ds dω. The integral is Gauss quadrature along s and the midpoint rule
+    The variance Σ is a number or a matrix (d, d). A cell has ∫ e^{−½⟨x − m, Σ⁻¹(x − m)⟩} r^d ds, since Lebesgue's
+    measure is r^{d−1} dr dω = r^d ds dω with s = log r. The integral is Gauss quadrature along s and the midpoint rule
     along ω. Mass within the innermost radius is left out. Raises ValueError for a variance that is not positive
     definite.
     """

@@ -21,11 +21,11 @@ MAX_SIZE = 1e100  # largest rate: its square is a double too
 
 
 class _FreeRadius(Domain, frozen=True, kw_only=True):
-    """Free-radius domain: ``radii`` cells from ``innermost`` to ``outermost``, equal within ``core``, logarithmic
-    beyond.
+    """Section [domain] of tokens with a free radius, on ``radii`` radial cells from ``innermost`` to ``outermost``.
 
-    All radii grow as e^{``expansion``·t}: for growth over decades a good value is ‖V‖ − gate, which bounds the growth
-    of tokens. The defaults have radial steps of 4 %; `check` estimates by how much the mesh widens a Gaussian.
+    Radial cells are equal within ``core`` and logarithmic beyond. All radii grow as e^{``expansion``·t}: for growth
+    over decades a good value is ‖V‖ − gate, which bounds the growth of tokens. The defaults have radial steps of 4 %;
+    `check` estimates by how much the mesh widens a Gaussian.
     """
 
     set_up: ClassVar = "meanfield.domains.free_radius.setup:set_up_free_radius"
@@ -67,7 +67,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
 
     @property
     def _around(self) -> Domain:
-        """Return the domain of the directions alone."""
+        """Return the domain record of the directions alone: circle or sphere."""
         assert self.directions is not None
         return self.directions(resolution=self.resolution)
 
@@ -86,8 +86,9 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
             yield "domain.expansion", self.expansion, f"numbers of at most {MAX_SIZE:g} in size"
 
     def estimates(self, case: Case) -> list[str]:
-        """Return the relative widening of a Gaussian by the mesh, from cells at the mean radius over the width, as
-        a line.
+        """Return a line about the relative error of the variance of an initial Gaussian on this mesh; none for others.
+
+        The error follows from the size of the cells at the mean radius over the width of the Gaussian.
         """
         initial = case.initial
         if not isinstance(initial, Gaussian):
@@ -99,12 +100,12 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
         return [f"mesh error    variance about {error:.2g} % high after unit time at unit speed (radii, resolution)"]
 
     def spreading(self, radius: float, width: float) -> float:
-        """Return the approximate relative error of the variance of a density of standard deviation σ = ``width`` at
-        radius r.
+        """Return the approximate relative error of the variance of a density with a standard deviation at a radius.
 
-        The estimate is 1.1 (Δr/σ)² + 0.27 (rΔω/σ)² after unit time at unit speed: limited slopes widen densities that
-        span few cells. The factors are measured for peri and N((1.5, 0.5), 0.1) on 64 × 128, 128 × 128, 64 × 256 and
-        128 × 256 cells, where the errors are 15.4, 10.5, 8.4 and 3.6 %; the fit is within a tenth of each.
+        With r = ``radius``, σ = ``width`` and cells Δr × rΔω, the estimate is 1.1 (Δr/σ)² + 0.27 (rΔω/σ)² after unit
+        time at unit speed: limited slopes widen densities that span few cells. The factors are measured for peri and
+        N((1.5, 0.5), 0.1) on 64 × 128, 128 × 128, 64 × 256 and 128 × 256 cells, where the errors are 15.4, 10.5, 8.4
+        and 3.6 %; the fit is within a tenth of each.
         """
         steps = math.asinh(self.outermost / self.core) - math.asinh(self.innermost / self.core)
         along = math.hypot(radius, self.core) * steps / self.radii
@@ -122,7 +123,7 @@ class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
 
 
 class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_circle"):
-    """Plane: directions on the circle in ``resolution`` cells."""
+    """Section [domain] of the plane: a free radius, and directions on the circle in ``resolution`` cells."""
 
     typical: ClassVar = {"resolution": 64, "radii": 96, "innermost": 0.005, "core": 1.0, "outermost": 8.0}
     phenomena: ClassVar = ("blow_up",)
@@ -137,7 +138,7 @@ class FreeRadiusCircle(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_
 
 
 class FreeRadiusSphere(_FreeRadius, frozen=True, kw_only=True, tag="free_radius_sphere"):
-    """Space R³: directions on the sphere in ``resolution`` rings of latitude."""
+    """Section [domain] of space R³: a free radius, and directions on the sphere in ``resolution`` rings of latitude."""
 
     ambient: ClassVar = 3
     formula: ClassVar = Sphere.formula

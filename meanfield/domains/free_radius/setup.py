@@ -35,7 +35,10 @@ from solvers.timestepping.state import State
 
 
 def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
-    """Return the problem of a case with a free radius. Raises ValueError for a domain that is not valid."""
+    """Return the problem of a case with a free radius: initial density, dynamics, diagnostics.
+
+    The state is on the device of ``backend``, by default the host. Raises ValueError for a domain that is not valid.
+    """
     domain = case.domain
     assert isinstance(domain, FreeRadiusCircle | FreeRadiusSphere)
     radial = radial_mesh(domain.innermost, domain.outermost, domain.radii, domain.core)
@@ -61,7 +64,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _equations(case: Case, space: FreeRadius) -> Callable[[int], Equation]:
-    """Return the equations by interval: 0 before the switch of mix, 1 after the switch."""
+    """Return the equations of a case by interval of time: 0 before the switch of the layer norm mix, 1 after it."""
 
     @lru_cache(maxsize=1)
     def equation(k: int) -> Equation:
@@ -72,7 +75,7 @@ def _equations(case: Case, space: FreeRadius) -> Callable[[int], Equation]:
 
 
 def _switch_time(case: Case) -> float:
-    """Return the time from which mix is pre-norm; infinite for other layer norms."""
+    """Return the time from which the layer norm mix is pre-norm; infinite for other layer norms."""
     stabilizers = case.stabilizers
     if LAYER_NORMS[stabilizers.layer_norm].parameter != "switch":
         return np.inf
@@ -80,7 +83,7 @@ def _switch_time(case: Case) -> float:
 
 
 def _within_radius(space: FreeRadius, outermost: float) -> Check:
-    """Return a check that little mass is in the outermost cells, at radius ``outermost`` at time 0."""
+    """Return a check of states that little mass is in the cells of the largest radius, ``outermost`` at time 0."""
 
     def in_last_cells(state: State) -> float:
         return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
@@ -112,7 +115,10 @@ def _radii_of_edges(space: FreeRadius) -> Variable:
 
 
 def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
-    """Return A of the single head plus F, at positions or at directions depending on the layer norm."""
+    """Return a function of time and density with attention plus feed-forward network, A + F, of a case.
+
+    It is evaluated at positions or at directions of tokens, depending on the layer norm.
+    """
     (head,) = heads_by_layer(case)[0]
     d = case.domain.d
     key_query = matrix_of(head.key, d).T @ matrix_of(head.query, d)
@@ -151,7 +157,7 @@ def _initial(case: Case, space: FreeRadius) -> Floats:
 
 
 def _cells(space: FreeRadius) -> Mesh:
-    """Return the cells of a snapshot, radius by radius, with volumes with respect to d(log r) dω."""
+    """Return the cells of a snapshot as a mesh, radius by radius, with volumes with respect to d(log r) dω."""
     return replace(space.around, volumes=space.volumes.reshape(-1))
 
 

@@ -24,7 +24,7 @@ MIN_MASS = 1e-12
 
 
 class LineAttention:
-    """Velocity X[ρ](x) = V ∫ y e^{βxy} ρ(y) dy / Z(x) − γx on a line, by sums over all pairs of cells.
+    """Velocity X[ρ](x) = V ∫ y e^{βxy} ρ(y) dy / Z(x) − γx of tokens on a line, by sums over all pairs of cells.
 
     softmax: Z = ∫ e^{βxy} ρ dy, so that the first part is at most |V| times the farthest token; unnormalized: Z = 1.
 
@@ -35,8 +35,7 @@ class LineAttention:
     gate            γ ≥ 0 of −γx
     least_mass      cells with less than this share of the mass are not attended to. Exponents βxy grow with x², so a
                     softmax would follow the numerical tail ahead of a moving density, however small. Good values: 1/n
-                    for
-                    a density that represents n tokens, 1e-12 for many
+                    for a density that represents n tokens, 1e-12 for many
 
     Where βx over a cell exceeds 1, the softmax would also follow the front of a peak a few cells wide, whose shape is a
     numerical artifact: the tokens of such a peak attract from their center of mass (see ``_effective_positions``).
@@ -56,12 +55,15 @@ class LineAttention:
         self.value, self.gate, self.least_mass = value, gate, least_mass
 
     def velocity(self, time: float, density: Floats) -> Floats:
-        """Return X[ρ] at cell centers, (cells, 1); ``time`` is not used."""
+        """Return the velocity X (cells, 1) of tokens at the cell centers: attention, and the decay of the gate.
+
+        ``time`` is not used.
+        """
         x = self.mesh.centers
         return self.output_at(time, density, x) - self.gate * x
 
     def output_at(self, time: float, density: Floats, points: Floats) -> Floats:
-        """Return V A[ρ] at points (n, 1); ``time`` is not used."""
+        """Return the attention field V A[ρ] (n, 1) of a density (cells) at ``points`` (n, 1); ``time`` is not used."""
         masses = density * self.mesh.volumes
         masses = self.mesh.backend.xp.where(masses <= self.least_mass * masses.sum(), 0.0, masses)
         places = _effective_positions(self.mesh, masses, self.beta)
@@ -75,10 +77,10 @@ _STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from
 
 
 def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
-    """Return the positions (cells) of the tokens of each cell: the center x, or shifted to the center of mass of its
-    peak.
+    """Return the positions (cells) at which the tokens of each cell are attended to.
 
-    A peak includes the slopes around it; the fewer cells it spans, the larger is the shift, up to a single atom.
+    They are the cell centers, or are shifted to the center of mass of the peak around a cell. A peak includes the
+    slopes around it; the fewer cells it spans, the larger is the shift, up to a single atom.
     """
     x, backend = mesh.centers[:, 0], mesh.backend
     index = backend.xp.ones_like(x).cumsum()  # cell numbers: differences are widths in cells
@@ -98,13 +100,16 @@ def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
 
 
 def _ramp(values: Floats, low: float, high: float) -> Floats:
-    """Return 0 below ``low``, 1 above ``high``, linear between."""
+    """Return a ramp of ``values``: 0 below ``low``, 1 above ``high``, linear between."""
     ramp: Floats = ((values - low) / (high - low)).clip(0.0, 1.0)
     return ramp
 
 
 def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> Equation:
-    """Return ∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density (cells) with mass 1; noise κ ≥ 0. No flux passes the ends."""
+    """Return ∂ₜρ = −∂ₓ(ρ X[ρ]) + κ ∂ₓₓρ for a density ρ (cells) with mass 1 on a line; X is the velocity by attention.
+
+    ``noise`` is κ ≥ 0. No flux passes the ends.
+    """
     return Equation(
         terms=[Advection(mesh, attention.velocity, nonnegative=True)],
         stiff=IntervalDriftDiffusion(mesh, noise, np.zeros(mesh.cells), nonnegative=True) if noise > 0 else None,
@@ -113,9 +118,10 @@ def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> E
 
 
 def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
-    """Return exact cell averages (cells) of the Gaussian, tails included, scaled to mass 1 on the line.
+    """Return the Gaussian density with a given mean and variance on the line, as exact cell averages (cells).
 
-    Raises ValueError for a variance that is not a finite number > 0.
+    It includes its tails, and is scaled to mass 1 on the mesh. Raises ValueError for a variance that is not a finite
+    number > 0.
     """
     from scipy.special import ndtr
 
@@ -128,7 +134,7 @@ def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
 
 
 def initial_interval(mesh: Mesh, left: float, right: float) -> Floats:
-    """Return exact cell averages (cells) of the uniform density on [left, right]: compact support.
+    """Return the uniform density on the interval from ``left`` to ``right``, as exact cell averages (cells).
 
     Raises ValueError unless left < right, both on the line.
     """

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Line(Domain, frozen=True, kw_only=True, tag="line"):
-    """Line from −``outermost`` to ``outermost``, ``resolution`` cells: equal within ``core``, logarithmic beyond.
+    """Section [domain] of the line from −``outermost`` to ``outermost``, in ``resolution`` cells.
 
-    The defaults are good for densities of a width of about 1.
+    Cells are equal within ``core``, logarithmic beyond. The defaults are good for densities of a width of about 1.
     """
 
     typical: ClassVar = {"resolution": 512, "core": 4.0, "outermost": 40.0}

@@ -29,7 +29,10 @@ from solvers.timestepping.state import State
 
 
 def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
-    """Return the problem of a case on the line. Raises ValueError for a domain that is not valid."""
+    """Return the problem of a case on the line: initial density, dynamics, diagnostics.
+
+    The state is on the device of ``backend``, by default the host. Raises ValueError for a domain that is not valid.
+    """
     domain, attention = case.domain, case.attention
     assert isinstance(domain, Line)
     mesh = line(domain.resolution, domain.outermost, domain.core)
@@ -72,7 +75,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
 
 
 def _layer(case: Case, attention: LineAttention) -> LayerMap:
-    """Return the push-forward by one layer, with A exact at every point."""
+    """Return one discrete layer of a case as a map of densities, with attention that is exact at every point."""
 
     def output(time: float, density: Floats) -> Floats:
         return attention.output_at(time, density, attention.mesh.centers)

@@ -19,7 +19,7 @@ _SHARED = ("mass", "centroid", "clusters", "cluster_mass", "cluster_center", "pa
 
 @dataclass(frozen=True)
 class LayerStates(ParticleSample):
-    """States (n, d) of tokens after some layers, and their lengths (n,) where only directions are stored."""
+    """Hidden states (n, d) of tokens after some layers, and their lengths (n,) where only directions are stored."""
 
     lengths: Floats | None = None
 
@@ -29,18 +29,21 @@ class LayerStates(ParticleSample):
 
 
 def cosine(sample: ParticleSample) -> float:
-    """Return the mean of ⟨x_i, x_j⟩ over i ≠ j: (n |Σ x/n|² − 1)/(n − 1) for unit vectors."""
+    """Return the mean of the cosines ⟨x_i, x_j⟩ of the directions x of different tokens, i ≠ j."""
     return mean_cosine(sample.directions)
 
 
 def mean_cosine(directions: Floats) -> float:
-    """Return the mean of ⟨x_i, x_j⟩ over i ≠ j for unit vectors (n, d)."""
+    """Return the mean of ⟨x_i, x_j⟩ over i ≠ j for unit vectors x (n, d), by the length of their sum."""
     n = len(directions)
     return float((n * (directions.mean(axis=0) ** 2).sum() - 1) / (n - 1))
 
 
 def effective_rank(vectors: Floats) -> float:
-    """Return e^H of the shares σ_i/Σσ of the singular values of (n, d) vectors (Roy and Vetterli 2007); 0 for zeros."""
+    """Return the effective rank e^H of vectors (n, d) (Roy and Vetterli 2007); 0 where all are zero.
+
+    H is the entropy of the shares σ_i/Σσ of the singular values σ.
+    """
     values = np.linalg.svd(vectors, compute_uv=False)
     total = values.sum()
     if not total > 0:
@@ -52,11 +55,11 @@ def effective_rank(vectors: Floats) -> float:
 def diagnostics_of_states(
     names: Sequence[str], masses: Floats, dimension: int, lengths: Callable[[float], Floats | None] = lambda time: None
 ) -> Diagnostics:
-    """Return the diagnostics of states (n, d).
+    """Return the diagnostics of hidden states (n, d) of a trained Transformer.
 
     names     from the table DIAGNOSTICS
-    masses    (n,) of sum 1
-    lengths   time → |h| (n,) where the states are directions
+    masses    (n,) of the tokens, of sum 1
+    lengths   time → lengths (n,) of the states where only directions are stored
     """
     velocity = ParticleVelocity(1.0, masses=masses)  # sets the scale of clusters
     counts = DIAGNOSTICS["clusters"]._replace(attributes=(("scale", cluster_scale(velocity)),))

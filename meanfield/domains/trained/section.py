@@ -20,12 +20,11 @@ else:
 
 
 class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
-    """States of tokens in R^``dimension``, transformed by the layers in ``file`` (.h5), without the parts in
-    ``without``.
+    """Section [domain] of a trained Transformer: states in R^``dimension``, transformed by the layers in a file.
 
-    Layers beyond those of the file repeat the layers of the file. ``logits``: whether attention is softmax of β⟨Qx,
-    Ky⟩; "unknown" in files of models of another kind, which can be read but not run. ``lengths``: whether a file has
-    states and not only their directions.
+    The file is ``file`` (.h5); the parts of layers in ``without`` are left out. Layers beyond those of the file repeat
+    the layers of the file. ``logits``: whether attention is softmax of β⟨Qx, Ky⟩; "unknown" in files of models of
+    another kind, which can be read but not run. ``lengths``: whether a file has states and not only their directions.
     """
 
     set_up: ClassVar = "meanfield.domains.trained.setup:set_up_trained"

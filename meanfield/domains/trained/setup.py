@@ -22,9 +22,9 @@ from solvers.timestepping.integrate import fixed
 
 
 def set_up_trained(case: Case, backend: Backend | None = None) -> Problem:
-    """Return the problem of a case with a trained Transformer, on the host.
+    """Return the problem of a case with a trained Transformer: states before the first layer, layers, diagnostics.
 
-    Raises ValueError or OSError for a file that cannot be used.
+    It runs on the host. Raises ValueError or OSError for a file that cannot be used.
     """
     domain, time = case.domain, case.time
     assert isinstance(domain, Trained)

@@ -23,13 +23,13 @@ _FORM = ("placement", "norm", "epsilon", "activation", "rotary_scale")
 
 
 class TrainedLayers:
-    """Layers in a file, read one by one: the arrays of a large model do not fit the memory of a host twice.
+    """Layers of a trained Transformer in a file, built one by one to save memory: each is a map of states.
 
-    path     of the file
-    beta     β of the logits
-    causal   whether token i attends to tokens j ≤ i only
-    without  parts that are left out
-    total    layers of a run: the layers of the file repeated, and a final norm after the last
+    path      of the file
+    beta      β of the attention weights
+    causal    whether token i attends to tokens j ≤ i only
+    without   parts that are left out
+    total     layers of a run: the layers of the file repeated, and a final norm after the last
 
     Raises ValueError for a file that holds no layers.
     """
@@ -67,7 +67,7 @@ class TrainedLayers:
         return int(self._stored["query"].shape[-1])
 
     def layer(self, index: int) -> TrainedLayer:
-        """Return layer ``index`` of a run, from 0 on."""
+        """Return layer number ``index`` of a run, from 0 on; the layers of the file are repeated."""
         k = index % self.count
         arrays = {name: np.asarray(array[min(k, len(array) - 1)], float) for name, array in self._stored.items()}
         try:
@@ -80,13 +80,19 @@ class TrainedLayers:
 
 
 def _arrays_of(file: h5py.File, size: int) -> dict[str, Floats]:
-    """Return the arrays of the layers; the group may hold other arrays. Raises as ``_numbers``."""
+    """Return the arrays of the layers in a file of a trained Transformer, by name.
+
+    The group may hold other arrays. Raises as ``_numbers``.
+    """
     group = group_of(file, LAYERS)
     return {name: _numbers(group, name, size) for name in ARRAYS if name in group}
 
 
 def _numbers(group: h5py.Group, name: str, size: int) -> Floats:
-    """Return a dataset. Raises ValueError for data outside the file, larger than the file, or not numeric."""
+    """Return the dataset ``name`` of an HDF5 group as an array.
+
+    Raises ValueError for data outside the file, larger than the file, or not numeric.
+    """
     dataset = dataset_of(group, name)
     require_size(dataset, size)
     if dataset.dtype.kind not in "fiu" or not dataset.shape or not dataset.shape[0]:
@@ -104,5 +110,8 @@ def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm
 
 
 def form_attributes(form: LayerForm) -> dict[str, str | float]:
-    """Return the form of the layers without β and the mask, which belong to the case, as attributes of a file."""
+    """Return the properties shared by all layers as attributes of a file, without β and the mask.
+
+    Those belong to the case.
+    """
     return {name: getattr(form, name) for name in _FORM}
