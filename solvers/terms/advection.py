@@ -284,7 +284,7 @@ class Advection:
     def _find_outflow_rates(self, values: Floats) -> Step:
         """Compute the fraction of mass that each cell loses per time by outgoing fluxes; return the largest.
 
-        Cells below the occupied density do not count for the result.
+        Cells of a density below OCCUPIED times the mean do not count for the result.
         """
         mesh, backend = self.mesh, self.mesh.backend
         return _largest(
@@ -424,7 +424,7 @@ def _largest(shares: list[Any]) -> Step:
 
 
 def _supports_unresolved_cells(mesh: Mesh) -> bool:
-    """Return whether a mesh has kernels for unresolved cells: a curve, or the closed unit sphere in R³."""
+    """Return whether kernels can move clusters within a cell of a mesh: on a curve or the unit sphere in R³."""
     if mesh.dimension == 1 or mesh.ambient_dimension != 3:
         return mesh.dimension == 1 and not mesh.periods and _has_lengths(mesh)
     if is_of_rings(mesh):

@@ -181,7 +181,7 @@ class Diffusion:
         ]
 
     def jacobian(self, fields: int) -> list[Any]:
-        """Return one sparse matrix L (cells, cells) for each field, whose rate of change is L u + b.
+        """Return one sparse matrix L (cells, cells) for each field u: the derivative of its rate of change L u + b.
 
         The sources b (cells,) are those of the boundary data.
         """
@@ -473,9 +473,10 @@ class NonlinearDiffusion:
 
 
 def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
-    """Return the operator div(D∇u): with gradient fluxes where :func:`_gradients` is true, else two-point fluxes.
+    """Return the operator div(D∇u) on a mesh, with one coefficient D and conditions on the boundary ``parts``.
 
-    D is one coefficient, ``parts`` the boundary parts. ``monotone``: two-point fluxes unless D is a tensor.
+    Fluxes between cells are two-point fluxes, monotone, or use gradients, as :func:`_gradients` decides. ``monotone``:
+    only a tensor D needs gradients.
     """
     return TensorOperator(mesh, D, parts) if _gradients(mesh.on_host, D, monotone) else FaceOperator(mesh, D, parts)
 
@@ -483,8 +484,8 @@ def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
 def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
     """Return whether the diffusive fluxes between cells need gradients instead of two cells alone.
 
-    So they do for a tensor D. Unless ``monotone``, they also do for a number D on rings of latitude, where the
-    gradients are those of fitted cubics, and where two-point fluxes are inconsistent.
+    This holds for a tensor D. Unless ``monotone``, it also holds for a number D on rings of latitude, where cubics are
+    fitted, and on meshes whose two-point fluxes are inconsistent.
     """
     if len(shape_of(D)) > 1 or monotone:
         return len(shape_of(D)) > 1

@@ -62,7 +62,7 @@ class Reconstruction:
 
 
 def check_limiter(limiter: str) -> None:
-    """Raise ValueError unless ``limiter`` is a name of LIMITERS."""
+    """Raise ValueError unless ``limiter`` is the name of a limiter of reconstructions: a key of LIMITERS."""
     if not isinstance(limiter, str) or limiter not in LIMITERS:
         raise ValueError(f"limiter = {limiter!r}: expected one of {', '.join(map(repr, LIMITERS))}")
 

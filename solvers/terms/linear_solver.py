@@ -84,9 +84,9 @@ def _along_axes(matrices: list[Floats], values: Floats) -> Floats:
 
 
 def _axes(mesh: Mesh, matrix: Any) -> _Axes | None:
-    """Return a solver that diagonalizes ``matrix`` along the axes of a mesh of lines.
+    """Return a solver of (1 − dt M) x = b that diagonalizes M = ``matrix`` along the axes of a mesh with axes.
 
-    The result is None if an axis is too long, or if the matrix is no sum of symmetric matrices of the axes.
+    The result is None if an axis is too long, or if M is no sum of matrices of the axes, symmetric for the cell widths.
     """
     from scipy.sparse import csr_matrix, identity, kron
 

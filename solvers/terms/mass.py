@@ -9,7 +9,7 @@ from ..mesh.mesh import Floats, Mesh
 
 
 class _Prepared(threading.local):
-    """Values that this thread prepares, and the cached mass."""
+    """Values for which an equation prepares its terms in this thread, and their cached mass on a mesh."""
 
     values: Floats | None = None
     mesh: Mesh | None = None
@@ -20,7 +20,10 @@ _prepared = _Prepared()
 
 
 class Unchanged:
-    """Context in which :func:`mass_of` computes the mass of these values once: the values must not change."""
+    """Context of the preparation of terms, in which :func:`mass_of` computes the mass of ``values`` only once.
+
+    The values must not change within the context.
+    """
 
     def __init__(self, values: Floats) -> None:
         self._values = values
@@ -35,7 +38,7 @@ class Unchanged:
 
 
 def mass_of(mesh: Mesh, values: Floats) -> Array:
-    """Return Σ V u of values (cells,) as an array () on the device of the values."""
+    """Return the mass Σ V u of u = ``values`` (cells,), with cell volumes V, as an array () on their device."""
     if values is not _prepared.values:
         return mesh.backend.dot(mesh.volumes, values)
     if _prepared.mesh is not mesh:

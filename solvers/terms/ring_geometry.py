@@ -148,10 +148,10 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 
 
 def _rows(mesh: Mesh) -> np.ndarray:
-    """Return one row of 16 integers for each ring (rings, 16), for the kernels on rings of latitude.
+    """Return a table (rings, 16) of integers: numbers of cells, neighbors and faces of each ring of latitude.
 
-    The columns START to FLUX_SOUTH are those of `solvers.backends.cpu.rings.sides`: cells, kinds, neighbors and faces.
-    The places of fluxes are face numbers, for an array of the fluxes of all faces.
+    The columns START to FLUX_SOUTH are explained in `solvers.backends.cpu.rings.sides`. The places of fluxes are face
+    numbers, for an array of the fluxes of all faces.
     """
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start

@@ -15,7 +15,7 @@ ROUNDING = 1e-6  # relative to the largest value, also for densities in float32
 
 
 def check_until(until: float, time: float) -> None:
-    """Raise ValueError for an end that is not finite or lies before the state's time."""
+    """Raise ValueError unless the end time ``until`` and the state's ``time`` are finite and in this order."""
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")
     if not math.isfinite(time):
@@ -25,9 +25,11 @@ def check_until(until: float, time: float) -> None:
 
 
 def check_values(values: Floats, terms: Iterable[object]) -> None:
-    """Raise ValueError for values with a wrong dtype or memory layout, a wrong length, or non-finite numbers.
+    """Raise ValueError unless the values of a state are finite numbers in an array that the kernels can use.
 
-    terms   terms whose attribute ``mesh``, if present, gives the expected length
+    The array is contiguous and writable, of float32 or float64, and its length is that of the meshes.
+
+    terms   terms whose attribute ``mesh``, if present, gives the expected number of cells
     """
     dtype = getattr(values, "dtype", type(values).__name__)
     if dtype not in NUMBERS:
@@ -51,7 +53,10 @@ def check_values(values: Floats, terms: Iterable[object]) -> None:
 
 
 def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> None:
-    """Raise ValueError for values below zero by more than rounding, if a term requires a density >= 0."""
+    """Raise ValueError if a term requires a density and ``values`` are below zero by more than rounding.
+
+    ``name`` is that of the values in the message.
+    """
     for term in terms:
         if getattr(term, "nonnegative", False) and float(values.min()) < -ROUNDING * float(abs(values).max()):
             expected = f"expected a density >= 0, by nonnegative=True of {type(term).__name__}"
@@ -59,14 +64,17 @@ def check_nonnegative(name: str, values: Floats, terms: Iterable[object]) -> Non
 
 
 def check_positive(**numbers: float) -> None:
-    """Raise ValueError with the name of the first number that is not finite and > 0."""
+    """Raise ValueError unless all keyword arguments are finite numbers > 0; the message names the first that is not."""
     for name, number in numbers.items():
         if not (isinstance(number, (int, float, np.number)) and 0 < number < math.inf):
             raise ValueError(f"{name} = {number!r}: expected a finite number > 0")
 
 
 def check_tolerances(rtol: float, atol: float, values: Floats) -> None:
-    """Raise ValueError for tolerances below the rounding error of a step, which no step would meet."""
+    """Raise ValueError if ``rtol`` and ``atol`` are below the rounding error of a step for ``values``.
+
+    No step would meet such tolerances.
+    """
     rounding = 4 * float(np.finfo(values.dtype).eps)
     size = float((values.astype(np.float64) ** 2).mean()) ** 0.5  # the root mean square
     if rtol < rounding and atol < rounding * size:
@@ -77,6 +85,6 @@ def check_tolerances(rtol: float, atol: float, values: Floats) -> None:
 
 
 def check_methods(name: str, term: object, methods: tuple[str, ...]) -> None:
-    """Raise TypeError for a term without these methods."""
+    """Raise TypeError unless a term is an object, not a class, with the given methods; ``name`` is for the message."""
     if not all(callable(getattr(term, method, None)) for method in methods) or isinstance(term, type):
         raise TypeError(f"{name} = {term!r}: expected an object with the methods {' and '.join(methods)}")

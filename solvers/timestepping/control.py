@@ -28,7 +28,7 @@ MAX_RETRY = 0.5  # of a rejected step: halving shows whether the error decreases
 
 
 class Proposal(NamedTuple):
-    """Next step to try, and the error of the step that proposes the next one; NaN for a missing number.
+    """Length of the next step to try, and the error of the step just made; NaN for a missing number.
 
     The error is NaN after a cut step or a rejected longer one, since such an error does not predict the next step.
     """
@@ -58,7 +58,11 @@ class StepController:
     order: int
 
     def factor(self, error: Numbers, before: Numbers = math.nan) -> Floats:
-        """Return the next step over this one, by the errors of this step and the previous one; NaN gives SHRINK."""
+        """Return the next step length over this one, by the errors of this step and of the previous one (``before``).
+
+        Errors are relative to the allowed ones. The factor is from SHRINK to GROW; a NaN ``error`` gives SHRINK, a NaN
+        ``before`` is ignored.
+        """
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             change = SAFETY * np.power(error, -1 / self.order)
             if not np.all(np.isnan(before)):
@@ -69,7 +73,7 @@ class StepController:
     def next(
         self, dt: Numbers, error: Numbers, last: Proposal = NO_PROPOSAL, refused: npt.ArrayLike = False
     ) -> Proposal:
-        """Return the step to try after an accepted step of dt.
+        """Return the proposal of the next step after an accepted step of dt; ``error`` is relative to the allowed one.
 
         last      proposal for this step: a step that was only cut to meet a time does not shorten the next one
         refused   whether a longer step was rejected: the next one does not grow
@@ -83,7 +87,7 @@ class StepController:
 
 @dataclass
 class Attempts:
-    """Attempts of a step, each shorter than the previous one, and the next step to try.
+    """Decision on the attempts of one step, each shorter than the previous one, and proposal of the next step.
 
     An error that does not decrease with the step is not temporal. The longest attempted step without a larger error is
     then accepted, at the third attempt at the earliest. Near rest the allowed error, which is relative to the change,
@@ -93,6 +97,7 @@ class Attempts:
     least       step length that is accepted with any error
     tolerated   accepted ratio of the error to the allowed one
     last        proposal of the previous step, of which ``longest`` may be a part
+    next        proposal of the next step, set by an accepted attempt
     """
 
     control: StepController
@@ -104,9 +109,9 @@ class Attempts:
     _refused: list[tuple[float, float, float]] = field(default_factory=list, init=False)  # (dt, error, allowed error)
 
     def accept(self, dt: float, error: float, stable: float, allowed: float = 1.0) -> bool:
-        """Return whether a step of dt is accepted.
+        """Return whether an attempted step of dt is accepted; otherwise set ``longest`` to the next length to try.
 
-        error     ratio to the allowed error
+        error     ratio of the step's error to the allowed error
         stable    longest stable step at the end of this one
         allowed   allowed error, if it depends on the step
         """
@@ -124,7 +129,11 @@ class Attempts:
         return False
 
     def _is_no_better(self, dt: float, error: float, stable: float, allowed: float) -> bool:
-        """Return whether the error has not decreased and is either small or of a step with a stable end."""
+        """Return whether a shorter step has not reduced the error, so that the error is not temporal.
+
+        A large error counts only if the step is at most ``stable``, the longest stable step at its end. ``error`` is
+        relative to ``allowed``.
+        """
         if not self._refused:
             return False
         before, refused, allowed_before = self._refused[-1]
@@ -134,7 +143,9 @@ class Attempts:
 
 
 class HalvingError:
-    """Error of a step u₁ against two halves u₂: |u₂ − u₁|/(2ᵖ − 1) over atol + rtol (|u₂ − u₀| + |u₂ − ū₂|/100).
+    """Error estimate of a step from u₀, by comparison of one whole step u₁ with two half steps u₂.
+
+        |u₂ − u₁|/(2ᵖ − 1) over atol + rtol (|u₂ − u₀| + |u₂ − ū₂|/100)      |·|: root mean square, ū₂: mean of u₂
 
     order     p of the method, with an error O(dtᵖ⁺¹) of a step, O(dtᵖ) relative to the change
     allowed   the denominator of the last error
@@ -150,7 +161,10 @@ class HalvingError:
         self._split = 0.0  # change of balanced explicit terms over the largest allowed one
 
     def keep_whole(self, values: Floats, before: Floats, explicit_change: float) -> None:
-        """Store the values after the whole step, and the change of the explicit terms within a split step."""
+        """Store the values after the whole step from ``before``, to compare them with those after two half steps.
+
+        ``explicit_change`` is the change by the explicit terms within the split step, in root mean square.
+        """
         self._whole[...] = values
         self._split = 0.0
         if explicit_change > 0 and root_mean_square(values - before) < BALANCED * explicit_change:
@@ -158,20 +172,27 @@ class HalvingError:
             self._split = explicit_change / (MAX_SPLIT * size) if size > 0 else math.inf
 
     def of_halves(self, values: Floats, before: Floats) -> float:
-        """Return the ratio to the allowed error for the values after two halves; ∞ if a number is not finite."""
+        """Return the error of a step over the allowed one; ∞ if it is not finite.
+
+        values   values after two half steps
+        before   values before the step
+        """
         self.allowed = allowed_error(values, before, self._rtol, self._atol)
         error = root_mean_square(values - self._whole) / (2**self._order - 1) / self.allowed
         return max(error, self._split**self._order) if math.isfinite(error) else math.inf
 
 
 def allowed_error(values: Floats, before: Floats, rtol: float, atol: float) -> float:
-    """Return atol + rtol (|u − u₀| + |u − ū|/100), the allowed error of a step from u₀ to u."""
+    """Return atol + rtol (|u − u₀| + |u − ū|/100), the allowed error of a step from u₀ = ``before`` to u = ``values``.
+
+    |·| is the root mean square, ū the mean over the cells.
+    """
     cells = int(np.argmax(values.shape))  # the longest axis, that of the cells
     spread = root_mean_square(values - values.mean(axis=cells, keepdims=True))
     return atol + rtol * (root_mean_square(values - before) + STEADY_PART * spread)
 
 
 def root_mean_square(values: Floats) -> float:
-    """Return the root mean square of values."""
+    """Return the root mean square over all numbers of an array."""
     flat = values.reshape(-1)
     return math.sqrt(float(backend_for(values).dot(flat, flat)) / flat.size)

@@ -101,7 +101,10 @@ class Equation:
         self._stepping = None if stiff is None else Stepping(self.stiff)  # type: ignore[arg-type]  # checked above
 
     def begin(self) -> Equation:
-        """Return the equation with copies of its terms for one solve, since terms store prepared results."""
+        """Return a copy of the equation with copies of its terms, for one solve.
+
+        Terms store the results of ``prepare``, so that several solves must not share them.
+        """
         working = copy(self)
         working.terms, working.stiff = tuple(map(copy, self.terms)), copy(self.stiff)
         working._stepping = None if working.stiff is None else Stepping(working.stiff)
@@ -150,7 +153,10 @@ class Equation:
         return step
 
     def _is_finite(self, values: Floats) -> Any:
-        """Return whether no value is NaN or ∞, for one field by the mass, which terms have already computed."""
+        """Return whether all numbers of ``values`` are finite.
+
+        For one field on a mesh the mass is tested instead, which terms have already computed.
+        """
         if self.mesh is not None and values.shape == (self.mesh.cells,):
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.isfinite(mass_of(self.mesh, values))
@@ -204,14 +210,20 @@ class Equation:
 
 
 def _sorted(terms: Sequence[Any]) -> tuple[list[Term], Any]:
-    """Return the explicit terms of a list, and the stiff one or the sum of several: those with a step of their own."""
+    """Return the explicit terms of a list, and the stiff one: the term with a step of its own, or the sum of several.
+
+    The stiff term is None if no term has a step of its own.
+    """
     stiff = [term for term in terms if hasattr(term, "longest_step") and hasattr(term, "step")]
     explicit = [term for term in terms if not any(term is one for one in stiff)]
     return explicit, StiffSum(stiff) if len(stiff) > 1 else stiff[0] if stiff else None
 
 
 def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:
-    """Return ``mesh``, or the mesh of the first term that has one; raise ValueError for a term on another mesh."""
+    """Return the mesh of an equation: ``mesh``, or that of the first term that has one; None if no term has one.
+
+    Raises ValueError for a term on another mesh.
+    """
     for term in terms:
         term_mesh = getattr(term, "mesh", None)
         if not isinstance(term_mesh, Mesh):
@@ -226,7 +238,7 @@ def _common_mesh(mesh: Mesh | None, terms: Sequence[Any]) -> Mesh | None:
 
 
 def _is_function(term: Any) -> TypeGuard[Callable[[float, Floats], Floats]]:
-    """Return whether a term is a plain function f(t, u), and neither a term nor a class."""
+    """Return whether a term of an equation is a plain function f(t, u), and neither a term object nor a class."""
     return callable(term) and not hasattr(term, "prepare") and not isinstance(term, type)
 
 

@@ -130,7 +130,10 @@ class SteadyState:
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Event function |∂ₜu| − rtol |u|."""
+    """Event function |∂ₜu| − rtol |u| of a steady state, in root mean squares: ≤ 0 where the state is steady.
+
+    problem   equation that gives the rate of change ∂ₜu
+    """
 
     event: SteadyState
     problem: SemiDiscrete
@@ -144,7 +147,11 @@ class Steadiness:
 
 
 def locate(event: Event, integrator: Integrator, before: State, after: State) -> State:
-    """Return the state at the event between two states, by steps from the first and Brent's method in time."""
+    """Return the state at the zero of an event function between two states, by Brent's method in time.
+
+    before, after   states at both ends of a step, between which the function changes its sign
+    integrator      advances ``before`` to the times of the iteration
+    """
     from scipy.optimize import brentq
 
     def value_at(time: float) -> float:

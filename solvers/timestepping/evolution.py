@@ -24,9 +24,11 @@ SLACK = 1.1  # factor by which a Courant number above 1 may rise within a step
 
 
 class SplitIntegrator:
-    """Steps of an equation by a stepper for the explicit terms between two half steps of the stiff term (Strang 1968).
+    """Integrator with Strang splitting: a step of the explicit terms between two half steps of the stiff term.
 
-    stepper      one of STEPPERS, or its name
+    Source: Strang (1968).
+
+    stepper      method of the explicit terms, one of STEPPERS or its name
     cfl          fraction of the longest stable step of the equation in use
     rtol, atol   tolerances of a step, see `evolve`; rtol = None for steps that are limited by ``cfl`` alone
     to_device    moves the values to the device of the equation's terms
@@ -86,7 +88,11 @@ class SplitIntegrator:
         return result
 
     def _from_rest(self, stable: float, left: float) -> float:
-        """Return the stable step; for a state at rest, whose step is unbounded, a growing part of the time left."""
+        """Return the first step to try: ``stable``, or a part of the time ``left`` if the stable step is unbounded.
+
+        A state at rest has an unbounded stable step. The part is 10⁻³ at first and four times larger in each further
+        step.
+        """
         if math.isfinite(stable) or not self.equation.terms:
             self._part = FIRST_PART
             return stable
@@ -94,9 +100,12 @@ class SplitIntegrator:
         return part * left
 
     def _advance(self, state: State, dt: float, reached: float, limited: bool = False) -> StepResult:
-        """Advance the values by dt to time ``reached``, with the limiter of diffusion where undershoots are expected.
+        """Advance the state's values by dt to the time ``reached``, and return the result of the step.
 
-        limited   whether to use the limiter in any case; else a step with an unexpected undershoot is repeated
+        The stiff term limits undershoots of a density if one has occurred in the last steps. Otherwise a step that
+        undershoots is repeated with the limiter.
+
+        limited   whether to use the limiter in any case
         """
         equation, values, lowest, half = self.equation, state.values, None, dt / 2
         stiff, limited = equation.stiff, limited or self._since_undershoot < self._unlimited_after
@@ -116,7 +125,7 @@ class SplitIntegrator:
             values[...], limited = self._good, True
 
     def _uncontrolled(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
-        """Advance the values by a stable step; return dt, the end time, and the result.
+        """Advance the state's values by one stable step without error control; return dt, end time and result.
 
         A step with an unstable stage, as where a velocity rises from zero, is repeated with a shorter length.
         """
@@ -130,11 +139,11 @@ class SplitIntegrator:
                 self.equation.prepare(state.time, state.values)
 
     def _has_become_long(self, dt: float, result: StepResult) -> bool:
-        """Return whether dt, stable at the beginning of the step, is not stable for a stage or the end."""
+        """Return whether a step dt, stable at its beginning, is above the stable step of a stage or of its end."""
         return dt > max(1.0, SLACK * self.cfl) * result.least_stable
 
     def _shorter(self, state: State, result: StepResult) -> float:
-        """Return the step to try after one with an unstable stage; raise NonFinite if the stable step vanishes."""
+        """Return the length to try after a step with an unstable stage; raise NonFinite if the stable step vanishes."""
         stable = self.cfl * result.least_stable
         if not stable > np.spacing(state.time):
             raise NonFinite(f"stable time step within the next is {stable:.3g}")
@@ -143,7 +152,10 @@ class SplitIntegrator:
     def _controlled(
         self, halving: HalvingError, state: State, target: float, stable: float
     ) -> tuple[float, float, StepResult]:
-        """Advance by two stable halves of a step with an allowed error; return dt, the end time, and the result."""
+        """Advance the state's values by two halves of a step with an allowed error; return dt, end time and result.
+
+        The error is the difference between the two halves and one whole step. ``stable`` bounds the length.
+        """
         start, values, good = state.time, state.values, self._good
 
         def attempt(begin: float, dt: float, reached: float) -> StepResult:
@@ -179,7 +191,12 @@ class SplitIntegrator:
 
 
 def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> StepResult:
-    """Return the result of a step from the stable steps (NaN if not finite) and the least value, with one transfer."""
+    """Return the result of a step that ends with ``values``, with one transfer of its numbers from the device.
+
+    stable   longest stable step at the end; NaN if the state is not finite
+    within   least stable step of the stages
+    lowest   least value before undershoots are limited; None without a stiff term
+    """
     backend = backend_for(values)
     numbers = backend.empty((3,), np.float64)
     numbers[0], numbers[1], numbers[2] = stable, within, 0.0 if lowest is None else lowest
@@ -188,7 +205,10 @@ def _result(values: Floats, stable: Step, within: Step, lowest: Step | None) -> 
 
 
 def step_to_target(time: float, target: float, longest: float) -> tuple[float, float]:
-    """Return the length of the next of equal steps to the target, at most ``longest``, and the time it reaches."""
+    """Return the length of the next step from ``time``, and its end time.
+
+    The step is the first of equal steps to ``target``, each of at most the length ``longest``.
+    """
     parts = math.ceil((target - time) / longest)
     dt = (target - time) / max(parts, 1)
     return dt, target if parts <= 1 else time + dt

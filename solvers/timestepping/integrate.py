@@ -68,15 +68,15 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
 
 @runtime_checkable
 class DenseIntegrator(Integrator, Protocol):
-    """Method with interpolation: observers receive states within steps, so that no step is shortened for observers.
+    """Integrator with interpolation within a step: no step has to end at the time of an observer.
 
-    meets_kept   whether steps nevertheless meet the times of observers that store states for restarts
+    meets_kept   whether steps nevertheless end at the times of observers that store states for restarts
     """
 
     meets_kept: bool
 
     def between(self, time: float) -> Floats:
-        """Return values at a time within the last step."""
+        """Return the state's values interpolated at a time within the last step."""
         ...
 
 
@@ -86,7 +86,7 @@ AfterStep = Callable[[State], bool]
 
 
 def fixed(integrator: Integrator) -> Dynamics:
-    """Return dynamics with the same integrator at all times."""
+    """Return the function (state, until) → (integrator, ∞), for :func:`integrate` with one integrator at all times."""
     return lambda state, until: (integrator, math.inf)
 
 
@@ -99,13 +99,13 @@ def integrate(
     stopping: Callable[[], bool] | None = None,
     locate: AfterStep = lambda state: False,
 ) -> State:
-    """Advance ``state`` in place to ``until`` and return it.
+    """Advance ``state`` in place to the time ``until`` by an integrator, call observers when due, and return the state.
 
-    dynamics     the integrator of a state, and the end of its validity; no step crosses that time
+    dynamics     (state, until) → the integrator, and the end of its validity; no step crosses that time
     observers    called with the state when due; steps are shortened to meet those times, or interpolated.
                  An observer that returns True ends the loop with the observed state
     after_step   called after each step; True stops the loop
-    stopping     whether to stop within an interpolated step: observers still due in the step are not called, and the
+    stopping     returns whether to stop within an interpolated step: observers still due in it are not called, and the
                  state is the one before the step, from which a loop continues to the same states
     locate       called after each step, before the observers: it resets the state to the first event of the step, if
                  there is one, and returns whether the loop ends there
@@ -152,7 +152,7 @@ def integrate(
 
 
 def advanced(before: State, integrator: Integrator, time: float) -> State:
-    """Return a copy of a state, advanced to a time."""
+    """Return a copy of the state ``before``, advanced by an integrator to a time."""
     state = replace(before, values=before.values.copy())
     return integrate(state, fixed(integrator), time)
 
@@ -164,9 +164,13 @@ def _observe_within_step(
     observers: Sequence[Observer],
     stopping: Callable[[], bool] | None,
 ) -> bool:
-    """Call observers that are due before the end of a step; return whether the loop ends within the step.
+    """Call observers with interpolated states at due times within the last step; return whether the loop ends there.
 
-    If an observer ends the loop, the state becomes the observed one; if ``stopping`` does, the one before the step.
+    state      state after the step
+    start      copy of the state before the step; None without ``stopping``
+    stopping   returns whether to end the loop; the state then becomes ``start``
+
+    If an observer ends the loop, the state becomes the observed one.
     """
     while not is_reached(state.time, due := min([observer.due() for observer in observers], default=math.inf)):
         if start is not None and stopping is not None and stopping():
@@ -186,7 +190,7 @@ def _observe_within_step(
 
 
 def _copied(state: State, into: State | None) -> State:
-    """Return a copy of the state, in the memory of ``into`` if the shapes agree."""
+    """Return a copy of a state, in the memory of the state ``into`` if the shapes of their values are equal."""
     if into is None or into.values.shape != state.values.shape:
         return replace(state, values=state.values.copy())
     into.time, into.steps, into.dt, into.values[...] = state.time, state.steps, state.dt, state.values
@@ -194,5 +198,8 @@ def _copied(state: State, into: State | None) -> State:
 
 
 def _agreed(time: float, dues: Sequence[float]) -> float:
-    """Return the first of the due times that equals ``time`` to rounding, so that schedules agree exactly."""
+    """Return the first of the due times that equals ``time`` to rounding, or else ``time``.
+
+    A step that ends at a due time but for rounding then ends there exactly.
+    """
     return next((due for due in dues if abs(due - time) <= TIME_RTOL * abs(time)), time)

@@ -23,13 +23,15 @@ SMOOTH = 0.1  # relative residual of a parabola below which the error estimates 
 
 @dataclass
 class LookAhead:
-    """Dynamics of `integrate`: the integrator of a run, and the time that the next step must not cross.
+    """Choice of the longest next step of a run such that no step crosses a sudden change of the rate in time.
 
-    The rate of change of the present state is evaluated at later times with distance ``spacing``, up to the longest
-    step. Where its change in time is no parabola and integrates to more than the allowed error, the step ends before,
-    and steps there are at most ``spacing`` long. The first step is at most ``first_step`` long, and each step at most
-    four times the previous one. A run with steps shorter than ``spacing`` has no additional cost.
+    An instance is the argument ``dynamics`` of `integrate`. The rate of change of the present state is evaluated at
+    later times with distance ``spacing``, up to the longest step. Where its change in time is no parabola and
+    integrates to more than the allowed error, the step ends before, and steps there are at most ``spacing`` long. The
+    first step is at most ``first_step`` long, and each step at most four times the previous one. A run with steps
+    shorter than ``spacing`` has no additional cost.
 
+    rtol, atol   tolerances of a step, for the allowed error
     max_step     longest step
     first_step   longest first step, by default ``spacing``
     """
@@ -50,7 +52,7 @@ class LookAhead:
         self._problem = SemiDiscrete(Equation(self.equation.terms, stiff if known else None))
 
     def __call__(self, state: State, until: float) -> tuple[Integrator, float]:
-        """Return the integrator, and the latest end of the next step."""
+        """Return the integrator, and the latest time at which the next step from a state may end."""
         limit, growth = self.max_step, MAX_GROWTH * min(state.dt, self._granted)
         if self._granted == 0.0:
             limit = growth = min(limit, self.spacing if self.first_step is None else self.first_step)
@@ -59,7 +61,10 @@ class LookAhead:
         return self.integrator, state.time + self._granted
 
     def _smooth_part(self, state: State, longest: float, until: float) -> float:
-        """Return the length of time after a state in which the rate is smooth in time."""
+        """Return the length of time after a state in which the rate of change of that state is smooth in time.
+
+        For a ``longest`` below about four spacings, the result is one spacing, without an evaluation.
+        """
         if longest < 0.99 * MAX_GROWTH * self.spacing:  # after a step of ``spacing`` rounding must not end the growth
             return self.spacing
         parts = 2 ** math.ceil(math.log2(longest / self.spacing))
@@ -73,7 +78,10 @@ class LookAhead:
         return found
 
     def _changes(self, state: State, spacing: float, until: float) -> Iterator[float]:
-        """Yield the change of the rate of a state at each later time."""
+        """Yield |f(t_k, u) − f(t₀, u)| for t_k = t₀ + k spacing, k = 1, 2, …, in root mean square.
+
+        f is the rate of change, u and t₀ are values and time of the state. Times beyond ``until`` are replaced by it.
+        """
         first = self._problem.full(state.time, state.values)
         for k in count(1):
             time = min(state.time + k * spacing, until)
@@ -82,7 +90,10 @@ class LookAhead:
 
 
 def _is_smooth(changes: Floats, allowed: float) -> bool:
-    """Return whether changes at equal distances form a parabola, or have at most the allowed sum."""
+    """Return whether the changes of a rate at equally spaced times are those of a parabola.
+
+    They also count as smooth if the absolute deviations from the parabola sum to at most ``allowed``.
+    """
     x = np.linspace(0.0, 1.0, len(changes))
     middle, last = changes[len(changes) // 2], changes[-1]
     residual = np.abs(changes - (4 * middle * x * (1 - x) + last * x * (2 * x - 1)))

@@ -22,7 +22,10 @@ SSP_CFL = 0.5  # fraction of the stable step of fluxes for which limiters are mo
 
 
 def method_of(equation: Equation, method: str) -> str:
-    """Return the name of a method, chosen by the equation for "auto"; raise ValueError for an unknown name."""
+    """Return the name of a time integration method, which is ``method`` or the equation's for "auto".
+
+    Raises ValueError for an unknown name.
+    """
     if method == "auto":
         return choose(equation)
     if not isinstance(method, str) or method not in METHODS:
@@ -33,7 +36,7 @@ def method_of(equation: Equation, method: str) -> str:
 
 
 def choose(equation: Equation) -> str:
-    """Return the name of the method for an equation.
+    """Return the name of the time integration method that suits the terms of an equation.
 
     Densities have splitting, which keeps u ≥ 0. Diffusion that is nonlinear by an interaction has an implicit method,
     another stiff term an additive one. Without a stiff term the method is explicit: strong-stability-preserving for
@@ -51,7 +54,10 @@ def choose(equation: Equation) -> str:
 
 
 def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl: float | None) -> Integrator:
-    """Return the integrator of a method other than "auto"; raise ValueError for a cfl that the method ignores."""
+    """Return a new integrator of an equation by the method of a name in METHODS, not "auto".
+
+    Raises ValueError for a ``cfl`` that the method ignores.
+    """
     if cfl is not None and method in WITHOUT_CFL:
         raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, whose steps follow their error alone")
     return METHODS[method](equation, rtol, atol, cfl)

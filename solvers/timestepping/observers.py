@@ -14,7 +14,7 @@ from .state import State
 
 
 class Cancelled(Exception):
-    """Early exit of an observer's function, which stops the loop; the observer stays due."""
+    """Exception by which an observer's function ends the time loop early; the observer stays due."""
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Observer:
         return self._state is not None and self._state() is state
 
     def _is_due(self, state: State) -> bool:
-        """Return whether the next event is due, to rounding of the time."""
+        """Return whether a state has reached the observer's next scheduled time, to rounding."""
         return is_reached(self.due(), state.time)
 
     def observe_event(self, state: State) -> None:

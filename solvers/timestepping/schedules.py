@@ -21,7 +21,7 @@ TIME_RTOL = 4 * float(np.finfo(float).eps)  # above the rounding 1.5 eps of k·s
 
 
 class Schedule(Protocol):
-    """Due times as a function of a count, without accumulation."""
+    """Interface of a schedule: the time of each event as a function of its number, free of accumulated rounding."""
 
     def due(self, count: int) -> float:
         """Return the time of an event.
@@ -149,7 +149,7 @@ class Logarithmic:
         return self.last * self._ratio(count - self.parts)
 
     def _ratio(self, steps: int) -> float:
-        """Return (last/first)^(steps/(parts − 1)); ∞ on overflow."""
+        """Return the factor (last/first)^(steps/(parts − 1)) between times that are ``steps`` apart; ∞ on overflow."""
         try:
             return float((self.last / self.first) ** (steps / max(self.parts - 1, 1)))
         except OverflowError:
@@ -218,7 +218,7 @@ def is_reached(due: Any, time: Any) -> Any:
 
 
 def times_until(schedule: Schedule, end: float) -> list[float]:
-    """Return all times of a schedule up to the end."""
+    """Return a list of all times of a schedule up to ``end``, included to rounding."""
     times: list[float] = []
     while is_reached(due := schedule.due(len(times)), end):
         times.append(due)
@@ -226,13 +226,13 @@ def times_until(schedule: Schedule, end: float) -> list[float]:
 
 
 def next_time(dues: Iterable[float], until: float) -> float:
-    """Return the first of the due times and ``until``; ``until`` itself if both are equal to rounding."""
+    """Return the earliest of the due times and ``until``; ``until`` itself if both are equal to rounding."""
     first = min(dues, default=math.inf)
     return first if first < until - TIME_RTOL * abs(until) else until
 
 
 def events_before(schedule: Schedule, time: float, *, or_at: bool = False) -> int:
-    """Return the number of events of a schedule before a time, or also at the time, to rounding."""
+    """Return the number of scheduled times before ``time``; ``or_at`` includes one at the time, to rounding."""
     margin = TIME_RTOL * abs(time)
     bound = time + margin if or_at else time - margin
     bound_on_count = 1

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Between:
-    """Fields between two stored times of a solution, as accurate as the steps.
+    """Interpolation of a solution between two stored times, as accurate as the steps.
 
     The field at time t is the result of a step of the method from the last step before t. It costs one step and no
     memory.
 
-    spacing       distance of times in `LookAhead`
+    spacing       distance of times at which `LookAhead` evaluates rates of change
     keeps_steps   whether all steps are stored; else steps are repeated from the last stored time before t
     The other attributes are arguments of `solve`.
     """
@@ -45,7 +45,11 @@ class Between:
     keeps_steps: bool
 
     def __call__(self, first: Floats, span: tuple[float, float], times: Sequence[float]) -> list[Floats]:
-        """Return the fields at increasing times between two stored times, the first with the field ``first``."""
+        """Return the fields at increasing times between two stored times.
+
+        first   field at the first of the stored times
+        span    the two stored times
+        """
         begin, end = span
         integrator = self.integrator()
         if self.keeps_steps:
@@ -54,7 +58,10 @@ class Between:
         return self._found_again(State(begin, first.copy()), integrator, times)
 
     def _found_again(self, state: State, within: Integrator, times: Sequence[float]) -> list[Floats]:
-        """Return the fields at times of a repeated run, each by a step from the last state before that time."""
+        """Return the fields at increasing ``times`` by a repeated run from ``state``.
+
+        Each field is the result of a step of the integrator ``within`` from the last state of the run before the time.
+        """
         before, found = replace(state, values=state.values.copy()), list[Floats]()
 
         def after_step(state: State) -> bool:
@@ -69,12 +76,12 @@ class Between:
         return found
 
     def dynamics(self, first_step: float | None = None) -> LookAhead:
-        """Return the method, with steps that end before a sudden change of a rate in time."""
+        """Return the integrator together with bounds of its steps: none crosses a sudden change of a rate in time."""
         limits = self.spacing, self.max_step, first_step
         return LookAhead(self.equation, self.integrator(), self.rtol, self.atol, *limits)
 
     def integrator(self) -> Integrator:
-        """Return a new integrator of the method."""
+        """Return a new integrator of the method, with work arrays of its own."""
         return integrator_of(self.equation, self.method, self.rtol, self.atol, self.cfl)
 
 
@@ -158,7 +165,7 @@ class Solution:
         return found.reshape(*times.shape, *self.u.shape[1:])
 
     def _times(self, time: npt.ArrayLike) -> Floats:
-        """Return times as an array () or (times,); raise ValueError for other objects."""
+        """Return ``time`` as an array () or (times,); raise ValueError unless it holds times of the run."""
         check_unmasked("t", time)
         try:
             times = np.asarray(time, dtype=np.float64)

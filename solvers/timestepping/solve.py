@@ -164,7 +164,7 @@ def solve(
 
 
 class _StoredTimes:
-    """Stored times and fields of a solution."""
+    """Store of the times and fields of a solution: at given ``times``, or at the start and after each step."""
 
     def __init__(self, state: State, times: Sequence[float] | None, end: float) -> None:
         self._t: list[float] = []
@@ -181,7 +181,7 @@ class _StoredTimes:
             self._keep(state)
 
     def keep_end(self, state: State) -> None:
-        """Store the last state, unless it is stored already."""
+        """Store the last state of a run, unless it is stored already."""
         if not self._t or self._t[-1] < state.time:
             self._keep(state)
 
@@ -194,11 +194,12 @@ class _StoredTimes:
 
 
 class _Watch:
-    """Events, located in each step; the state is reset to the first event.
+    """Detector of events, zeros of functions of time and state, in each step of a run.
 
     make      returns an integrator that locates events, since observers interpolate within the last step of the run
-    time      time of the event; NaN without one
-    number    number of the event; None without one
+    time      time of the event; NaN before one has happened
+    number    number of the event in the list; None before one has happened
+    message   description of the event, for the user
     """
 
     number: int | None
@@ -218,7 +219,7 @@ class _Watch:
         self._signs = [_sign(number, event, state) for number, event in enumerate(self._events)]
 
     def happened(self, state: State) -> bool:
-        """Return whether an event lies in the step to a state, which is then reset to the first event."""
+        """Return whether an event lies in the step that ends at a state; reset the state to the first such event."""
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):
             sign = _sign(k, event, state)
@@ -242,7 +243,10 @@ class _Watch:
 
 
 def _sign(number: int, event: Event, state: State) -> float:
-    """Return the sign of an event's function; raise TypeError or ValueError for a result that is not one number."""
+    """Return the sign −1, 0 or 1 of an event's function at a state; raise an error unless it returns one number.
+
+    ``number`` is that of the event in the list, for messages.
+    """
     found = event(state.time, state.values if isinstance(event, Steadiness) else read_only(state.values))
     if np.ndim(found) != 0 or np.asarray(found).dtype.kind not in "fiu":
         what = f"shape {np.shape(found)}" if np.ndim(found) else repr(found)
@@ -274,7 +278,7 @@ def _times(times: Sequence[float], start: float, end: float) -> tuple[float, ...
 
 
 def _field(u0: npt.ArrayLike, equation: Equation) -> Floats:
-    """Return a floating-point copy of u0."""
+    """Return a floating-point copy of the initial field u0; raise an error unless it fits the equation."""
     check_unmasked("u0", u0)
     try:
         given = np.asarray(u0)

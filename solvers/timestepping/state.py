@@ -108,7 +108,7 @@ class State:
 
 
 def read_only(values: Floats) -> Floats:
-    """Return a read-only view of an array on the host."""
+    """Return a view of an array on the host that cannot be written to."""
     view = values.view()
     view.flags.writeable = False
     return view

@@ -93,7 +93,11 @@ class Stepper:
 
 
 def _may_change(limit: Callable[[Floats], None] | None, negative: Sequence[float | None]) -> bool:
-    """Return whether a limit may change values, by numbers that are 1 for negative values, None for unknown."""
+    """Return whether a limit, such as :func:`limit_positivity`, may change the values after a stage.
+
+    ``negative`` holds one number for each worker (thread): 1 if some of its values are negative, 0 if none, None if
+    unknown. Without a limit the result is False.
+    """
     return limit is not None and (limit is not limit_positivity or None in negative or any(negative))
 
 
@@ -106,7 +110,7 @@ STEPPERS = {
 
 
 def stepper_of(stepper: Stepper | str) -> Stepper:
-    """Return the stepper, or the stepper of that name; raise ValueError or TypeError for other arguments."""
+    """Return ``stepper``, or the one of that name in STEPPERS; raise ValueError or TypeError for anything else."""
     if isinstance(stepper, Stepper):
         return stepper
     expected = f"expected a Stepper, or one of {', '.join(STEPPERS)}"
@@ -118,5 +122,5 @@ def stepper_of(stepper: Stepper | str) -> Stepper:
 
 
 def order_of(equation: Equation, stepper: Stepper) -> int:
-    """Return the order in time of a step: Strang splitting around a stiff term is of second order."""
+    """Return the order in time of a step: that of the stepper, but at most 2 with a stiff term, by Strang splitting."""
     return stepper.order if equation.stiff is None else min(stepper.order, 2)

@@ -17,11 +17,11 @@ Look = tuple[int, float, Floats]  # observation: system, time, values
 
 
 class RowIntegrator(Protocol):
-    """Method that steps many independent systems, one in each row.
+    """Interface of a method that steps many independent systems at once, one in each row of an array.
 
     numbers   (rows,) numbers of the systems
-    time      (rows,)
-    values    (rows, ...)
+    time      (rows,) times that the systems have reached
+    values    (rows, ...) values at these times
     reached   (rows,) end times of the last attempted steps
     """
 
@@ -31,40 +31,43 @@ class RowIntegrator(Protocol):
     reached: Floats
 
     def attempt(self, target: Floats) -> Mask:
-        """Try one step of each system towards its target (rows,); return (rows,) whether accepted."""
+        """Try one step of each system that does not cross ``target`` (rows,); return (rows,) whether it is accepted."""
         ...
 
     def between(self, rows: Indices, times: Floats) -> Floats:
-        """Return values (k, ...) of rows at times within the last steps."""
+        """Return the values (k, ...) of the systems in ``rows`` (k,) at ``times`` (k,) within their last steps."""
         ...
 
     def commit(self, accepted: Mask) -> None:
-        """Apply the accepted steps; the other systems restart from the previous state."""
+        """Apply the last attempted steps of the ``accepted`` (rows,) systems; the others stay at the previous state."""
         ...
 
     def stuck(self) -> Mask:
-        """Return (rows,) whether no step of a system is possible."""
+        """Return (rows,) whether a system has no possible step, as after a blow-up."""
         ...
 
     def keep(self, stay: Mask) -> None:
-        """Keep the systems in ``stay`` and drop the others."""
+        """Remove all systems except those with ``stay`` (rows,) true."""
         ...
 
 
 def taken(values: Floats, rows: Indices) -> Floats:
-    """Return rows of values (rows, ...); the array itself for all rows."""
+    """Return the given rows (k, ...) of ``values`` (rows, ...).
+
+    If ``rows`` holds as many numbers as there are rows, the array itself is returned, without a copy.
+    """
     return values if len(rows) == len(values) else values[rows]
 
 
 class Systems:
-    """Run of many systems from time 0, each to an own ``until``, with observations.
+    """Run of many independent systems from time 0, each to its own end time, with observations at scheduled times.
 
     rows      method of the systems, at time 0
     until     (systems,) end times > 0
-    dues      observation times of each system
-    met       times that the steps of each system meet exactly
+    dues      schedule of the observations of each system
+    met       schedule of times at which steps of each system end exactly; none for missing systems
 
-    lost      numbers of the systems without a possible step
+    lost      numbers of the systems without a possible step, whose run has ended early
     """
 
     def __init__(
@@ -76,15 +79,18 @@ class Systems:
 
     @property
     def running(self) -> Indices:
-        """Return the numbers of the systems that are still running."""
+        """Return the numbers (rows,) of the systems that have not reached their end time."""
         return self._rows.numbers
 
     def start(self) -> Iterator[Look]:
-        """Yield the observations that are due at time 0."""
+        """Yield the observations that are due at time 0, as (number of the system, time, values)."""
         yield from self._observations_at_ends(np.ones(len(self._until), dtype=bool))
 
     def step(self) -> Iterator[Look]:
-        """Try one step of each system; yield the observations due within accepted steps, in order of time."""
+        """Try one step of each running system; yield the observations that are due within accepted steps.
+
+        An observation is (number of the system, time, values). Those of one system are in order of time.
+        """
         rows, numbers = self._rows, self._rows.numbers
         until = self._until[numbers]
         self._met.pass_by(numbers, rows.time)
@@ -110,7 +116,11 @@ class Systems:
 
 
 class _Pending:
-    """Queue of scheduled times up to the ends (systems,), for each system."""
+    """Queue of scheduled times for each of many systems.
+
+    schedules   schedule of each system; systems without one have no times
+    until       (systems,) end times, after which there are no scheduled times
+    """
 
     def __init__(self, schedules: Sequence[Schedule], until: Floats) -> None:
         times = [times_until(schedule, end) for schedule, end in zip(schedules, until.tolist(), strict=False)]
@@ -120,16 +130,16 @@ class _Pending:
         self._taken = np.zeros(len(until), dtype=np.intp)
 
     def next(self, numbers: Indices) -> Floats:
-        """Return (k,) the next time of each system, ∞ after the last."""
+        """Return the next scheduled time (k,) of each of the systems ``numbers`` (k,); ∞ after the last."""
         return np.asarray(self._times[numbers, self._taken[numbers]])
 
     def take(self, numbers: Indices) -> Floats:
-        """Return (k,) the next time of each system, and remove it from the queue."""
+        """Return the next scheduled time (k,) of each of the systems ``numbers`` (k,), and remove it from the queue."""
         times = self.next(numbers)
         self._taken[numbers] += 1
         return times
 
     def pass_by(self, numbers: Indices, time: Floats) -> None:
-        """Remove times up to those (k,) from the queues."""
+        """Remove all scheduled times up to ``time`` (k,) from the queues of the systems ``numbers`` (k,)."""
         while len(over := numbers[is_reached(self.next(numbers), time)]):
             self._taken[over] += 1

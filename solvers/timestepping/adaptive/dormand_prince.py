@@ -23,19 +23,20 @@ Rates = Callable[[Indices, Floats, Floats], Floats]
 
 
 class DormandPrince:
-    """Adaptive steps of systems u̇ = f(t, u), (rows, ...), each with an own time, step length and error.
+    """Adaptive steps of many systems u̇ = f(t, u), one in each row, with a time, a step length and an error for each.
 
     rates      (numbers of systems (k,), times (k,), values (k, ...)) → rates of change (k, ...)
     values     (rows, ...) at time 0
-    absolute, relative   (rows,) error of a step, as the root mean square over all numbers of a system
+    absolute, relative   (rows,) allowed error of a step, as the root mean square over all numbers of a system
     limit      applied to values (k, ...) after a step, in place
 
     numbers    (rows,) numbers of the systems
     reached    (rows,) end times of the last attempted steps
 
-    The method has errors of orders 5 and 3 (Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I,
-    section II.10). A step depends on time, values and dt alone. One number for each system is transferred to the host
-    in a step, the error. Interpolation within a step has order 7 and takes four more rates (section II.6).
+    The method is of order 8 and has error estimates of orders 5 and 3 (Hairer, Nørsett and Wanner, Solving Ordinary
+    Differential Equations I, section II.10). A step depends on time, values and dt alone. One number for each system is
+    transferred to the host in a step, the error. Interpolation within a step has order 7 and takes four more rates
+    (section II.6).
     """
 
     def __init__(
@@ -54,11 +55,19 @@ class DormandPrince:
         self.start(values.copy(), np.zeros(count), np.full(count, np.nan))
 
     def start(self, values: Floats, time: Floats, dt: Floats) -> None:
-        """Begin at values (rows, ...), stored without a copy, times and first steps (rows,); NaN for an estimate."""
+        """Set the values (rows, ...), times (rows,) and next step lengths dt (rows,) of all systems.
+
+        The values are stored without a copy. A step length of NaN is replaced by an estimate from the rates.
+        """
         self.values, self.time, self.dt, self._refused = values, time, dt, np.zeros(len(time), dtype=bool)
 
     def attempt(self, target: Floats) -> Mask:
-        """Try one step of each system towards its target (rows,) in equal steps; return (rows,) whether accepted."""
+        """Try one step of each system; return (rows,) whether the estimated errors of the steps are allowed.
+
+        target   (rows,) times that no step crosses: steps divide the time to them into equal parts
+
+        :meth:`commit` applies the accepted steps. A system whose step is rejected tries a shorter one in the next call.
+        """
         new = np.flatnonzero(~self._refused)
         if len(new):
             self._begin(new, target)
@@ -76,32 +85,38 @@ class DormandPrince:
         return np.asarray(accepted)
 
     def ends(self, rows: Indices) -> Floats:
-        """Return the values (k, ...) of rows after the last steps."""
+        """Return the values (k, ...) of k systems at the ends of the last attempted steps, with the limit applied."""
         after = taken(self._after, rows).copy()
         if self._limit is not None:
             self._limit(after)
         return after
 
     def commit(self, accepted: Mask) -> None:
-        """Apply the accepted steps; the other systems restart from the previous state."""
+        """Apply the last attempted steps of the ``accepted`` (rows,) systems; the others stay at the previous state."""
         self.values[accepted], self.time[accepted] = self.ends(np.flatnonzero(accepted)), self.reached[accepted]
 
     def stuck(self) -> Mask:
-        """Return (rows,) whether no smaller step is possible, by the spacing of time or a non-finite rate."""
+        """Return (rows,) whether a system has no possible step, after a rejected one.
+
+        The shorter step is below the floating-point spacing of time, or the rate at the beginning is not finite.
+        """
         return self._refused & ((self._size < MIN_SPACINGS * np.spacing(self.time)) | ~self.begins_finite())
 
     def begins_finite(self) -> Mask:
-        """Return (rows,) whether the rates at the beginning of the step are finite."""
+        """Return (rows,) whether the rate of change of each system at the beginning of its step is finite."""
         return np.asarray(self._backend.to_host(_all_finite(self._rates[0])))
 
     def keep(self, stay: Mask) -> None:
-        """Keep the systems in ``stay`` and drop the others."""
+        """Remove all systems except those with ``stay`` (rows,) true."""
         for name in ("numbers", "values", "time", "dt", "_relative", "_ratio", "_size", "_refused", "_interpolated"):
             setattr(self, name, getattr(self, name)[stay])
         self._rates = self._rates[:, stay]
 
     def between(self, rows: Indices, times: Floats) -> Floats:
-        """Return values (k, ...) of rows at times within the last steps, by Hairer's nested form in x and 1 − x."""
+        """Return the values (k, ...) of k systems at ``times`` (k,) within the last steps, interpolated with order 7.
+
+        The polynomial has Hairer's nested form in x and 1 − x, for the fraction x of the step.
+        """
         if missing := [row for row in rows.tolist() if not self._interpolated[row]]:
             self._interpolate(np.array(missing))
         x = self._columns((times - self.time[rows]) / self._taken[rows])
@@ -115,7 +130,7 @@ class DormandPrince:
         return values
 
     def _begin(self, new: Indices, target: Floats) -> None:
-        """Evaluate the rates of systems that begin a step, and choose the step length."""
+        """Evaluate the rates of the ``new`` systems, which begin a step, and choose step lengths up to ``target``."""
         values, time, dt, left = taken(self.values, new), self.time[new], self.dt[new], (target - self.time)[new]
         rate = self._rates_of(self.numbers[new], time, values)
         _put(self._rates[0], new, rate)
@@ -126,7 +141,10 @@ class DormandPrince:
         self._size[new] = np.fmax(size, MIN_SPACINGS * np.spacing(time))
 
     def _first_size(self, rows: Indices, values: Floats, rate: Floats, longest: Floats) -> Floats:
-        """Return first steps (k,), at most ``longest``, by the rates now and after an Euler step (section II.4)."""
+        """Return first step lengths (k,), at most ``longest``, by the rates now and after a short Euler step.
+
+        Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
+        """
         allowed = taken(self._relative, rows) * (taken(self._ratio, rows) + np.abs(values))
         size, speed = self._norms(values / allowed), self._norms(rate / allowed)
         slow = (size < 1e-5) | (speed < 1e-5)
@@ -138,7 +156,10 @@ class DormandPrince:
         return np.asarray(np.minimum(np.minimum(100 * trial, second), longest))
 
     def _advance(self) -> Floats:
-        """Compute the values after the steps; return errors (rows,) over the allowed ones, NaN where not finite."""
+        """Compute the values after one step of each system; return the errors (rows,) over the allowed ones.
+
+        An error is NaN where the values are not finite.
+        """
         before, dt, rates = self.values, self._columns(self._taken), self._rates
         times = self.time + self._nodes[:, None] * self._taken
         for k in range(1, len(rates)):
@@ -153,7 +174,7 @@ class DormandPrince:
         return np.abs(self._taken) * self._backend.to_host(error)
 
     def _interpolate(self, rows: Indices) -> None:
-        """Compute the coefficients (7, k, ...) of the interpolation of rows, by four more rates."""
+        """Compute the seven coefficients (7, k, ...) of polynomials that interpolate the last steps of k systems."""
         stages, nodes, coefficients = dense_tableau()
         before, after, dt = taken(self.values, rows), taken(self._after, rows), self._columns(self._taken[rows])
         count = len(self._rates)
@@ -173,62 +194,73 @@ class DormandPrince:
         self._interpolated[rows] = True
 
     def _norms(self, values: Floats) -> Floats:
-        """Return the root mean square of each system (k,), on the host."""
+        """Return the root mean square (k,) over the numbers of each system, on the host."""
         return np.asarray(np.sqrt(self._backend.to_host(_means(values**2)).astype(float)))
 
     def _columns(self, numbers: Floats) -> Floats:
-        """Return numbers (k,) as (k, 1, ...) in the dtype and on the device of the values; a single one as a scalar."""
+        """Return ``numbers`` (k,), one for each system, in the shape (k, 1, ...), as factors of values (k, ...).
+
+        The dtype and the device are those of the values. A single number is returned as a scalar.
+        """
         if len(numbers) == 1:
             only: Floats = numbers.astype(self.values.dtype)[0]
             return only
         return self._table(numbers.reshape(-1, *[1] * (self.values.ndim - 1)))
 
     def _table(self, numbers: Floats) -> Floats:
-        """Return an array in the dtype and on the device of the values."""
+        """Return a copy of an array in the dtype and on the device of the systems' values."""
         return self._backend.to_device(numbers.astype(self.values.dtype))
 
 
 def _put(values: Floats, rows: Indices, some: Floats) -> None:
-    """Set the given rows of values (rows, ...) to ``some``."""
+    """Overwrite the rows numbered ``rows`` (k,) of ``values`` (rows, ...) with ``some`` (k, ...), in place."""
     values[slice(None) if len(rows) == len(values) else rows] = some
 
 
 def _means(values: Floats) -> Floats:
-    """Return (rows,) the mean over all numbers of each system."""
+    """Return the mean (rows,) over all numbers in each row of ``values`` (rows, ...)."""
     means: Floats = values.reshape(len(values), -1).sum(axis=1) / values[0].size
     return means
 
 
 def _all_finite(values: Floats) -> Mask:
-    """Return (rows,) whether all numbers of a system are finite."""
+    """Return (rows,) whether all numbers in each row of ``values`` (rows, ...) are finite."""
     rows: Any = np.isfinite(values).reshape(len(values), -1)
     finite: Mask = rows.all(axis=1)
     return finite
 
 
 def _combined(weights: Floats, rates: Floats) -> Floats:
-    """Return Σ_s weights_s rates_s, in the same order of summation for each number."""
+    """Return the linear combination Σ_s weights_s rates_s of rates (s, ...), with one order of summation."""
     total: Floats = backend_for(rates).xp.einsum("s,s...->...", weights, rates)
     return total
 
 
 @cache
 def tableau() -> tuple[Floats, Floats, Floats, Floats]:
-    """Return stages (12, 12), weights (12), weights of the two errors (2, 12) and nodes (12)."""
+    """Return the coefficients of the method of order 8 with 12 stages.
+
+    These are the stages (12, 12), the weights (12,) of the step, the weights (2, 12) of the two error estimates, and
+    the nodes (12,).
+    """
     weights, *errors = _rows((coefficients.WEIGHTS, coefficients.ERROR_5, coefficients.ERROR_3), 12)
     return _rows(coefficients.STAGES, 12), weights, np.stack(errors), np.array(coefficients.NODES)
 
 
 @cache
 def dense_tableau() -> tuple[Floats, Floats, Floats]:
-    """Return the tableau of the interpolation stages (4, 16), nodes (4), coefficients (4, 16). Stage 0 is the step."""
+    """Return the coefficients of the interpolation within a step, with four stages beyond the twelve of the step.
+
+    These are the stages (4, 16), whose first is the end of the step, the nodes (4,), and the coefficients (4, 16) of
+    the last four of the seven terms of the polynomial.
+    """
     stages = _rows((coefficients.WEIGHTS, *coefficients.INTERPOLATION_STAGES), 16)
     nodes = np.array([1.0, *coefficients.INTERPOLATION_NODES])
     return stages, nodes, _rows(coefficients.INTERPOLATION, 16)
 
 
 def _rows(sparse: Sequence[Mapping[int, float]], columns: int) -> Floats:
-    """Return (rows, columns) for the nonzero numbers of each row by column."""
+    """Return a matrix (rows, columns) of which each row is given by its nonzero numbers {column: number}."""
     full = np.zeros((len(sparse), columns))
     for row, numbers in zip(full, sparse, strict=True):
         row[list(numbers)] = list(numbers.values())

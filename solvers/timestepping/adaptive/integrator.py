@@ -16,18 +16,18 @@ _ONLY = np.zeros(1, dtype=np.intp)
 
 
 class AdaptiveIntegrator:
-    """Adaptive steps of u̇ = rate(time, u) with error control: one row of `DormandPrince`.
+    """Integrator of one system u̇ = rate(time, u) by adaptive steps of order 8 with error control, by `DormandPrince`.
 
     rate         (time, values) → rate of change, of the values' shape
-    tolerance    error of a step over |u|, as the root mean square over all numbers of the state
-    absolute     additional absolute error of a step, for numbers near zero; None for the tolerance
+    tolerance    allowed error of a step over |u|, as the root mean square over all numbers of the state
+    absolute     allowed absolute error in addition, for numbers near zero; None for the value of ``tolerance``
     limit        applied to the state after each step, in place (projection on a sphere, …)
     to_device    moves the values to the device of the rate
 
     Each step depends on time, values and ``state.dt``, the next step to try, so that a run resumed after any step is
-    bitwise identical. For ``dt`` = NaN the first step is chosen from the rates.
-    Raises ValueError for a tolerance ≤ 0, Exploding on underflow of the step, and NonFinite for a rate that is not
-    finite; the state is then the one after the last accepted step.
+    bitwise identical. For ``dt`` = NaN the first step is chosen from the rates. Raises ValueError for a tolerance ≤ 0,
+    Exploding on underflow of the step, and NonFinite for a rate that is not finite; the state is then the one after the
+    last accepted step.
     """
 
     meets_kept = False  # interpolated states have order 7 and serve for restarts
@@ -56,7 +56,10 @@ class AdaptiveIntegrator:
         )
 
     def step(self, state: State, target: float) -> StepResult:
-        """Advance by one of equal steps towards ``target``, which the last one meets exactly."""
+        """Advance a state by one accepted step, whose length divides the time to ``target`` into equal parts.
+
+        The last of these steps ends exactly at ``target``.
+        """
         row = self._row
         row.start(state.values[None].copy(), np.array([state.time]), np.array([state.dt]))
         with np.errstate(all="ignore"):  # a step that overflows is rejected, and a shorter one tried
@@ -70,6 +73,6 @@ class AdaptiveIntegrator:
         return StepResult(stable_dt=state.dt)
 
     def between(self, time: float) -> Floats:
-        """Return values at a time within the last step."""
+        """Return the state's values interpolated at a time within the last step."""
         values: Floats = self._row.between(_ONLY, np.array([time]))[0]
         return values

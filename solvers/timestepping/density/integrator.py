@@ -19,12 +19,12 @@ _ONLY = np.zeros(1, dtype=np.intp)
 
 
 class DensityIntegrator:
-    """Steps of a density to a tolerance in its moments: one row of `DensityRows`.
+    """Integrator of one density with the error of a step estimated in moments, such as harmonics of low degree.
 
     equation    equation of the density
     stepper     one of STEPPERS, or its name
     moments     moments of the state's values
-    cfl, rtol   see `DensityRows`
+    cfl, rtol   fraction of the stable step and tolerance, see `DensityRows`, of which this is one row
     to_device   moves the values to the device of the equation's terms
 
     The values are not checked. Raises ValueError and TypeError for other arguments as `evolve` does. Raises NonFinite
@@ -69,13 +69,13 @@ class DensityIntegrator:
         return StepResult(stable_dt=float(row.stable[0]) / self._cfl)
 
     def between(self, time: float) -> Floats:
-        """Return values at a time within the last step."""
+        """Return the state's values interpolated at a time within the last step."""
         values: Floats = self._row.between(_ONLY, np.array([time]))[0]
         return values
 
 
 class OneDensity:
-    """Single density of an equation: `Densities` with one row."""
+    """Equation of a single density behind the interface `Densities` for many densities, with one row."""
 
     def __init__(self, equation: Equation, stepper: Stepper, moments: Moments) -> None:
         self._equation, self._stepper, self._moments = equation, stepper, moments

@@ -14,22 +14,23 @@ _ONE = np.ones(1)
 
 
 class Moments(Protocol):
-    """Linear functionals of fields, and norms of their values."""
+    """Interface of moments: few linear functionals of a field, such as its harmonics of low degree, and their norms."""
 
     def __call__(self, *fields: Floats) -> list[Floats]:
-        """Return (k,) moments of each field, on the host, with one transfer for all fields."""
+        """Return a list of the moments (k,) of each field, on the host, with one transfer from the device."""
         ...
 
     def norms(self, moments: Floats, state: Floats) -> Floats:
-        """Return (2,) norms of moments (k,): of degree 1, and of higher degrees, relative to the size of ``state``.
+        """Return two norms (2,) of moments (k,), relative to the size of a state: of degree 1, and of higher degrees.
 
-        Two norms keep the error of a nearly vanishing mean visible. ``state`` holds the moments (k,) of the state.
+        ``moments`` may be those of an error. ``state`` holds the moments (k,) of the state. With two norms, the error
+        of a nearly vanishing mean counts too.
         """
         ...
 
 
 class HarmonicMoments:
-    """Harmonics of degree 1 to 6 of one or several fields on a circle or a sphere."""
+    """Moments of one or several fields on a circle or a sphere: the harmonics of degrees 1 to 6."""
 
     def __init__(self, mesh: Mesh) -> None:
         degree = min(DEGREES, mesh.cells // 2) if mesh.manifold == "circle" else DEGREES
@@ -63,7 +64,7 @@ class CosineMoments:
 
 
 class PolynomialMoments:
-    """Moments ∫ x ρ and ∫ xxᵀ ρ of a density of points x, in units of its root mean square √∫|x|² ρ.
+    """Moments ∫ x ρ and ∫ xxᵀ ρ of a density ρ of points x, with norms relative to the root mean square √∫|x|² ρ.
 
     mesh     mesh of x; or of directions ω, with cells (radii, directions) and x = rω
     radii    (radii,) r, on the host

@@ -30,21 +30,28 @@ MIN_STEP = 16  # minimum step in floating-point spacings of time
 
 @dataclass(frozen=True)
 class Measured:
-    """Moments (..., k) at an end of a step: of the state, of its rate, and of the rate of the explicit terms."""
+    """Moments (..., k) of a density at an end of a step, for the error estimate.
+
+    moments    moments of the density
+    rates      moments of its rate of change
+    explicit   moments of the rate of change by the explicit terms alone; None without a stiff term
+    """
 
     moments: Numbers
     rates: Numbers
     explicit: Numbers | None = None
 
     def where(self, accepted: Mask, end: Measured) -> Measured:
-        """Return moments (rows, ...) of the end for accepted rows and of the start for the others."""
+        """Return these moments (rows, ...), with the ``accepted`` rows replaced by those of ``end``."""
         pairs = ((self.moments, end.moments), (self.rates, end.rates))
         shape = (-1, *[1] * (self.moments.ndim - 1))
         return Measured(*(np.where(accepted.reshape(shape), after, before) for before, after in pairs))
 
 
 class Densities(Protocol):
-    """Equations of densities (rows, ...), one in each row; the terms store prepared results until their rates.
+    """Interface of the equations of many densities (rows, ...), one in each row.
+
+    The terms store the results of ``prepare`` until the next call of it. Times and lengths are (rows,).
 
     splits   whether steps are split between explicit terms and a stiff one
     """
@@ -52,42 +59,50 @@ class Densities(Protocol):
     splits: bool
 
     def prepare(self, times: Floats, values: Floats, with_stiff: bool = False) -> Step:
-        """Prepare the explicit terms; return the longest stable steps (rows,), NaN for values that are not finite.
+        """Evaluate the explicit terms at the densities; return the longest stable steps (rows,).
+
+        A step is NaN for values that are not finite.
 
         with_stiff   whether the stiff term limits the steps too
         """
         ...
 
     def step_stiff(self, times: Floats, lengths: Floats, values: Floats) -> None:
-        """Advance values in place by the stiff term alone, with its limiter."""
+        """Advance the densities in place by the stiff term alone, from ``times`` by ``lengths``, with its limiter."""
         ...
 
     def step_explicit(self, times: Floats, lengths: Floats, values: Floats, work: tuple[Floats, ...]) -> Step:
-        """Advance values in place by the prepared explicit terms; return the least stable steps (rows,).
+        """Advance the densities in place by the explicit terms alone; return the stages' least stable steps (rows,).
 
-        ``work`` holds the scratch arrays of `Stepper.step`.
+        The terms are prepared at ``times``. ``work`` holds the scratch arrays of `Stepper.step`.
         """
         ...
 
     def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
-        """Return moments of values with prepared explicit terms; ``rate`` is scratch memory."""
+        """Return the moments of the densities and of their rates of change, at which the explicit terms are prepared.
+
+        ``rate`` is scratch memory of the shape of the values.
+        """
         ...
 
     def norms(self, moments: Numbers, ends: Numbers) -> Floats:
-        """Return norms (rows, 2) of moments of degree 1 and of higher degrees, for densities of moments ``ends``."""
+        """Return two norms (rows, 2) of moments (rows, ...): of degree 1, and of all higher degrees.
+
+        ``ends`` holds the moments of the densities at the ends of the steps, for relative norms.
+        """
         ...
 
 
 class DensityRows:
-    """Steps of densities by a stepper, with Strang splitting around a stiff term, to a tolerance in the moments M.
+    """Method that steps many densities at once, one in each row, with the error of a step estimated in moments M.
 
         |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)| ≤ rtol (|M₁ − M₀| + 0.3 dt |Ṁ of explicit terms|, if there is a stiff one)
 
     for the moments of degree 1, and for those of higher degrees; Ṁ are moments of the rate of change at the ends of a
-    step. The trapezoidal rule is of second order, as is splitting, and shows the splitting error too. Moments are
-    insensitive to limiters in single cells. A step with a larger error is repeated with a shorter length, unless
-    shortening does not help. Without error control a density near equilibrium, with an unbounded stable step, would
-    leave the equilibrium in a single step.
+    step. A step is that of a stepper, with Strang splitting around a stiff term. The trapezoidal rule is of second
+    order, as is splitting, and shows the splitting error too. Moments are insensitive to limiters in single cells. A
+    step with a larger error is repeated with a shorter length, unless shortening does not help. Without error control a
+    density near equilibrium, with an unbounded stable step, would leave the equilibrium in a single step.
 
     A step depends only on time, values and dt, the next step to try, so that a resumed run is bitwise identical. dt is
     NaN after a step that has met its target, so that a restart from there needs no dt. Values within a step are
@@ -125,7 +140,12 @@ class DensityRows:
         self._attempts = [self._new_attempts(k) for k in range(count)]
 
     def attempt(self, target: Floats) -> Mask:
-        """Try one step of each density towards its target (rows,) in equal steps; return (rows,) whether accepted."""
+        """Try one step of each density; return (rows,) whether the steps are accepted.
+
+        target   (rows,) times that no step crosses: steps divide the time to them into equal parts
+
+        :meth:`commit` then applies the accepted steps and undoes the others, which are shorter in the next attempt.
+        """
         values, self._begin, self._target = self.values, self.time, target
         self._stuck = ~(self.stable > np.spacing(self.time))
         self.lengths, self.reached = np.zeros(len(target)), self.time.copy()
@@ -144,7 +164,7 @@ class DensityRows:
         return np.asarray(np.array([attempts.accept(*step) for attempts, *step in steps]) & ~self._stuck)
 
     def commit(self, accepted: Mask) -> None:
-        """Apply the accepted steps; the other densities restart from the previous state."""
+        """Apply the last steps of the ``accepted`` (rows,) densities; reset the others to the previous state."""
         self.time = np.where(accepted, self.reached, self.time)
         if accepted.any():
             self.stable = np.where(accepted, self._stable_end, self.stable)
@@ -159,7 +179,7 @@ class DensityRows:
             self._densities.prepare(self.time, self.values)
 
     def between(self, rows: Indices, times: Floats) -> Floats:
-        """Return values (k, ...) of rows at times within the last steps."""
+        """Return the values (k, ...) of the densities in ``rows`` (k,) at ``times`` (k,) within their last steps."""
         begin = self._begin[rows]
         if self._densities.splits:
             lengths, values = np.zeros(len(self.time)), self._before.copy()
@@ -173,12 +193,12 @@ class DensityRows:
         return within
 
     def stuck(self) -> Mask:
-        """Return (rows,) whether no step is possible: the stable step vanishes, or the end is not finite."""
+        """Return (rows,) whether a density has no possible step: its stable step is 0, or the end not finite."""
         stuck: Mask = self._stuck
         return stuck
 
     def keep(self, stay: Mask) -> None:
-        """Keep the densities in ``stay`` and drop the others."""
+        """Remove all densities except those with ``stay`` (rows,) true."""
         for name in ("numbers", "values", "time", "dt"):
             setattr(self, name, getattr(self, name)[stay])
         self._attempts = [attempts for attempts, stays in zip(self._attempts, stay.tolist(), strict=True) if stays]
@@ -186,7 +206,7 @@ class DensityRows:
             self._lay_out()
 
     def _lay_out(self) -> None:
-        """Create the equations and the scratch arrays of the present densities, and prepare the next step."""
+        """Create the equations and scratch arrays of the densities that are left, and prepare the next steps."""
         values, self._densities = self.values, self._densities_of(self.numbers)
         empty_like = backend_for(values).xp.empty_like
         self._work = tuple(empty_like(values) for _ in range(2 if self._densities.splits else 3))
@@ -195,12 +215,15 @@ class DensityRows:
         self._start = self._densities.measured(self.time, values, self._work[1])
 
     def _new_attempts(self, k: int) -> Attempts:
-        """Return the attempts of the next step of a row, beginning with the proposed step if it is > 0 and stable."""
+        """Return the attempts of the next step of density k, first with the proposed length if > 0 and stable."""
         longest = float(min(self.stable[k], self.dt[k]) if self.dt[k] > 0 else self.stable[k])
         return Attempts(CONTROL, longest, least=MIN_STEP * float(np.spacing(self.time[k])))
 
     def _advanced(self, lengths: Floats, reached: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """Advance values in place; return the longest stable steps (rows,) at the ends, and the least of the stages."""
+        """Advance ``values`` by one step of each density in place; return two stable steps (rows,) for each.
+
+        The first is the longest stable step at the end, at the times ``reached``, the second the least of the stages.
+        """
         densities, begin, half = self._densities, self._begin, lengths / 2
         if densities.splits:
             densities.step_stiff(begin, half, values)
@@ -212,7 +235,7 @@ class DensityRows:
         return stable, within
 
     def _on_host(self, *steps: Step) -> Floats:
-        """Return steps (k, rows) on the host with one transfer."""
+        """Return k arrays of step lengths (rows,) as one array (k, rows) on the host, with one transfer."""
         backend = backend_for(self.values)
         numbers = backend.empty((len(steps), len(self.time)), np.float64)
         for number, step in zip(numbers, steps, strict=True):
@@ -227,9 +250,9 @@ class DensityRows:
 
 
 def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> tuple[Floats, ...]:
-    """Return the full rate of values in ``rate`` and the rate of the prepared explicit terms.
+    """Return the rate of change of an equation; with a stiff term, also that of the explicit terms alone.
 
-    Without a stiff term only the first is returned.
+    The explicit terms are prepared at ``values``. The first rate is written to ``rate``.
     """
     rate[...] = 0.0
     for term in equation.terms:
@@ -244,7 +267,16 @@ def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> t
 def step_error(
     dt: float | Floats, start: Measured, end: Measured, norms: Callable[[Numbers], Floats], rtol: float, rounding: float
 ) -> Floats:
-    """Return the errors (...) of steps over the allowed ones by norms (..., 2) of moments; ∞ if not finite."""
+    """Return the errors (...) of steps over the allowed ones, by norms (..., 2) of moments; ∞ where not finite.
+
+    An error is that of the trapezoidal rule for the moments M: |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)|, allowed is about rtol |M₁ −
+    M₀|.
+
+    dt           lengths of the steps, of a shape to multiply moments with
+    start, end   moments at the beginnings and ends of the steps
+    norms        moments (..., k) → norms (..., 2)
+    rounding     allowed error by rounding
+    """
     change = end.moments - start.moments
     error, allowed = norms(change - 0.5 * dt * (start.rates + end.rates)), norms(change)
     if end.explicit is not None:

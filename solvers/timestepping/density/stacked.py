@@ -28,11 +28,11 @@ Complexes = NDArray[np.complex128]
 
 
 class StackedDensities:
-    """Equations ∂ₜρ + div(ρ X) = κ Δρ of densities (rows, cells) of equal mass: `Densities` on a circle.
+    """Equations ∂ₜρ + div(ρ X) = κ Δρ of many densities of equal mass on one circle: an instance of `Densities`.
 
     mesh        the circle
     rows        number of densities
-    velocity    X of all densities, each independent of the others
+    velocity    (times (rows,), densities (rows, cells)) → X of each density, independent of the others
     longest     densities (rows, cells) → the longest step (rows,) by all criteria except advection
     stepper     one of STEPPERS, or its name
     diffusion   κΔ of fields (rows, cells); None without diffusion
@@ -80,7 +80,9 @@ class StackedDensities:
 
 
 class _Flow:
-    """Advection of all rows by h X with an own h for each row, and the longest step of each.
+    """Advection of many densities, one in each row, by h X with a step length h of its own for each row.
+
+    A unit step then advances each density by its h.
 
     steps   (rows,) stable steps of the last ``prepare``, NaN for a row that is not finite
     least   (rows,) least stable steps since the last ``begin``
@@ -91,15 +93,19 @@ class _Flow:
         self._advection = Advection(stack(mesh, rows), lambda time, values: self._found, nonnegative=True)
 
     def begin(self, times: Floats, lengths: Floats) -> None:
-        """Set the start times and lengths h of the steps whose stages are prepared next."""
+        """Set the start times (rows,) and lengths h (rows,) of the steps whose stages ``prepare`` evaluates next."""
         self._times, self._lengths, self.least = times, lengths, np.full(len(times), np.inf)
 
     def scale(self) -> None:
-        """Scale the prepared fluxes from h = 1 to the lengths of the steps."""
+        """Multiply the prepared fluxes of each row, computed for h = 1, by its step length h set by ``begin``."""
         self._advection.scale_copies(self._lengths)
 
     def prepare(self, part: float, values: Floats) -> Step:
-        """Compute h X for densities (rows, cells) after the fraction ``part`` of the steps; return ∞."""
+        """Compute the fluxes of densities (rows, cells) by the velocity h X; return ∞.
+
+        The densities are those after the fraction ``part`` of each step. The longest stable steps are in the attribute
+        ``steps`` (rows,).
+        """
         lengths, flat = self._lengths, values.reshape(-1)
         velocity = self._velocity(self._times + part * lengths, values) * lengths[:, None, None]
         self._found = velocity.reshape(-1, velocity.shape[-1])

@@ -21,9 +21,9 @@ MIN_STEP = 16  # minimum step in floating-point spacings of time
 
 
 class ErrorControlled(ABC):
-    """Base of methods with error control: subclasses give u after a step and an estimate of the error.
+    """Base class of integrators with error control: a subclass gives u after a step and an estimate of the error.
 
-        |error| ≤ atol + rtol (|change| + |u − ū|/100)      |·|: root mean square
+        |error| ≤ atol + rtol (|change of u| + |u − ū|/100)      |·|: root mean square, ū: mean
 
     If all terms are conservation laws, cells at shocks are excluded from the error (`ConservationLaw.at_jumps`), since
     the cfl limits the step there. With other terms shocks are included, since those terms may err most at a front.
@@ -42,10 +42,13 @@ class ErrorControlled(ABC):
 
     @abstractmethod
     def attempt(self, state: State, dt: float) -> tuple[Floats, Floats]:
-        """Return values after a step of dt, and the error; raise NonFinite if a solver does not converge."""
+        """Return the values after a step of dt from a state, and an estimate of their errors, of the same shape.
+
+        Raises NonFinite if a solver does not converge.
+        """
 
     def begin(self, state: State) -> None:
-        """Choose the first step to try: ``state.dt``, or a part of |u|/|∂ₜu|, which is ∞ for a rate of 0."""
+        """Choose the first step to try: ``state.dt`` if it is > 0, else 10⁻³ |u|/|∂ₜu|, which is ∞ for a rate of 0."""
         if state.dt > 0:
             self._proposal = Proposal(state.dt)
             return
@@ -85,7 +88,10 @@ class ErrorControlled(ABC):
         raise Exploding(f"{state.when}: step size underflow (blow-up?)")
 
     def _try(self, state: State, dt: float) -> tuple[Floats, float]:
-        """Return values after a step of dt, and the error over the allowed one; ∞ where it is not finite."""
+        """Return the values after a step of dt, and its error over the allowed one, in root mean squares.
+
+        The ratio is ∞ if it is not finite, or if a solver does not converge.
+        """
         with np.errstate(all="ignore"):
             try:
                 values, error = self.attempt(state, dt)
@@ -98,7 +104,9 @@ class ErrorControlled(ABC):
 
 
 class RungeKutta(ErrorControlled):
-    """Runge–Kutta steps by a tableau: explicit, or additive with the stiff term implicit (no splitting).
+    """Runge–Kutta integrator with error control by a tableau: explicit, additive or fully implicit.
+
+    An additive method takes the stiff term as implicit and the other terms as explicit, without splitting.
 
     fully_implicit   whether all terms are implicit, by Newton's iteration with GMRES and a preconditioner
     """
@@ -146,6 +154,6 @@ class RungeKutta(ErrorControlled):
 
 
 def _sum(weights: Floats, rates: list[Floats]) -> Floats:
-    """Return Σ weights_k rates_k over the available rates."""
+    """Return the linear combination Σ weights_k rates_k over the rates of the stages evaluated so far."""
     used = [(float(w), rate) for w, rate in zip(weights, rates, strict=False) if w != 0]
     return np.asarray(sum((w * rate for w, rate in used), np.zeros(1)))

@@ -14,11 +14,12 @@ MAX_DIMENSION = 60
 
 
 class ExponentialRosenbrock(ErrorControlled):
-    """Steps y + dt φ₁(dt J) F(y), y = (u, t), F = (f, 1), J = ∂F/∂y: exact for ∂ₜu = Lu + b + ct, else of order 2.
+    """Exponential Rosenbrock integrator with error control for ∂ₜu = f(t, u), by matrix functions in Krylov spaces.
 
-    φ₁(z) = (e^z − 1)/z is evaluated in a Krylov space of J. The error estimate is the remainder of the linearization,
-    ⅓ dt |f₁ − f₀ − J(y₁ − y₀)|, and the error of the Krylov space. Source: Hochbruck and Ostermann, Acta Numerica 19
-    (2010) 209, section 2.4.
+    A step is y + dt φ₁(dt J) F(y) for y = (u, t), with F = (f, 1) and J = ∂F/∂y. φ₁(z) = (e^z − 1)/z is evaluated in a
+    Krylov space of J. Steps are exact for ∂ₜu = Lu + b + ct, else of order 2. The error estimate is the remainder of
+    the linearization, ⅓ dt |f₁ − f₀ − J(y₁ − y₀)|, and the error of the Krylov space. Source: Hochbruck and Ostermann,
+    Acta Numerica 19 (2010) 209, section 2.4.
     """
 
     order = 3
@@ -44,9 +45,10 @@ class ExponentialRosenbrock(ErrorControlled):
 
 
 def phi1_times(matrix: Callable[[Floats], Floats], vector: Floats, dt: float) -> tuple[Floats, Floats]:
-    """Return dt φ₁(dt J) v and an estimate of its error, from at most MAX_DIMENSION products with J.
+    """Return dt φ₁(dt J) v for a vector v, and an estimate of its error, with φ₁(z) = (e^z − 1)/z in a Krylov space.
 
-    Source: Hochbruck and Lubich, SIAM J. Numer. Anal. 34 (1997) 1911.
+    ``matrix`` is the function v → J v, called at most MAX_DIMENSION times. Source: Hochbruck and Lubich, SIAM J. Numer.
+    Anal. 34 (1997) 1911.
     """
     from scipy.linalg import expm
 

@@ -28,9 +28,12 @@ DIFFERENCE = 1e-7  # relative length of a difference quotient: √eps if f has t
 
 
 class SemiDiscrete:
-    """Right-hand side of an equation, on the host.
+    """Rate of change E(t, u) + I(t, u) of an equation on the host, with explicit terms E and an affine stiff term I.
 
-    Raises ValueError for a stiff term with steps but without a rate.
+    The methods also solve the linear and nonlinear systems of implicit stages. Raises ValueError for a stiff term that
+    advances states but has no rate.
+
+    stable_dt   largest stable step of the explicit terms at their last evaluation
     """
 
     def __init__(self, equation: Equation) -> None:
@@ -46,7 +49,10 @@ class SemiDiscrete:
         self._linear: list[ShiftedSolver] | None = None
 
     def explicit(self, time: float, values: Floats, dt: float) -> Floats:
-        """Return E(t, u), such that a step of dt keeps u admissible."""
+        """Return the rate of change E(t, u) by the explicit terms at u = ``values``, limited for an Euler step of dt.
+
+        The limiters of densities keep u ≥ 0 in such a step. The largest stable step is stored in ``stable_dt``.
+        """
         self.stable_dt = float(_prepare(self.equation, time, values))
         rate = np.zeros_like(values)
         for term in self.equation.terms:
@@ -54,7 +60,7 @@ class SemiDiscrete:
         return rate
 
     def stiff(self, time: float, values: Floats) -> Floats:
-        """Return I(t, u); zero without a stiff term."""
+        """Return the rate of change I(t, u) by the stiff term at u = ``values``; zeros without a stiff term."""
         term: Any = self.equation.stiff
         rate = np.zeros_like(values)
         if term is not None:
@@ -62,11 +68,17 @@ class SemiDiscrete:
         return rate
 
     def full(self, time: float, values: Floats, dt: float = 0.0) -> Floats:
-        """Return E + I."""
+        """Return the rate of change E(t, u) + I(t, u) of u = ``values`` by all terms, the explicit ones limited for dt.
+
+        The limiters of densities keep u ≥ 0 in an Euler step of dt by the explicit terms.
+        """
         return self.explicit(time, values, dt) + self.stiff(time, values)
 
     def solve_stiff(self, time: float, start: Floats, step: float) -> Floats:
-        """Return Y with Y − step·I(t, Y) = ``start``, by a direct solver or preconditioned GMRES."""
+        """Return the implicit stage Y with Y − step·I(t, Y) = ``start``, by a direct solver or preconditioned GMRES.
+
+        I is the rate of change by the stiff term, affine in Y.
+        """
         if self.equation.stiff is None:
             return start.copy()
         offset = self.stiff(time, np.zeros_like(start))  # I is affine: the offset is the inflow through the boundary
@@ -74,7 +86,7 @@ class SemiDiscrete:
         return self.solve_linear(time, right, step)
 
     def solve_linear(self, time: float, right: Floats, step: float) -> Floats:
-        """Return Y with Y − step·L Y = ``right``, where L is the linear part of I."""
+        """Return Y with Y − step·L Y = ``right``, where L is the linear part of the stiff term's rate of change."""
         if self.equation.stiff is None:
             return right
         solvers = self._stiff_solvers(right)
@@ -88,9 +100,12 @@ class SemiDiscrete:
         return _gmres(left, right, self.preconditioner(time, right, step), SOLVE_RTOL)
 
     def solve_full(self, time: float, start: Floats, step: float, allowed: float, guess: Floats) -> Floats:
-        """Solve Y − step·(E + I)(t, Y) = ``start`` by Newton's iteration with GMRES, to a part of ``allowed``.
+        """Return the implicit stage Y with Y − step·(E + I)(t, Y) = ``start``, by Newton's iteration with GMRES.
 
-        guess   estimate of the rate of change at Y
+        E and I are the rates of change by the explicit and stiff terms.
+
+        allowed   allowed error of a step; Newton's last update is at most the fraction NEWTON_RTOL of it
+        guess     estimate of the rate of change at Y
         Raises NonFinite if the iteration does not converge.
         """
         values = start + step * guess
@@ -109,7 +124,10 @@ class SemiDiscrete:
         raise NonFinite("Newton's iteration does not converge")
 
     def _stiff_solvers(self, values: Floats) -> list[ShiftedSolver]:
-        """Return solvers with the matrix of the stiff term, one for each field; none without a matrix."""
+        """Return one solver for each field, of systems 1 − step·L with the matrix L of the stiff term.
+
+        The list is empty if the stiff term has no matrix.
+        """
         stiff: Any = self.equation.stiff
         mesh = getattr(stiff, "mesh", None)
         if self._linear is None and isinstance(mesh, Mesh) and hasattr(stiff, "jacobian"):
@@ -119,7 +137,12 @@ class SemiDiscrete:
         return self._linear or []
 
     def preconditioner(self, time: float, values: Floats, step: float) -> Vector:
-        """Return an approximate inverse of 1 − step·(E + I), by the terms' matrices or a fitted Laplacian."""
+        """Return an approximate inverse v → (1 − step·J)⁻¹ v, with J the derivative of the rate of change by u.
+
+        J is the sum of the terms' matrices at u = ``values``. Without matrices of the terms, J is a multiple of the
+        mesh's Laplacian, fitted to the stiff term, and without a mesh 0. A factorization is used again for similar
+        steps.
+        """
         explicit = [term for term in self.equation.terms if hasattr(term, "jacobian")]
         if not explicit and (exact := self._stiff_solvers(values)):
             return lambda right: _by_field(exact, right, step)
@@ -138,7 +161,10 @@ class SemiDiscrete:
         return apply
 
     def _factorize_jacobians(self, mesh: Mesh, time: float, values: Floats, step: float) -> list[Vector]:
-        """Return solvers by the sum of all available matrices of terms at a state."""
+        """Return one function v → (1 − step·J)⁻¹ v for each field, with J the sum of the terms' matrices at a state.
+
+        Terms without a matrix are left out.
+        """
         self.full(time, values)
         every: tuple[Any, ...] = (*self.equation.terms, self.equation.stiff)
         terms = [term for term in every if hasattr(term, "jacobian")]
@@ -165,7 +191,10 @@ def _by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Float
 
 
 def _unbounded(term: Term) -> Term:
-    """Return a source of unknown rate without a step limit, since error control limits the step; else the term."""
+    """Return a term; a source whose ``fastest`` is not given is returned without a limit of the step.
+
+    The error control limits the step of such a source.
+    """
     is_unknown = isinstance(term, Source) and term.fastest is None
     return Source(term.f, fastest=float(np.finfo(float).tiny)) if is_unknown else term  # type: ignore[attr-defined]
 
@@ -180,7 +209,10 @@ def _probe(shape: tuple[int, ...]) -> Floats:
 
 
 class _Jacobian:
-    """Operator v → v − step·J v, with J v by a difference quotient."""
+    """Operator v → v − step·J v of Newton's iteration, where J is the derivative of the rate of change at a state.
+
+    J v is a difference quotient of the rate. ``evaluations`` counts the products.
+    """
 
     def __init__(self, problem: SemiDiscrete, time: float, values: Floats, rate: Floats, step: float) -> None:
         self._problem, self._time, self._values, self._rate, self._step = problem, time, values, rate, step
@@ -198,7 +230,12 @@ class _Jacobian:
 
 
 def _gmres(left: Vector, right: Floats, preconditioner: Vector, rtol: float) -> Floats:
-    """Return x with left(x) = right; raise NonFinite if the iteration does not converge."""
+    """Return x with left(x) = ``right`` by GMRES; raise NonFinite if the iteration does not converge.
+
+    left             linear function of an array
+    preconditioner   approximate inverse of ``left``
+    rtol             residual of x over the norm of ``right``
+    """
     from scipy.sparse.linalg import LinearOperator, gmres
 
     def operator(function: Vector) -> Any:

@@ -17,9 +17,10 @@ POWER_ITERATIONS = 40
 
 
 class SuperTimeStepping(ErrorControlled):
-    """RKL2 with a number of stages by the step, stable for real negative spectra (Meyer, Balsara and Aslam 2014).
+    """RKL2 integrator with error control: explicit steps with as many stages as stable diffusion requires.
 
-    The error estimate of a step is that of Sommeijer, Shampine and Verwer (1998), 0.8 (u₀ − u₁) + 0.4 dt (f₀ + f₁).
+    Steps are stable for real negative spectra (Meyer, Balsara and Aslam 2014). The error estimate of a step is that of
+    Sommeijer, Shampine and Verwer (1998), 0.8 (u₀ − u₁) + 0.4 dt (f₀ + f₁).
     """
 
     order = 3
@@ -48,7 +49,10 @@ class SuperTimeStepping(ErrorControlled):
 
 
 def spectral_radius(problem: SemiDiscrete, state: State) -> float:
-    """Return 1.1 times the largest |eigenvalue| of ∂f/∂u by power iterations."""
+    """Estimate the largest |eigenvalue| of ∂f/∂u at a state from above, for ∂ₜu = f(t, u) = ``problem``.
+
+    The result is 1.1 times that of power iterations.
+    """
     values, rate = state.values, problem.full(state.time, state.values)
     size = 1e-6 * (1.0 + root_mean_square(values))
     vector, found = np.random.default_rng(1).standard_normal(values.shape), 0.0

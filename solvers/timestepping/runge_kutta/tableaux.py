@@ -27,6 +27,8 @@ ROUNDING = 1e-13  # of coefficients given as rational numbers of 13 digits
 class Tableau:
     """Coefficients of a Runge–Kutta method with an embedded method of another order.
 
+    The method is explicit, or additive with superscripts E and I for explicit and implicit terms.
+
     stages     (s, s) a^E, strictly lower
     weights    (s,) b^E of order ``order``
     embedded   (s,) b̂: the difference of both results is the error of a step, of order ``embedded_order`` + 1
@@ -53,12 +55,17 @@ class Tableau:
 
     @property
     def nodes(self) -> Floats:
-        """Return (s,) c = Σⱼ a_ij."""
+        """Return the nodes c_i = Σⱼ a_ij (s,): the times of the stages, as fractions of the step."""
         return np.asarray(self.stages.sum(axis=1))
 
 
 def _check(colors: list[tuple[Floats, Floats]], order: int) -> None:
-    """Raise ValueError unless all trees up to the order, in all colors, have Φ = 1/γ."""
+    """Raise ValueError unless the order conditions Φ(t) = 1/γ(t) hold for all colored rooted trees t up to the order.
+
+    colors   (stages, weights) of the method for each kind of terms: explicit, and implicit if there are two
+
+    At most order 5 is checked, or 4 for two colors.
+    """
     for size in range(1, min(order, MAX_CHECKED if len(colors) == 1 else 4) + 1):
         for tree in _trees(size):
             for found in _elementary_weights(colors, tree):
@@ -68,12 +75,12 @@ def _check(colors: list[tuple[Floats, Floats]], order: int) -> None:
 
 @cache
 def _trees(size: int) -> tuple[Tree, ...]:
-    """Return all rooted trees with ``size`` nodes."""
+    """Return all rooted trees with ``size`` nodes; a tree is the tuple of its root's subtrees."""
     return tuple({tuple(sorted(children)) for children in _forests(size - 1)})
 
 
 def _forests(size: int, largest: int | None = None) -> Iterator[Tree]:
-    """Yield all multisets of trees with ``size`` nodes in total, of at most ``largest`` nodes each."""
+    """Yield all multisets of rooted trees with ``size`` nodes in total, of at most ``largest`` nodes in each tree."""
     if size == 0:
         yield ()
         return
@@ -89,7 +96,7 @@ def _size(tree: Tree) -> int:
 
 
 def _density(tree: Tree) -> Fraction:
-    """Return γ(t), the product of the sizes of all subtrees."""
+    """Return the density γ(t) of a rooted tree t: the product of the sizes of all its subtrees, itself included."""
     found = Fraction(_size(tree))
     for child in tree:
         found *= _density(child)
@@ -97,19 +104,25 @@ def _density(tree: Tree) -> Fraction:
 
 
 def _elementary_weights(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[float]:
-    """Return Φ(t) for all colorings of the tree."""
+    """Return the elementary weights Φ(t) of a method for all colorings of the nodes of a rooted tree t.
+
+    A color is explicit or implicit; ``colors`` holds the (stages, weights) of each.
+    """
     return [float(weights @ stage) for _, weights in colors for stage in _stages(colors, tree)]
 
 
 def _stages(colors: list[tuple[Floats, Floats]], tree: Tree) -> list[Floats]:
-    """Return Π over the children of Σⱼ a_ij ψⱼ(child), for all colorings of the children."""
+    """Return the vectors ψ (s,) of a rooted tree, one for each coloring of the nodes below the root.
+
+    ψ_i is the product over the root's subtrees of Σⱼ a_ij ψⱼ(subtree), with the stages a of the color of its root.
+    """
     each = [[a @ stage for a, _ in colors for stage in _stages(colors, child)] for child in tree]
     one = np.ones(len(colors[0][1]))
     return [np.prod([one, *chosen], axis=0) for chosen in product(*each)]
 
 
 def _lower(rows: list[list[float]]) -> Floats:
-    """Return (s, s) the matrix with the rows of a lower triangle."""
+    """Return a square matrix from the rows of its lower triangle, which may end early; other numbers are 0."""
     found = np.zeros((len(rows), len(rows)))
     for i, row in enumerate(rows):
         found[i, : len(row)] = row
@@ -117,13 +130,19 @@ def _lower(rows: list[list[float]]) -> Floats:
 
 
 def ssp3() -> Tableau:
-    """Return the SSP method of 4 stages and order 3 (Kraaijevanger 1991), pair of Conde, Fekete, Shadid (2018)."""
+    """Return the strong-stability-preserving explicit method of 4 stages and order 3 of Kraaijevanger (1991).
+
+    The embedded method of order 2 is that of Conde, Fekete and Shadid (2018).
+    """
     stages = _lower([[], [1 / 2], [1 / 2, 1 / 2], [1 / 6, 1 / 6, 1 / 6]])
     return Tableau(stages, np.array([1 / 6, 1 / 6, 1 / 6, 1 / 2]), np.full(4, 1 / 4), 3, 2)
 
 
 def dopri5() -> Tableau:
-    """Return the method of Dormand and Prince (1980) of order 5, with SciPy's numbers and a stage at the end."""
+    """Return the explicit method of Dormand and Prince (1980) of order 5, with an embedded method of order 4.
+
+    The coefficients are those of SciPy. A seventh stage at the end of the step serves the error estimate.
+    """
     from scipy.integrate import RK45
 
     stages = np.zeros((7, 7))
@@ -133,7 +152,10 @@ def dopri5() -> Tableau:
 
 
 def ars2() -> Tableau:
-    """Return the L-stable method of order 2 of Ascher, Ruuth and Spiteri, Appl. Numer. Math. 25 (1997), section 2.6."""
+    """Return the additive L-stable method of order 2 of Ascher, Ruuth and Spiteri (1997), section 2.6.
+
+    Source: Appl. Numer. Math. 25 (1997) 151.
+    """
     gamma = 1 - np.sqrt(0.5)
     delta = 1 - 1 / (2 * gamma)
     implicit = np.diag([0.0, gamma, gamma])
@@ -150,7 +172,10 @@ def ars2() -> Tableau:
 
 
 def ark3() -> Tableau:
-    """Return ARK3(2)4L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44 (2003): L-stable, order 3."""
+    """Return the additive L-stable method ARK3(2)4L[2]SA of order 3 of Kennedy and Carpenter (2003).
+
+    Source: Appl. Numer. Math. 44 (2003) 139.
+    """
     gamma = 1767732205903 / 4055673282236
     weights = [
         1471266399579 / 7840856788654, -4482444167858 / 7529755066697, 11266239266428 / 11593286722821, gamma,
@@ -175,7 +200,10 @@ def ark3() -> Tableau:
 
 
 def ark4() -> Tableau:
-    """Return ARK4(3)6L[2]SA of Kennedy and Carpenter, Appl. Numer. Math. 44 (2003): L-stable, order 4."""
+    """Return the additive L-stable method ARK4(3)6L[2]SA of order 4 of Kennedy and Carpenter (2003).
+
+    Source: Appl. Numer. Math. 44 (2003) 139.
+    """
     weights = [82889 / 524892, 0.0, 15625 / 83664, 69875 / 102672, -2260 / 8211, 1 / 4]
     explicit = _lower([
         [],
