@@ -11,13 +11,16 @@ SAFE_PATH = {"PYTHONSAFEPATH": "1"}  # modules are not imported from the working
 
 
 def can_start_python() -> bool:
-    """Return whether ``sys.executable`` is an interpreter: a frozen or embedding application would start itself."""
+    """Return whether ``sys.executable`` is a Python interpreter, which can run child processes.
+
+    In a frozen or embedding application, ``sys.executable`` is the application, which would start itself.
+    """
     return not getattr(sys, "frozen", False) and "py" in os.path.basename(sys.executable or "").lower()
 
 
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for processes that are started in the block."""
+    """Set environment variables for processes that are started in the block, and restore the old values at its end."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -29,14 +29,20 @@ _HEADERS = 3e4  # bytes of a file without rows: tree, attributes and text, measu
 
 
 def memory_bytes(case: Case) -> float:
-    """Return the approximate memory of a run in bytes, beyond the program; 0 where a file determines the size."""
+    """Return the approximate memory of a run in bytes, beyond that of the program.
+
+    The result is 0 if only the initial file determines the number of tokens.
+    """
     if case.domain.has_tokens:
         return 8.0 * _STATES[case.time.method] * _numbers(case)
     return float(_BYTES_PER_CELL * _numbers(case))
 
 
 def file_bytes(case: Case) -> float:
-    """Return an approximate upper bound of the size of the run file; 0 where another file determines the size."""
+    """Return an approximate upper bound of the size of the run file in bytes.
+
+    The result is 0 if only the initial file determines the number of tokens.
+    """
     if not (numbers := _numbers(case)):
         return 0.0
     row = numbers // (case.domain.labels or 1)
@@ -45,13 +51,17 @@ def file_bytes(case: Case) -> float:
 
 
 def _numbers(case: Case) -> int:
-    """Return the number of values of a state: cells of all labels or radii, or coordinates of tokens."""
+    """Return the number of values of a state: cells of all its densities, or coordinates of all its tokens.
+
+    A state has one density for each label (position in the sequence of a causal mask) or radius. The number is 0 for
+    tokens whose number only the initial file determines.
+    """
     domain = case.domain
     return (domain.count or 0) * domain.d if domain.has_tokens else domain.cells_and_width()[0]
 
 
 def _bytes_of_samples(case: Case, cells: int) -> float:
-    """Return an approximate upper bound of the bytes of diagnostics in the file."""
+    """Return an approximate upper bound of the bytes that all samples of the diagnostics take in the run file."""
     domain, total = case.domain, 0.0
     from meanfield.diagnostics.table import LENGTHS
 
@@ -64,7 +74,7 @@ def _bytes_of_samples(case: Case, cells: int) -> float:
 
 
 def estimate(case: Case) -> str:
-    """Return the resolved case, then its cost as comments: again a case file."""
+    """Return the resolved case as TOML, followed by its estimated cost in comments: the text is again a case file."""
     from meanfield.runtime.limits import exceeded_limits
 
     lines = _of_tokens(case) if case.domain.has_tokens else _of_cells(case)
@@ -73,6 +83,7 @@ def estimate(case: Case) -> str:
 
 
 def _of_cells(case: Case) -> list[str]:
+    """Return the lines of the cost estimate of a density: cells, memory, size of the file and time steps."""
     cells, width = case.domain.cells_and_width()
     snapshots = _snapshots(case)
     return [
@@ -86,6 +97,7 @@ def _of_cells(case: Case) -> list[str]:
 
 
 def _of_tokens(case: Case) -> list[str]:
+    """Return the lines of the cost estimate of tokens: number, memory, size of the file, velocity and time steps."""
     if case.domain.count is None:
         return ["tokens        as many as the file has"]
     snapshots = _snapshots(case)
@@ -101,7 +113,10 @@ def _of_tokens(case: Case) -> list[str]:
 
 
 def _velocity_of_tokens(case: Case, count: int) -> str:
-    """Return the cost of an evaluation, and the density that costs less for large numbers of tokens, as text."""
+    """Return a text on the cost of one evaluation of the velocity of ``count`` tokens.
+
+    For d ≤ 3 the text suggests a density, whose cost does not depend on the number of tokens.
+    """
     pairs = count**2 * len(case.attention.all_heads)
     if case.domain.d <= 3 and case.attention.mask == "none":
         density = f'manifold = "{"circle" if case.domain.d == 2 else "sphere"}"'
@@ -124,7 +139,10 @@ def rounding_notes(case: Case) -> list[str]:
 
 
 def _hand_over(case: Case, count: int) -> list[str]:
-    """Return the condition of the handover, where there may be more clusters than atoms are allowed."""
+    """Return a line that says when atoms (point masses, one for each cluster) can replace the tokens.
+
+    The list is empty without such a handover, or if there are at most as many tokens as atoms are allowed.
+    """
     from meanfield.domains.atoms.handover_states import most_atoms
 
     max_atoms, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
@@ -140,6 +158,7 @@ def _hand_over(case: Case, count: int) -> list[str]:
 
 
 def _steps_of_tokens(case: Case, count: int) -> str:
+    """Return the expected number of time steps of tokens as text: a number, or the condition that limits the steps."""
     if case.time.method == "layers":
         return counted(case.time.layers or 0, "layer")
     sequence = case.sequence
@@ -155,9 +174,10 @@ def _steps_of_tokens(case: Case, count: int) -> str:
 
 
 def _steps(case: Case) -> str:
-    """Return the number of steps as text: layers; or steps in which a token moves by at most cfl·width.
+    """Return the expected number of time steps of a density as text: a number, a bound, or the limiting condition.
 
-    With noise there are a few more steps at the start.
+    The bound counts steps in which a token moves by at most cfl times the cell width. With noise there are a few more
+    steps at the start.
     """
     if case.time.method == "layers":
         return counted(case.time.layers or 0, "layer")
@@ -181,6 +201,7 @@ def _snapshots(case: Case) -> int:
 
 
 def as_bytes(count: float) -> str:
+    """Return a number of bytes as text with a decimal unit, such as "1.5 MB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

@@ -20,15 +20,13 @@ _ADVICE = "--force runs it nevertheless"
 
 
 def require_room(case: Case, output: str | Path) -> None:
-    """Raise CaseError, with a message of one line, for a case that needs more memory or a larger file than
-    available.
-    """
+    """Raise CaseError, with a message of one line, if a case needs more memory or disk than is available."""
     if exceeded := list(exceeded_limits(case, Path(output).parent)):
         raise CaseError(f"{'; '.join(exceeded)}; {_ADVICE}")
 
 
 def exceeded_limits(case: Case, folder: Path) -> list[str]:
-    """Return one text for each resource that a case needs beyond its limit; the file would be in ``folder``."""
+    """Return one message for each resource, memory or disk of ``folder``, of which a case needs more than its limit."""
     needs = (
         ("memory", memory_bytes(case), available_memory(), "are available"),
         ("the file", file_bytes(case), free_disk(folder), f"are free in {folder.absolute()}"),
@@ -41,14 +39,12 @@ def exceeded_limits(case: Case, folder: Path) -> list[str]:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process can still allocate, limited by the machine, its control group and its own
-    limit.
-    """
+    """Return the bytes that this process can still allocate within the limits of machine, control group and process."""
     return max(min(_machine_memory(), _group_memory(), _own_memory()), 0.0)
 
 
 def free_disk(folder: Path) -> float:
-    """Return the bytes available for a new file in a folder; infinite where they are unknown."""
+    """Return the bytes available for a new file in a folder, at most the limit of file sizes; infinite if unknown."""
     max_size = _limit("RLIMIT_FSIZE")
     try:
         return min(max_size, float(shutil.disk_usage(folder).free))
@@ -57,7 +53,7 @@ def free_disk(folder: Path) -> float:
 
 
 def _limit(name: str) -> float:
-    """Return a limit of this process in bytes, infinite where there is none."""
+    """Return a limit of this process in bytes, infinite if there is none; ``name`` is a constant of ``resource``."""
     if resource is None:
         return math.inf
     limit = resource.getrlimit(getattr(resource, name))[0]
@@ -65,7 +61,7 @@ def _limit(name: str) -> float:
 
 
 def _machine_memory() -> float:
-    """Return the available memory, or the total; infinite where the system reports neither."""
+    """Return the available memory of the machine in bytes, else its total memory; infinite if neither is reported."""
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             return 1024.0 * int(line.split()[1])
@@ -73,7 +69,7 @@ def _machine_memory() -> float:
 
 
 def _group_memory() -> float:
-    """Return the memory left to a container: limit minus usage."""
+    """Return the memory in bytes left to a container (Linux control group); infinite without a limit."""
     limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
     if not (limit and used and limit[0].isdecimal() and used[0].isdecimal()):
         return math.inf
@@ -81,7 +77,7 @@ def _group_memory() -> float:
 
 
 def _own_memory() -> float:
-    """Return the address space that this process may still allocate, in bytes."""
+    """Return the address space that this process may still allocate in bytes; infinite without a limit."""
     limit, sizes = _limit("RLIMIT_AS"), _lines("/proc/self/statm")
     if resource is None or math.isinf(limit) or not sizes:
         return limit
@@ -89,7 +85,7 @@ def _own_memory() -> float:
 
 
 def _lines(path: str) -> list[str]:
-    """Return the lines of a system file; none where the system has no such file."""
+    """Return the lines of a system file, such as /proc/meminfo; an empty list where the system has no such file."""
     try:
         return Path(path).read_text("ascii").splitlines()
     except OSError:

@@ -14,7 +14,7 @@ def print_message(text: str) -> None:
 
 
 def counted(count: float, noun: str) -> str:
-    """Return a number of things as text: 1 step, 2 steps."""
+    """Return a number with its noun in the singular or plural as text: "1 step", "2 steps"."""
     return f"{count:.0f} {noun}{'' if count == 1 else 's'}"
 
 

@@ -20,19 +20,22 @@ _MAX_NAME = 255  # bytes, on common file systems
 
 
 def output_for(name_or_path: str) -> str:
-    """Return the default output of a case: its name with .h5, in the current folder."""
+    """Return the default path of the run file of a case: the name of the case with .h5, in the current folder."""
     return Path(name_or_path).name.removesuffix(".toml") + ".h5"
 
 
 def require_readable(path: str) -> None:
-    """Raise OSError, which names the file, unless the file can be opened; FileError for a device or a pipe."""
+    """Raise OSError, which names the file, if a file cannot be opened; raise FileError if it is a device or a pipe."""
     require_regular(path)
     with open(path, "rb"):
         pass
 
 
 def require_writable(path: str, case: str, overwrite: bool) -> None:
-    """Raise FileError unless a run of ``case`` may create or replace ``path``. No file is left behind."""
+    """Raise FileError unless a run of the case file ``case`` may create ``path``, or replace it with ``overwrite``.
+
+    No file is left behind.
+    """
     target = Path(path)
     _require_short(target)
     require_free(target, overwrite)
@@ -46,7 +49,10 @@ def require_writable(path: str, case: str, overwrite: bool) -> None:
 
 
 def require_free(target: Path, overwrite: bool) -> None:
-    """Raise FileError unless ``target`` may be created or replaced; permissions are checked by the writing itself."""
+    """Raise FileError unless ``target`` may be created, or replaced with ``overwrite``.
+
+    Permissions are not checked here: the later writing fails without them.
+    """
     if target.is_dir():
         raise FileError(f"{target}: is a folder; expected a file to write")
     if is_special(target):
@@ -58,20 +64,20 @@ def require_free(target: Path, overwrite: bool) -> None:
 
 
 def _require_short(target: Path) -> None:
-    """Raise FileError for a name that is too long for its folder, with the suffixes of accompanying files."""
+    """Raise FileError for a file name that is too long for file systems with the suffixes of accompanying files."""
     length, max_length = len(os.fsencode(target.name)), _MAX_NAME - MAX_SUFFIX
     if length > max_length:
         raise FileError(f"{shortened(target)}: its name has {length} bytes; expected at most {max_length}")
 
 
 def shortened(path: Path) -> str:
-    """Return a path with a long name shortened to fit one line."""
+    """Return a path as text, with a long file name cut so that a message fits one line."""
     name = path.name
     return str(path if len(name) <= _SHOWN else path.with_name(f"{name[:_SHOWN]}…"))
 
 
 def require_files(case: Case, output: str | None = None) -> None:
-    """Raise CaseError unless the files that a case names exist, FileError where ``output`` is one of them."""
+    """Raise CaseError unless the files that a case names exist; raise FileError if ``output`` is one of these files."""
     from meanfield.case.errors import refusal
 
     parts = {f"initial.parts[{k}].file": part for k, part in enumerate(getattr(case.initial, "parts", ()))}
@@ -86,7 +92,10 @@ def require_files(case: Case, output: str | None = None) -> None:
 
 
 def require_target(target: Path, run: Path, overwrite: bool, kind: str, suffixes: Sequence[str]) -> None:
-    """Raise FileError unless ``target``, a ``kind`` of file with one of the suffixes, may be made from a run file."""
+    """Raise FileError unless ``target`` has one of the suffixes and may be made from the run file ``run``.
+
+    ``kind`` names the kind of file in messages, such as "movie". An existing file is replaced only with ``overwrite``.
+    """
     if target.suffix.lower() not in suffixes:
         raise FileError(f"{target}: unknown kind of {kind} {target.suffix!r}; expected {', '.join(suffixes)}")
     if target.exists() and run.exists() and target.samefile(run):

@@ -19,24 +19,30 @@ COMPILING = 1.0  # seconds after which the first evaluation is compiling kernels
 
 
 def has_bar() -> bool:
-    """Return whether a bar can be drawn: on a terminal, and in a notebook."""
+    """Return whether a progress bar can be drawn: on a terminal or in a notebook."""
     return on_terminal() or "ipykernel" in sys.modules
 
 
 def bar_stream() -> TextIO:
-    """Return the stream of the bar: standard error, but standard output in a notebook, which shows stderr as errors."""
+    """Return the stream of the progress bar: standard error on a terminal, else standard output.
+
+    Notebooks show standard error as errors.
+    """
     return sys.stderr if on_terminal() else sys.stdout
 
 
 class CountedProgress:
-    """Progress lines of a task of equal parts, on standard error, every LOG_EVERY seconds."""
+    """Progress lines of a task of equal parts, on standard error, every LOG_EVERY seconds.
+
+    ``parts`` is the plural noun for the parts.
+    """
 
     def __init__(self, parts: str) -> None:
         self._parts = parts
         self._began = self._reported = clock.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        """Report that ``done`` parts of ``total`` are finished, if LOG_EVERY seconds have passed."""
+        """Print that ``done`` parts of ``total`` are finished, if LOG_EVERY seconds have passed since the last line."""
         now = clock.monotonic()
         if done == total or now - self._reported < LOG_EVERY:
             return
@@ -47,7 +53,10 @@ class CountedProgress:
 
 
 class Progress:
-    """Progress of a run on ``bar_stream``: model time, step size, clusters and remaining time; silent if quiet."""
+    """Display of the progress of a run: model time, step size, number of clusters and remaining time; nothing if quiet.
+
+    The display is a bar on a terminal or in a notebook, and lines on standard error elsewhere.
+    """
 
     def __init__(self, title: str, start: float, end: float, quiet: bool, remaining: RemainingTime) -> None:
         self.quiet, self.end, self.clusters = quiet, end, ""
@@ -64,7 +73,7 @@ class Progress:
             )
 
     def update(self, state: State) -> None:
-        """Report the state, if the interval between two reports has passed."""
+        """Show the state after a step, if enough time has passed since the last display."""
         if self.quiet:
             return
         now = clock.monotonic()
@@ -83,7 +92,7 @@ class Progress:
             )
 
     def show(self, text: str) -> None:
-        """Print a line that the bar does not overwrite."""
+        """Print a line of text that the progress bar does not overwrite."""
         if self._terminal:
             self._bar.write(text, file=bar_stream())
         elif not self.quiet:
@@ -91,7 +100,7 @@ class Progress:
 
     @contextmanager
     def show_if_slow(self, text: str) -> Iterator[None]:
-        """Print a text if the block takes longer than compiled kernels would."""
+        """Print a text if the block takes longer than COMPILING seconds, as it does only while kernels are compiled."""
         if self.quiet:
             yield
             return
@@ -104,7 +113,7 @@ class Progress:
             timer.join()  # finishes a line that is being printed
 
     def finish(self, state: State) -> None:
-        """Draw the final state of the bar."""
+        """Draw the progress bar for the final state."""
         if self._terminal:
             self._draw(state)
 
@@ -114,7 +123,7 @@ class Progress:
         self._bar.set_postfix_str(self._detail(state))
 
     def _format(self, left: float | None) -> str:
-        """Return the format of the bar for a remaining time in seconds; None while the time is estimated."""
+        """Return the format string of the progress bar; ``left`` is the remaining time in seconds, None if unknown."""
         remaining = "estimating" if left is None else _as_clock(left)
         return (
             f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| t = {{n:.4g}}/{{total:.4g}} [{{elapsed}}<{remaining}{{postfix}}]"
@@ -132,7 +141,7 @@ class Progress:
 
 
 def _as_clock(seconds: float) -> str:
-    """Return a duration in the format of tqdm: 01:30, 1:00:00."""
+    """Return a duration in seconds as text in the format of tqdm: 01:30, 1:00:00."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"

@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "scipy", "numba", "h5py")
 
 
 def provenance(case: Case, command: str) -> dict[str, str | int]:
-    """Return the attributes of a run file on its provenance."""
+    """Return the attributes of a run file that record its origin, such as case, versions, commit, command and start."""
     return {
         "title": case.title,
         "case": to_toml(case),
@@ -33,14 +33,14 @@ def provenance(case: Case, command: str) -> dict[str, str | int]:
 
 @cache
 def _versions() -> str:
-    """Return the versions of Python and of the numerical libraries, cached: they do not change while Python runs."""
+    """Return the versions of Python, of this package and of numerical libraries as one text; the result is cached."""
     ours = [f"python {platform.python_version()}", f"meanfield {__version__}"]
     return ", ".join([*ours, *(f"{name} {version(name)}" for name in PACKAGES)])
 
 
 @cache
 def _git_commit() -> str:
-    """Return the commit of the source, if the source is a checkout; empty for an installed package. Cached."""
+    """Return the git commit of the source folder, empty for an installed package or without git; cached."""
     source = Path(__file__).resolve().parents[1]
     if not (source.parent / ".git").exists():
         return ""

@@ -35,27 +35,27 @@ NOT_EXPLODED = {"exploded": 0}  # attribute of a run; 1 once its state has left 
 
 
 class RunRecorder(Protocol):
-    """Observers of a run; a context that ends with the run, with the exception of a run that failed."""
+    """Interface of a recorder: observers of a run, and a context manager that receives the error of a failed run."""
 
     @property
     def observers(self) -> Sequence[Observer]:
-        """Return the observers, which are called with the state when they are due."""
+        """Return the observers: functions of the state, each with the schedule of the times at which it is called."""
         ...
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Return a context in which kernels may be compiled."""
+        """Return a context manager for the block that may compile kernels, and that may therefore take long."""
         ...
 
     def after_step(self, state: State) -> bool | None:
-        """Process the state after each step; return whether the run is to end with it."""
+        """Process the state after a step, and return whether the run is to end at this state."""
         ...
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:
-        """Set the condition for which observers cancel long computations, until ``end`` is called."""
+        """Set the function that says whether observers are to cancel long computations, until ``end`` is called."""
         ...
 
     def end(self, state: State) -> None:
-        """Process the last state, also of a run that a signal has stopped."""
+        """Process the last state of a run, also of a run that a signal has stopped."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -64,11 +64,11 @@ class RunRecorder(Protocol):
 
 
 class Record:
-    """Recorder in a file: snapshots and samples when due, checkpoints at intervals, and the ending of the run.
+    """Recorder of a run in a file: snapshots, samples of diagnostics, checkpoints, and the reason why the run ended.
 
     end         end time of the run
     watch       callbacks and stop conditions, by default those of the case
-    observers   of the snapshots and of the samples
+    observers   writers of the snapshots and of the samples
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Record:
         )
 
     def compiling(self) -> AbstractContextManager[None]:
-        """Return a context that prints a message if compilation takes long."""
+        """Return a context manager that prints a message if the block, which may compile kernels, takes long."""
         return self.progress.show_if_slow("compiling kernels, or loading those of an earlier run")
 
     @property
@@ -111,7 +111,10 @@ class Record:
         return self._before + clock.monotonic() - self._began
 
     def after_step(self, state: State) -> bool:
-        """Show the state, and save it if the last checkpoint is old; return whether a stop condition holds."""
+        """Show the progress, write what is due, and return whether a stop condition holds.
+
+        Due are new events, batched samples, and a checkpoint if the last one is old.
+        """
         if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
             self._remaining.handed_over()
         self.progress.update(state)
@@ -125,7 +128,10 @@ class Record:
         return bool(self._watch.message)
 
     def save(self, state: State, *, in_snapshot: bool = False) -> None:
-        """Write a checkpoint after the rows that it counts are on disk; ``in_snapshot`` as for ``checkpoint_of``."""
+        """Write a checkpoint of the state, after the rows that the checkpoint counts are on disk.
+
+        ``in_snapshot``: whether the last snapshot is bitwise equal to the state, which is then not stored again.
+        """
         file = self._file
         self._write_samples()
         file.sync()
@@ -135,11 +141,14 @@ class Record:
         file.update(wall_time=self.wall_time, **self._problem.run_scalars)
 
     def stop_when(self, stopping: Callable[[], bool]) -> None:
-        """Set the condition for which samples before the end of the run are canceled, until ``end`` is called."""
+        """Set the function that says whether to cancel samples before the end time, until ``end`` is called."""
         self._stopping = stopping
 
     def end(self, state: State) -> None:
-        """Save the last state, with a snapshot and a sample where none was due at the end."""
+        """Save the last state in a checkpoint.
+
+        A snapshot and a sample are added if a stop condition or a changed end time has ended the run at another moment.
+        """
         self._stopping = never
         if self._watch.message or (self._own_end is not None and state.time >= self._own_end):
             for observer in self.observers:
@@ -150,7 +159,7 @@ class Record:
         self.save(state, in_snapshot=self._is_last_snapshot(state))
 
     def _is_last_snapshot(self, state: State) -> bool:
-        """Return whether the last snapshot is bitwise equal to the whole state."""
+        """Return whether the last snapshot equals the whole state bitwise, so that a checkpoint need not store it."""
         if not self._problem.snapshot_is_state or self.observers[0].last_time != state.time:
             return False
         values = backend_for(state.values).to_host(state.values)
@@ -163,8 +172,9 @@ class Record:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file with the reason why the run has stopped; after another error the reason is left to the
-        file.
+        """Close the file with the reason why the run ended: finished, failed or interrupted.
+
+        After any other error the file stays open, and its own context manager records the error.
         """
         self.progress.__exit__()
         if error is None:
@@ -178,15 +188,16 @@ class Record:
         self._watch.finish()
 
     def close(self, stop_reason: str, message: str = "", **attributes: int) -> None:
-        """Close the file with the reason why the run has stopped."""
+        """Write the batched samples, and close the file with the reason why the run ended and further attributes."""
         self._write_samples()
         self._file.close(stop_reason=stop_reason, message=message, wall_time=self.wall_time, **attributes)
 
     def _write_snapshot(self, state: State) -> None:
+        """Write a snapshot of the state in double precision."""
         self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
-        """Write or batch a sample; return whether a stop condition holds."""
+        """Write the diagnostics of a state, or batch the state for later; return whether a stop condition holds."""
         if self._max_waiting > 1 and self._sample_cost <= MAX_COST:
             self._waiting.append((state.time, np.array(state.values, dtype=np.float64)))
             self._write_samples_if_due()
@@ -204,6 +215,7 @@ class Record:
         return bool(self._watch.message)
 
     def _write_samples_if_due(self) -> None:
+        """Compute and write the diagnostics of the batched samples, if the batch is full or waits long enough."""
         if len(self._waiting) >= self._max_waiting or clock.monotonic() - self._sampled > MAX_WAIT:
             self._write_samples()
 
@@ -226,7 +238,7 @@ class Record:
         self._sample_cost = (self._sampled - began) / len(samples)
 
     def _keep_sample(self, time: float, density: Floats, values: dict[str, float | Floats]) -> None:
-        """Write a sample, and pass it to callbacks and stop conditions."""
+        """Write a sample (the diagnostics of one state), and pass it to the callbacks and stop conditions."""
         self._file.write_sample(time, values)
         if self._watch.is_used:
             self._watch(Moment(time, self._problem.snapshot(density), values, self._problem.space))
@@ -239,8 +251,10 @@ class Record:
 
 
 def _samples_that_wait(size: int, diagnostics: Diagnostics, watch: Watch) -> int:
-    """Return the maximum number of samples in a batch, for states of ``size`` values; 1 where any sample may end
-    the run.
+    """Return the maximum number of samples that are batched before their diagnostics are computed.
+
+    ``size`` is the number of values of a state. The maximum is 1 if a callback or stop condition needs each sample at
+    once, or if diagnostics depend on the moment of their computation.
     """
     return 1 if watch.is_used or not diagnostics.may_wait else max(1, min(MAX_SAMPLES, MAX_NUMBERS // max(size, 1)))
 
@@ -251,10 +265,10 @@ def never() -> bool:
 
 
 def _in_double(values: Floats) -> Floats:
-    """Return values in the number format of files and diagnostics, for any format of the state."""
+    """Return values in float64, the format of files and diagnostics; the state may be in another format."""
     return values.astype(np.float64, copy=False)
 
 
 def reason(error: NonFinite) -> str:
-    """Return the reason of a failed run as text."""
+    """Return a text that says why a run failed on values that are not finite."""
     return f"stopped on {error.what}: {error}"

@@ -24,7 +24,7 @@ class RemainingTime:
 
     end          end time of the run
     schedules    of the outputs
-    hand_over    whether the run has a handover
+    hand_over    whether the run has a handover, at which atoms (point masses) replace its clusters
     """
 
     def __init__(self, end: float, schedules: Sequence[Schedule], hand_over: bool = False) -> None:
@@ -34,12 +34,15 @@ class RemainingTime:
         self._every, self._seen = 1, 0
 
     def handed_over(self) -> None:
-        """Discard measurements from before the handover."""
+        """Discard the records from before the handover, at which atoms (point masses) replaced the clusters.
+
+        Further calls do nothing.
+        """
         if self._waits:
             self._waits, self._by_events, self._moments, self._every, self._seen = False, True, [], 1, 0
 
     def update(self, time: float, seconds: float) -> None:
-        """Record a step: the model time after the step, and the clock in seconds."""
+        """Record a step: ``time`` is the model time after the step, ``seconds`` the clock."""
         if self._seen % self._every == 0:
             if len(self._moments) == MAX_MOMENTS:
                 self._moments, self._every = self._moments[::2], 2 * self._every
@@ -47,7 +50,7 @@ class RemainingTime:
         self._seen += 1
 
     def seconds(self) -> float | None:
-        """Return the remaining seconds from the last record on; None without a reliable estimate.
+        """Return the remaining seconds of the run from the last record on; None without a reliable estimate.
 
         There is no reliable estimate at first, and where half of the records give another duration of the whole run.
         """
@@ -63,9 +66,7 @@ class RemainingTime:
         return now if agree and clock - began >= MIN_SECONDS else None
 
     def _seconds_after(self, last: int) -> float | None:
-        """Extrapolate the remaining seconds from record ``last`` by the records up to it; None while they are too
-        few.
-        """
+        """Extrapolate the remaining seconds from record ``last`` on by the records up to it; None for too few."""
         if self._waits or last < 1 or self._moments[last][0] < MIN_STEPS:
             return None
         (n0, t0, _), (n1, t1, w1), (n2, t2, w2) = (self._moments[k] for k in (last // 4, (last // 4 + last) // 2, last))
@@ -85,12 +86,15 @@ class RemainingTime:
 
 
 def _power(start: float, end: float, q: float) -> float:
-    """Return ∫ s^(q−1) ds from start to end, both positive."""
+    """Return ∫ s^(q−1) ds over [start, end], with 0 < start ≤ end."""
     return math.log(end / start) if q < 1e-9 else (end**q - start**q) / q
 
 
 def _exponent(t0: float, t1: float, t2: float, ratio: float) -> float:
-    """Return q in [0, 1] with ``ratio`` steps from t₁ to t₂ for each step from t₀ to t₁, by bisection."""
+    """Return q in [0, 1] for which a + b·t^q has ``ratio`` steps in [t₁, t₂] for each step in [t₀, t₁].
+
+    q is found by bisection.
+    """
     low, high = 0.0, 1.0
     for _ in range(40):
         q = (low + high) / 2

@@ -21,7 +21,7 @@ from solvers.timestepping.state import State
 
 @dataclass(frozen=True)
 class Start:
-    """Initial state of a run, with the rows of its file and the progress of its schedules.
+    """Start of a new or resumed run: its state, the kept rows of its file, and the past events of its schedules.
 
     snapshots, samples             rows of the file that are kept; later rows are computed again
     snapshots_seen, samples_seen   past events of each schedule: the rows, unless the settings have changed
@@ -41,16 +41,18 @@ class Start:
 
 
 def new_start(problem: Problem) -> Start:
-    """Return the start at time 0. Raises CaseError for an initial density that is not valid."""
+    """Return the start of a new run: its initial state at time 0. Raises CaseError for an invalid initial density."""
     return Start(State(0.0, problem.initial()))
 
 
 def checkpoint_of(
     state: State, snapshots: int, samples: int, events: int, wall_time: float, *, in_snapshot: bool = False
 ) -> Contents:
-    """Return arrays and scalars of a checkpoint: the state, the numbers of rows in the file, the seconds taken.
+    """Return the arrays and the scalars of a checkpoint of a state.
 
-    in_snapshot   whether the last snapshot is bitwise equal to the state, which is then not stored again
+    snapshots, samples, events   numbers of rows in the file
+    wall_time                    seconds that the run has taken so far
+    in_snapshot                  whether the last snapshot is bitwise equal to the state, which is then not stored again
     """
     arrays = {} if in_snapshot else {"values": backend_for(state.values).to_host(state.values)}
     return arrays, {
@@ -65,7 +67,7 @@ def checkpoint_of(
 
 
 def last_start(run: Run, case: Case, problem: Problem) -> Start:
-    """Return the start at the last checkpoint, else at the last snapshot if it is a whole state, else at time 0.
+    """Return the start of a resumed run: at the last checkpoint, else at a snapshot of the whole state, else at time 0.
 
     ``case`` is the case to continue with, which determines the schedules. Raises as ``new_start``, and FileError, also
     for a file with other cells or points than the case has.
@@ -97,7 +99,7 @@ def last_start(run: Run, case: Case, problem: Problem) -> Start:
 
 
 def _snapshots_with_samples(run: Run, samples: Schedule) -> int:
-    """Return the number of snapshots up to the last one before which no sample is missing.
+    """Return the number of snapshots up to the last snapshot before which no sample is missing.
 
     Samples stay in memory longer than snapshots: a killed writer may leave later snapshots.
     """
@@ -111,7 +113,10 @@ def _snapshots_with_samples(run: Run, samples: Schedule) -> int:
 
 
 def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots: int) -> Floats:
-    """Return the state of a checkpoint, by default the last snapshot. Raises FileError for data that are no state."""
+    """Return the state that a checkpoint stores in ``arrays``, or the last of ``snapshots`` snapshots if there is none.
+
+    Raises FileError for data that are no state of the case.
+    """
     if not arrays and snapshots:
         return run.snapshot(snapshots - 1)
     try:
@@ -125,12 +130,13 @@ def _values(run: Run, problem: Problem, arrays: Mapping[str, Floats], snapshots:
 
 
 def _has_its_rows(run: Run, checkpoint: Contents) -> bool:
-    """Return whether the file has the rows that a checkpoint counts; the file may have been truncated since."""
+    """Return whether the file still has all rows that a checkpoint counts: the file may have been truncated since."""
     rows = run.snapshots, len(run.sample_times), len(run.events.get("time", ()))
     return all(int(checkpoint[1][name]) <= there for name, there in zip(ROWS, rows, strict=True))
 
 
 def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time: float) -> Start:
+    """Return the start of a resumed run at a state; ``rows`` are the numbers of snapshots and samples that are kept."""
     snapshots, samples = rows
     return Start(
         state,
@@ -143,8 +149,8 @@ def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time:
 
 
 def _seen(schedule: Schedule, now: float, rows: Floats) -> int:
-    """Return the number of events before ``now``, plus the one at ``now`` if it is among the rows.
+    """Return the number of events of a schedule before the time ``now``, plus the event at ``now`` if it is recorded.
 
-    A new schedule applies from now on.
+    ``rows`` are the recorded times. A schedule that has changed applies from ``now`` on.
     """
     return events_before(schedule, now, or_at=len(rows) > 0 and rows[-1] == now)

@@ -28,7 +28,7 @@ ATTRIBUTES = ("case", "start", "versions", "git_commit", "command")  # attribute
 
 @dataclass(frozen=True)
 class Segment:
-    """Segment of a run, from one start to the next.
+    """Segment of a run: the part from one start, by ``run`` or ``resume``, to the next.
 
     from_time, until   model times of its start and of its planned end
     changes            the settings that it changed, such as "attention.beta=4"
@@ -48,8 +48,9 @@ class Segment:
 
 
 def resume_advice(attributes: Mapping[str, object], path: str | Path) -> str:
-    """Return advice for a file whose run has stopped early; files of externally computed layers must be written
-    anew.
+    """Return advice on how to continue a run that has stopped early, from the attributes of its file.
+
+    Files of externally computed layers cannot be resumed, and must be written anew.
     """
     if "layers_of" in attributes:
         return "it cannot be resumed: write it anew with --overwrite"
@@ -57,7 +58,10 @@ def resume_advice(attributes: Mapping[str, object], path: str | Path) -> str:
 
 
 def case_of(run: Run) -> Case:
-    """Return the first case of a file. Raises FileError for a file without a case, CaseError for an invalid case."""
+    """Return the case of the first segment of a run.
+
+    Raises FileError for a file without a case, CaseError for an invalid one.
+    """
     if not case_table(run.attributes):
         raise FileError(f"{run.path}: has no case; it was not written by `meanfield run`")
     require_components(run.path, run.attributes)
@@ -65,8 +69,9 @@ def case_of(run: Run) -> Case:
 
 
 def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:
-    """Return the case in the ``attributes`` of a file as a table; empty without one. Raises FileError for invalid
-    TOML.
+    """Return the case that the attributes of a run file contain, as a table; empty if there is none.
+
+    Raises FileError for invalid TOML.
     """
     try:
         return tomllib.loads(str(attributes.get("case", "")))
@@ -75,7 +80,7 @@ def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:
 
 
 def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
-    """Return all segments in the ``attributes`` of a file, the first included; none in a file without a whole case.
+    """Return all segments that the attributes of a run file describe, the first included; none without a whole case.
 
     Raises FileError for attributes that hold no valid case or segments.
     """
@@ -92,8 +97,9 @@ def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
 
 
 def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
-    """Return the case of the last segment with ``changes``. Raises CaseError for keys that cannot change within a
-    run.
+    """Return the case of a resumed run: the case of the last segment with ``changes``, such as "attention.beta=4".
+
+    Raises CaseError for keys that cannot change within a run.
     """
     before = parse(segments[-1].case)
     after = parse(segments[-1].case, changes)
@@ -108,7 +114,7 @@ def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
 def next_segment(
     segments: Sequence[Segment], case: Case, changes: Sequence[str], time: float, until: float | None, command: str
 ) -> Segment:
-    """Return the segment from ``time`` on: to ``until``, else to the end of ``case``.
+    """Return a new segment that starts at ``time`` and is planned until ``until``, by default the end of ``case``.
 
     An interrupted extension continues to its planned end, unless time.end has changed.
     """
@@ -124,5 +130,5 @@ def next_segment(
 
 
 def with_segment(attributes: Mapping[str, object], segment: Segment) -> dict[str, str]:
-    """Return the attribute ``segments`` with one more segment."""
+    """Return the attribute ``segments`` of a run file, extended by one segment."""
     return {"segments": f"{attributes.get('segments', '')}{json.dumps(asdict(segment), ensure_ascii=False)}\n"}

@@ -40,7 +40,8 @@ class Stop:
     """Stop request: true after Ctrl-C or SIGTERM, so that the run stops after its step; a second signal interrupts.
 
     The second signal raises KeyboardInterrupt at any point of the run, until ``close`` is called.
-    show   shows a line at the first signal
+
+    show   function that prints a line, called at the first signal
     """
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
@@ -50,15 +51,18 @@ class Stop:
         return self._signals > 0
 
     def close(self) -> None:
-        """Ignore further signals: the remaining writes take milliseconds, and must not be interrupted."""
+        """End the handling of signals: ignore further ones, so that the last writes to the file are not interrupted.
+
+        These writes take milliseconds.
+        """
         self._closed = True
 
     def error(self, message: str) -> Interrupted | Terminated:
-        """Return the exception to raise after the file is closed, by the first signal."""
+        """Return the exception to raise after the file is closed: Terminated if SIGTERM came first, or Interrupted."""
         return Terminated(message) if self._first == signal.SIGTERM else Interrupted(message)
 
     def note(self, number: int, frame: object) -> None:
-        """Handle a signal."""
+        """Handle a signal: set the stop request at the first, raise KeyboardInterrupt at the second."""
         self._signals += 1
         self._first = self._first or number
         if self._closed:
@@ -71,9 +75,9 @@ class Stop:
 
 @contextmanager
 def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
-    """Yield the stop request that Ctrl-C and SIGTERM set; the loop checks it after each step.
+    """Yield a stop request that Ctrl-C and SIGTERM set; the time loop of the caller checks it after each step.
 
-    ``show`` shows a line at the first signal. A second signal leaves the block with the exception of the first,
+    ``show`` prints a line at the first signal. A second signal leaves the block with the exception of the first,
     Interrupted or Terminated. Signals reach the main thread only; a run in another thread is not stopped by them.
     """
     stop = Stop(show)
@@ -93,7 +97,10 @@ def stop_on_signal(show: Callable[[str], None] | None = None) -> Iterator[Stop]:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Raise KeyboardInterrupt for SIGTERM, which batch systems send, as for Ctrl-C; in the main thread only."""
+    """Raise KeyboardInterrupt in the block at SIGTERM, which batch systems send, as at Ctrl-C.
+
+    The block must run in the main thread; in other threads SIGTERM is not changed.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -162,7 +169,7 @@ def _no_interrupt_lost() -> Iterator[None]:
 
 
 def write_to_stderr(text: str) -> None:
-    """Write directly to the terminal or log: ``print`` fails where the signal has interrupted another print."""
+    """Write a line directly to standard error: ``print`` fails where a signal has interrupted another ``print``."""
     line = f"\n{text}\n" if os.isatty(STDERR) else f"{text}\n"  # the bar, or ^C, is on the line
     with suppress(OSError):  # a closed reader must not end the run
         os.write(STDERR, line.encode())

@@ -19,7 +19,7 @@ _STEPS, _SECONDS = 20, 1.0  # limits of the measured beginning of a run: steps, 
 
 
 def timing(case: Case) -> list[str]:
-    """Return lines with the seconds of a step, of a sample, and of each diagnostic that takes longer than a step."""
+    """Return lines with the measured durations of a step, of a sample, and of each diagnostic slower than a step."""
     problem = set_up(case)
     state = State(0.0, problem.initial())
     try:
@@ -41,8 +41,9 @@ def timing(case: Case) -> list[str]:
 
 
 def _step(problem: Problem, state: State, end: float) -> tuple[float, int]:
-    """Return the median duration of steps, and their number, without the first step, which loads or compiles
-    kernels.
+    """Return the median duration of the first time steps in seconds, and the number of these steps.
+
+    The median omits the first step, which loads or compiles kernels.
     """
     times = [perf_counter()]
 
@@ -57,7 +58,7 @@ def _step(problem: Problem, state: State, end: float) -> tuple[float, int]:
 
 
 def _duration(function: Callable[[], object]) -> float:
-    """Return the median duration of three calls after a first call."""
+    """Return the median duration in seconds of three calls of a function, after a first call that does not count."""
     durations = []
     for _ in range(4):
         start = perf_counter()

@@ -81,16 +81,16 @@ class Watch:
 
     @property
     def ending(self) -> str:
-        """Return why the run has stopped, or which condition of the case has not been met at its end; else empty."""
+        """Return why the run has stopped, or which condition of the case is not met at its end; else an empty text."""
         return self.message or "; ".join(filter(None, (getattr(each, "unmet", "") for _, each in self._conditions)))
 
     @property
     def is_used(self) -> bool:
-        """Return whether there are callbacks or conditions."""
+        """Return whether there are callbacks or stop conditions."""
         return bool(self._callbacks or self._conditions)
 
     def __call__(self, moment: Moment) -> None:
-        """Call all callbacks and conditions; the first condition that holds sets the message."""
+        """Call all callbacks and stop conditions with a sample; the first condition that holds sets ``message``."""
         for callback in self._callbacks:
             callback(moment)
         for name, condition in self._conditions:
@@ -105,11 +105,11 @@ class Watch:
 
 
 class Steady:
-    """Condition ‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ of consecutive samples, in root mean square.
+    """Stop condition ‖u(t) − u(s)‖ ≤ rate·(t − s) ‖u(t)‖ for the states u at two consecutive samples, at times s < t.
 
-    A collapsed cluster between cells meets this condition late: under softmax the heaviest of its cells attracts the
-    mass of the others at the rate βh²/2, where tokens would be stationary, see docs/numerics.md. A resumed run needs
-    two samples.
+    Norms are root mean squares. A collapsed cluster between cells meets this condition late: under softmax the heaviest
+    of its cells attracts the mass of the others at the rate βh²/2, with the cell width h, where tokens would be
+    stationary, see docs/numerics.md. A resumed run needs two samples.
     """
 
     def __init__(self, rate: float) -> None:
@@ -127,12 +127,12 @@ class Steady:
 
     @property
     def unmet(self) -> str:
-        """Return by how much the last samples differ; empty where the condition holds, or before two samples."""
+        """Return a text on how much the last two samples differ; empty if the condition holds or is not known."""
         return self._last
 
 
 def _not_steady(moment: Moment, change: float, rate: float) -> str:
-    """Return a line for a state that is not steady, with a reason where nearly all mass is in few cells of a mesh."""
+    """Return a line for a state that is not steady; it gives a reason if nearly all mass is in few cells of a mesh."""
     line = f"not steady at time {moment.time:.6g}: the state changes by {change:.2g} of itself in a unit of time"
     line += f", expected at most {rate:.2g}"
     volumes = getattr(moment.space, "volumes", None)
@@ -145,7 +145,7 @@ def _not_steady(moment: Moment, change: float, rate: float) -> str:
 
 
 def few_clusters(count: float) -> Condition:
-    """Return the condition of 1 to ``count`` clusters after the start."""
+    """Return the stop condition that a state after time 0 has 1 to ``count`` clusters."""
     return lambda moment: moment.time > 0 and 0 < float(np.asarray(moment.diagnostics["clusters"])) <= count
 
 

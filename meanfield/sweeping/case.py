@@ -22,13 +22,16 @@ _KEPT = 1024  # number of points whose cases are cached
 
 
 class Keep(Section, frozen=True):
-    """Stored files: with ``files`` the run file of each point is kept, in the folder NAME.runs beside the index."""
+    """Section [keep] of a sweep file: with ``files``, the run file of each point is kept.
+
+    The run files are in the folder NAME.runs beside the index.
+    """
 
     files: bool = False
 
 
 class FigureChoice(Section, frozen=True):
-    """Figure of a sweep: ``value`` over ``x``, a line for each of ``lines``, or a map over ``x`` and ``y``.
+    """Section [figure] of a sweep file: ``value`` over ``x``, as a line for each of ``lines``, or over ``x`` and ``y``.
 
     ``x`` is a key, or "time" with a key as ``y``. ``value`` is a scalar of the index, such as "most_clusters", or for
     maps over time a column of the diagnostics. Missing choices are made from the available keys and scalars.
@@ -60,7 +63,7 @@ class _File(Section, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Point:
-    """Case of a sweep: the values of its keys, also as overrides, and the case itself."""
+    """Point of a sweep, one run: the values of its varied keys, the same values as overrides, and its case."""
 
     values: dict[str, Value]
     overrides: tuple[str, ...]
@@ -104,7 +107,10 @@ class SweepPoints(Sequence[Point]):
         return point
 
     def identity(self, keep: Keep) -> str:
-        """Return a hash of the cases of all points, in order. Raises CaseError for the first invalid case."""
+        """Return a hash of the cases of all points, in order, and of ``keep``.
+
+        Raises CaseError for the first invalid case.
+        """
         found = hashlib.sha256(f"{keep.files}".encode())
         for point in self:
             found.update(b"\0" + to_toml(point.case).encode())
@@ -115,8 +121,8 @@ class SweepPoints(Sequence[Point]):
 class Sweep:
     """Sweep with validated points.
 
-    base      the TOML of the case that its points are variations of
-    spacings  of each key "log", "linear", "seeds" or "list"
+    base      the TOML of the case that is varied
+    spacings  of each varied key: "log", "linear", "seeds" or "list"
     text      the sweep file as it was read
     identity  of the sweep in its index: a hash of the cases of all points, in order
     limit     seconds of wall time after which a point is stopped, or None
@@ -135,14 +141,14 @@ class Sweep:
 
     @property
     def rows(self) -> Sequence[dict[str, Value]]:
-        """Return the values of the keys at each point."""
+        """Return the values of the varied keys at each point of the sweep."""
         return self.points.rows
 
 
 def load_sweep(name_or_path: str | Path) -> Sweep:
-    """Return the sweep in a file, whose case may be beside the file, or the shipped sweep of that name.
+    """Return the sweep that a sweep file describes, or the sweep of that name that is shipped with the package.
 
-    Raises CaseError.
+    The case may be in a file beside the sweep file. Raises CaseError.
     """
     path, source = Path(name_or_path), str(name_or_path)
     if path.is_file():
@@ -189,7 +195,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
 
 
 def _base(case: object, folder: Path) -> str:
-    """Return the TOML of the case: a shipped one, that of a path, or the table itself."""
+    """Return the TOML of the case that a sweep varies; ``case`` is a shipped name, a path in ``folder``, or a table."""
     from meanfield.case.load import read_text
 
     if isinstance(case, dict):
@@ -204,6 +210,7 @@ def _base(case: object, folder: Path) -> str:
 
 
 def _check_design(file: _File) -> None:
+    """Raise CaseError if ``points`` or ``seed`` of a sweep file are missing or not allowed with its design."""
     if file.design in RANDOM_DESIGNS and file.points is None:
         raise CaseError(f'points: missing; expected an integer >= 1 with design = "{file.design}"')
     for key, value in (("points", file.points), ("seed", file.seed)):
@@ -212,7 +219,10 @@ def _check_design(file: _File) -> None:
 
 
 def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
-    """Return the table [set] as overrides."""
+    """Return the table [set], whose settings all points share, as overrides "key=value".
+
+    Raises CaseError for a key that also varies: one of those in ``spacings``.
+    """
     if not isinstance(table, dict):
         raise refusal("set", table, "a table of keys and values")
     values = flattened(table)
@@ -223,6 +233,7 @@ def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
 
 
 def _check_figure(figure: FigureChoice, spacings: dict[str, str]) -> None:
+    """Raise CaseError if the figure of a sweep file names a key that does not vary."""
     for name, more in (("x", ["time"]), ("y", []), ("lines", [])):
         key, known = getattr(figure, name), [*spacings, *more]
         if key is not None and key not in known:

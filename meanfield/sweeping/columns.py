@@ -34,7 +34,10 @@ _MIN_COMPRESSED = 1 << 14  # bytes
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """Data of some points without their diagnostics: numbers, status, reasons, and numbers of samples."""
+    """Heads of some points of a sweep: all columns but the diagnostics, that is numbers, status and reasons.
+
+    ``counts`` are the numbers of samples of the points.
+    """
 
     numbers: Integers
     status: Texts
@@ -44,41 +47,44 @@ class Heads:
     counts: Integers
 
     def some(self, rows: Any) -> Heads:
-        """Return the columns of some rows."""
+        """Return the heads of some rows, given by a slice or an index array; a row is a point of the sweep."""
         return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Heads of some points, with their scalars (rows, ...) and tables (rows, sample, ...) by name."""
+    """Results of some points of a sweep: heads, scalars (rows, ...) and tables over time (rows, samples, ...)."""
 
     heads: Heads
     scalars: Mapping[str, Floats]
     tables: Mapping[str, Floats]
 
     def shapes(self) -> Shapes:
-        """Return the shape of one row of each column."""
+        """Return the shape of one row (the value of one point) of each scalar and of each table."""
         return Shapes(*({name: v.shape[1:] for name, v in group.items()} for group in (self.scalars, self.tables)))
 
     def rows(self, rows: NDArray[np.intp]) -> Columns:
-        """Return the columns of some rows."""
+        """Return the results of some rows, given by their indices; a row is a point of the sweep."""
         some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
         return Columns(self.heads.some(rows), *some)
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """Shapes of one row of each scalar and of each table."""
+    """Shapes of one row (the value of one point) of each scalar and of each table over time, by name."""
 
     scalars: dict[str, tuple[int, ...]]
     tables: dict[str, tuple[int, ...]]
 
     def __or__(self, other: Shapes) -> Shapes:
-        """Return the least shapes that contain both. Raises ValueError for different numbers of axes."""
+        """Return the smallest shapes that contain both shapes of each name.
+
+        Raises ValueError for different numbers of axes.
+        """
         return Shapes(_larger(self.scalars, other.scalars), _larger(self.tables, other.tables))
 
     def require_consistent(self) -> None:
-        """Raise ValueError for columns without times, or over time with other axes than values at the end."""
+        """Raise ValueError if times are missing, or if a table over time has other axes than its value at the end."""
         if (self.tables or self.scalars) and "time" not in self.tables:
             raise ValueError("samples have no time")
         for name, shape in self.tables.items():
@@ -91,11 +97,15 @@ class Shapes:
 
     @property
     def row_bytes(self) -> int:
-        """Return the bytes of one row of all columns."""
+        """Return the bytes of one row (the values of one point) of all scalars and tables."""
         return 8 * sum(int(np.prod(shape)) for group in (self.scalars, self.tables) for shape in group.values())
 
 
 def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Return for each name the smallest shape that contains both shapes.
+
+    Raises ValueError for different numbers of axes.
+    """
     both = dict(one)
     for name, shape in other.items():
         if len(both.get(name, shape)) != len(shape):
@@ -105,7 +115,7 @@ def _larger(one: Mapping[str, tuple[int, ...]], other: Mapping[str, tuple[int, .
 
 
 def columns_of(results: Mapping[int, PointResult]) -> Columns:
-    """Return the results of some points, given by number, as columns."""
+    """Return the results of some points, given by their number in the sweep, as columns."""
     found = list(results.values())
     texts = [np.array([getattr(r, name) for r in found], dtype=object) for name in ("status", "reason")]
     heads = Heads(
@@ -120,7 +130,10 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
 
 
 def _stacked(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
-    """Return a column for each name, as large as the largest value; NaN where a point has none or a smaller one."""
+    """Return one column (rows, ...) for each name, whose shape contains all values of that name.
+
+    Entries are NaN where a row has no value or a smaller one.
+    """
     columns: dict[str, Floats] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         shapes = {np.shape(row[name]) for row in rows if name in row}
@@ -135,13 +148,13 @@ def _stacked(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
 
 
 def put(values: Floats, row: Any, smaller: Floats) -> None:
-    """Set a row, or rows, to values whose shape may be smaller than that of the row."""
+    """Copy ``smaller`` into the leading entries of one row, or of several rows, of ``values``; other entries stay."""
     inner = np.shape(smaller)[len(np.shape(row)) :]
     values[(row, *(slice(length) for length in inner))] = smaller
 
 
 def write_heads(file: h5py.Group, heads: Heads) -> None:
-    """Write the datasets of the heads."""
+    """Write the heads of some points (numbers, status, reasons, times) as datasets, and create groups for results."""
     import h5py
 
     file.create_dataset("point", data=heads.numbers)
@@ -155,7 +168,10 @@ def write_heads(file: h5py.Group, heads: Heads) -> None:
 
 
 def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: int) -> None:
-    """Create empty datasets for ``count`` rows."""
+    """Create datasets, filled with NaN, for the scalars and tables of ``count`` points.
+
+    ``shapes`` are those of one point. ``rows_at_once`` points are written together later, which determines the chunks.
+    """
     import h5py
 
     for group, of_rows in (("result", shapes.scalars), ("samples", shapes.tables)):
@@ -167,7 +183,7 @@ def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: i
 
 
 def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str, object]:
-    """Return chunks, checksums and compression of a dataset with rows of a shape."""
+    """Return the options of an HDF5 dataset (chunks, checksums and compression) for ``count`` rows of a shape."""
     size = 8 * int(np.prod(shape))
     if not count * size:
         return {}
@@ -179,14 +195,14 @@ def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str,
 
 
 def write_columns(file: h5py.Group, columns: Columns) -> None:
-    """Write all columns into a separate file."""
+    """Write the results of some points into an empty HDF5 file."""
     write_heads(file, columns.heads)
     create_columns(file, len(columns.heads.numbers), columns.shapes(), len(columns.heads.numbers))
     fill_columns(file, slice(None), columns)
 
 
 def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
-    """Write the values of some complete rows."""
+    """Write the results of some points into a slice of the rows of existing datasets; values have the full shapes."""
     for group, values in (("result", columns.scalars), ("samples", columns.tables)):
         for name, data in values.items():
             if data.size:
@@ -194,7 +210,10 @@ def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
 
 
 def read_heads(file: h5py.Group) -> Heads:
-    """Return the heads of all rows. Raises ValueError where their lengths differ."""
+    """Return the heads (numbers, status, reasons, times) of all points in a file.
+
+    Raises ValueError where their lengths differ.
+    """
     texts = [values_of(file, name) for name in ("status", "reason")]
     numbers, counts = values_of(file, "point"), values_of(file, "samples/count")
     exits, times = values_of(file, "exit_status"), np.asarray(values_of(file, "wall_time"), dtype=float)
@@ -206,7 +225,7 @@ def read_heads(file: h5py.Group) -> Heads:
 
 
 def shapes_in(file: h5py.Group) -> Shapes:
-    """Return the shapes of one row of each column in a file."""
+    """Return the shapes of one row (the value of one point) of each scalar and of each table in a file."""
     found: list[dict[str, tuple[int, ...]]] = []
     for group in ("result", "samples"):
         names = listed_columns(group_of(file, group))
@@ -215,7 +234,7 @@ def shapes_in(file: h5py.Group) -> Shapes:
 
 
 def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
-    """Return the columns of some rows, in increasing order."""
+    """Return the results of some points in a file, given by their increasing indices; ``heads`` has all its points."""
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     found: list[dict[str, Floats]] = []
     for group in ("result", "samples"):
@@ -225,7 +244,7 @@ def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Colu
 
 
 def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[Any]:
-    """Return the values of a dataset, texts as str.
+    """Return the values of an HDF5 dataset, or of some of its rows; texts are str.
 
     Raises ValueError for more values than a file of its size can hold.
     """
@@ -235,7 +254,10 @@ def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[
 
 
 def _same_once(texts: Texts) -> Texts:
-    """Return texts with one object for all equal texts: most of 10⁵ points have the same status, and no reason."""
+    """Return texts in which equal texts are one object, to save memory.
+
+    Most of 10⁵ points have the same status, and no reason.
+    """
     known = dict[Any, Any]()
     if np.ndim(texts):
         texts[...] = [known.setdefault(text, text) for text in texts.tolist()]

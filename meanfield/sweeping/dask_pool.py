@@ -27,7 +27,7 @@ _MAX_TOGETHER, _PER_THREAD = 32, 8  # largest number of points of a task; least 
 
 
 def with_dask(address: str) -> Solver:
-    """Return a solver on the workers of the Dask scheduler at ``address``, "host:port".
+    """Return a solver, a generator of the results of points, that uses the Dask scheduler at ``address``, "host:port".
 
     Other workers take over lost points. Raises CaseError where Dask is not installed or no scheduler answers; the
     solver raises SolverLost where the scheduler ends. Without workers the solver prints a message and waits for one.
@@ -43,9 +43,9 @@ def with_dask(address: str) -> Solver:
 
 
 def with_client(client: Client, name: str = "client") -> Solver:
-    """Return a solver on the workers of a client of Dask, which stays open; messages call the client ``name``.
+    """Return a solver, a generator of the results of points, that uses a Dask client, called ``name`` in messages.
 
-    Where a task of several points kills its workers, each of its points is tried alone.
+    The client stays open. Where a task of several points kills its workers, each of its points is tried alone.
     """
 
     def solve(work: Work) -> Solved:
@@ -92,7 +92,7 @@ def with_client(client: Client, name: str = "client") -> Solver:
 
 
 class _Threads:
-    """Number of threads of all workers, cached for a second; raises SolverLost where no scheduler answers."""
+    """Number of threads of all Dask workers, cached for a second; raises SolverLost where no scheduler answers."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client, self._name, self._asked, self._count = client, name, -math.inf, 0
@@ -110,9 +110,9 @@ class _Threads:
 def solve_on_worker(
     cases: dict[int, str], keep: bool, limit: float | None, components: tuple[Source, ...]
 ) -> dict[int, PointResult]:
-    """Return all results of a task.
+    """Return the results of all points of a task by number; this function is called on a Dask worker.
 
-    With a limit a separate process is used, because threads of workers cannot be stopped.
+    With a time limit a separate process is used, because threads of workers cannot be stopped.
     """
     if limit is not None:
         return solve_in_separate_process(cases, keep, limit, components)
@@ -120,7 +120,7 @@ def solve_on_worker(
 
 
 def client_of(address: str) -> Client:
-    """Return a client of the scheduler at an address.
+    """Return a Dask client of the scheduler at an address "host:port".
 
     Raises CaseError where Dask is not installed or no scheduler answers.
     """
@@ -142,5 +142,5 @@ def client_of(address: str) -> Client:
 
 
 def _failure(error: BaseException) -> PointResult:
-    """Return the result of a point that killed several workers."""
+    """Return the result of a point that killed several Dask workers: status "failed", with the error as its reason."""
     return PointResult(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")

@@ -36,7 +36,7 @@ def sweep(
     command: str = "",
     part: tuple[int, int] | None = None,
 ) -> int:
-    """Solve every point of a sweep that its index lacks, and return the exit status.
+    """Run every point of a sweep that has no result in the index (the file of all results), and return the exit status.
 
     path     of the sweep file, or the name of a shipped sweep
     output   NAME.h5, by default with the sweep's name, in the current folder
@@ -80,19 +80,22 @@ def sweep(
 
 
 def work_of(index: Index) -> Work:
-    """Return the waiting points of an index."""
+    """Return the unsolved points of an index, with their cases, as the work of a solver."""
     sweep = index.sweep
     return Work(index.waiting, lambda number: sweep.points[number].case, sweep.keep.files, sweep.limit)
 
 
 def kept_points(index: Index) -> str:
-    """Return how many points of a sweep are in its index, as a part of a message."""
+    """Return a text that says how many points of a sweep have results in its index."""
     count = len(index.sweep.rows)
     return f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
 
 
 def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
-    """Solve the waiting points, store results as they arrive, and print how the sweep ended."""
+    """Solve the points of ``work``, store results as they arrive, print how the sweep ended, and return the status.
+
+    The exit status is DONE, POINTS_FAILED or INTERRUPTED.
+    """
     sweep, count = index.sweep, len(index.sweep.rows)
     if not index.closed:
         index.start()
@@ -118,7 +121,7 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
 
 
 def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
-    """Print the end of the sweep: failures, points over the limit, and the next command."""
+    """Print how the sweep ended: failed points, points over the time limit, and the next command."""
     count = len(sweep.rows)
     if failed := index.failed:
         point, reason = sweep.points[failed[0]], index.results.heads.reasons[failed[0]]

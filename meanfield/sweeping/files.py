@@ -21,45 +21,48 @@ _NAME = re.compile(rf"(\d{{4,}})-([0-9a-f]{{{_LENGTH}}})\.h5(?:\.[0-9a-f]+\.new)
 
 
 def points_folder(path: Path) -> Path:
-    """Return the folder of the results of single points, which exists until the sweep ends."""
+    """Return the folder beside the index ``path`` that holds the results of single points until the sweep ends."""
     return path.with_name(f"{path.stem}.points")
 
 
 def runs_folder(path: Path) -> Path:
-    """Return the folder of the run files of the points."""
+    """Return the folder beside the index ``path`` that holds the run files of the points."""
     return path.with_name(f"{path.stem}.runs")
 
 
 def point_file(path: Path, identity: str, number: int) -> Path:
-    """Return the file for the result of a point of the sweep with this identity."""
+    """Return the path of the file with the result of point ``number``; ``path`` is the index, ``identity`` its hash."""
     return points_folder(path) / f"{number:04}-{identity[:_LENGTH]}.h5"
 
 
 def run_file(path: Path, number: int) -> Path:
-    """Return the file for the run of a point."""
+    """Return the path of the run file of point ``number`` of the sweep whose index is ``path``."""
     return runs_folder(path) / f"{number:04}.h5"
 
 
 def part_of(path: Path, part: int, parts: int) -> Path:
-    """Return the path that the process of part ``part`` = 1 … ``parts`` of a sweep locks."""
+    """Return the path that is locked by the process that solves part ``part`` = 1 … ``parts`` of a sweep."""
     return path.with_name(f"{path.stem}.{part}-of-{parts}")
 
 
 def part_writers(path: Path) -> list[str]:
-    """Return the processes that currently solve parts of a sweep."""
+    """Return the processes that currently solve parts of the sweep with the index ``path``, as texts for messages."""
     name = re.compile(rf"{re.escape(path.stem)}\.\d+-of-\d+\.lock")
     locks = [file for file in sorted(path.absolute().parent.iterdir()) if name.fullmatch(file.name)]
     return [writer for lock in locks if (writer := holder(lock.with_suffix(""))) is not None]
 
 
 def own_points(path: Path, identity: str) -> dict[Path, int]:
-    """Return the files of single points of the sweep with this identity, with their numbers, also unfinished files."""
+    """Return the files of single points of the sweep with this identity (hash), with the numbers of the points.
+
+    Unfinished files are included.
+    """
     matches = {file: _NAME.fullmatch(file.name) for file in sorted(points_folder(path).glob("*"))}
     return {file: int(match[1]) for file, match in matches.items() if match and match[2] == identity[:_LENGTH]}
 
 
 def remove_points(path: Path, *identities: str) -> None:
-    """Remove the files of single points of these sweeps, and their folder if it is then empty."""
+    """Remove the files of single points of the sweeps with these identities (hashes), and their folder if empty."""
     for identity in identities:
         for file in own_points(path, identity):
             file.unlink(missing_ok=True)
@@ -68,15 +71,16 @@ def remove_points(path: Path, *identities: str) -> None:
 
 
 def require_folders(path: Path) -> None:
-    """Raise FileError where another file has the name of a folder of the sweep."""
+    """Raise FileError where a file that is no folder has the name of a folder of the sweep with the index ``path``."""
     for folder in (points_folder(path), runs_folder(path)):
         if os.path.lexists(folder) and not folder.is_dir():
             raise FileError(f"{folder}: is no folder; the sweep needs one of this name: -o writes it elsewhere")
 
 
 def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool, overwrite: bool) -> None:
-    """Raise FileError if the run file of a point, of number and TOML, would replace a file of another origin.
+    """Raise FileError if the run file of a point, beside the index ``path``, would replace a file of another origin.
 
+    cases     number and case, in TOML, of each point
     started   whether the sweep continues with its index: then a run file of the same case belongs to the sweep
     """
     for number, case in cases:
@@ -91,7 +95,7 @@ def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool,
 
 
 def _attributes(file: Path) -> dict[str, object]:
-    """Return the attributes of an HDF5 file; empty for any other or a damaged file."""
+    """Return the attributes of an HDF5 file; empty for a damaged file or a file of another kind."""
     try:
         with open_to_read(file) as opened:
             return dict(opened.attrs)

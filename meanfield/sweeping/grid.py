@@ -24,9 +24,9 @@ _WHOLE = 1e-9  # relative rounding error of the integers of a range
 
 
 class Range(Section, frozen=True, kw_only=True):
-    """Numbers ``from`` … ``to``: ``count`` of them, evenly spaced or by a constant factor.
+    """Values of a varied key in a range: numbers ``from`` … ``to``, evenly spaced or by a constant factor.
 
-    Without ``count`` the numbers are random.
+    There are ``count`` numbers. Without ``count`` the numbers are random.
 
     integer   integers only: all of them without a count, at most ``count`` different ones with a count
     """
@@ -38,7 +38,7 @@ class Range(Section, frozen=True, kw_only=True):
     integer: bool = False
 
     def drawn_at(self, fraction: float) -> float:
-        """Return the number for a uniform draw 0 ≤ ``fraction`` < 1.
+        """Return the number of the range for a uniform draw 0 ≤ ``fraction`` < 1.
 
         All integers, ends included, have equal probability.
         """
@@ -50,7 +50,7 @@ class Range(Section, frozen=True, kw_only=True):
         return int(self.first) + int(fraction * (self.last - self.first + 1))
 
     def at(self, fraction: float) -> float:
-        """Return the number at a fraction 0 ≤ ``fraction`` ≤ 1 of the range."""
+        """Return the number at a fraction 0 ≤ ``fraction`` ≤ 1 of the range, in its linear or logarithmic spacing."""
         if fraction == 1.0:
             return self.last
         if self.spacing == "linear":
@@ -66,27 +66,33 @@ class Seeds(Section, frozen=True):
 
 @dataclass(frozen=True)
 class SweptKey:
-    """Values of one key: ``values``, or with ``drawn`` numbers anywhere in a range; ``spacing`` of its axis."""
+    """Values that one key of the case takes in a sweep: the list ``values``, or random numbers in the range ``drawn``.
+
+    ``spacing`` is the spacing of the key's axis: "log", "linear", "seeds" or "list".
+    """
 
     spacing: str
     values: tuple[Value, ...] = ()
     drawn: Range | None = None
 
     def draw(self, random: np.random.Generator) -> Value:
-        """Return a random value."""
+        """Return a random value of the key."""
         if self.drawn is not None:
             return self.drawn.drawn_at(float(random.random()))
         return self.values[int(random.integers(len(self.values)))]
 
     def value_at(self, fraction: float) -> Value:
-        """Return the value for a uniform draw 0 ≤ ``fraction`` < 1."""
+        """Return the value of the key for a uniform draw 0 ≤ ``fraction`` < 1."""
         if self.drawn is not None:
             return self.drawn.drawn_at(fraction)
         return self.values[int(fraction * len(self.values))]
 
 
 class Rows(Sequence[Row]):
-    """Values of the keys at each point, stored by key: a dictionary for each point would take ten times the memory."""
+    """Values of the varied keys at each point, stored by key.
+
+    A dictionary for each point would take ten times the memory.
+    """
 
     def __init__(self, columns: dict[str, list[Value]]) -> None:
         self._columns = columns
@@ -106,7 +112,10 @@ class Rows(Sequence[Row]):
 
 
 def plan(table: Any, design: str, points: int | None, seed: int, max_points: int) -> tuple[dict[str, str], Rows]:
-    """Return the spacings by key, and the values of the keys at each point. Raises CaseError."""
+    """Return the spacing of each varied key, and the values of these keys at each point of a sweep.
+
+    ``table`` is the table [keys] of a sweep file. Raises CaseError for an invalid table or too many points.
+    """
     if not isinstance(table, dict) or not table:
         expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
         missing = table is None or table == {}
@@ -132,7 +141,7 @@ def plan(table: Any, design: str, points: int | None, seed: int, max_points: int
 
 
 def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]:
-    """Return points (points, keys) in [0, 1)^keys that fill the cube more evenly than random ones."""
+    """Return a Sobol or Latin hypercube sample (points, keys) of [0, 1)^keys, more evenly spread than random points."""
     from scipy.stats import qmc
 
     random = np.random.default_rng(seed)
@@ -144,7 +153,10 @@ def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]
 
 
 def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
-    """Return the table with dotted keys, whether TOML had them quoted, dotted or as nested tables."""
+    """Return a nested table as one table with dotted keys; an inner table for which ``is_leaf`` holds stays a value.
+
+    The result is the same whether TOML had the keys quoted, dotted or as nested tables.
+    """
     found: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict) and value and not is_leaf(value):
@@ -155,10 +167,15 @@ def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda val
 
 
 def _is_range(value: object) -> bool:
+    """Return whether a value of the table [keys] is a range or seeds, rather than a table of further keys."""
     return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "integer", "seeds"})
 
 
 def _key(name: str, value: Any, design: str) -> SweptKey:
+    """Return the values of one key of a sweep from its entry in the table [keys].
+
+    Raises CaseError for an invalid entry.
+    """
     if isinstance(value, list) and value:
         return SweptKey("list", tuple(value))
     if not isinstance(value, dict):
@@ -184,6 +201,7 @@ def _key(name: str, value: Any, design: str) -> SweptKey:
 
 
 def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
+    """Return an entry of the table [keys] as an object of class ``kind``. Raises CaseError, which names the key."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -191,7 +209,10 @@ def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
 
 
 def _integers(name: str, numbers: Range) -> tuple[int, ...]:
-    """Return all integers of a range, or ``count`` of them, each once."""
+    """Return all integers of a range, or about ``count`` evenly spread ones if it has a count, each once.
+
+    Raises CaseError for more than MAX_POINTS integers.
+    """
     first, last = int(numbers.first), int(numbers.last)
     if numbers.count is None:
         if last - first >= MAX_POINTS:
@@ -201,7 +222,10 @@ def _integers(name: str, numbers: Range) -> tuple[int, ...]:
 
 
 def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
-    """Return the numbers of a range, as integers if the ends and all numbers are integers, as for a resolution."""
+    """Return the ``count`` numbers of a range.
+
+    They are integers if ``between_integers`` and all numbers are whole, as for a resolution.
+    """
     assert numbers.count is not None
     found = [numbers.at(k / max(numbers.count - 1, 1)) for k in range(numbers.count)]
     if between_integers and all(math.isclose(x, round(x), rel_tol=_WHOLE) for x in found):
@@ -210,13 +234,16 @@ def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
 
 
 def _grid(keys: dict[str, SweptKey]) -> Iterator[Row]:
-    """Yield every combination; the last key varies fastest."""
+    """Yield the points of the design "grid": all combinations of values of the keys; the last key varies fastest."""
     for values in product(*(key.values for key in keys.values())):
         yield dict(zip(keys, values, strict=True))
 
 
 def _zip(keys: dict[str, SweptKey]) -> Iterator[Row]:
-    """Yield the first value of each key, then the second of each, and so on."""
+    """Yield the points of the design "zip": the first value of each key, then the second of each key, and so on.
+
+    Raises CaseError for keys with different numbers of values.
+    """
     first, *others = keys
     for name in others:
         if len(keys[name].values) != len(keys[first].values):

@@ -41,7 +41,7 @@ _EVERY, _SHARE = 1.0, 0.03  # seconds between writings at least, and the largest
 
 
 class Index:
-    """Index of ``sweep`` at ``path``; its caller holds the lock.
+    """Index of a sweep: the file ``path`` with all results, and its content in memory. The caller holds its lock.
 
     results   of the finished points
     closed    whether the file contains all results, and no point waits
@@ -71,7 +71,10 @@ class Index:
         return int((self.results.heads.status == OVER_TIME).sum())
 
     def put(self, results: Mapping[int, PointResult]) -> None:
-        """Store the results of some points. Raises FileError for a disk error."""
+        """Store the results of some points in a file beside the index, and from time to time in the index.
+
+        Raises FileError for a disk error.
+        """
         with disk_errors(self.path, "cannot write the results of a point"):
             for number, result in results.items():
                 if result.file is not None:
@@ -85,13 +88,13 @@ class Index:
             self.write("running")
 
     def start(self) -> None:
-        """Write the index with all earlier results, before the first new one."""
+        """Write the index with the results of earlier starts, before the first new result."""
         self.write("running")
 
     def write(self, state: str) -> None:
         """Rewrite the index with all results, and remove the files of single points.
 
-        Raises FileError for a disk error.
+        ``state`` is "running", "finished" or "interrupted". Raises FileError for a disk error.
         """
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
@@ -103,6 +106,7 @@ class Index:
         self._cost = self._written - began
 
     def _replace(self, state: str, *, overwrite: bool = True) -> None:
+        """Replace the index by a new file with all results, atomically."""
         with replacement(self.path, overwrite=overwrite) as new, new_file_on_disk(new) as file:
             file.attrs.update(self._attributes(state))
             lay_out_index(file, Parameters.of(self.sweep), self.results)
@@ -111,11 +115,12 @@ class Index:
                     copy_additions(old, file)
 
     def close(self, state: str) -> None:
-        """Write the index for the last time, with all results."""
+        """Write the index for the last time, with all results and the state "finished" or "interrupted"."""
         self.write(state)
         self.closed = True
 
     def _attributes(self, state: str) -> dict[str, object]:
+        """Return the attributes of the index: sweep file, case, state and provenance."""
         sweep = self.sweep
         origin = provenance(sweep.points[0].case, self.command)
         return {
@@ -132,7 +137,7 @@ class Index:
 
 
 class PartOfIndex(Index):
-    """Points ``part``, ``part`` + ``parts``, … of a sweep, for one of several processes that share no memory.
+    """Part of a sweep for one of several processes that share no memory: points ``part``, ``part`` + ``parts``, …
 
     Results are stored in files beside the index, and a start without parts merges them. A part writes the index itself
     only if no index exists.
@@ -142,9 +147,11 @@ class PartOfIndex(Index):
 
     @property
     def waiting(self) -> list[int]:
+        """Return the numbers of the unsolved points of this part."""
         return [number for number in super().waiting if number % self.parts == self.part]
 
     def start(self) -> None:
+        """Write an index in the state "interrupted", if no index exists."""
         if not self.path.exists():
             with suppress(FileExistsError), disk_errors(self.path, "cannot write the index"):
                 self._replace("interrupted", overwrite=False)
@@ -154,7 +161,7 @@ class PartOfIndex(Index):
 
 
 def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
-    """Return the part number ``part`` = 0, 1, … of ``parts``, with earlier results. Raises as ``open_index``."""
+    """Return part ``part`` = 0, 1, … of ``parts`` parts of a sweep, with earlier results. Raises as ``open_index``."""
     sources = _earlier(path, sweep)[1] if path.exists() else list(sources_beside(path, sweep.identity))
     with _damage_refused(path):
         results = Merged(len(sweep.rows), sources, again=(OVER_TIME,))
@@ -166,8 +173,8 @@ def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> 
 def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry: bool) -> Index:
     """Return the index of a sweep, not written yet: a new one, or one with the results of an earlier start.
 
-    Points that ran over their time wait again; with ``retry`` failed points, too. Raises FileError where ``path`` is
-    another file and may not be replaced.
+    Points that ran over their time limit are solved again; with ``retry`` failed points, too. Raises FileError where
+    ``path`` is another file and may not be replaced.
     """
     count = len(sweep.rows)
     if overwrite or not path.exists():
@@ -180,13 +187,13 @@ def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry
 
 
 def require_version(path: Path, attributes: Mapping[str, object]) -> None:
-    """Raise FileError for the attributes of an index of another version."""
+    """Raise FileError if the attributes of a sweep's index show another version of its format."""
     if (version := attributes.get("schema_version")) != VERSION:
         raise FileError(f"{path}: index of a sweep of version {version!s:.40}, this program reads {VERSION}")
 
 
 def _replaced(path: Path) -> tuple[str, ...]:
-    """Return the identity of the index that is about to be replaced, if there is one."""
+    """Return the identity (hash of the cases) of the index at ``path`` that is to be replaced; empty without one."""
     import h5py
 
     if not path.exists() or not h5py.is_hdf5(path):
@@ -197,9 +204,10 @@ def _replaced(path: Path) -> tuple[str, ...]:
 
 
 def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
-    """Return the sweep file of a finished index, "" for any other index, and the results in the index and beside it.
+    """Return the text of the sweep file in an earlier index, and the files that hold its results.
 
-    Files of points beside the index may be newer.
+    The text is "" unless the index is finished. The files are the index and the files of points beside it, which may be
+    newer. Raises FileError for a file that is no index, or the index of another sweep.
     """
     import h5py
 
@@ -224,7 +232,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
 
 
 def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
-    """Yield the files of points of the sweep with this identity.
+    """Yield the files with results of points beside the index ``path``, for the sweep with this identity (hash).
 
     Truncated files are skipped, and their points solved again.
     """
@@ -237,6 +245,7 @@ def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
 
 @contextmanager
 def _damage_refused(path: Path) -> Iterator[None]:
+    """Raise FileError, with advice, where the block finds that the file ``path`` is damaged."""
     try:
         yield
     except DAMAGE as error:

@@ -30,7 +30,7 @@ _BLOCK = 1 << 22  # bytes of the rows that are assembled at once
 
 
 def image_of_points(columns: Columns, identity: str) -> bytes:
-    """Return the bytes of a file of some points."""
+    """Return the bytes of an HDF5 file with the results of some points; ``identity`` is the hash of their sweep."""
 
     def fill(file: h5py.File) -> None:
         file.attrs["identity"] = identity
@@ -41,7 +41,7 @@ def image_of_points(columns: Columns, identity: str) -> bytes:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters that vary between the points.
+    """Values of the keys that vary between the points of a sweep.
 
     values    of each key (points,) numbers, or texts
     spacings  of each key "log", "linear", "seeds" or "list"
@@ -54,13 +54,16 @@ class Parameters:
 
     @classmethod
     def of(cls, sweep: Sweep) -> Parameters:
-        """Return the parameters of a sweep."""
+        """Return the values of the varied keys of a sweep."""
         values = {key: _column([row[key] for row in sweep.rows]) for key in sweep.keys}
         return cls(values, sweep.spacings, sweep.points[0].case.domain.manifold)
 
 
 def lay_out_index(file: h5py.File, parameters: Parameters, results: Merged) -> None:
-    """Write parameters, states and results, a row a point, in blocks of rows that bound the memory."""
+    """Write the index of a sweep, one row for each point: varied keys, states and results.
+
+    Results are written in blocks of rows that bound the memory.
+    """
     shapes, count = results.shapes, results.count
     _lay_out_parameters(file, parameters)
     write_heads(file, results.heads)
@@ -75,6 +78,7 @@ def lay_out_index(file: h5py.File, parameters: Parameters, results: Merged) -> N
 
 
 def _lay_out_parameters(file: h5py.File, parameters: Parameters) -> None:
+    """Write one dataset (points,) for each varied key, with the spacing of the key as its attribute."""
     import h5py
 
     text = h5py.string_dtype()
@@ -84,16 +88,19 @@ def _lay_out_parameters(file: h5py.File, parameters: Parameters) -> None:
 
 
 def _column(values: list[Any]) -> Any:
-    """Return numbers as an array of numbers, other values as texts; values other than texts are written in TOML."""
+    """Return the values of a key at all points as an array of numbers, or as an array of texts.
+
+    Values other than texts are then written in TOML.
+    """
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return np.array(values)
     return np.array([value if isinstance(value, str) else inline(value) for value in values], dtype=object)
 
 
 def _name_dimensions(file: h5py.File, manifold: str) -> None:
-    """Attach dimension scales as netCDF-4 does:
+    """Attach dimension scales to the datasets of a sweep's index, as netCDF-4 does.
 
-    ``point`` for all, with the keys as coordinates, and names of other axes.
+    The first axis of all datasets has the scale ``point``, with the varied keys as coordinates. Other axes have names.
     """
     point = file["point"]
     point.make_scale("point")
@@ -116,7 +123,7 @@ def _name_dimensions(file: h5py.File, manifold: str) -> None:
 
 
 def _scale(group: h5py.Group, name: str, length: int) -> h5py.Dataset:
-    """Return the dimension scale of that name and length.
+    """Return the dimension scale of an HDF5 group with a name and a length, created if it is missing.
 
     The name gets the length as a suffix if another scale has the name.
     """

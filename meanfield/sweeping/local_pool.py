@@ -39,7 +39,7 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class SolverLost(CaseError):
-    """Loss of the workers with points left to solve. The message is one line."""
+    """Loss of all worker processes while points are unsolved. The message is one line."""
 
 
 def cores() -> int:
@@ -48,7 +48,10 @@ def cores() -> int:
 
 
 def with_processes(jobs: int) -> Solver:
-    """Return a solver in ``jobs`` processes, which share the cores; in this process where Python cannot be started."""
+    """Return a solver, a generator of the results of points, that uses ``jobs`` local processes, which share the cores.
+
+    The solver uses this process alone where Python cannot be started, or for a few batches of small points.
+    """
 
     def solve(work: Work) -> Solved:
         tasks, few = work.tasks(), work.few
@@ -63,12 +66,16 @@ def with_processes(jobs: int) -> Solver:
 
 
 def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
-    """Yield the results of tasks, solved without workers."""
+    """Yield the results of tasks, solved one after another in this process."""
     for task in tasks:
         yield from solve_task(task, work.keep, work.limit)
 
 
 def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
+    """Yield the results of tasks that up to ``jobs`` worker processes on this machine solve.
+
+    A point whose worker dies is tried once more, alone, and then fails.
+    """
     tries, again = Counter[int](), list[Task]()
     threads, workers = max(cores() // jobs, 1), list[_Worker]()
     try:
@@ -96,7 +103,10 @@ def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
 def _hand_out(
     work: Work, again: list[Task], tasks: Iterator[Task], jobs: int, threads: int, workers: list[_Worker]
 ) -> bool:
-    """Give waiting tasks to idle workers, start more of these, up to ``jobs``, and return whether any is active."""
+    """Give tasks to idle workers, start up to ``jobs`` workers if needed, and return whether any worker has a task.
+
+    ``again`` are the tasks that are tried once more.
+    """
     idle = [worker for worker in workers if not worker.task]
     while idle or len(workers) < jobs:
         task = again.pop() if again else next(tasks, None)
@@ -111,7 +121,7 @@ def _hand_out(
 
 
 class _Worker:
-    """Process that solves one task after another; ``task`` has the unsolved points, empty while the worker is idle."""
+    """Worker process that solves one task after another; ``task`` has its unsolved points, and is empty while idle."""
 
     def __init__(self, threads: int) -> None:
         context = get_context("spawn")  # a fork would copy locks held by threads that the child lacks
@@ -123,12 +133,13 @@ class _Worker:
         self.task: Task = {}
 
     def give(self, task: Task, work: Work) -> None:
+        """Send a task to the worker."""
         self.task = dict(task)
         with suppress(OSError):  # a worker that died while idle: answer() detects the closed pipe
             self.pipe.send((as_text(task), work.keep, work.limit, work.sources))
 
     def answer(self) -> dict[int, PointResult] | None:
-        """Return the results of some of the worker's points, None where the worker has died."""
+        """Wait for results of some of the worker's points and return them, or None where the worker has died."""
         try:
             results: dict[int, PointResult] = self.pipe.recv()
         except (EOFError, OSError):
@@ -140,10 +151,12 @@ class _Worker:
 
     @property
     def death(self) -> str:
+        """Return the cause of the worker's end as text: a signal or an exit status."""
         code = self.process.exitcode or 0
         return f"signal {-code}, as when memory runs out" if code == -9 else f"exit status {code}"
 
     def end(self) -> None:
+        """End the worker: wait ENDING seconds for its own end, then kill it."""
         self.pipe.close()
         self.process.join(ENDING)
         self.process.kill()
@@ -151,7 +164,7 @@ class _Worker:
 
 
 def _serve(pipe: Connection, threads: int) -> None:
-    """Solve the tasks from the pipe in a worker, as long as the sweep itself runs."""
+    """Solve the tasks that arrive through the pipe, and send their results, until the sweep ends; runs in a worker."""
     if sys.stderr is not None:  # otherwise descriptor 2 is the first file opened, which may be the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of runs would break the progress bar
     if hasattr(os, "setpgid"):
@@ -166,7 +179,7 @@ def _serve(pipe: Connection, threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this worker when the sweep is killed; otherwise it could continue for hours."""
+    """End this worker process when its parent, the sweep, is killed; otherwise it could continue for hours."""
     parent = parent_process()
     assert parent is not None
     parent.join()
@@ -186,7 +199,10 @@ def _terminate_main_thread() -> None:
 
 
 def _share_cores(threads: int) -> None:
-    """Import the kernels with ``threads`` visible cores, since they count cores at import, then restore all cores."""
+    """Import the kernels while only ``threads`` cores are visible to this process, then make all its cores visible.
+
+    The kernels count cores at import.
+    """
     if not hasattr(os, "sched_setaffinity"):
         return
     mine = os.sched_getaffinity(0)

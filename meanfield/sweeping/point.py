@@ -29,7 +29,7 @@ _RETRY = 30.0  # seconds after which a point that has not finished its step is s
 
 @dataclass(frozen=True)
 class PointResult:
-    """Result of a point.
+    """Result of a point of a sweep, which is one run.
 
     status       "done", also where the run stopped on an exploding state, "failed" or "over time"
     exit_status  of the run, −1 without a run
@@ -52,9 +52,12 @@ def solve_point(
 ) -> PointResult:
     """Run a case, or the TOML of a case, in memory or a temporary folder; errors are in the result, and never raised.
 
-    components   of a user's own: what `meanfield.components.loaded.loaded_sources` returned in the sweep
+    keep         whether the result has the bytes of the run file
+    limit        seconds after which the run is stopped, as by Ctrl-C; None for no limit
+    components   sources of user-defined components, loaded first: the result of
+                 `meanfield.components.loaded.loaded_sources` in the process of the sweep
 
-    After ``limit`` seconds the run is stopped, as by Ctrl-C. The function must run in the main thread of a process.
+    The function must run in the main thread of a process.
     """
     began = clock.monotonic()
     with _interrupted_after(limit) as over:
@@ -73,6 +76,7 @@ def solve_point(
 
 
 def _run(case: Case | str, keep: bool, over: threading.Event) -> PointResult:
+    """Return the result of a run of a case, in memory if snapshots are small; ``over`` is set once its time is over."""
     from meanfield.case.load import parse
     from meanfield.running import run, run_in_memory
     from solvers.io.run_file import read
@@ -88,14 +92,20 @@ def _run(case: Case | str, keep: bool, over: threading.Event) -> PointResult:
 
 
 def _fits_memory(case: Case) -> bool:
-    """Return whether the snapshots take little memory; a file would take as long as a small run."""
+    """Return whether the snapshots of a run take so little memory that the run needs no file.
+
+    Writing a file would take as long as a small run.
+    """
     from meanfield.runtime.cost import file_bytes
 
     return 0 < file_bytes(case) <= _MAX_MEMORY  # 0: unknown before the initial file is read
 
 
 def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
-    """Return the exit status of a run, and the run itself where it is in memory."""
+    """Call ``solve``, which runs a case, and return the exit status and the run; the run is None if only a file has it.
+
+    An interrupt is raised again unless ``over`` is set, which says that the time limit has caused it.
+    """
     from solvers.timestepping.state import NonFinite
 
     try:
@@ -109,6 +119,7 @@ def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
 
 
 def _result(status: int, found: Run, file: bytes | None = None) -> PointResult:
+    """Return the result of a point from the exit status and the data of its run; ``file`` has bytes to be kept."""
     return PointResult(
         OVER_TIME if status == INTERRUPTED else DONE,
         status,
@@ -121,9 +132,10 @@ def _result(status: int, found: Run, file: bytes | None = None) -> PointResult:
 
 @contextmanager
 def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
-    """Interrupt a run in the main thread after so many seconds in the block, and then set the event.
+    """Yield an event; after ``seconds`` in the block, set it and interrupt the run in the main thread.
 
-    The interrupt waits until the run handles it: imports and compilations before must not be interrupted.
+    The interrupt waits until the run handles it: imports and compilations before must not be interrupted. None is no
+    limit.
     """
     over, ended, before = threading.Event(), threading.Event(), signal.getsignal(signal.SIGINT)
 
@@ -145,7 +157,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
 
 
 def in_words(error: Exception) -> str:
-    """Return an error as one line: that of bad input unchanged, any other with its name."""
+    """Return an error as one line: for bad input its message, for any other error with the name of its class."""
     from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError
 

@@ -12,7 +12,7 @@ from meanfield.sweeping.point import FAILED, PointResult
 
 
 class SweepProgress:
-    """Count of points and failed points, with the remaining time; prints nothing if quiet."""
+    """Display of the progress of a sweep: solved points, failed points and remaining time; nothing if quiet."""
 
     def __init__(self, title: str, points: int, done: int, quiet: bool) -> None:
         self.quiet, self._points, self._first, self._done, self._failed = quiet, points, done, done, 0
@@ -25,7 +25,7 @@ class SweepProgress:
             self._bar = tqdm(total=points, initial=done, desc=title, **options)
 
     def update(self, results: Mapping[int, PointResult]) -> None:
-        """Add the results of some points, and print a line at intervals."""
+        """Count the results of some points, and update the bar, or print a line at intervals."""
         self._done += len(results)
         self._failed += sum(result.status == FAILED for result in results.values())
         if self._terminal:

@@ -40,8 +40,8 @@ class SweepResults:
     """Content of the index of a sweep at the time of reading, with the results in files beside it.
 
     attributes   of the file; text is str
-    parameters   for each key (points,) numbers, or texts
-    spacings     of each key "log", "linear", "seeds" or "list"
+    parameters   for each varied key (points,) numbers, or texts
+    spacings     of each varied key "log", "linear", "seeds" or "list"
     results      of the points
     scalars      for each name (points, ...), NaN where there is none; for many points read on access
     """
@@ -55,7 +55,7 @@ class SweepResults:
 
     @property
     def status(self) -> Texts:
-        """Return the status (points,): "waiting", "done", "failed" or "over time"."""
+        """Return the status (points,) of each point: "waiting", "done", "failed" or "over time"."""
         return self.results.heads.status
 
     @property
@@ -65,26 +65,26 @@ class SweepResults:
 
     @property
     def wall_times(self) -> Floats:
-        """Return the wall times (points,) in seconds."""
+        """Return the wall time (points,) of each point in seconds."""
         return self.results.heads.wall_times
 
     @property
     def figure(self) -> FigureChoice:
-        """Return the choices of the sweep file for its figure."""
+        """Return the choices for the figure of the sweep: the section [figure] of its sweep file."""
         return msgspec.convert(self._file.get("figure", {}), FigureChoice)
 
     @property
     def is_random(self) -> bool:
-        """Return whether points are random and not on a grid."""
+        """Return whether the points of the sweep are random or space-filling, rather than on a grid."""
         return self._file.get("design") in RANDOM_DESIGNS
 
     @property
     def done(self) -> NDArray[np.intp]:
-        """Return the numbers of the points that have results."""
+        """Return the numbers of the points that have finished with results."""
         return np.flatnonzero(self.status == DONE)
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats]:
-        """Return the times (samples,) and a column (samples, ...) of one point.
+        """Return the times (samples,) and the values (samples, ...) of a column of the diagnostics at one point.
 
         Raises FileError for a missing column.
         """
@@ -99,11 +99,12 @@ class SweepResults:
 
     @property
     def _file(self) -> dict[str, Any]:
+        """Return the sweep file as a table."""
         return tomllib.loads(self.attributes["sweep"])
 
 
 class Scalars(Mapping[str, Floats]):
-    """Scalars of all points by name, each read once, on first access."""
+    """Scalars (points, ...) of all points of a sweep by name, each read from the files once, on first access."""
 
     def __init__(self, results: Merged) -> None:
         self._results, self._names, self._held = results, [*results.shapes.scalars], dict[str, Floats]()
@@ -133,7 +134,10 @@ def is_sweep(path: str | Path) -> bool:
 
 
 def read_sweep(path: str | Path) -> SweepResults:
-    """Return an index in any state. Raises FileError where the file is no index, or cannot be read."""
+    """Return the content of the index of a sweep, in any state.
+
+    Raises FileError where it is no index, or cannot be read.
+    """
     path = Path(path)
     try:
         with open_to_read(path) as file:
@@ -170,9 +174,9 @@ def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]
 
 
 def read_points(path: str | Path) -> int:
-    """Read the diagnostics of each point, which ``read_sweep`` leaves out, and return the number of solved points.
+    """Read the diagnostics of each point to find damage, and return the number of solved points.
 
-    Raises FileError for damaged diagnostics.
+    ``read_sweep`` does not read the diagnostics. Raises FileError for damaged diagnostics.
     """
     found = read_sweep(path).results
     bad: list[int] = []
@@ -200,13 +204,14 @@ def _attributes(file: h5py.File) -> dict[str, Any]:
 
 
 def _text(name: str, value: object) -> str:
-    """Return the value of an attribute that is a text. Raises ValueError for any other value."""
+    """Return the value of the attribute ``name`` if it is a text. Raises ValueError for any other value."""
     if not is_text(value):
         raise ValueError(f"attribute {name} is {value!r:.40}")
     return str(value)
 
 
 def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: Merged) -> None:
+    """Raise ValueError unless all parameters and results of a sweep have one row for each of ``count`` points."""
     for name, values in parameters.items():
         if np.ndim(values) < 1 or len(values) != count:
             raise ValueError(f"{name} has {np.shape(values)} values, expected {count} points")
@@ -256,6 +261,11 @@ def sweep_facts(path: str | Path) -> dict[str, Any]:
 
 
 def _state_and_writer(found: SweepResults) -> tuple[str, str | None]:
+    """Return the state of a sweep, and its writing process as text.
+
+    The state is "running" with a writer; without one it is "killed", "interrupted" or "finished", and the writer is
+    None.
+    """
     state = str(found.attributes["state"])
     writer = (holder(found.path) if state == "running" else None) or ", ".join(part_writers(found.path)) or None
     if writer is not None:
@@ -264,17 +274,20 @@ def _state_and_writer(found: SweepResults) -> tuple[str, str | None]:
 
 
 def _state(found: SweepResults) -> str:
+    """Return a line on the state of a sweep and its writing process."""
     state, writer = _state_and_writer(found)
     return f"running, by {writer}" if writer else {"killed": "killed: the writing process died"}.get(state, state)
 
 
 def _points(found: SweepResults) -> str:
+    """Return a line with the numbers of points of each status, and their total wall time."""
     counts = Counter(found.status)
     texts = [f"{len(found.status)}"] + [f"{count} {status}" for status, count in sorted(counts.items())]
     return ", ".join(texts) + f", {found.wall_times.sum():.1f} s of work"
 
 
 def _key(found: SweepResults, name: str) -> str:
+    """Return a line with the values of a varied key."""
     values = found.parameters[name]
     distinct = list(dict.fromkeys(values.tolist()))
     if values.dtype == object or len(distinct) <= 4:
@@ -283,12 +296,13 @@ def _key(found: SweepResults, name: str) -> str:
 
 
 def _failures(found: SweepResults) -> list[str]:
-    """Return the most frequent reasons of failures."""
+    """Return the most frequent reasons why points failed, each as a text with its count."""
     reasons = Counter(r for r, status in zip(found.reasons, found.status, strict=True) if status == FAILED)
     return [f"{count} times: {text}" for text, count in reasons.most_common(_REASONS)]
 
 
 def _next(found: SweepResults) -> str:
+    """Return a text on the next command for a sweep: continue or plot."""
     if _state_and_writer(found)[1] is None:
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)
         return "continue with the same command" if waits else f"plot it: meanfield plot {found.path}"

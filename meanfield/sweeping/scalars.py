@@ -15,13 +15,19 @@ Tables = Mapping[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
 
 def lengths(centroids: Floats) -> Floats:
-    """Return |∫xρ| of each centroid (..., d); infinite where the square overflows."""
+    """Return the length |∫xρ| of each centroid ∫xρ (mean token) in an array (..., d).
+
+    The length is infinite where the square overflows.
+    """
     with np.errstate(over="ignore"):
         return np.asarray(np.linalg.norm(centroids, axis=-1))
 
 
 def scalars(tables: Tables) -> dict[str, Floats]:
-    """Return the last value of each column, and those of SCALARS that the columns permit; empty without a sample."""
+    """Return the scalars of a point: the last value of each column, and each of SCALARS whose required column exists.
+
+    Without a sample the result is empty.
+    """
     if not len(tables.get("time", ())):
         return {}
     last = {name: np.asarray(values[-1]) for name, values in tables.items() if name != "time"}
@@ -30,19 +36,19 @@ def scalars(tables: Tables) -> dict[str, Floats]:
 
 
 def long_name(name: str) -> str:
-    """Return the description of a scalar."""
+    """Return the description of a scalar, such as "time of the last sample"."""
     return SCALARS[name][2] if name in SCALARS else f"{name} at the end"
 
 
 def axes(name: str, count: int, manifold: str) -> list[str]:
-    """Return the names of the ``count`` axes of a scalar, by the diagnostics of a domain; else name_1, name_2, …"""
+    """Return the names of the ``count`` axes of a scalar from the diagnostics of the domain, else name_1, name_2, …"""
     table = load(DOMAINS[manifold].diagnostics)
     known = table[name].dimensions.split() if name in table else []
     return known if len(known) == count else [f"{name}_{axis}" for axis in range(1, count + 1)]
 
 
 def _most(tables: Tables) -> NDArray[np.intp]:
-    """Return the samples with the largest number of clusters."""
+    """Return the indices of the samples with the largest number of clusters."""
     return np.flatnonzero(tables["clusters"] == tables["clusters"].max())
 
 

@@ -24,10 +24,10 @@ _own = threading.local()  # the process of each thread
 def solve_in_separate_process(
     cases: Mapping[int, str], keep: bool, limit: float | None, components: tuple[Source, ...] = ()
 ) -> dict[int, PointResult]:
-    """Return the results of `meanfield.sweeping.together.solve_task`, computed in a separate process of this thread.
+    """Return the results of the points of a task by number, computed in a separate process of this thread.
 
-    The process is started once, and ends with the process that started it. Raises RuntimeError where the process dies
-    or cannot start.
+    The arguments are those of `meanfield.sweeping.together.solve_task`. The process is started once, and ends with the
+    process that started it. Raises RuntimeError where the process dies or cannot start.
     """
     process = getattr(_own, "process", None)
     if process is None or process.poll() is not None:
@@ -46,13 +46,14 @@ def solve_in_separate_process(
 
 
 def _send(pipe: IO[bytes], message: object) -> None:
+    """Write a message, pickled and preceded by its length, into a pipe."""
     data = pickle.dumps(message)
     pipe.write(len(data).to_bytes(_LENGTH, "little") + data)
     pipe.flush()
 
 
 def _receive(pipe: IO[bytes]) -> Any:
-    """Return the next message. Raises EOFError where the other process has ended."""
+    """Return the next message from a pipe. Raises EOFError where the other process has ended."""
     head = pipe.read(_LENGTH)
     data = pipe.read(int.from_bytes(head, "little"))
     if len(head) < _LENGTH or not data:
@@ -61,7 +62,10 @@ def _receive(pipe: IO[bytes]) -> Any:
 
 
 def main() -> None:
-    """Solve the tasks on standard input until it is closed; runs print to standard error."""
+    """Solve the tasks from standard input and write their results to standard output, until the input is closed.
+
+    Runs print to standard error.
+    """
     from meanfield.sweeping.together import merged, solve_task
 
     answers = os.fdopen(os.dup(1), "wb")

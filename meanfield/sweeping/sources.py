@@ -24,10 +24,12 @@ Rows = NDArray[np.intp]
 
 
 class ResultFile:
-    """Results in a file. Raises the exceptions of h5py and NumPy for damage, FileError for damaged heaps of texts.
+    """Results of points in one file: the index of a sweep, or a file of some points beside it.
 
     written   columns that have just been written to the file
     heads     of the points of the file, without waiting points
+
+    Raises the exceptions of h5py and NumPy for damage, FileError for damaged heaps of texts.
     """
 
     def __init__(self, path: Path, written: Columns | None = None, identity: str = "") -> None:
@@ -43,7 +45,7 @@ class ResultFile:
         self.heads = self._heads_of_file.some(self._rows_of_file)
 
     def require_columns(self) -> None:
-        """Raise ValueError for columns without a row of numbers for each point, or with shapes that contradict."""
+        """Raise ValueError unless each column has a row of numbers for each point, and the shapes of columns agree."""
         count = len(self._heads_of_file.numbers)
         with self._opened() as file:
             for group in ("result", "samples"):
@@ -55,12 +57,12 @@ class ResultFile:
 
     @cached_property
     def shapes(self) -> Shapes:
-        """Return the shapes of one row."""
+        """Return the shapes of one row (the value of one point) of each column of the file."""
         with self._opened() as file:
             return shapes_in(file)
 
     def read(self, rows: Rows) -> Columns:
-        """Return the columns of some of the points of ``heads``, by their index in ``heads``."""
+        """Return the results of some points of the file; ``rows`` are their indices in ``heads``."""
         with self._opened() as file:
             return read_columns(file, self._heads_of_file, self._rows_of_file[rows])
 
@@ -70,7 +72,10 @@ class ResultFile:
             return values_of(file, f"result/{name}")[self._rows_of_file] if name in group_of(file, "result") else None
 
     def over_time(self, row: int, column: str) -> tuple[Floats, Floats] | list[str]:
-        """Return the times and a column of one point, or the names of all columns where the column is missing."""
+        """Return the times and the values over time of a column at one point.
+
+        If the column is missing, return the names of all columns instead.
+        """
         with self._opened() as file:
             group, index, count = group_of(file, "samples"), self._rows_of_file[row], int(self.heads.counts[row])
             if column not in (names := listed_columns(group)):
@@ -108,11 +113,12 @@ class Merged:
             self._add(index, again)
 
     def add(self, source: ResultFile) -> None:
-        """Add a source, whose points take precedence."""
+        """Add a file of results, whose points take precedence over those of earlier files."""
         self.sources = (*self.sources, source)
         self._add(len(self.sources) - 1, ())
 
     def _add(self, index: int, again: tuple[str, ...]) -> None:
+        """Merge the points of source ``index`` into the results, except points with a status in ``again``."""
         self.shapes |= self.sources[index].shapes
         heads = self.sources[index].heads
         if len(heads.numbers) and not 0 <= heads.numbers.min() <= heads.numbers.max() < self.count:
@@ -124,12 +130,12 @@ class Merged:
             getattr(self.heads, name)[numbers] = getattr(heads, name)[rows]
 
     def require_columns(self) -> None:
-        """Raise ValueError for columns without a row of numbers for each point, or with shapes that contradict."""
+        """Raise ValueError unless each column of each file has a row of numbers for each point, and shapes agree."""
         for source in self.sources:
             source.require_columns()
 
     def block(self, first: int, last: int, shapes: Shapes) -> Columns:
-        """Return the columns of the points from ``first`` to before ``last``, NaN where values are missing."""
+        """Return the results of the points from ``first`` to before ``last``, padded with NaN to ``shapes``."""
         count = last - first
         scalars, tables = (
             {name: np.full((count, *shape), np.nan) for name, shape in group.items()}
@@ -147,7 +153,7 @@ class Merged:
         return Columns(self.heads.some(slice(first, last)), scalars, tables)
 
     def scalar(self, name: str) -> Floats:
-        """Return a scalar (points, ...), NaN where values are missing."""
+        """Return a scalar (points, ...) of all points of the sweep, NaN where values are missing."""
         values = np.full((self.count, *self.shapes.scalars[name]), np.nan)
         for index, source in enumerate(self.sources):
             numbers = np.flatnonzero(self._source == index)
@@ -156,6 +162,9 @@ class Merged:
         return values
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
-        """Return the times and a column of one point, or the names of all columns where the column is missing."""
+        """Return the times and the values over time of a column at one point.
+
+        If the column is missing, return the names of all columns instead.
+        """
         index = int(self._source[number])
         return [] if index < 0 else self.sources[index].over_time(int(self._row[number]), column)

@@ -26,7 +26,7 @@ Solved = Generator["dict[int, PointResult]", None, None]
 
 @dataclass(frozen=True)
 class Work:
-    """Points to solve.
+    """Points of a sweep that a solver has to solve.
 
     numbers   of the points
     case      number → case
@@ -41,20 +41,23 @@ class Work:
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """Return the components that the cases may name, for other processes.
+        """Return the sources of the user-defined components that the cases may name, for other processes.
 
-        Raises CaseError for those that cannot be sent.
+        Raises CaseError for components that cannot be sent.
         """
         return loaded_sources(map(self.case, self.numbers))
 
     @property
     def few(self) -> int:
-        """Return the number of batches that take less time than the start of a worker."""
+        """Return the number of batches of points that take less time than the start of a worker process."""
         batch = batch_of(self.case(self.numbers[0])) if len(self.numbers) else None
         return 0 if batch is None else batch.few
 
     def tasks(self, at_once: int = 1) -> Iterator[Task]:
-        """Yield all tasks, created on demand; a task has ``at_once`` points if these are solved one by one."""
+        """Yield all tasks, created on demand; a task is a group of points that one worker solves.
+
+        ``at_once``: number of points of a task whose points are solved one by one.
+        """
         filling: dict[Hashable, Task] = {}
         for number in self.numbers:
             case = with_absolute_paths(self.case(number))
@@ -80,7 +83,7 @@ def as_text(task: Task) -> dict[int, str]:
 
 
 def batch_of(case: Case) -> Batch | None:
-    """Return the functions of the case's domain that solve many cases together, None without them."""
+    """Return the functions with which the case's domain solves many cases together in one array; None without them."""
     if case.domain.batch is None:
         return None
     batch: Batch = load(case.domain.batch)
@@ -88,7 +91,7 @@ def batch_of(case: Case) -> Batch | None:
 
 
 def with_absolute_paths(case: Case) -> Case:
-    """Return the case with absolute paths, because a worker may be in another folder."""
+    """Return the case with absolute paths of its files, because a worker process may run in another folder."""
     replace = msgspec.structs.replace
     if case.attention.file is not None:
         case = replace(case, attention=replace(case.attention, file=str(Path(case.attention.file).absolute())))

@@ -25,9 +25,10 @@ def solve_task(
     limit: float | None = None,
     components: tuple[Source, ...] = (),
 ) -> Iterator[dict[int, PointResult]]:
-    """Yield results of cases by number, in groups as they arrive; errors are in the results, and never raised.
+    """Yield results of points by number, in groups as they arrive; errors are in the results, and never raised.
 
-    The arguments are those of :func:`meanfield.sweeping.point.solve_point`.
+    ``cases``: the case of each point, or its TOML. The other arguments are those of
+    :func:`meanfield.sweeping.point.solve_point`.
     """
     waiting = dict(cases)
     if len(cases) > 1 and not keep and limit is None:
@@ -45,9 +46,9 @@ def solve_task(
 
 
 def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, PointResult]]:
-    """Yield results of the points that are solved in one array.
+    """Yield results, by number in groups, of the points that can be solved together in one array.
 
-    Points that fail there are solved alone, for the reason.
+    Points that fail there are omitted; the caller solves them alone, for the reason.
     """
     from meanfield.case.load import parse
     from meanfield.domains.common.problem import Problem
@@ -82,10 +83,10 @@ def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -
 
 
 def merged(groups: Iterable[dict[int, PointResult]]) -> dict[int, PointResult]:
-    """Return all groups as one dictionary."""
+    """Return all groups of results by number as one dictionary."""
     return {number: result for results in groups for number, result in results.items()}
 
 
 def _timed(results: dict[int, PointResult], seconds: float) -> dict[int, PointResult]:
-    """Return results whose wall times are equal parts of the time of all."""
+    """Return results of points that were solved together in ``seconds``; the wall time of each is an equal part."""
     return {number: replace(result, wall_time=seconds / len(results)) for number, result in results.items()}
