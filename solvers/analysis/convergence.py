@@ -162,9 +162,9 @@ def _validated(answer: Any) -> Answer:
 
 
 def _self_convergence(sizes: tuple[int, ...], answers: list[Answer]) -> ConvergenceStudy:
-    """Return a convergence study without an exact solution, with errors estimated from consecutive answers.
+    """Return a convergence study without an exact solution, with errors estimated from consecutive resolutions.
 
-    The error of an answer is its difference from the coarser one over r^p − 1, with the ratio r of the resolutions and
+    The error of a result is its difference from the coarser one over r^p − 1, with the ratio r of the resolutions and
     the observed order p. An estimate is NaN unless p is positive.
     """
     differences = [_difference(coarse, fine) for coarse, fine in pairwise(answers)]
@@ -186,9 +186,9 @@ def _orders(sizes: Sequence[int], errors: Sequence[float]) -> tuple[float, ...]:
 
 
 def _error(answer: Answer, exact: Any) -> float:
-    """Return the error of an answer: absolute for a number, relative in the L² norm for a field.
+    """Return the error of a problem's result: absolute for a number, relative in the L² norm for a field.
 
-    Raises ValueError if ``exact`` is of another kind or shape than the answer.
+    Raises ValueError if ``exact`` is of another kind or shape than the result.
     """
     if isinstance(answer, tuple) != callable(exact):
         kind = "a function of the centers, as problem returns a field" if isinstance(answer, tuple) else "a number"
@@ -205,7 +205,7 @@ def _error(answer: Answer, exact: Any) -> float:
 
 
 def _difference(coarse: Answer, fine: Answer) -> float:
-    """Return the difference of two answers: absolute for numbers, relative in the L² norm for fields."""
+    """Return the difference of results at two resolutions: absolute for numbers, relative in L² for fields."""
     if not (isinstance(coarse, tuple) and isinstance(fine, tuple)):
         return abs(float(fine) - float(coarse))  # type: ignore[arg-type]
     (mesh, u), (finer, v) = coarse, fine

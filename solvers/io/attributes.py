@@ -222,7 +222,10 @@ def _copy_inside(old: object, new: object) -> None:
 
 
 def _copy_attributes(old: h5py.Group | h5py.Dataset, new: h5py.Group | h5py.Dataset) -> None:
-    """Copy the attributes that ``new`` lacks, except netCDF's of dimension scales and those that h5py cannot read."""
+    """Copy the attributes of ``old`` that ``new`` lacks to ``new``.
+
+    Attributes of netCDF for dimension scales, and attributes that h5py cannot read, are omitted.
+    """
     for name in old.attrs:
         if name not in new.attrs and name not in NETCDF:
             with suppress(*DAMAGE):  # a type unknown to NumPy

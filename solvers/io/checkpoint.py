@@ -87,7 +87,7 @@ class Checkpoints:
 
     @cached_property
     def writers(self) -> Sequence[Writer]:
-        """Return the writers whose checkpoints belong to the run file; the last one writes new checkpoints."""
+        """Return the writers (the run and its continuations) whose checkpoints belong to the file, in their order."""
         return self._given if self._given is not None else _writers_of(self.path)
 
     def write(self, arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar]) -> None:
@@ -250,7 +250,7 @@ def _inside(path: Path) -> Checkpoint | None:
 
 
 def _load(slot: Path) -> Checkpoint | None:
-    """Return the checkpoint in a file beside the run file; None if the checkpoint is absent or incomplete."""
+    """Return the checkpoint in the file ``slot`` beside a run file; None if the checkpoint is absent or incomplete."""
     try:
         data = slot.read_bytes()
     except FileNotFoundError:

@@ -42,7 +42,7 @@ def image(
     measure: Measure | None = None,
     fields: Sequence[str] = (),
 ) -> bytes:
-    """Return the bytes of a new run file without rows; the arguments are those of `lay_out`, and attributes by name."""
+    """Return the bytes of a new run file without rows, laid out by `lay_out`, with these attributes."""
 
     def fill(file: h5py.File) -> None:
         lay_out(file, space, columns, variables, measure, fields)

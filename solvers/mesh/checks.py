@@ -84,7 +84,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 
 def check_number(name: str, value: Any, above: float | None = None) -> None:
-    """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0, or > ``above``."""
+    """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0 (or > ``above``)."""
     expected = "expected a number >= 0" if above is None else f"expected a number > {above}"
     if not isinstance(value, (int, float, np.integer, np.floating)):
         what = f"an array {value.shape}" if hasattr(value, "shape") else _in_a_line(value)

@@ -89,9 +89,9 @@ class Dual:
     def compactness(self, masses: Floats) -> Floats:
         """Return the compactness (cells,) of ``masses`` (cells,): how concentrated the mass is in one simplex, up to 1.
 
-        The compactness of a simplex is its mass over the largest mass around one of its corners; a cell has the largest
-        value of its simplices. It is 1 for a deposited point mass. For equal masses it is 2/3 on a curve and about 3/7
-        on a surface.
+        The compactness of a simplex is its mass over the largest mass around one of its corners, that of a cell and all
+        its neighbors. A cell has the largest value of its simplices. It is 1 for a deposited point mass. For equal
+        masses it is 2/3 on a curve and about 3/7 on a surface.
         """
         corner_masses = masses[self.simplices]
         sums = corner_masses.sum(axis=1)
@@ -154,7 +154,7 @@ class Dual:
 
     @cached_property
     def _opposite_triangles(self) -> Integers:
-        """Return the triangle (n, 3) beyond the edge opposite each corner of each triangle of cell centers."""
+        """Return for each corner of each triangle (n, 3) the index of the triangle beyond the opposite edge."""
         simplices = self.mesh.backend.to_host(self.simplices)
         ends = np.stack([np.roll(simplices, -1, axis=1), np.roll(simplices, 1, axis=1)], axis=-1)
         key = ends.min(axis=-1).astype(np.int64) * self.mesh.cells + ends.max(axis=-1)
@@ -166,7 +166,7 @@ class Dual:
 
     @cached_property
     def _start_simplices(self) -> Integers:
-        """Return one triangle (cells,) with a corner at each cell, at which the search for a point begins."""
+        """Return for each cell (cells,) the index of one triangle at its center, where a search for a point begins."""
         start = np.empty(self.mesh.cells, dtype=np.int32)
         start[self.mesh.backend.to_host(self.simplices)] = np.arange(len(self.simplices), dtype=np.int32)[:, None]
         placed: Integers = self.mesh.backend.to_device(start)
@@ -174,7 +174,10 @@ class Dual:
 
     @cached_property
     def _at_cells(self) -> Integers:
-        """Return all simplices (cells, maximum) at each cell's center, the last one repeated where there are fewer."""
+        """Return for each cell (cells, maximum) the indices of all simplices at its center, the last one repeated.
+
+        Simplices are the segments or triangles between cell centers; the maximum is their largest number at a cell.
+        """
         simplices = self.mesh.backend.to_host(self.simplices)
         order = np.argsort(simplices.reshape(-1), kind="stable") // simplices.shape[1]
         counts = np.bincount(simplices.reshape(-1), minlength=self.mesh.cells)

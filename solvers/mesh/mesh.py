@@ -229,7 +229,7 @@ class Mesh:
 
     @cached_property
     def backend(self) -> Backend:
-        """Return the backend of the device that holds the mesh."""
+        """Return the backend of the device that holds the mesh: its array functions and kernels."""
         return backend_for(self.volumes)
 
     @cached_property

@@ -218,7 +218,7 @@ def _face_ends(first: Mesh, second: Mesh) -> Floats:
 
 
 def _cell_ends(curve: Mesh) -> Floats:
-    """Return both end points (cells, 2, d) of each cell of a curve, less a period where a cell would be split."""
+    """Return both end points (cells, 2, d) of each cell of a curve, contiguous also across the end of a period."""
     ends: Floats = curve.face_centers[curve.cell_sides.reshape(-1, 2) >> 1]
     if curve.periods:
         ends[:, 0] = ends[:, 1] - curve.volumes[:, None]
@@ -239,12 +239,13 @@ def _outer(first_faces: Floats, second_cells: Floats, first_cells: Floats, secon
 
 
 def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tuple[Integers, Integers]:
-    """Return the arrays ``cell_start`` and ``cell_sides`` of a product of two meshes.
+    """Return the sides of all cells of a product of two meshes: ``cell_start`` and ``cell_sides`` of `Mesh`.
+
+    A side is a face as seen from one of its cells. For two curves the sides of a cell are counterclockwise: ahead along
+    ``first``, ahead along ``second``, then behind along both.
 
     along    (faces of first, cells of second) numbers of the faces across ``first``
     across   (cells of first, faces of second) numbers of the faces across ``second``
-    For two curves the sides are counterclockwise: ahead along ``first``, ahead along ``second``, then behind along
-    both.
     """
     m, n = first.cells, second.cells
     first_sides, second_sides = _padded(first)[:, None, :], _padded(second)[None, :, :]
@@ -262,7 +263,10 @@ def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tupl
 
 
 def _padded(mesh: Mesh) -> NDArray[np.int64]:
-    """Return a table (cells, maximum) of the sides of each cell, filled with −1 after a cell's last side."""
+    """Return a table (cells, maximum) of the sides of each cell, filled with −1 after the last side.
+
+    A side is a face as seen from one of its cells.
+    """
     counts = np.diff(mesh.cell_start)
     table = np.full((mesh.cells, counts.max()), -1, dtype=np.int64)
     table[np.arange(counts.max()) < counts[:, None]] = mesh.cell_sides

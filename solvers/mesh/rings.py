@@ -101,12 +101,12 @@ class Rings:
 
     @cached_property
     def _face_start(self) -> Counts:
-        """Return the first face of each group of faces, followed by the number of faces, see :func:`face_starts`."""
+        """Return the first face within each ring, then on each circle between rings, and the number of faces."""
         return face_starts(self.counts)
 
     @cached_property
     def _group_geometry(self) -> Floats:
-        """Return geometric quantities (8, groups) that are shared by all faces of a group, see :func:`face_starts`.
+        """Return geometric quantities (8, groups) shared by all faces within a ring, or on a circle between two rings.
 
         Rows 0 and 1 are the position of the first face in units of a face's width in azimuth, and that width. Rows 2
         and 3 are the centers' distance from the axis and height, rows 4 and 5 the same components of the normals, rows
@@ -166,7 +166,10 @@ class Rings:
         return np.asarray(self._group_geometry[7, self._locate_faces(faces)[0]])
 
     def cell_start(self, cells: Counts) -> Integers:
-        """Return the position (n,) of the first side of cells (n,) in the list of all cells' sides."""
+        """Return the position (n,) of the first side of the cells (n,) in ``cell_sides``, the list of all cells' sides.
+
+        A side is a face as seen from one of its cells.
+        """
         north, south = self._faces_of_cells
         sides = 2 + north + south
         r = np.minimum(np.searchsorted(self._start, cells, side="right") - 1, len(sides) - 1)
@@ -175,7 +178,8 @@ class Rings:
     def cell_sides(self, places: Counts) -> Integers:
         """Return the sides (n,) at the positions ``places`` (n,) in the list of all cells' sides.
 
-        The sides of a cell are: east, north from east to west, west, south from west to east.
+        A side is a face as seen from one of its cells, with the number 2 · face or 2 · face + 1. The sides of a cell
+        are: east, north from east to west, west, south from west to east.
         """
         north, south = self._faces_of_cells
         r = np.searchsorted(self._side_start, places, side="right") - 1
@@ -198,17 +202,20 @@ class Rings:
 
     @cached_property
     def _side_start(self) -> Counts:
-        """Return the position in ``cell_sides`` of each ring's first side, followed by their number (rings + 1,)."""
+        """Return the position (rings + 1,) in ``cell_sides`` of each ring's first side, and the number of sides.
+
+        A side is a face as seen from one of its cells; ``cell_sides`` lists the sides cell by cell.
+        """
         north, south = self._faces_of_cells
         return starts_of((2 + north + south) * self.counts)
 
     def _locate_faces(self, faces: Counts) -> tuple[Counts, Counts]:
-        """Return the group (n,) of each face, see :func:`face_starts`, and the number (n,) of the face in it."""
+        """Return the group (n,) of each face, its ring or its circle between rings, and its number (n,) there."""
         group = np.searchsorted(self._face_start, faces, side="right") - 1
         return group, faces - self._face_start[group]
 
     def _azimuth(self, group: Counts, j: Counts) -> Floats:
-        """Return the azimuths (n,) of face centers, given the groups of the faces and their numbers j in the groups."""
+        """Return azimuths (n,) of face centers, given each face's ring or circle (group) and number j there."""
         first, width = self._group_geometry[:2, group]
         azimuth: Floats = (j + first) * width
         return azimuth

@@ -27,7 +27,7 @@ def edges_of_triangles(triangles: Table) -> tuple[Table, Table]:
 
 
 def boundary_of(edges: Table, of_corner: Table) -> Table:
-    """Return the indices of the edges that have one triangle, for the arrays of :func:`edges_of_triangles`."""
+    """Return the indices of the boundary edges, which have one triangle, by arrays of :func:`edges_of_triangles`."""
     return np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
 
 
@@ -41,9 +41,10 @@ def oriented(one: Floats, other: Floats, along: Floats) -> Floats:
 def sides_around(
     face_cells: NDArray[np.integer], centers: Floats, face_centers: Floats, outward: Floats
 ) -> tuple[Integers, Integers]:
-    """Return ``cell_start`` and ``cell_sides``, counterclockwise around each center seen from ``outward`` (cells, 3).
+    """Return the sides of all cells, counterclockwise around each center: ``cell_start`` and ``cell_sides`` of `Mesh`.
 
-    The first side of a face with the same cell on both sides belongs to the cell.
+    A side is a face as seen from one of its cells. The order is that seen from ``outward`` (cells, 3). The first side
+    of a face with the same cell on both sides belongs to the cell.
     """
     owners = face_cells.reshape(-1)
     sides = np.flatnonzero(~((np.arange(len(owners)) % 2 == 1) & (np.repeat(face_cells[:, 0] == face_cells[:, 1], 2))))

@@ -151,7 +151,7 @@ class PushForward:
         return moved
 
     def _move_unresolved(self, unresolved: Floats, masses: Floats, map: Map) -> Floats:
-        """Return the mass (cells,) that each cell receives from unresolved cells, whose mass moves as points.
+        """Return the mass (cells,) that each cell receives from unresolved cells, whose mass a map moves as points.
 
         unresolved   (cells,) fraction of each cell's mass that moves in this way
         masses       (cells,) mass of each cell
