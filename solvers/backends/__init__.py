@@ -27,12 +27,15 @@ class NotInstalled(NoDevice):
 
 
 def backend_for(array: Any) -> Backend:
-    """Return the backend of the device that holds an array."""
+    """Return the backend, the module of arrays and kernels, of the device that holds an array."""
     return _module("gpu" if hasattr(array, "__cuda_array_interface__") else "cpu")
 
 
 def backend_on(device: str) -> Backend:
-    """Return the backend of a device, "cpu" or "gpu"; raise ValueError for others, NoDevice for an absent one."""
+    """Return the backend, the module of arrays and kernels, of a device, "cpu" or "gpu".
+
+    Raises ValueError for another name, and NoDevice for a device that is absent or cannot be used.
+    """
     if device not in DEVICES:
         raise ValueError(f"device = {device!r}: expected one of {', '.join(DEVICES)}")
     backend = _module(device)
@@ -42,12 +45,12 @@ def backend_on(device: str) -> Backend:
 
 
 def host_backend() -> HostBackend:
-    """Return the backend of the host, which has functions that no device has."""
+    """Return the backend of the CPU, which has functions that the GPU's backend lacks."""
     return cast(HostBackend, _module("cpu"))
 
 
 def name_of(backend: Backend) -> str:
-    """Return the name of a backend's device: the inverse of :func:`backend_on`."""
+    """Return the name of a backend's device, "cpu" or "gpu": the inverse of :func:`backend_on`."""
     return backend.__name__.rpartition(".")[2]
 
 
@@ -57,7 +60,10 @@ def _module(device: str) -> Backend:
 
 
 def _check(backend: Backend) -> None:
-    """Test the functions that every run needs; raise NoDevice on failure."""
+    """Test the functions of the GPU's backend that every run needs; raise NoDevice if one fails.
+
+    Raises NotInstalled, a NoDevice, if a package is missing.
+    """
     from .gpu.arrays import SIMULATED
 
     for package, name in [("cupy", "CuPy"), *([] if SIMULATED else [("numba_cuda", "numba-cuda")])]:
@@ -72,5 +78,5 @@ def _check(backend: Backend) -> None:
 
 
 def _in_a_line(error: Exception) -> str:
-    """Return the message of an error or of its cause in one line; CuPy wraps messages into many lines."""
+    """Return the message of an error, or of its cause, in one line; return the error's type if there is no message."""
     return " ".join(str(error.__cause__ or error).split()) or type(error).__name__

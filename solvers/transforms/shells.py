@@ -145,7 +145,10 @@ def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:
 
 
 def shells(mesh: Mesh) -> CircleShells | SphereShells:
-    """Return an object that sums over shells of points rω, whose directions ω are the cells of a circle or a sphere."""
+    """Return an object that sums e^{b⟨ω,ω'⟩} over shells of points rω, with directions ω at the cells of a mesh.
+
+    The mesh is a circle or a sphere of rings.
+    """
     return _SHELLS[mesh.manifold](mesh)
 
 

@@ -24,7 +24,8 @@ def uniform_share(excess: Floats, mass: Floats) -> Floats:
     excess   (..., cells) masses less those of the uniform density
     mass     (...,) the sum of the masses
 
-    Relative errors of the velocity of ρ ∝ e^{k cos θ} on a sphere of 32 rings, β = 20:
+    Relative errors of the velocity of ρ ∝ e^{k cos θ} on a sphere of 32 rings, β = 20, without a closed form and with
+    the fractions 1 − D² and 1 − (2D)²:
 
         k, D               without   1 − D²    1 − (2D)²
         0.001, 0.0003      1.9       1.4e-3    1.4e-3

@@ -209,8 +209,8 @@ class CircleZonal:
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
         """Return Σ_j K w_j (..., cells) and vectors ∇Σ_j G w_j + x_i Σ_j R w_j (..., cells, 2) of a density, w = ρ V.
 
-        K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x; V are the cell volumes, ρ (..., cells) the
-        density. The part ``uniform`` (...,) of each density is summed in closed form.
+        The kernels K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x; V are the cell volumes, ρ (..., cells)
+        the density. The part ``uniform`` (...,) of each density is summed in closed form.
         """
         uniform = self.mesh.backend.xp.asarray(uniform)
         values, vectors = self.apply((density - uniform[..., None]) * self.mesh.volumes)

@@ -23,23 +23,26 @@ NAN_MEMORY = bool(os.environ.get("SOLVERS_NAN_MEMORY"))  # a test mode that reve
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
-    """Return an uninitialized array, filled with NaN, or −1 of integers, if SOLVERS_NAN_MEMORY is set."""
+    """Return an uninitialized array; in a test mode fill it with NaN, or −1 for integers.
+
+    The environment variable SOLVERS_NAN_MEMORY selects the test mode, which reveals reads of uninitialized memory.
+    """
     return nan_memory(shape, dtype) if NAN_MEMORY else np.empty(shape, dtype)
 
 
 def nan_memory(shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return an array on the host filled with NaN, or −1 of integers."""
+    """Return an array on the host filled with NaN, or −1 for integers."""
     return np.full(shape, np.nan if np.dtype(dtype).kind in "fc" else -1, dtype)
 
 
 def work_array(count, dtype):
-    """Return a function that returns a scratch array (count,): the same each time, to avoid allocations."""
+    """Return a function that returns a scratch array (count,): the same array each time, to avoid allocations."""
     cached = np.zeros(count, dtype)
     return (lambda: nan_memory(count, dtype)) if NAN_MEMORY else (lambda: cached)
 
 
 def cached(make):
-    """Return a function that returns an array like make()'s to be overwritten: a copy of a cached one."""
+    """Return a function that returns arrays equal to make(), which may be overwritten: copies of a cached one."""
     return make().copy
 
 
@@ -49,17 +52,17 @@ def zeros(shape, dtype=np.float64):
 
 
 def to_device(array):
-    """Return an array of the host on the backend's device; an array of the device is returned unchanged."""
+    """Return an array unchanged: the CPU's counterpart of a copy from the host to the GPU."""
     return array
 
 
 def to_host(array):
-    """Return an array of the backend's device on the host; an array of the host is returned unchanged."""
+    """Return an array unchanged: the CPU's counterpart of a copy from the GPU to the host."""
     return array
 
 
 def rfft(values):
-    """Return Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis."""
+    """Return the Fourier sums Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis of n values."""
     workers = workers_for(values.size, FFT_LIGHT)
     if workers == 1:
         return np.fft.rfft(values)  # equal result and time without the import of SciPy
@@ -69,7 +72,10 @@ def rfft(values):
 
 
 def irfft(spectrum, count, norm="backward"):
-    """Return the inverse of :func:`rfft` for ``count`` values, without 1/n for "forward"; overwrite the spectrum."""
+    """Return the ``count`` real values of a spectrum of :func:`rfft`, along the last axis; overwrite the spectrum.
+
+    With norm="forward" the values are not divided by ``count``.
+    """
     workers = workers_for(spectrum.size, FFT_LIGHT)
     if workers == 1:
         return np.fft.irfft(spectrum, count, norm=norm)
@@ -79,12 +85,12 @@ def irfft(spectrum, count, norm="backward"):
 
 
 def sums_at(places, amounts, count):
-    """Return (count,) sums of the amounts (n,) at each place; ``places`` (n,) are integers below ``count``."""
+    """Return sums[p] = Σ amounts[i] over all i with places[i] = p, for p = 0 … count − 1."""
     return np.bincount(places, amounts, count)
 
 
 def dot(one, other):
-    """Return Σ_i one[i] other[i], (), of arrays (n,)."""
+    """Return the sum Σ_i one[i] other[i], of shape (), over two arrays (n,)."""
     if len(one) <= BLAS_WORK and one.dtype == other.dtype == np.float64:
         return np.dot(one, other)
     if len(one) < PARTS_WORK:
@@ -96,7 +102,10 @@ def dot(one, other):
 
 @compiled(fastmath={"reassoc", "contract"}, light=32)
 def _dot_of_parts(worker, workers, one, other, sums):
-    """Compute Σ one[i] other[i] of each part; the number of parts, and so the sum, is independent of the workers."""
+    """Compute the sum of one[i] other[i] over each of len(sums) parts of two arrays.
+
+    The number of parts, and so the total, is independent of the number of workers.
+    """
     begin, end = share(worker, workers, len(sums))
     for part in range(begin, end):
         first, last = share(part, len(sums), len(one))
@@ -107,7 +116,7 @@ def _dot_of_parts(worker, workers, one, other, sums):
 
 
 def distance(values, level, weights):
-    """Return Σ_i |values[i] − level| weights[i], (), of arrays (n,); level (1,)."""
+    """Return the weighted distance Σ_i |values[i] − level| weights[i], (), of ``values`` (n,) from ``level`` (1,)."""
     sums = np.empty(DOT_PARTS)
     launch(_distance_of_parts, len(values), values, level, weights, sums)
     return sums.sum()
@@ -115,7 +124,7 @@ def distance(values, level, weights):
 
 @compiled(fastmath={"reassoc", "contract"}, light=32)
 def _distance_of_parts(worker, workers, values, level, weights, sums):
-    """Compute Σ |values[i] − level| weights[i] of each part."""
+    """Compute the sum of |values[i] − level| weights[i] over each of len(sums) parts of two arrays; level (1,)."""
     begin, end = share(worker, workers, len(sums))
     for part in range(begin, end):
         first, last = share(part, len(sums), len(values))
@@ -126,14 +135,14 @@ def _distance_of_parts(worker, workers, values, level, weights, sums):
 
 
 def erf(values):
-    """Return 2/√π ∫₀ˣ e^{−t²} dt of each value."""
+    """Return the error function 2/√π ∫₀ˣ e^{−t²} dt of each value x."""
     from scipy.special import erf
 
     return erf(values)
 
 
 def erfc(values):
-    """Return 1 − erf of each value."""
+    """Return the complementary error function 1 − 2/√π ∫₀ˣ e^{−t²} dt of each value x."""
     from scipy.special import erfc
 
     return erfc(values)

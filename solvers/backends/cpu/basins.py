@@ -18,13 +18,16 @@ def _root(parent, i):
 
 @kernel
 def _is_higher(level, j, i):
-    """Return whether cell j precedes cell i: a higher level, or an equal level with a lower number."""
+    """Return whether cell j precedes cell i by level: a higher level, or an equal one and a lower number."""
     return level[index(j)] > level[index(i)] or (level[index(j)] == level[index(i)] and j < i)
 
 
 @kernel
 def sort_highest_first(order, count, level):
-    """Sort the first ``count`` cells in ``order``, the highest first (Shell sort with gaps growing by 9/4)."""
+    """Sort the first ``count`` cells in ``order`` by ``level``, the highest first, and by number if levels are equal.
+
+    The method is Shell's sort with gaps that grow by 9/4.
+    """
     gap = 1
     while 9 * gap < 4 * count:
         gap = gap * 9 // 4 + 1
@@ -43,7 +46,7 @@ def sort_highest_first(order, count, level):
 
 @inline
 def persistent_basins(level, contrast, start, neighbors, order, basin):
-    """Find the peak (a cell) of each cell, (cells,), by steps to the highest neighbor.
+    """Find the peak, itself a cell, to which each cell leads by steps to the highest neighbor: basin (cells,).
 
     A peak that is less than ``contrast`` times as high as the pass to a higher peak is joined to that peak. Passes are
     cells with higher neighbors of other peaks, and are processed from the highest to the lowest.
@@ -93,16 +96,15 @@ def persistent_basins(level, contrast, start, neighbors, order, basin):
 
 @inline
 def sum_over_basins(basin, masses, points, number, basin_masses, centers):
-    """Compute the masses of the basins and their centers Σmx/|Σmx|, the heaviest first.
+    """Compute the masses of the basins and their centers Σmx/|Σmx|, the heaviest basin first; return their number.
 
-    Sums are added in the order of the cells.
+    A basin consists of the cells that lead to one peak. Sums are added in the order of the cells.
 
     basin     (cells,) the peak of each cell, itself a cell
     points    (cells, d) x, unit vectors
     number    (cells,) out: the number of each cell's basin
     basin_masses, centers   (cells,) and (cells, d) out: mass and center of each basin come first; the center is the
               peak for Σmx = 0
-    Returns the number of basins.
     """
     count, d = 0, points.shape[1]
     for i in range(len(basin)):
@@ -144,11 +146,12 @@ def sum_over_basins(basin, masses, points, number, basin_masses, centers):
 def clusters_of_rows(
     worker, workers, volumes, points, start, neighbors, rows, floor, contrast, number, cluster_masses, centers, counts
 ):
-    """Find the basins of the peaks of each of ``rows`` (rows, cells) after two averages over neighbors.
+    """Find the basins of the peaks of each density in ``rows`` (rows, cells), after two averages over neighbors.
 
-    Workers share the rows.
+    A basin consists of the cells that lead to one peak by steps to the highest neighbor. Workers share the rows.
 
     floor     added to the averages
+    contrast  smallest ratio of a peak to the pass toward a higher one, see :func:`persistent_basins`
     counts    (rows,) out: number of basins, 0 for a row whose levels are all within ``contrast``
     number, cluster_masses, centers   (rows, cells), (rows, cells) and (rows, cells, d) out: see
               :func:`sum_over_basins`; the number of each cell is −1 without basins

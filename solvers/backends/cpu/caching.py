@@ -34,7 +34,9 @@ _decorating, _compiling = threading.RLock(), threading.RLock()
 
 
 def compiled(*, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function by Numba on first use, without Python's lock; options as njit's.
+    """Return a decorator that compiles a function by Numba on first use, without Python's lock.
+
+    Options are those of Numba's njit.
 
     light   number of items of a kernel that take as long as one item of most kernels, about 10 ns
     """
@@ -52,7 +54,7 @@ def compiled(*, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]]
 
 @contextmanager
 def _numba_set(folder: Path | None) -> Iterator[None]:
-    """Compile kernels into a folder, independent of the user's settings of Numba for other functions."""
+    """Set Numba's cache folder and switch its compilation on for the block; restore the user's settings at its end."""
     with _decorating:
         before = _settings.CACHE_DIR, _settings.DISABLE_JIT
         _settings.CACHE_DIR, _settings.DISABLE_JIT = str(folder or ""), 0
@@ -64,7 +66,7 @@ def _numba_set(folder: Path | None) -> Iterator[None]:
 
 @cache
 def kernel_folder() -> Path | None:
-    """Return the folder of the compiled code; None, with one warning, if no folder is writable."""
+    """Return the folder where compiled kernels are saved; None, after a warning, if it cannot be written."""
     parent = _folder_of_versions()
     folder = parent / f"{sys.implementation.cache_tag}-numba-{numba.__version__}-{_hash_of_sources()}"
     try:
@@ -80,7 +82,7 @@ def kernel_folder() -> Path | None:
 
 
 def _folder_of_versions() -> Path:
-    """Return the folder of the code of all versions; a relative one for a user without a home."""
+    """Return the folder of the compiled kernels of all versions; a relative path for a user without a home folder."""
     if chosen := os.environ.get("NUMBA_CACHE_DIR"):
         return Path(chosen).absolute()
     try:
@@ -98,15 +100,19 @@ def _hash_of_sources() -> str:
 
 @cache
 def _warn(folder: Path, reason: str) -> None:
-    """Warn once that kernels are compiled in memory."""
+    """Log a warning that kernels are compiled in memory, since a folder cannot be used for some reason.
+
+    Each warning is logged once.
+    """
     consequence = "each process compiles its own; NUMBA_CACHE_DIR names another folder"
     logging.getLogger("solvers").warning("%s: cannot keep compiled kernels (%s); %s", folder, reason, consequence)
 
 
 def _compile(dispatcher: Any, signature: Any) -> Any:
-    """Load, or compile and save, the code for a signature under a lock for the function.
+    """Load the code of a kernel for argument types (``signature``), or compile and save it, under a lock.
 
-    Numba's own files are not safe without a lock: two processes that add a signature choose the same file.
+    Numba's own files are not safe without a lock for each function: two processes that add a signature choose the same
+    file.
     """
     compile_now = partial(type(dispatcher).compile, dispatcher, signature)
     folder = dispatcher.stats.cache_path
@@ -127,7 +133,10 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock among processes for the block; continue without it on unsupported disks or after LONGEST_WAIT."""
+    """Hold a file as a lock among processes for the block; continue without it if it cannot be held.
+
+    This is the case on unsupported disks, and after LONGEST_WAIT seconds.
+    """
     lock = FileLock(path, timeout=LONGEST_WAIT)
     with suppress(OSError, NotImplementedError):
         lock.acquire(poll_interval=0.01)

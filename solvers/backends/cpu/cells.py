@@ -8,14 +8,21 @@ from .launching import index, inline, kernel, share
 
 @inline
 def _after_stage(start, value, rate, dt, weight):
-    """Return w + weight (start − w), w = value + dt rate, in a form that keeps equal states bitwise equal."""
+    """Return w + weight (start − w), w = value + dt rate: a stage of a Runge–Kutta scheme in Shu–Osher form.
+
+    In this form the result is bitwise equal to w if start = w.
+    """
     w = value + dt * rate
     return w + weight * (start - w)
 
 
 @compiled(light=8)
 def advance_first(worker, workers, values, rate, dt, weight, start, first):
-    """Advance the first stage of :func:`advance` from ``start`` ← values; copy the result to ``first`` unless (0,)."""
+    """Compute the first stage of a Shu–Osher scheme: values ← w + weight (start − w), w = values + dt rate.
+
+    Before the stage start ← values; afterward rate ← 0 and first ← values, unless ``first`` is (0,). Returns 1 if any
+    of a worker's new values is negative, else 0.
+    """
     begin, end = share(worker, workers, len(values))
     below = 0
     for i in range(begin, end):
@@ -31,9 +38,9 @@ def advance_first(worker, workers, values, rate, dt, weight, start, first):
 
 @compiled(light=8)
 def advance(worker, workers, start, values, rate, dt, weight):
-    """Compute values ← w + weight (start − w), w = values + dt rate, a stage of a Shu–Osher scheme; rate ← 0.
+    """Compute a stage of a Shu–Osher scheme: values ← w + weight (start − w), w = values + dt rate.
 
-    Returns 1 if any of the values is negative, else 0.
+    Afterward rate ← 0. Returns 1 if any of a worker's new values is negative, else 0.
     """
     first, last = share(worker, workers, len(values))
     below = 0
@@ -47,7 +54,7 @@ def advance(worker, workers, start, values, rate, dt, weight):
 
 @compiled(light=16)
 def masses_above(worker, workers, density, volumes, level, masses):
-    """Compute the masses (ρ_i − level) V_i of the cells; level (1,)."""
+    """Compute the masses (ρ_i − level) V_i of a density ρ less a level (1,), with cell volumes V."""
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
         masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
@@ -55,7 +62,10 @@ def masses_above(worker, workers, density, volumes, level, masses):
 
 @compiled(fastmath={"contract"}, light=8)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
-    """Divide N by max(Z, |N|/reach) in place, (n, d) by (n,), so that |N| ≤ reach even if Z is lost to rounding."""
+    """Divide the numerator N (n, d) of a softmax average by max(Z, |N|/reach), in place, with the normalizer Z (n,).
+
+    The quotient has |N| ≤ reach even if Z is lost to rounding. It is unchanged where the divisor is 0.
+    """
     first, last = share(worker, workers, len(normalizer))
     d, least = numerator.shape[1], 1.0 / reach
     if d == 2:  # by vector instructions

@@ -12,7 +12,11 @@ from .launching import kernel, put
 
 @kernel
 def _cut(polygon, count, at_a, at_b, at_c, below, above):
-    """Split a convex polygon by the sign of a linear function, given at the corners; return both counts."""
+    """Split a convex polygon by the sign of a linear function with values at_a, at_b, at_c at a triangle's corners.
+
+    The polygon has ``count`` corners with coordinates (s, t) in the triangle a + s (b − a) + t (c − a). Returns the
+    numbers of corners of ``below``, with values ≤ 0, and ``above``.
+    """
     low, high = 0, 0
     s_before, t_before = polygon[count - 1, 0], polygon[count - 1, 1]
     before = at_a + s_before * (at_b - at_a) + t_before * (at_c - at_a)
@@ -37,7 +41,11 @@ def _cut(polygon, count, at_a, at_b, at_c, below, above):
 
 @kernel
 def _mass(polygon, count, masses):
-    """Return ∫ over a polygon of the linear function whose mean on the triangle is the mean of ``masses``."""
+    """Return the mass of a polygon, a part of a triangle on which mass is distributed linearly.
+
+    The mass of the triangle is the mean of its corner ``masses``. The polygon has ``count`` corners with coordinates
+    (s, t) in the triangle a + s (b − a) + t (c − a).
+    """
     total = 0.0
     s0, t0 = polygon[0, 0], polygon[0, 1]
     for k in range(1, count - 1):
@@ -59,7 +67,7 @@ def _along(normal, a, b, c):
 
 @kernel
 def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped, one, other, scattered):
-    """Clip a polygon within a ring by meridians, from the cell at its middle eastward and westward.
+    """Add the mass of a polygon within one ring to its cells, by cuts at meridians from the middle cell east and west.
 
     Each cut uses a whole plane, of which only one half is the meridian. A cut part spans at most half a turn, and parts
     cut by the wrong half are still reached by later steps. After half a turn only lines without area remain.
@@ -97,11 +105,11 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped,
 
 @kernel
 def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, polygons, scattered):
-    """Add the masses of a triangle with corners (x, y, z, polar angle) to ``scattered`` (cells), ring by ring.
+    """Add the mass of a triangle on the sphere to the cells that it overlaps, ``scattered`` (cells,), ring by ring.
 
-    The polar angle, not z, is assumed linear. Both have second-order errors on circles of latitude, but the angle is
-    exact along meridians and on the sides of unmoved cells, so that small displacements move the right mass over an
-    edge.
+    The corners a, b, c are (x, y, z, polar angle). The polar angle, not z, is assumed linear on the triangle. Both have
+    second-order errors on circles of latitude, but the angle is exact along meridians and on the sides of unmoved
+    cells, so that small displacements move the right mass over an edge.
     """
     rings = len(ring_cells)
     north, south = min(a[3], b[3], c[3]), max(a[3], b[3], c[3])

@@ -5,13 +5,16 @@ from .launching import inline, kernel, share
 
 @inline
 def _fourth_order(before, left, right, after):
-    """Return the difference right − left for a flux of fourth order on equal cells."""
+    """Return the difference of density between cells ``left`` and ``right`` for a diffusive flux of fourth order.
+
+    ``before`` and ``after`` are the densities of the next cells on either side; all cells are equal.
+    """
     return (15.0 * (right - left) - (after - before)) / 12.0
 
 
 @inline
 def _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighbors, density):
-    """Return the inward diffusion flux through side k of a cell, on a line of equal cells."""
+    """Return the diffusive flux into cell i through its side k, of fourth order on a line of equal cells."""
     start = cell_start[i]
     side = cell_sides[start + k]
     behind, ahead = neighbors[cell_sides[start + opposite[k]] ^ 1], neighbors[side ^ 1]
@@ -22,7 +25,11 @@ def _flux_along_line(i, k, opposite, conductance, cell_start, cell_sides, neighb
 
 @kernel
 def diffuse_on_lines(worker, workers, volumes, conductance, opposite, cell_start, cell_sides, neighbors, density, rate):
-    """Compute rate = Δρ on lines of equal cells by fourth-order fluxes; ``opposite`` is the side behind each side."""
+    """Compute the rate Δρ of a density ρ on lines of equal cells, by fluxes of fourth order between cells.
+
+    opposite[k] is the number of the side opposite to side k of a cell. ``conductance`` (faces,) multiplies the
+    difference between two cells.
+    """
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
         total = 0.0
@@ -33,7 +40,10 @@ def diffuse_on_lines(worker, workers, volumes, conductance, opposite, cell_start
 
 @kernel
 def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_sides, neighbors, density, rate):
-    """Compute rate = Δρ by two-point fluxes: Σ_faces conductance (ρ_j − ρ_i) / V_i."""
+    """Compute the rate Δρ of a density ρ by two-point fluxes: Σ_faces conductance (ρ_j − ρ_i) / V_i in cell i.
+
+    j is the neighbor across a face, V the cell volume. ``conductance`` is (faces,).
+    """
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
         total = 0.0
@@ -45,7 +55,10 @@ def diffuse_on_surface(worker, workers, volumes, conductance, cell_start, cell_s
 
 @kernel
 def diffusive_flux_on_lines(worker, workers, conductance, opposite, cell_start, cell_sides, neighbors, density, sent):
-    """Compute the outward part of the fluxes of :func:`diffuse_on_lines` through each side."""
+    """Compute the diffusive flux out of each cell through each of its sides, 0 where the flux is inward.
+
+    The fluxes are those of :func:`diffuse_on_lines`, of fourth order on lines of equal cells.
+    """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
         for k in range(len(opposite)):
@@ -55,7 +68,10 @@ def diffusive_flux_on_lines(worker, workers, conductance, opposite, cell_start, 
 
 @kernel
 def diffusive_flux_on_surface(worker, workers, conductance, cell_start, cell_sides, neighbors, density, sent):
-    """Compute the outward part of the fluxes of :func:`diffuse_on_surface` through each side."""
+    """Compute the diffusive flux out of each cell through each of its sides, 0 where the flux is inward.
+
+    The fluxes are those of :func:`diffuse_on_surface`, conductance times the difference of two densities.
+    """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):
         for k in range(cell_start[i], cell_start[i + 1]):
@@ -67,7 +83,11 @@ def diffusive_flux_on_surface(worker, workers, conductance, cell_start, cell_sid
 def limit_outgoing_flux(
     worker, workers, volumes, cell_start, cell_sides, neighbors, density, sent, keep, following, result
 ):
-    """Compute the density after each cell has sent its fraction ``keep`` of ``sent``, and the next fraction."""
+    """Compute the density after each cell has sent the fraction ``keep`` of the masses ``sent``, and the next fraction.
+
+    A cell sends masses (sides,) through its sides to its neighbors. The fraction ``following`` (cells,) for the next
+    iteration is at most ``keep``, and so small that the cell would lose no more than it had and gained.
+    """
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         gained, lost = 0.0, 0.0

@@ -54,7 +54,10 @@ _SINGLE = _Format(
 
 
 def _exponential(form):
-    """Return the exponential function for one number format; constants of other formats would widen results."""
+    """Return a function that computes eˣ in one floating-point format, float32 or float64.
+
+    All its constants have this format, since constants of another one would widen results.
+    """
     number, bits, digits = form.number, form.bits, form.bits(form.digits)
     zero, one, infinity, inverse = number(0), number(1), number(np.inf), number(1 / np.log(2))
     shift, ln2_high, ln2_low = number(form.shift), number(form.ln2[0]), number(form.ln2[1])
@@ -81,7 +84,7 @@ _IMPLEMENTATIONS = {types.float64: _exponential(_DOUBLE), types.float32: _expone
 
 
 def exponential(x):
-    """Return eˣ of a float32 or float64, inside a kernel."""
+    """Return eˣ of a float32 or float64 inside a compiled kernel; raise NotImplementedError elsewhere."""
     raise NotImplementedError("exponential is for compiled kernels")
 
 

@@ -25,7 +25,7 @@ inline = compiled(inline="always")
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Return the threads that run shares of kernels, started on first use."""
+    """Return the pool of threads that run parts of kernels, started on first use."""
     return ThreadPoolExecutor(max(WORKERS - 1, 1), "solvers")
 
 
@@ -34,12 +34,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def workers_for(work: int, light: int = 1) -> int:
-    """Return the number of workers for ``work`` items, of which ``light`` take as long as one of most kernels."""
+    """Return the number of threads for ``work`` items of a kernel, one for little work.
+
+    ``light`` items take as long as one item of most kernels.
+    """
     return max(1, min(WORKERS, work // (light * SHARE)))
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
-    """Run ``kernel(worker, workers, *arguments)`` for every worker; return the result of each.
+    """Run ``kernel(worker, workers, *arguments)`` for all workers in parallel; return the list of their results.
 
     ``work`` is the number of items that the kernel visits: little work has one worker. The calling thread runs the
     shares that no thread has started, as when other kernels occupy the cores.
@@ -60,29 +63,32 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
 @inline
 def share(worker, workers, items):
-    """Return the first and last + 1 of a worker's contiguous share of the items."""
+    """Return the first item and the last + 1 of one worker, if ``items`` are divided evenly among ``workers``.
+
+    Each worker has contiguous items.
+    """
     return items * worker // workers, items * (worker + 1) // workers
 
 
 @inline
 def index(i):
-    """Return an unsigned index: without a test for negative indices, loops use vector instructions."""
+    """Return an index as an unsigned integer: without a test for negative indices, loops use vector instructions."""
     return np.uint64(i)
 
 
 @inline
 def put(scattered, place, amount):
-    """Add an amount to ``scattered`` at a place; a device first collects such amounts separately."""
+    """Add an amount to entry ``place`` of ``scattered``; on a GPU append both to a list, which is summed later."""
     scattered[place] += amount
 
 
 @inline
 def scratch(shape):
-    """Return uninitialized float64 scratch memory of a worker; callers write the shape as a literal."""
+    """Return uninitialized float64 memory of a worker for temporary values; callers write the shape as a literal."""
     return np.empty(shape, np.float64)
 
 
 @inline
 def rows_of_run():
-    """Return scratch rows for up to 120 cells at a time, one row for each kind of number; one cell on a device."""
+    """Return a work array (27, 120) for 120 cells at a time, one row for each quantity of a cell; (27, 1) on a GPU."""
     return np.empty((27, 120), np.float64)

@@ -9,7 +9,7 @@ ROUNDING = 1e-15  # of x · (a × b) for unit vectors: prevents endless crossing
 
 @inline
 def _volume(x, y, z, a, b):
-    """Return x · (a × b)."""
+    """Return x · (a × b) for vectors (x, y, z), a and b: six times the volume of the tetrahedron that they span."""
     return x * (a[1] * b[2] - a[2] * b[1]) + y * (a[2] * b[0] - a[0] * b[2]) + z * (a[0] * b[1] - a[1] * b[0])
 
 
@@ -23,10 +23,10 @@ def _cell_near(x, y, z, ring_cells, ring_start):
 
 @kernel
 def locate_on_sphere(worker, workers, points, centers, ring_cells, ring_start, triangles, across, home, cells, weights):
-    """Find cells and weights (n, 3) of the triangle of cell centers around each unit vector.
+    """Find, for each unit vector, the triangle of cell centers around it: three cells and their weights w, (n, 3) each.
 
-    Σ w x_cell is parallel to the vector. From a triangle at the cell that holds the point, the search crosses the edge
-    that separates the triangle most from the point. The search terminates in a Delaunay triangulation.
+    Σ w x_cell is parallel to the vector, Σ w = 1. From a triangle at the cell that holds the point, the search crosses
+    the edge that separates the triangle most from the point. The search terminates in a Delaunay triangulation.
     """
     first, last = share(worker, workers, len(points))
     for i in range(first, last):

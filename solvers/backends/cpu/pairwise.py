@@ -15,23 +15,29 @@ _kernel = compiled(fastmath=CONTRACT)
 
 
 def true_indices(mask):
-    """Return the places where a mask (n,) is true, in order, and their number; a device appends the other places."""
+    """Return the indices where a mask (n,) is true, in increasing order, and their number.
+
+    On a GPU the indices of the other entries follow, so that no number is transferred to the host.
+    """
     places = np.flatnonzero(mask)
     return places, len(places)
 
 
 def may_have_true(mask):
-    """Return whether any of a mask (n,) is true; a device returns True without a transfer."""
+    """Return whether any entry of a mask (n,) is true; on a GPU return True, without a transfer to the host."""
     return bool(mask.any())
 
 
 def conditional(condition, one, other):
-    """Return one() if a condition holds, else other(): tuples of arrays; a device evaluates both."""
+    """Return one() if a condition holds, else other(), which return tuples of arrays; a GPU evaluates both."""
     return one() if condition else other()
 
 
 def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
-    """Replace s, Z and N in ``sums`` for the targets in ``lost`` (n,); s is their largest exponent.
+    """Replace the sums s, Z and N of the targets b in ``lost`` (n,) by direct sums over all sources y, in place.
+
+    Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, where s is the target's largest exponent. ``sums``
+    holds s (n,), Z (n,) and N (n, d).
 
     occupied, count   :func:`true_indices` of the weights, which are positive there
     targets       function of places (k,) or a slice that returns b (k, d), d = 2 or 3
@@ -46,7 +52,10 @@ def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
 
 @inline
 def _hide_later(exponents, ahead, lanes):
-    """Set exponents to −∞ where source j + ahead of the tile's first target is later than target i."""
+    """Set the exponents (sources, targets) of a causal sum to −∞ where source j is later in the sequence than target i.
+
+    Source j has the number j + ``ahead``, counted from the first of the tile's ``lanes`` targets.
+    """
     for j in range(len(exponents)):
         for i in range(min(max(j + ahead, 0), lanes)):
             exponents[j, i] = -np.inf
@@ -54,7 +63,10 @@ def _hide_later(exponents, ahead, lanes):
 
 @inline
 def _raise_scale(exponents, scale, shrink, lanes):
-    """Raise s_i to the largest exponent; set ``shrink`` to e^{before − after}."""
+    """Raise the scale s_i of each target to its largest exponent; set ``shrink`` to e^{s before − s after}.
+
+    The exponents are (sources, targets). ``shrink`` (targets,) rescales sums of e^{exponent − s}.
+    """
     for i in range(lanes):
         shrink[i] = scale[i]
     for j in range(len(exponents)):
@@ -66,7 +78,15 @@ def _raise_scale(exponents, scale, shrink, lanes):
 
 @inline
 def _add_group(targets, sources, first, vectors, running, ahead, scale, total, exponents, shrink):
-    """Add one group of sources to the sums of one tile; later sources are hidden, see :func:`_hide_later`."""
+    """Add the terms of one group of sources to the sums Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} of one tile of targets.
+
+    targets, sources     (depth, lanes) b and (all sources, depth) y; the group has sources ``first`` and the next ones
+    vectors              (rows, PAIR_SOURCES)
+    running              whether s_i is raised to the largest exponent; else s_i is fixed
+    ahead                sources that are later than a target are omitted, see :func:`_hide_later`
+    scale, total         (lanes,) s and (rows, lanes) sums, in place
+    exponents, shrink    work arrays (PAIR_SOURCES, lanes) and (lanes,), with shrink = 1 at first
+    """
     lanes = targets.shape[1]
     for j in range(PAIR_SOURCES):
         exponents[j] = 0.0
@@ -85,7 +105,9 @@ def _add_group(targets, sources, first, vectors, running, ahead, scale, total, e
 
 @_kernel
 def exponential_sums(worker, workers, targets, sources, vectors, running, causal, log_scale, sums):
-    """Compute sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
+    """Compute sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over all sources j, for targets i in tiles t.
+
+    Sources j are in groups of PAIR_SOURCES; s_i prevents overflow.
 
     targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
     sources    (groups · PAIR_SOURCES, depth) y
@@ -113,7 +135,10 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
 @inline
 def _bin_of(z, edges, slots):
-    """Return the bin of z: the highest bin in its slot, or one below."""
+    """Return the number of the bin of z in a histogram over [−1, 1] with increasing bin ``edges``.
+
+    ``slots`` holds the highest bin in each of equal parts of [−1, 1]. The search starts there and goes down.
+    """
     found = int(slots[index(max(min(int((z + 1.0) * (0.5 * len(slots))), len(slots) - 1), 0))])
     while found > 0 and z < edges[index(found)]:
         found -= 1
@@ -122,11 +147,13 @@ def _bin_of(z, edges, slots):
 
 @_kernel
 def bin_pairs(points, tiles, first, last, masses, edges, slots, sums):
-    """Add 2 m_i m_j to the bin of z_ij = ⟨x_i, x_j⟩ for all i < j, and m_j² to the bin of z_jj, for j in some tiles.
+    """Add pairs of points to a histogram of z_ij = ⟨x_i, x_j⟩ with weights m_i m_j, for the points j of some tiles.
+
+    Pairs i < j add 2 m_i m_j to the bin of z_ij in ``sums[0]``, points j add m_j² to the bin of z_jj in ``sums[1]``.
 
     points    (n, d) x
     tiles     (tiles, d, lanes) x in tiles of PAIR_BYTES / 8 points, padded; the pairs of j in tiles ``first`` to
-              ``last`` are added
+              ``last`` − 1 are added
     masses    (n,) or more: 0 for padding
     edges     (bins + 1,) increasing edges of the bins; the outer bins include all z beyond the edges
     slots     (slots,) the highest bin in each of equal parts of [−1, 1]

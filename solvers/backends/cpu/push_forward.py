@@ -10,7 +10,11 @@ from .transport import blending_weight, smoothness_indicator
 def reconstruct_density(
     worker, workers, centers, cell_start, cell_sides, neighbors, coefficients, density, low, high, slope, smooth
 ):
-    """Compute the least-squares gradient (cells, d) of the density, and how resolved the density is (cells)."""
+    """Compute the least-squares gradient (cells, d) of a density, and a weight (cells,), 1 where it is resolved.
+
+    The weight decreases from 1 to 0 where a smoothness indicator increases from ``low`` to ``high``. ``coefficients``
+    are the weights of the gradient for each side.
+    """
     first, last = share(worker, workers, len(density))
     d = centers.shape[1]
     for i in range(first, last):
@@ -40,7 +44,7 @@ def _distance(points, p, q):
 
 @inline
 def _size(points, corner):
-    """Return the length of a segment or the area of a triangle."""
+    """Return the length of a segment or the area of a triangle, whose corners are the points numbered ``corner``."""
     a, b = corner[0], corner[1]
     if len(corner) == 2:
         return _distance(points, a, b)
@@ -53,7 +57,12 @@ def _size(points, corner):
 
 @kernel
 def stretch_factors(worker, workers, points, images, corners, start, largest, smallest):
-    """Compute the largest and smallest stretch factors of each cell by its edges and its area."""
+    """Compute the largest and smallest factors by which a map of points to images stretches each cell.
+
+    The largest factor is that of an edge. The smallest one is the change of the cell's area over the largest factor, on
+    a curve the change of its length. Cell i consists of the segments or triangles in rows start[i] to start[i + 1] − 1
+    of ``corners``.
+    """
     first, last = share(worker, workers, len(largest))
     ends = corners.shape[1]
     for i in range(first, last):
@@ -71,10 +80,10 @@ def stretch_factors(worker, workers, points, images, corners, start, largest, sm
 
 @kernel
 def fill_corners(worker, workers, points, centroids, corners, start, volumes, density, slope, masses):
-    """Compute volume times ρ at each corner of each piece, (pieces, dimension + 1), by linear reconstruction.
+    """Compute the volume of each piece of a cell times the density at its corners, (pieces, dimension + 1).
 
-    The reconstruction is ρ + g·(x − centroid), with g shortened such that no corner is negative. The mass of a piece is
-    the mean over its corners.
+    The density is a linear reconstruction, ρ + g·(x − centroid) in a cell, with the slope g shortened such that no
+    corner is negative. The mass of a piece is the mean over its corners.
     """
     first, last = share(worker, workers, len(density))
     d, ends = points.shape[1], corners.shape[1]

@@ -10,7 +10,7 @@ REMAP_PARTS = 8  # partial sums of pieces, so that results do not depend on the 
 
 @inline
 def _cell_at(edges, place, cells):
-    """Return the cell whose edges enclose a place, by bisection; the first or the last cell for places outside."""
+    """Return the cell whose edges enclose a coordinate ``place``; the first or last cell for a place outside."""
     low, high = 0, cells
     while high - low > 1:
         middle = (low + high) // 2
@@ -23,9 +23,11 @@ def _cell_at(edges, place, cells):
 
 @kernel
 def remap_on_curve(worker, workers, places, corners, masses, edges, period, scattered):
-    """Add to ``scattered`` (blocks, cells) the mass of the overlap of each segment with each cell.
+    """Add to ``scattered`` (blocks, cells) the mass that each segment of a curve has in each cell that it overlaps.
 
     places   coordinate of the image of each point
+    corners  (segments, 2) the points at the ends of each segment
+    masses   (segments, 2) masses at the ends: linear along the segment, whose mass is their mean
     edges    (cells + 1,) increasing coordinates of the cell edges
     period   period of the coordinate; 0 on an interval, where the outer cells include all mass beyond the walls
     """
@@ -59,10 +61,15 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, scat
 def remap_on_sphere(
     worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, scattered
 ):
-    """Add to ``scattered`` (blocks, cells) the mass of the overlap of each flat triangle with each cell of the rings.
+    """Add to ``scattered`` (blocks, cells) the mass that each flat triangle has in each cell of a sphere's rings.
 
-    normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
+    The mass is that of the overlap of the triangle and the cell.
+
     images    (points, 4) of x, y, z, polar angle
+    corners   (triangles, 3) the points at the corners of each triangle
+    masses    (triangles, 3) masses at the corners: linear on the triangle, whose mass is their mean
+    bulges    curvature of one side of each triangle, see :func:`_fill_part`
+    normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
     edges     (rings + 1,) polar angle of the circles between rings
     """
     blocks = len(scattered)
@@ -92,9 +99,10 @@ def remap_on_sphere(
 
 @inline
 def _parts_of(a, b, c, rings):
-    """Return the number of parts for each edge of a triangle, 1, 2 or 4, by √(sin θ) of a few cell heights.
+    """Return 1, 2 or 4, the parts for each edge of a triangle on the sphere: more for large ones and at the poles.
 
     The polar angle along an edge differs from a linear one by up to |edge|²/8 cot θ, next to the poles by a whole cell.
+    Parts keep this difference small against a cell of a sphere with ``rings`` rings.
     """
     edge = max(_square(a, b), _square(b, c), _square(c, a))
     height = max(abs(a[2]), abs(b[2]), abs(c[2]))
@@ -110,10 +118,10 @@ def _square(p, q):
 
 @inline
 def _fill_part(a, b, c, masses, bulge, parts, i, j, triangle, corner_masses):
-    """Compute corners on the sphere and corner masses of part j in layer i from a; odd j point toward a.
+    """Compute the corners on the sphere and the corner masses of part j in layer i of a triangle a, b, c.
 
-    The side from b to c is curved by the fraction ``bulge`` of the way to a, like before the map, so that the identity
-    leaves every part in its cell.
+    Each edge has ``parts`` parts; parts with odd j point toward a. The side from b to c is curved by the fraction
+    ``bulge`` of the way to a, like before the map, so that the identity leaves every part in its cell.
     """
     for k in range(3):
         out, across = i + (k > 0), j // 2 + (k == 2)

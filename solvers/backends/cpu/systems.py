@@ -11,7 +11,7 @@ _kernel = compiled(fastmath=CONTRACT)
 
 @inline
 def _exponents(b, y, j, first, exponents):
-    """Compute ⟨b_i, y_j⟩ of the targets i from ``first``."""
+    """Compute the exponents ⟨b_i, y_j⟩ of one source j and all targets i from ``first`` on, for b and y (d, n)."""
     count = exponents.shape[0] - first
     into = exponents[first:]
     row, number = b[0, first:], y[0, j]
@@ -25,7 +25,7 @@ def _exponents(b, y, j, first, exponents):
 
 @_kernel
 def exponential_sums_of_systems(worker, workers, towards, points, weights, causal, log_scale, normalizer, sums):
-    """Compute s_i = max_j ⟨b_i, y_j⟩ and the sums Z_i and N_i of each system.
+    """Compute s_i = max_j ⟨b_i, y_j⟩ and sums Z_i and N_i over the points j of each of many systems of n points.
 
     Z_i = Σ_j w_j e^{⟨b_i, y_j⟩ − s_i} and N_i = Σ_j w_j y_j e^{⟨b_i, y_j⟩ − s_i}.
 
@@ -33,7 +33,9 @@ def exponential_sums_of_systems(worker, workers, towards, points, weights, causa
     points      (systems, n, d) y
     weights     (systems, n) w; points of weight 0 are ignored
     causal      whether point i includes points j ≤ i only
-    log_scale, normalizer (systems, n) and sums (systems, n, d) are filled; loops run along targets i, side by side.
+    log_scale, normalizer, sums   (systems, n), (systems, n) and (systems, n, d) out: s, Z and N
+
+    Loops run along targets i, side by side.
     """
     systems, n, d = points.shape
     b, y, total = np.empty((d, n)), np.empty((d, n)), np.empty((d, n))

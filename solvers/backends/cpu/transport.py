@@ -5,7 +5,10 @@ from .launching import inline, kernel, share
 
 @inline
 def blending_weight(indicator, low, high):
-    """Return 1 for a resolved density, 0 for an unresolved one, a cubic ramp between, by a relative indicator."""
+    """Return 1 for a smoothness ``indicator`` up to ``low``, 0 from ``high`` on, a cubic ramp between.
+
+    The weight blends fluxes of a resolved density, 1, and of an unresolved one, 0.
+    """
     if indicator <= low:
         return 1.0
     if indicator >= high:
@@ -16,9 +19,11 @@ def blending_weight(indicator, low, high):
 
 @inline
 def smoothness_indicator(value, neighbor, predicted):
-    """Return the distance of a neighbor from the linear reconstruction, or ¼ of the jump, over the mean.
+    """Return |neighbor − predicted|, or ¼ |neighbor − value| if this is larger, over the mean of both cells' densities.
 
-    The jump covers the foot of an unresolved peak, 0, a, 2a, which lies on a line but is not resolved.
+    ``predicted`` is the linear reconstruction of the density in a cell, evaluated at its neighbor. The quarter of the
+    jump covers the foot of an unresolved peak, 0, a, 2a, which lies on a line but is not resolved. The indicator is 0
+    for empty cells.
     """
     total = value + neighbor
     departure = max(abs(neighbor - predicted), 0.25 * abs(neighbor - value))
@@ -27,7 +32,11 @@ def smoothness_indicator(value, neighbor, predicted):
 
 @kernel
 def outflow_rates(worker, workers, volumes, cell_start, cell_sides, density, occupied, sent, outflow):
-    """Compute the rate at which each cell loses mass to itself and others; return the fastest of occupied cells."""
+    """Compute the outflow rate of each cell, its loss of mass per time over its mass; return the largest one.
+
+    A cell loses what it sends through its sides, sent > 0, and what a neighbor pulls out of it, sent < 0. The largest
+    rate is that of a worker's cells with a density above ``occupied`` (1,), or NaN.
+    """
     first, last = share(worker, workers, len(outflow))
     fastest = 0.0
     for i in range(first, last):
@@ -44,9 +53,10 @@ def outflow_rates(worker, workers, volumes, cell_start, cell_sides, density, occ
 
 @kernel
 def divergence(worker, workers, volumes, cell_start, cell_sides, neighbors, sent, outflow, dt, rate):
-    """Add to ``rate`` the inflow less the outflow of each cell, per volume.
+    """Add to ``rate`` (cells,) the inflow less the outflow of each cell, per volume.
 
-    A cell that would lose more than its mass within dt loses all its mass (the draining limiter).
+    ``sent`` (sides,) is the mass per time that each cell sends through a side; a negative one is pulled in. A cell that
+    would lose more than its mass within dt, by its rate ``outflow``, loses all its mass (the draining limiter).
     """
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):

@@ -11,7 +11,12 @@ def reconstruct_on_curve(
     worker, workers, centers, volumes, cell_start, cell_sides, neighbors, density, velocity, low, high, occupied,
     speed, smooth,
 ):  # fmt: skip
-    """Compute the signed speed X·t of each cell, t from first to second neighbor, and how resolved it is."""
+    """Compute the speed X·t of each cell of a curve, and a smoothness weight, 1 where the density is resolved.
+
+    X is the velocity (cells, d), t the direction from the first to the second neighbor. The weight decreases from 1 to
+    0 where :func:`smoothness_indicator` increases from ``low`` to ``high``. It is 0 in cells whose density is at most
+    ``occupied`` (1,). ``speed`` and ``smooth`` (cells,) are filled.
+    """
     first, last = share(worker, workers, len(speed))
     d = centers.shape[1]
     for i in range(first, last):
@@ -36,7 +41,10 @@ def reconstruct_on_curve(
 
 @inline
 def _at_face(before, left, right, after, walled):
-    """Return the speed at a face from four cells, or from two next to a wall, where ghost values would be guesses."""
+    """Return the speed at a face between cells ``left`` and ``right`` of a curve, interpolated from four cells.
+
+    Next to a wall two cells are used, since values beyond the wall would be guesses.
+    """
     if walled:
         return 0.5 * (left + right)
     return (7.0 * (left + right) - before - after) / 12.0
@@ -44,12 +52,12 @@ def _at_face(before, left, right, after, walled):
 
 @kernel
 def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, neighbors, density, speed, smooth, sent):
-    """Compute the mass per time that each cell of a curve sends through its sides; negative where it pulls.
+    """Compute the mass per time that each cell of a curve sends through its sides; negative where it pulls mass in.
 
-    For unresolved cells see :func:`outgoing_flux_on_surface`. Resolved densities have the flux u_f ρ_f, with ρ_f the
-    linear reconstruction from the donor cell and u_f by the weights (−1, 7, 7, −1)/12. The difference of these u_f is
-    ∂u at the center to fourth order, where the masses that determine the velocity lie. A cell that is its own neighbor
-    has a wall without flux.
+    ``smooth`` (cells,) is 1 for a resolved density, 0 for an unresolved one. For unresolved cells see
+    :func:`outgoing_flux_on_surface`. Resolved densities have the flux u_f ρ_f, with ρ_f the linear reconstruction from
+    the donor cell and u_f by the weights (−1, 7, 7, −1)/12. The difference of these u_f is ∂u at the center to fourth
+    order, where the masses that determine the velocity lie. A cell that is its own neighbor has a wall without flux.
     """
     first, last = share(worker, workers, len(density))
     for i in range(first, last):

@@ -14,10 +14,10 @@ def flux_at_faces(
     worker, workers, cell_start, cell_sides, neighbors, slopes, reach, face_normals, face_areas, tangents, bends,
     velocity, flux,
 ):  # fmt: skip
-    """Compute the outward flux A X·n through each side, from its cell's linear reconstruction of X.
+    """Compute the outward flux A X·n through each side, from its cell's linear reconstruction of the velocity X.
 
-    The mean of X·n along a curved face of curvature κ and tangent t is X·n + (A²/12) κ ∂_t X·t at its center:
-    ``tangents`` (faces, d) are t, ``bends`` (faces,) are (A²/12) κ.
+    A is the area and n the normal of the side's face. The mean of X·n along a curved face of curvature κ and tangent t
+    is X·n + (A²/12) κ ∂_t X·t at its center: ``tangents`` (faces, d) are t, ``bends`` (faces,) are (A²/12) κ.
     """
     first, last = share(worker, workers, len(velocity))
     d = velocity.shape[1]
@@ -45,10 +45,11 @@ def flux_at_faces(
 
 @inline
 def _limited(slope, ahead, behind, reach, limiter):
-    """Return the limited rise from a center to a face, for rises ``ahead`` and ``behind`` to and from neighbors.
+    """Return the slope-limited rise of a value from a cell's center to a face.
 
-    ``slope`` is the unlimited rise, ``reach`` twice the face's distance over the neighbor's. Sources: MC van Leer 1977;
-    VAN_LEER van Leer 1974; KOREN Koren 1993, of third order in one dimension on equal cells.
+    ``ahead`` is the rise to the neighbor across the face, ``behind`` the rise from the opposite neighbor, ``slope`` the
+    unlimited rise, and ``reach`` twice the face's distance over the neighbor's. Sources: MC van Leer 1977; VAN_LEER van
+    Leer 1974; KOREN Koren 1993, of third order in one dimension on equal cells.
     """
     if limiter == NONE:
         return slope
@@ -67,7 +68,7 @@ def _limited(slope, ahead, behind, reach, limiter):
 def values_at_faces(
     worker, workers, cell_start, cell_sides, neighbors, slopes, reach, distances, limiter, values, at_side
 ):
-    """Compute the value at each side's face from its cell's linear reconstruction, limited unless NONE.
+    """Compute the value at each side's face from its cell's linear reconstruction, with a slope limiter unless NONE.
 
     The value behind a cell, opposite to a neighbor j, is u_j − 2 ∇u_i·(x_j − x_i), restricted to the range of the
     neighbors. No face value is then outside the range of its two cells, and outflow never makes an extremum (local
@@ -102,9 +103,11 @@ def values_at_faces(
 def outgoing_flux_through_faces(
     worker, workers, volumes, cell_start, cell_sides, neighbors, values, flux, at_side, nonnegative, sent
 ):
-    """Compute the upwind fluxes (A X·n)⁺ u_f of each cell; return the largest Σ (A X·n)⁺/V of a cell.
+    """Compute the upwind fluxes (A X·n)⁺ u_f of each cell; return the largest outflow rate Σ (A X·n)⁺/V of a cell.
 
-    Fluxes of a ``nonnegative`` density are ≥ 0, and 0 for an empty cell. Fluxes through walls are 0.
+    A is the face area, X the velocity, n the outward normal, u_f the value at the face, V the cell volume. ``flux``
+    (sides,) holds A X·n as computed by the cell of each side. Fluxes of a ``nonnegative`` density are ≥ 0, and 0 for an
+    empty cell. Fluxes through walls are 0.
     """
     first, last = share(worker, workers, len(volumes))
     fastest = 0.0
@@ -130,7 +133,11 @@ def outgoing_flux_through_faces(
 
 @kernel
 def divergence_of_sides(worker, workers, volumes, cell_start, cell_sides, flux, rate):
-    """Subtract the fluxes (faces,) out of each cell, per volume, from ``rate``; a wall counts by its sides."""
+    """Subtract the divergence, the flux out of each cell per volume, from ``rate`` (cells,), for fluxes (faces,).
+
+    The flux through a face is positive from its first side to its second. A wall is a face with one side in
+    ``cell_sides``, which determines the sign.
+    """
     first, last = share(worker, workers, len(rate))
     for i in range(first, last):
         total = 0.0

@@ -10,7 +10,7 @@ ROUNDING = 1e-9  # weights of a neighbor behind that are smaller count as 0 and 
 
 @inline
 def _tangent_basis(centers, i, j):
-    """Return orthonormal tangent vectors at cell i of the unit sphere, the first toward cell j."""
+    """Return two orthonormal tangent vectors at cell i of the unit sphere, of which the first points toward cell j."""
     x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
     ex, ey, ez = centers[j, 0] - x, centers[j, 1] - y, centers[j, 2] - z
     radial = ex * x + ey * y + ez * z
@@ -22,7 +22,10 @@ def _tangent_basis(centers, i, j):
 
 @inline
 def _in_plane(centers, i, points, k, e, f):
-    """Return the geodesic offset of a nearby point in the tangent plane of cell i, to fourth order."""
+    """Return the geodesic offset of point k from the center of cell i of the unit sphere, to fourth order.
+
+    The two components are along the orthonormal tangent vectors e and f at the cell.
+    """
     dx, dy, dz = points[k, 0] - centers[i, 0], points[k, 1] - centers[i, 1], points[k, 2] - centers[i, 2]
     arc = 1.0 + (dx * dx + dy * dy + dz * dz) / 6.0  # angle / sin(angle)
     return (dx * e[0] + dy * e[1] + dz * e[2]) * arc, (dx * f[0] + dy * f[1] + dz * f[2]) * arc
@@ -36,7 +39,7 @@ def _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, 
 
 @inline
 def _inverse_of_squares(p, q, count):
-    """Return entries pp, pq, qq of (Σ d dᵀ)⁻¹ over neighbor offsets d, the least-squares gradient's matrix."""
+    """Return entries pp, pq, qq of (Σ d dᵀ)⁻¹ over neighbor offsets d = (p, q), the least-squares gradient's matrix."""
     pp, pq, qq = 0.0, 0.0, 0.0
     for k in range(count):
         pp += p[k] * p[k]
@@ -56,7 +59,11 @@ def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
 
 @inline
 def _slope(density, i, start, count, cell_sides, neighbors, p, q, inverse):
-    """Return the least-squares gradient of the density at cell i."""
+    """Return the two components of the least-squares gradient of the density at cell i, in its tangent plane.
+
+    p, q       offsets of the neighbors' centers
+    inverse    result of :func:`_inverse_of_squares`
+    """
     pp, pq, qq = inverse
     pr, qr = 0.0, 0.0
     for k in range(count):
@@ -71,7 +78,10 @@ def reconstruct_on_surface(
     worker, workers, centers, face_centers, face_normals, face_areas, face_curvatures, cell_start, cell_sides,
     neighbors, density, velocity, low, high, occupied, flux, smooth, sent,
 ):  # fmt: skip
-    """Compute the outward flux A u·n through each side of the unit sphere's cells, and how resolved they are.
+    """Compute the outward flux A u·n through each side of the unit sphere's cells, and each cell's smoothness weight.
+
+    The weight ``smooth`` (cells,) is 1 where the density is resolved, 0 where it is not. A is the length of a side's
+    face, n its normal, X the velocity.
 
     u = X_i + ∇X_i (x_f − x_i − ¼ (x_j − x_i)) uses the cell's velocity and its least-squares gradient. The mean of both
     sides of a face is then cubic Hermite interpolation along a line of cells, and of second order on any mesh.
@@ -140,7 +150,11 @@ def reconstruct_on_surface(
 
 @inline
 def _split(p, q, count, vp, vq):
-    """Return the two consecutive offsets that bracket v, and the weights w ≥ 0 with w₁ d₁ + w₂ d₂ = v."""
+    """Return the numbers of the two consecutive offsets d that bracket a vector v, and w ≥ 0 with w₁ d₁ + w₂ d₂ = v.
+
+    p, q      components of the offsets d of ``count`` neighbors, counterclockwise
+    vp, vq    components of v
+    """
     for k in range(count):
         n = k + 1 if k + 1 < count else 0
         span = p[k] * q[n] - q[k] * p[n]
@@ -154,7 +168,11 @@ def _split(p, q, count, vp, vq):
 def _add_unresolved_flux(
     i, k, weight, start, count, cell_sides, neighbors, volumes, density, resolved, p, q, occupied, sent
 ):
-    """Move the mass of cell i by weight·d_k: send part of it to neighbor k, pull the rest in from behind."""
+    """Add to ``sent`` the fluxes that move the mass of cell i by weight·d_k per time, d_k the offset of neighbor k.
+
+    A part is sent to neighbor k, the rest is pulled in from the neighbors behind the cell. Each flux is multiplied by
+    the unresolved fraction, 1 − ``resolved``, of its side.
+    """
     mass = density[i] * volumes[i]
     pulled = 0.0
     if density[i] > occupied[0] and weight > 0.0:
@@ -177,15 +195,14 @@ def outgoing_flux_on_surface(
     worker, workers, centers, volumes, face_centers, cell_start, cell_sides, neighbors, density, velocity, flux,
     smooth, occupied, sent,
 ):  # fmt: skip
-    """Compute the mass per time that each unit-sphere cell sends through its sides; negative where it pulls.
+    """Compute the mass per time that each unit-sphere cell sends through its sides; negative where it pulls mass in.
 
-    The mass of an unresolved cell is split over the two neighbors that bracket X_i, with weights w ≥ 0 such that
-    Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side instead of
-    sent forward, limited by the mass there. This exchange moves the center of mass equally and removes the diffusion of
-    the upwind flux.
-    A resolved density has the flux (A u·n)⁺ ρ_f, with A u·n the mean over both sides of :func:`reconstruct_on_surface`,
-    and ρ_f the linear reconstruction from the donor cell by a least-squares gradient.
-    A face is as resolved as the less resolved of its cells.
+    The mass of an unresolved cell is split over the two neighbors that bracket the velocity X_i, with weights w ≥ 0
+    such that Σ w (x_f − x_i) = X_i in the tangent plane. Up to half of each part is pulled in from the opposite side
+    instead of sent forward, limited by the mass there. This exchange moves the center of mass equally and removes the
+    diffusion of the upwind flux. A resolved density has the flux (A u·n)⁺ ρ_f, with A u·n the mean over both sides of
+    :func:`reconstruct_on_surface`, and ρ_f the linear reconstruction from the donor cell by a least-squares gradient. A
+    face is as resolved as the less resolved of its cells.
     """
     first, last = share(worker, workers, len(density))
     p, q = scratch(16), scratch(16)

@@ -4,9 +4,9 @@ import numpy as np
 
 
 def solve_tridiagonal(below, diagonal, above, right):
-    """Return x (n,) with below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i].
+    """Return the solution x (n,) of below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i].
 
-    ``below`` and ``above`` are (n − 1,). Columns must be diagonally dominant, since a device does not pivot.
+    ``below`` and ``above`` are (n − 1,). Columns must be diagonally dominant, since the GPU's function does not pivot.
     """
     from scipy.linalg import solve_banded
 

@@ -27,75 +27,78 @@ xp: Any = _CuPy()
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> Array:
-    """Return an uninitialized array."""
+    """Return an uninitialized array on the GPU."""
     array: Array = xp.empty(shape, dtype)
     return array
 
 
 def work_array(count, dtype):
-    """Return a function that returns a scratch array (count,): new each time, from CuPy's memory pool."""
+    """Return a function that returns a scratch array (count,): a new one each time, from CuPy's memory pool."""
     return lambda: empty(count, dtype)
 
 
 def cached(make):
-    """Return a function that returns an array like make()'s to be overwritten: recomputed, to save memory."""
+    """Return a function that returns arrays equal to make(), which may be overwritten: make itself, to save memory."""
     return make
 
 
 def zeros(shape, dtype=np.float64):
-    """Return an array of zeros."""
+    """Return an array of zeros on the GPU."""
     return xp.zeros(shape, dtype)
 
 
 def to_device(array):
-    """Return an array of the host on the backend's device; an array of the device is returned unchanged."""
+    """Return a copy on the GPU of an array of the host; return an array on the GPU unchanged."""
     return xp.asarray(array) if isinstance(array, np.ndarray) else array
 
 
 def to_host(array):
-    """Return an array of the backend's device on the host; an array of the host is returned unchanged."""
+    """Return a copy on the host of an array on the GPU; return an array of the host unchanged."""
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 def rfft(values):
-    """Return Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis."""
+    """Return the Fourier sums Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis of n values."""
     _keep_plans()
     return xp.fft.rfft(values)
 
 
 def irfft(spectrum, count, norm="backward"):
-    """Return the inverse of :func:`rfft` for ``count`` values, without 1/n for "forward"; overwrite the spectrum."""
+    """Return the ``count`` real values of a spectrum of :func:`rfft`, along the last axis; overwrite the spectrum.
+
+    With norm="forward" the values are not divided by ``count``.
+    """
     _keep_plans()
     # xp.fft.irfft would copy the spectrum, which cuFFT overwrites.
     return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)
 
 
 def dot(one, other):
-    """Return Σ_i one[i] other[i], (), of arrays (n,)."""
+    """Return the sum Σ_i one[i] other[i], of shape (), over two arrays (n,)."""
     return xp.dot(one, other)  # CuPy's einsum would use a matrix product with one entry, summed by few threads
 
 
 def distance(values, level, weights):
-    """Return Σ_i |values[i] − level| weights[i], (), of arrays (n,); level (1,)."""
+    """Return the weighted distance Σ_i |values[i] − level| weights[i], (), of ``values`` (n,) from ``level`` (1,)."""
     return xp.dot(xp.abs(values - level), weights)
 
 
 def erf(values):
-    """Return 2/√π ∫₀ˣ e^{−t²} dt of each value."""
+    """Return the error function 2/√π ∫₀ˣ e^{−t²} dt of each value x."""
     return _special().erf(values)
 
 
 def erfc(values):
-    """Return 1 − erf of each value."""
+    """Return the complementary error function 1 − 2/√π ∫₀ˣ e^{−t²} dt of each value x."""
     return _special().erfc(values)
 
 
 def _special():
-    """Return the module of special functions for CuPy's arrays."""
+    """Return CuPy's counterpart of the module scipy.special, for arrays on the GPU."""
     return import_module("cupyx.scipy.special")
 
 
 @cache
 def _keep_plans():
-    """Reserve a cache for the plans of all rings of a mesh: CuPy keeps 16, and a new plan takes long."""
+    """Reserve a cache for the FFT plans of all rings of a mesh: CuPy keeps 16, and a new plan takes long."""
     xp.fft.config.get_plan_cache().set_size(PLANS)

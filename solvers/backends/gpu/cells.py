@@ -38,7 +38,7 @@ def _add_runs(order, start, amounts, sums):
 
 
 def sums_at(places, amounts, count):
-    """Return (count,) sums of the amounts (n,) at each place; ``places`` (n,) are integers below ``count``.
+    """Return sums[p] = Σ amounts[i] over all i with places[i] = p, for p = 0 … count − 1.
 
     Amounts are sorted by place and added in their order, so that results are bitwise reproducible.
     """
@@ -60,11 +60,10 @@ def _find_basins(level, contrast, start, neighbors, order, basin):
 
 
 def persistent_basins(level, contrast, start, neighbors, order, basin):
-    """Find the peak (a cell) of each cell by steps to the highest neighbor.
+    """Find the peak, itself a cell, to which each cell leads by steps to the highest neighbor: basin (cells,).
 
     A peak that is less than ``contrast`` times as high as the pass to a higher peak is joined to that peak. Passes are
-    processed sequentially by one thread, for lines of a few thousand cells.
-    Diagnostics find peaks on the host.
+    processed sequentially by one thread, for lines of a few thousand cells. Diagnostics find peaks on the host.
 
     level   (cells,) > 0
     order   (cells,) work space

@@ -32,13 +32,13 @@ vars(cuda.config).update(CUDA_ARRAY_INTERFACE_SYNC=0, CUDA_LOW_OCCUPANCY_WARNING
 
 
 def device_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that kernels call; the simulator uses the function itself."""
+    """Compile a function that GPU kernels call; in Numba's simulator return the function itself."""
     return function if SIMULATED else cuda.jit(function, device=True)
 
 
 @cache
 def translated(function: Any) -> Callable[..., Any]:
-    """Compile a CPU function, and all functions that it calls, from the same source for the device."""
+    """Compile a CPU function for the GPU from the same source, with all functions that it calls."""
     source = function.py_func
     named = {name: source.__globals__[name] for name in source.__code__.co_names if name in source.__globals__}
     on_device = {name: _on_device(value) for name, value in named.items()}
@@ -46,7 +46,7 @@ def translated(function: Any) -> Callable[..., Any]:
 
 
 def _on_device(value: Any) -> Any:
-    """Return the device's counterpart of a global name in the CPU's source."""
+    """Return the GPU's counterpart of ``value``, the value of a global name in the source of a CPU kernel."""
     if value is put:
         return _put
     if value is share:
@@ -62,7 +62,10 @@ def _on_device(value: Any) -> Any:
 
 @device_function
 def _put(scattered, place, amount):
-    """Append to the list (places, amounts, next index (1), write), the device's counterpart of ``put``."""
+    """Append a place and an amount to lists, the GPU's counterpart of adding the amount to an array at the place.
+
+    ``scattered`` consists of the lists (places, amounts), the next index (1,), and whether to write or only to count.
+    """
     places, amounts, at, write = scattered
     if write:
         places[at[0]] = place
@@ -72,9 +75,10 @@ def _put(scattered, place, amount):
 
 @device_function
 def _share(worker, workers, items):
-    """Return the device's counterpart of ``share``: idle threads beyond the items are the last ones.
+    """Return the first and last + 1 of the items of one worker, a GPU thread: at most one if threads suffice.
 
-    Idle threads among the others would slow down the threads of the same group.
+    Idle threads beyond the items are the last ones. Idle threads among the others would slow down the threads of the
+    same group.
     """
     if workers >= items:
         return min(worker, items), min(worker + 1, items)
@@ -83,20 +87,20 @@ def _share(worker, workers, items):
 
 @cache
 def _own_memory() -> Callable[..., Any]:
-    """Return the device's counterpart of ``scratch``: local memory of the calling thread."""
+    """Return a device function that allocates local memory of the calling thread, the counterpart of ``scratch``."""
     memory: Callable[..., Any] = cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
     return memory
 
 
 @cache
 def _own_rows() -> Callable[..., Any]:
-    """Return the device's counterpart of ``rows_of_run`` for one cell in each thread."""
+    """Return a device function that allocates (27, 1) local numbers, the GPU's counterpart of ``rows_of_run``."""
     memory: Callable[..., Any] = cuda.jit(lambda: cuda.local.array((27, 1), float64), device=True, inline="always")
     return memory
 
 
 def on_grid(function: Any) -> Callable[..., None]:
-    """Return a device kernel (worker, workers, ...) from the CPU's: one call runs the shares of all workers."""
+    """Return a function (worker, workers, ...) that runs a CPU kernel on the GPU for all workers, one a thread."""
     entry = _entry(function, "{share}")
 
     @wraps(function.py_func)
@@ -107,7 +111,10 @@ def on_grid(function: Any) -> Callable[..., None]:
 
 
 def returning_on_grid(function: Any) -> Callable[..., Any]:
-    """Return a device kernel from a CPU kernel that returns a number: a call returns the numbers of all threads."""
+    """Return a function (worker, workers, ...) that runs a CPU kernel with a numerical result on the GPU.
+
+    A call runs the kernel for all workers and returns the numbers of all threads in an array on the GPU.
+    """
     entry = _entry(function, "{last}[cuda.grid(1)] = {share}", "returned")
 
     @wraps(function.py_func)
@@ -121,7 +128,11 @@ def returning_on_grid(function: Any) -> Callable[..., Any]:
 
 
 def _entry(function: Any, body: str, *more: str) -> Callable[[], Any]:
-    """Return a function that makes the entry kernel with explicit parameter names, since kernels have no *arguments."""
+    """Return a function that compiles the GPU kernel around a CPU function at the first call.
+
+    The kernel is made from source text, with explicit parameter names, since GPU kernels have no *arguments. ``body``
+    is its line, ``more`` are additional parameters.
+    """
     names = list(signature(function.py_func).parameters)[2:]
     share = f"share_of(cuda.grid(1), cuda.gridsize(1), {', '.join(names)})"
     source = f"def entry({', '.join([*names, *more])}):\n    " + body.format(share=share, last="".join(more))
@@ -136,14 +147,14 @@ def _entry(function: Any, body: str, *more: str) -> Callable[[], Any]:
 
 
 def shape_of(items: int) -> tuple[int, int]:
-    """Return the numbers of blocks and of threads in a block, for one thread for each item."""
+    """Return the numbers of blocks and of threads in a block with which a GPU kernel has a thread for each item."""
     return max(-(-items // THREADS), 1), THREADS
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
-    """Run ``kernel`` with a thread for each of ``work`` items; return its result in a list of one.
+    """Run a GPU kernel with a thread for each of ``work`` items; return its result in a list of one.
 
-    Raises TypeError for an array of the host.
+    The CPU's function returns a list too, with a result for each worker. Raises TypeError for an array of the host.
     """
     for argument in arguments:
         if isinstance(argument, np.ndarray):
@@ -152,5 +163,5 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
 
 def run(kernel: Any, shape: tuple[int, int], *arguments: Any) -> None:
-    """Launch a kernel on a grid of (blocks, threads of each)."""
+    """Launch a GPU kernel on a grid of ``shape`` = (blocks, threads of each)."""
     kernel[shape](*arguments)

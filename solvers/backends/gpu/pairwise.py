@@ -85,7 +85,9 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
 
 
 def exponential_sums(worker, workers, targets, sources, vectors, running, causal, log_scale, sums):
-    """Compute sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over groups of PAIR_SOURCES sources j.
+    """Compute sums[t, c, i] = Σ_j vectors[c, j] e^{⟨b_i, y_j⟩ − s_i} over all sources j, for targets i in tiles t.
+
+    Sources j are in groups of PAIR_SOURCES; s_i prevents overflow.
 
     targets    (tiles, depth, lanes) b, PAIR_BYTES / itemsize targets i in each tile
     sources    (groups · PAIR_SOURCES, depth) y
@@ -99,7 +101,10 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
 
 
 def true_indices(mask):
-    """Return the places where a mask (n,) is true, in order, then the other places, and the number of true ones."""
+    """Return the indices where a mask (n,) is true, then the other indices, and the number of true entries.
+
+    Thus the number stays on the GPU. The true ones are in increasing order.
+    """
     among = xp.cumsum(mask, dtype=np.int32)  # number of true entries so far
     index = xp.cumsum(xp.ones_like(among), dtype=np.int32) - 1
     places = xp.empty_like(among)
@@ -108,18 +113,21 @@ def true_indices(mask):
 
 
 def may_have_true(mask):
-    """Return True for any mask (n,), without a transfer to the host."""
+    """Return True for any mask (n,), since a test of its entries would need a transfer from the GPU to the host."""
     return True
 
 
 def conditional(condition, one, other):
-    """Return one() if a condition holds, else other(): tuples of arrays; both are evaluated."""
+    """Return one() if a condition on the GPU holds, else other(), which return tuples of arrays; both are evaluated."""
     return tuple(xp.where(condition, here, there) for here, there in zip(one(), other(), strict=True))
 
 
 @device_function
 def _parts(count):
-    """Return the number of parts of the sources of each target, so that all threads work if targets are few."""
+    """Return the number of parts into which the sources of each of ``count`` targets are divided among threads.
+
+    Few targets have many parts, so that all threads work.
+    """
     return min(max(_SHARES // count, 1), _MAX_PARTS)
 
 
@@ -131,7 +139,11 @@ def _exponent(target, source):
 
 @device_function
 def _add_part(target, occupied, first, stop, sources, weights, place, scale, normalizer, vectors):
-    """Compute s, Z and N of one target over some of the sources, and write them to a place."""
+    """Compute s, Z and N of one target b over sources y, from ``first`` to ``stop`` − 1, and write them to a place.
+
+    Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, s the largest exponent. ``occupied`` are the
+    numbers of the sources with weights w.
+    """
     d, highest, total = len(target), -inf, 0.0
     for k in range(first, stop):
         highest = max(highest, _exponent(target, sources[occupied[k]]))
@@ -154,7 +166,10 @@ def _add_parts(
     lost, lost_count, occupied, occupied_count, targets, sources, weights, scale, normalizer, vectors, scales,
     normalizers, rest,
 ):  # fmt: skip
-    """Compute the sums of all parts: the first part of each target in place, the others in scratch arrays."""
+    """Compute sums of exponentials s, Z and N of lost targets over parts of the sources, one thread for each part.
+
+    The first part of each target is written in place, the others to scratch arrays.
+    """
     count, amount = lost_count[0], occupied_count[0]
     if count > 0:
         parts = _parts(count)
@@ -170,7 +185,10 @@ def _add_parts(
 
 @cuda.jit
 def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizers, rest):
-    """Add the other parts of each target to the first one, at the largest of their scales."""
+    """Add the sums Z and N over the other parts of the sources to those over the first part, for each lost target.
+
+    The sums are rescaled to s, the largest exponent of all parts.
+    """
     count = lost_count[0]
     for k in range(cuda.grid(1), count, cuda.gridsize(1)):
         i, stop = lost[k], count * (_parts(count) - 1)
@@ -190,7 +208,10 @@ def _join_parts(lost, lost_count, scale, normalizer, vectors, scales, normalizer
 
 
 def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
-    """Replace s, Z and N in ``sums`` for the targets in ``lost`` (n,); s is their largest exponent.
+    """Replace the sums s, Z and N of the targets b in ``lost`` (n,) by direct sums over all sources y, in place.
+
+    Z = Σ_j w_j e^{⟨b,y_j⟩ − s} and N = Σ_j w_j y_j e^{⟨b,y_j⟩ − s}, where s is the target's largest exponent. ``sums``
+    holds s (n,), Z (n,) and N (n, d).
 
     occupied, count   :func:`true_indices` of the weights, which are positive there
     targets       function of places (k,) or a slice that returns b (k, d), d = 2 or 3

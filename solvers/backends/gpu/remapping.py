@@ -40,7 +40,12 @@ def _scatter_triangles(
 
 
 def _add_up(kernel, mesh, pieces, scattered):
-    """Add the mass in each cell to ``scattered`` (1, cells), with a transfer of the number of parts to the host."""
+    """Add the mass that pieces of cells have in each cell to ``scattered`` (1, cells), by two passes of a kernel.
+
+    The first pass counts the parts of each piece, in different cells, with a transfer of their total number to the
+    host. The second pass stores the parts, which are then summed by cell. ``mesh`` and ``pieces`` are the kernel's
+    arguments.
+    """
     for start in range(0, len(pieces[0]), PIECES):
         some = [array[start : start + PIECES] for array in pieces]
         shape, counts = shape_of(len(some[0])), zeros(len(some[0]), np.int64)
@@ -54,9 +59,11 @@ def _add_up(kernel, mesh, pieces, scattered):
 
 
 def remap_on_curve(worker, workers, places, corners, masses, edges, period, scattered):
-    """Add to ``scattered`` (1, cells) the mass of the overlap of each segment with each cell.
+    """Add to ``scattered`` (1, cells) the mass that each segment of a curve has in each cell that it overlaps.
 
     places   coordinate of the image of each point
+    corners  (segments, 2) the points at the ends of each segment
+    masses   (segments, 2) masses at the ends: linear along the segment, whose mass is their mean
     edges    (cells + 1,) increasing coordinates of the cell edges
     period   period of the coordinate; 0 on an interval, where the outer cells include all mass beyond the walls
     """
@@ -66,10 +73,15 @@ def remap_on_curve(worker, workers, places, corners, masses, edges, period, scat
 def remap_on_sphere(
     worker, workers, images, corners, masses, bulges, normals, ring_start, ring_cells, edges, scattered
 ):
-    """Add to ``scattered`` (1, cells) the mass of the overlap of each flat triangle with each cell of the rings.
+    """Add to ``scattered`` (1, cells) the mass that each flat triangle has in each cell of a sphere's rings.
 
-    normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
+    The mass is that of the overlap of the triangle and the cell.
+
     images    (points, 4) of x, y, z, polar angle
+    corners   (triangles, 3) the points at the corners of each triangle
+    masses    (triangles, 3) masses at the corners: linear on the triangle, whose mass is their mean
+    bulges    curvature of one side of each triangle, see :func:`solvers.backends.cpu.remapping.remap_on_sphere`
+    normals   (faces, 3); the first ``cells`` rows are the eastward normals of the cells' eastern edges
     edges     (rings + 1,) polar angle of the circles between rings
     """
     mesh = images, normals, ring_start, ring_cells, edges

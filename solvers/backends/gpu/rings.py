@@ -13,7 +13,7 @@ RINGS_TOGETHER = 8  # rings that a thread adds, with their Legendre functions in
 
 @cuda.jit(device=True)
 def _legendre_norm(m):
-    """Return (1/√4π) Π √((2k+1)/2k), k = 1 … m: the orthonormal P̄_mm at the equator."""
+    """Return the orthonormal Legendre function P̄_mm at the equator, (1/√4π) Π √((2k+1)/2k), k = 1 … m."""
     norm = 1.0 / sqrt(4.0 * pi)
     for k in range(1, m + 1):
         norm *= sqrt((2.0 * k + 1.0) / (2.0 * k))
@@ -22,7 +22,7 @@ def _legendre_norm(m):
 
 @cuda.jit(device=True)
 def _legendre_up(l, m):
-    """Return α_l of P̄_l = α_l (cos θ P̄_{l−1} − P̄_{l−2}/α_{l−1})."""
+    """Return α_l of the recurrence P̄_lm = α_l (cos θ P̄_{l−1,m} − P̄_{l−2,m}/α_{l−1}) of Legendre functions."""
     return sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
 
 
@@ -42,9 +42,10 @@ def _unfold(spectrum, cells, first_ring, modes_re, modes_im):
 
 
 def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_im):
-    """Compute azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transforms.
+    """Compute azimuthal modes Σ_j w_j e^{−imφ_j} of rings of ``cells`` cells from the discrete Fourier transforms of w.
 
-    modes[m, ring] = Σ_j w_j e^{−imφ_j}, φ_j = (j + ½)·2π/cells; exact for every m, also beyond cells/2.
+    w_j are the masses of the cells of a ring, φ_j = (j + ½)·2π/cells. The modes m = 0 … L are exact also beyond
+    cells/2. Ring r of the ``spectrum`` is number ``first_ring`` + r of all rings.
     """
     shape = shape_of(modes_re.shape[0] * spectrum.shape[0])
     run(_unfold, shape, spectrum, cells, first_ring, modes_re, modes_im)
@@ -71,16 +72,21 @@ def _fold(modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
 
 
 def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
-    """Compute discrete Fourier transforms of rings from azimuthal modes: the inverse of :func:`unfold_rings`.
+    """Compute the discrete Fourier transform of the values on each ring from azimuthal modes m = 0 … L.
 
-    ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
+    The value at a cell is the sum of the modes times e^{imφ_j}, φ_j = (j + ½)·2π/cells, and of their conjugates for
+    m > 0. ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
     """
     run(_fold, shape_of(spectrum.size), modes_re, modes_im, cells, first_ring, by_order, scale, spectrum)
 
 
 @cuda.jit
 def _analyze(cosine, sine, even_re, even_im, odd_re, odd_im, parts):
-    """Compute parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] over RINGS_TOGETHER rings at a time."""
+    """Compute partial sums parts[:, part, l, m] = Σ P̄_lm(cos θ) modes[m, ring] of a Legendre transform, re and im.
+
+    A thread adds RINGS_TOGETHER rings at a time. ``modes`` are those of the sums (even l − m) or differences (odd) of
+    mirrored rings.
+    """
     degrees, half = even_re.shape
     item = cuda.grid(1)
     previous, current = cuda.local.array(RINGS_TOGETHER, float64), cuda.local.array(RINGS_TOGETHER, float64)
@@ -134,6 +140,8 @@ def _square(coefficients, squares):
 def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
     """Compute coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring] over northern rings, or squares.
 
+    These are Legendre transforms of azimuthal modes of the rings, or the squares of their absolute values.
+
     modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     coefficients   (rows, L + 1, L + 1) or (0, 0, 0)
     squares        (rows, m, l) |coefficients|², twice for m > 0, since m and −m are equal, 0 for l < m; or (0, 0, 0)
@@ -151,7 +159,10 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
 
 @cuda.jit
 def _synthesize(cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """Compute both rings of a mirrored pair for one set and one order, by recurrence over the degree."""
+    """Compute azimuthal modes of mirrored pairs of rings from harmonic coefficients, one pair and order per thread.
+
+    The Legendre functions follow by recurrence over the degree.
+    """
     sets, degrees, half = coefficients.shape[0], coefficients.shape[1], len(cosine)
     item = cuda.grid(1)
     if item < sets * degrees * half:
@@ -174,9 +185,10 @@ def _synthesize(cosine, sine, coefficients, mirror, modes_re, modes_im):
 
 
 def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """Compute modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for sets s at once, on all rings.
+    """Compute azimuthal modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) on all rings, for several sets s.
 
-    cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
+    ``cosine`` and ``sine`` (half,) are those of θ on the northern rings and the equator; ``mirror`` (half,) is the
+    southern ring of each.
     """
     sets, degrees = coefficients.shape[:2]
     shape = shape_of(sets * degrees * len(cosine))

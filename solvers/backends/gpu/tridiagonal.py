@@ -10,7 +10,9 @@ BLOCK = 16 if SIMULATED else 512  # threads, which share the rows; 1024 threads 
 
 @cuda.jit
 def _reduce(below, diagonal, above, right, rows, solution):
-    """Eliminate the neighbors of each row, then the rows two away, four away, …, until each row is decoupled.
+    """Solve a tridiagonal system by cyclic reduction: eliminate the neighbors of each row, then the rows two away, ….
+
+    The distance doubles in each step, until each row is decoupled.
 
     rows   (2, 4, n) below, diagonal, above and right of all rows, before and after a reduction step
     """
@@ -37,7 +39,7 @@ def _reduce(below, diagonal, above, right, rows, solution):
 
 
 def solve_tridiagonal(below, diagonal, above, right):
-    """Return x (n,) with below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i].
+    """Return the solution x (n,) of below[i − 1] x[i − 1] + diagonal[i] x[i] + above[i] x[i + 1] = right[i].
 
     ``below`` and ``above`` are (n − 1,). Columns must be diagonally dominant, since there is no pivoting.
     """

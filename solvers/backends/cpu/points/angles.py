@@ -15,7 +15,7 @@ TERMS = 12  # of the series of arctan: the first omitted term is rounding
 
 @cache
 def arctan_series():
-    """Return (TERMS,) c of arctan t = t Σ_k c_k t^{2k} for |t| ≤ TURN, interpolated at Chebyshev points."""
+    """Return the coefficients c (TERMS,) of arctan t = t Σ_k c_k t^{2k}, |t| ≤ TURN, fitted at Chebyshev points."""
     s = TURN**2 / 2 * (1 + np.cos(np.pi / TERMS * (np.arange(TERMS) + 0.5)))
     t = np.sqrt(s)
     fitted = np.polynomial.Chebyshev.fit(s, np.arctan(t) / t, TERMS - 1, domain=[0, TURN**2])
@@ -24,7 +24,10 @@ def arctan_series():
 
 @inline
 def _arctan2(y, x, count, series, reduced, turned, angles):
-    """Compute angles[p] = arctan2(y[p], x[p]), 0 if both are 0; ``reduced`` and ``turned`` are work arrays."""
+    """Compute angles[p] = arctan2(y[p], x[p]) for p < ``count``, 0 if both are 0.
+
+    ``series`` is :func:`arctan_series`; ``reduced`` and ``turned`` are work arrays.
+    """
     for p in range(count):
         less, more = min(abs(y[p]), abs(x[p])), max(abs(y[p]), abs(x[p]))
         q = less / more if more > 0.0 else 0.0
@@ -72,7 +75,7 @@ def angles_of_points(worker, workers, points, series, shift, angles):
 
 
 def polar_angles(points, shift):
-    """Return φ (1, n) of points (n, 2); polar angle θ and azimuth φ (2, n) of points (n, 3); plus ``shift``."""
+    """Return the azimuth φ (1, n) of points (n, 2), or polar angle θ and φ (2, n) of points (n, 3), plus ``shift``."""
     angles = np.empty((points.shape[1] - 1, len(points)))
     contiguous = np.ascontiguousarray(points, dtype=float)
     launch(angles_of_points, len(points), contiguous, arctan_series(), shift, angles)

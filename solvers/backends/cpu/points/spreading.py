@@ -20,10 +20,10 @@ _kernel = compiled(fastmath={*CONTRACT, "reassoc"})
 
 @inline
 def _place(angle, nodes):
-    """Return the first node in the window of a point, on a periodic axis of ``nodes``, and the point's offset.
+    """Return the first grid node in the window of a point, on a periodic axis of ``nodes``, and the point's offset.
 
-    With x = α N/2π and W = WINDOW_NODES, the window covers nodes l … l + W − 1, l = ⌈x − W/2⌉; the offset is
-    2(l − x) + W − 1, between −1 and 1.
+    The point has the angle α, N nodes have the distance 2π/N. With x = α N/2π and W = WINDOW_NODES, the window covers
+    nodes l … l + W − 1, l = ⌈x − W/2⌉; the offset is 2(l − x) + W − 1, between −1 and 1.
     """
     x = angle * (nodes / (2.0 * np.pi))
     x -= nodes * np.floor(x / nodes)
@@ -33,10 +33,11 @@ def _place(angle, nodes):
 
 @kernel
 def count_points(worker, workers, angles, shape, cells):
-    """Compute the cells (n,) of points at angles (axes, n); return the number of the worker's points in each cell.
+    """Compute the grid cells (n,) of points at angles (axes, n); return the number of the worker's points in each cell.
 
-    The last number counts points with an angle that is not finite. Cells are numbered row by row in a grid of ``shape``
-    (rows, columns), of one row for one axis.
+    The last number counts points with an angle that is not finite. A point's cell is the first grid node in the window
+    that spreads its weight. Cells are numbered row by row in a grid of ``shape`` (rows, columns), of one row for one
+    axis.
     """
     rows, columns = shape
     axes, count = angles.shape
@@ -56,9 +57,11 @@ def count_points(worker, workers, angles, shape, cells):
 
 @kernel
 def sort_points(worker, workers, angles, shape, cells, starts, order, sorted_cells, offsets):
-    """Sort points by cell, and by number within a cell, and compute their offsets (axes, n).
+    """Sort points by grid cell, and by number within a cell, and compute their offsets (axes, n) in the cells.
 
-    ``starts`` (workers, cells) are overwritten.
+    angles, cells          (axes, n) and (n,): position and cell of each point, see :func:`count_points`
+    starts                 (workers, cells) place of the first point of each worker and cell; overwritten
+    order, sorted_cells    (n,) out: the sorted points' numbers and cells
     """
     first, last = share(worker, workers, len(cells))
     axes = len(angles)
@@ -74,10 +77,10 @@ def sort_points(worker, workers, angles, shape, cells, starts, order, sorted_cel
 
 @inline
 def _windows(offsets, first, count, polynomials, powers, parts, values):
-    """Evaluate the windows of ``count`` points from ``first``: values[p, j] = E_j + t O_j.
+    """Evaluate the window functions of ``count`` points from ``first`` on at grid nodes: values[p, j] = E_j + t O_j.
 
     The node opposite to node j has E_j − t O_j, since the window is even. E and O, the columns of ``polynomials``, are
-    the even and odd parts in the offset t, polynomials in t².
+    the even and odd parts in the point's offset t, polynomials in t².
     """
     for p in range(count):
         t, power = offsets[first + p], 1.0
@@ -93,7 +96,10 @@ def _windows(offsets, first, count, polynomials, powers, parts, values):
 
 @inline
 def _both_windows(offsets, first, count, polynomials, powers, parts, down, along):
-    """Evaluate the windows along rows (1 at one node for a single row) and along columns."""
+    """Evaluate the window functions of ``count`` points at the grid nodes along both axes, ``down`` and ``along`` rows.
+
+    With a single row of nodes ``down`` is 1 at one node.
+    """
     _windows(offsets[-1], first, count, polynomials, powers, parts, along)
     if len(offsets) == 2:
         _windows(offsets[0], first, count, polynomials, powers, parts, down)
@@ -103,9 +109,11 @@ def _both_windows(offsets, first, count, polynomials, powers, parts, down, along
 
 @_kernel
 def spread(worker, workers, polynomials, part, columns, order, cells, offsets, weights, bands, buffer):
-    """Compute Σ_j w_j φ(node − x_j) of each ``part`` of the sorted points, on the nodes that it reaches.
+    """Compute Σ_j w_j φ(node − x_j) for each part of the sorted points, on the rectangle of grid nodes that it covers.
 
-    bands    (parts, 5) first row and column, number of rows and columns, and offset of the part in the buffer
+    φ is a window function. A part has ``part`` consecutive points.
+
+    bands    (parts, 5) rectangle: first row and column, number of rows and columns, and its offset in the buffer
     """
     powers, parts = np.empty(len(polynomials)), np.empty(WINDOW_NODES)
     down, along = np.zeros((BATCH, WINDOW_NODES)), np.zeros((BATCH, WINDOW_NODES))
@@ -130,7 +138,10 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
 
 @compiled(light=8)
 def add_bands(worker, workers, bands, buffer, grid):
-    """Sum all bands in order on the periodic grid (rows, columns); each worker has its own rows."""
+    """Sum the values of all rectangles in ``buffer`` on the periodic grid (rows, columns), in order.
+
+    A rectangle is described by a row of ``bands``, see :func:`spread`. Each worker has its own rows of the grid.
+    """
     rows, columns = grid.shape
     first, last = share(worker, workers, rows)
     grid[first:last] = 0.0
@@ -148,7 +159,10 @@ def add_bands(worker, workers, bands, buffer, grid):
 
 @_kernel
 def interpolate(worker, workers, polynomials, order, cells, offsets, grids, values):
-    """Compute values[j, s] = Σ φ(node − x_j) g_s(node), of periodic grids (sets, rows + …, columns + WINDOW_NODES)."""
+    """Compute values[j, s] = Σ_nodes φ(node − x_j) g_s(node) at points x_j, for periodic grids g_s and a window φ.
+
+    ``grids`` are (sets, rows + …, columns + WINDOW_NODES), continued periodically by the nodes of a window.
+    """
     powers, parts = np.empty(len(polynomials)), np.empty(WINDOW_NODES)
     down, along, sums = np.zeros((BATCH, WINDOW_NODES)), np.zeros((BATCH, WINDOW_NODES)), np.empty(WINDOW_NODES)
     lanes = polynomials.shape[1]  # WINDOW_NODES, as above

@@ -29,14 +29,23 @@ calling = compiled()
 
 
 def plan_bands(ring_cells, rows):
-    """Return ``bands``, ``parts``, ``rows`` with places in the memory of each part, and the number of places."""
+    """Return a plan for flux kernels that process a sphere's rings in bands: ``bands``, ``parts``, ``rows``, places.
+
+    bands   (bands + 1,) the first ring of each group of about a thousand cells, and the number of rings
+    parts   (parts + 1,) the first ring of each group of bands for one thread, and the number of rings
+    rows    copy of the table of rings (rings, 16), with the places of fluxes in the memory of each part
+    places  number of fluxes in the memory of a part, for each plane
+    """
     bands = _bands_of(ring_cells)
     parts = _parts_of(bands, workers_for(int(ring_cells.sum())))
     return bands, parts, *_places_of_fluxes(rows, bands, parts)
 
 
 def _bands_of(counts: np.ndarray) -> np.ndarray:
-    """Return ``bands`` of rings with ``counts`` cells."""
+    """Return the first ring of each band, a group of rings with 1024 cells or more, and last the number of rings.
+
+    The rings have ``counts`` cells.
+    """
     edges, cells = [0], 0
     for ring, count in enumerate(counts, 1):
         cells += int(count)
@@ -47,17 +56,21 @@ def _bands_of(counts: np.ndarray) -> np.ndarray:
 
 
 def _parts_of(bands: np.ndarray, workers: int) -> np.ndarray:
-    """Return ``parts`` for a number of workers, fewer if there are less than MIN_BANDS bands for each."""
+    """Return the first ring of each part, a group of bands for one thread, and last the number of rings.
+
+    There are as many parts as ``workers``, or fewer if a part would have less than MIN_BANDS bands.
+    """
     count = len(bands) - 1
     parts = max(min(workers, count // MIN_BANDS), 1)
     return np.asarray(bands[count * np.arange(parts + 1) // parts])
 
 
 def _places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return a copy of ``rows`` with places in the memory of each part, and the number of places.
+    """Return a copy of ``rows`` with the places of fluxes in the memory of each part, and the number of places.
 
-    The faces north of, within and south of a part's first ring have fixed places, for :func:`join_bands`. The faces of
-    the other rings follow cyclically in the remaining places.
+    A part is a group of rings for one thread; its memory is reused for the fluxes through the faces of a few rings. The
+    faces north of, within and south of a part's first ring have fixed places, for :func:`join_bands`. The faces of the
+    other rings follow cyclically in the remaining places.
     """
     rows = rows.copy()
     within, south = rows[:, COUNT], rows[:, COUNT] * rows[:, SOUTH_FACES]
@@ -78,13 +91,13 @@ def _places_of_fluxes(rows: np.ndarray, bands: np.ndarray, parts: np.ndarray) ->
 
 @inline
 def _cell(rows, r):
-    """Return the first cell of ring r, or the number of cells."""
+    """Return the first cell of ring r, or the number of cells if r is the number of rings."""
     return rows[r, START] if r < len(rows) else rows[len(rows) - 1, START] + rows[len(rows) - 1, START + 1]
 
 
 @inline
 def _larger(one, other):
-    """Return the larger of two numbers, or NaN."""
+    """Return the larger of two numbers, or NaN if one of them is NaN."""
     return one if other <= one or one != one else other
 
 
@@ -93,7 +106,11 @@ def flux_in_bands(
     worker, workers, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density,
     east, north, low, high, occupied, flux, sent, outflow,
 ):  # fmt: skip
-    """Compute the outgoing fluxes of a worker's parts except for :func:`join_bands`; return the fastest outflow."""
+    """Compute the outgoing fluxes of the cells of a worker's parts, groups of rings; return the largest outflow rate.
+
+    The rings of a part are processed in bands that fit into a cache. The fluxes at the boundary of two parts are left
+    to :func:`join_bands`. The outflow rate is the loss of mass per time over the mass of an occupied cell.
+    """
     fastest = 0.0
     for part in range(worker, len(parts) - 1, workers):
         lost = _flux_in_part(
@@ -109,7 +126,10 @@ def _flux_in_part(
     part, bands, parts, rows, volumes, offsets, reach, slopes, tangents, stencils, spans, opposite, density, east,
     north, low, high, occupied, flux, sent, outflow,
 ):  # fmt: skip
-    """Compute :func:`flux_in_bands` for the bands of one part."""
+    """Compute the outgoing fluxes of one part, a group of rings, band by band; return the largest outflow rate.
+
+    For bands and the outflow rate see :func:`flux_in_bands`.
+    """
     rings, fastest = len(rows), 0.0
     begin, end = parts[part], parts[part + 1]
     done, band = begin, 0
@@ -142,7 +162,10 @@ def join_bands(
     part, parts, rows, volumes, offsets, reach, slopes, spans, opposite, density, occupied, east, north, flux, sent,
     outflow,
 ):  # fmt: skip
-    """Compute the fluxes between a part's bands and the next part's; return the fastest outflow there."""
+    """Compute the outgoing fluxes at the boundary of a part, a group of rings, and the next; return an outflow rate.
+
+    The rate is the largest loss of mass per time over the mass of an occupied cell in the two rings on either side.
+    """
     between = parts[part + 1]
     of_north, of_south = rows[between - 1, FLUX_SOUTH], rows[between, FLUX_NORTH]
     for f in range(rows[between, COUNT] * rows[between, NORTH_FACES]):

@@ -31,13 +31,20 @@ ignoring_nan = compiled(fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)  
 
 @helper
 def _lost(own, other):
-    """Return the loss of a cell through a side: the outward flux, and the flux pulled by the other cell."""
+    """Return the mass per time that a cell loses through a side: its outward flux, and what the other cell pulls.
+
+    ``own`` is the flux that the cell sends, ``other`` that of the other cell; a negative flux pulls mass in.
+    """
     return max(own, 0.0) + max(-other, 0.0)
 
 
 @ignoring_nan
 def _largest(values, density, occupied, first, stop):
-    """Return the largest value ≥ 0 of occupied cells; any value if one is NaN."""
+    """Return the largest value ≥ 0 of cells with a density above ``occupied``; any number if a value is NaN.
+
+    The cells are ``first`` to ``stop`` − 1. The maximum uses vector instructions, which ignore NaN: see
+    :func:`_not_numbers`.
+    """
     largest = 0.0
     for i in range(first, stop):
         largest = max(largest, values[index(i)] if density[index(i)] > occupied else 0.0)
@@ -46,7 +53,10 @@ def _largest(values, density, occupied, first, stop):
 
 @helper
 def _not_numbers(values, density, occupied, first, stop):
-    """Return the number of NaN among values of occupied cells or of cells with a NaN density."""
+    """Return the number of NaN among the values of cells whose density is NaN or above ``occupied``.
+
+    The cells are ``first`` to ``stop`` − 1.
+    """
     count = 0
     for i in range(first, stop):
         value = values[index(i)]
@@ -56,7 +66,11 @@ def _not_numbers(values, density, occupied, first, stop):
 
 @row_kernel
 def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
-    """Compute :func:`solvers.backends.cpu.transport.outflow_rates` with volumes (rings,) and sent (2, faces)."""
+    """Compute the outflow rate of each cell of rings, its loss of mass per time over its mass; return the largest one.
+
+    The formulas are those of :func:`solvers.backends.cpu.transport.outflow_rates`, with volumes (rings,) and sent
+    (2, faces). Workers share the cells ``begin`` to ``end`` − 1.
+    """
     first, last = part_of(worker, workers, begin, end)
     r, fastest, lost_numbers = ring_of(rows, first), 0.0, 0
     while first < last:
@@ -89,19 +103,27 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
 
 @helper
 def _balance(own, other, keep, keep_there):
-    """Return the gain less the loss of a cell through a side, each limited by the fraction of the giving cell."""
+    """Return the mass per time that a cell gains less what it loses through a side.
+
+    ``own`` and ``other`` are the fluxes that the cell and its neighbor send; a negative flux pulls mass in. Each is
+    limited by the fraction, ``keep`` or ``keep_there``, of the cell that gives the mass.
+    """
     return other * (keep_there if other > 0.0 else keep) - own * (keep if own > 0.0 else keep_there)
 
 
 @helper
 def _kept(dt, outflow):
-    """Return the fraction of the outgoing fluxes that a cell can afford."""
+    """Return the fraction min(1, 1/(dt outflow)) of its fluxes with which a cell loses at most its mass within dt."""
     return 1.0 / max(1.0, dt * outflow)
 
 
 @compiled(fastmath={"contract"}, light=4)
 def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
-    """Compute :func:`solvers.backends.cpu.transport.divergence` with volumes (rings,) and sent (2, faces)."""
+    """Add to ``rate`` (cells,) the inflow less the outflow of each cell of rings, per volume.
+
+    A cell that would lose more than its mass within dt loses all its mass (the draining limiter). The formulas are
+    those of :func:`solvers.backends.cpu.transport.divergence`, with volumes (rings,) and sent (2, faces).
+    """
     first, last = share(worker, workers, len(rate))
     r = ring_of(rows, first)
     while first < last:

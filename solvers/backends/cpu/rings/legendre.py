@@ -18,7 +18,7 @@ _kernel = compiled(fastmath={"contract", "reassoc"})
 
 @inline
 def _roots(degrees):
-    """Return (4, 2 degrees + 1) √n, 1/√n, √(4n² − 1) and its inverse for n > 0."""
+    """Return √n, 1/√n, √(4n² − 1) and 1/√(4n² − 1) for n = 1 … 2 degrees, (4, 2 degrees + 1), not filled at n = 0."""
     roots = np.empty((4, 2 * degrees + 1))
     for n in range(1, roots.shape[1]):
         roots[0, n], roots[2, n] = np.sqrt(np.float64(n)), np.sqrt(4.0 * n * n - 1.0)
@@ -28,7 +28,10 @@ def _roots(degrees):
 
 @inline
 def _next_order(m, sine, diagonal):
-    """Advance P̄_mm of the rings to m: √((2m + 1)/2m) sin θ P̄_{m−1,m−1}, starting with P̄_00 = 1/√4π."""
+    """Advance the Legendre functions P̄_mm of the rings from order m − 1 to m, in place in ``diagonal``.
+
+    P̄_mm = √((2m + 1)/2m) sin θ P̄_{m−1,m−1}, starting with P̄_00 = 1/√4π for m = 0.
+    """
     factor = np.sqrt((2.0 * m + 1.0) / (2.0 * m)) if m > 0 else 1.0 / np.sqrt(4.0 * np.pi)
     for r in range(len(sine)):
         value = factor * sine[r] * diagonal[r] if m > 0 else factor
@@ -37,7 +40,11 @@ def _next_order(m, sine, diagonal):
 
 @inline
 def _find_steps(m, pairs, roots, steps):
-    """Compute α_{l+1} and α_{l+1}/α_l of 2 pairs of degrees l from m on, α_l = √(4l² − 1)/√((l − m)(l + m))."""
+    """Compute the factors α_{l+1} and α_{l+1}/α_l of the Legendre recurrence, for 2 ``pairs`` degrees l from m on.
+
+    With α_l = √(4l² − 1)/√((l − m)(l + m)) the recurrence is P̄_{l+1} = α_{l+1} cos θ P̄_l − α_{l+1}/α_l P̄_{l−1}. Each
+    degree has a row of ``steps``.
+    """
     for k in range(2 * pairs):
         steps[k, 0] = roots[2, m + k + 1] * (roots[1, k + 1] * roots[1, 2 * m + k + 1])
     steps[0, 1] = 0.0
@@ -47,7 +54,10 @@ def _find_steps(m, pairs, roots, steps):
 
 @inline
 def _next_pairs(cosine, steps, first, pairs, here, before, legendre):
-    """Compute P̄ of pairs from ``first`` on: P̄_{l+1} = α_{l+1} cos θ P̄_l − α_{l+1}/α_l P̄_{l−1}.
+    """Compute the Legendre functions P̄_lm of the next ``pairs`` pairs of degrees l by a recurrence.
+
+    The recurrence is P̄_{l+1} = α_{l+1} cos θ P̄_l − α_{l+1}/α_l P̄_{l−1}. A pair has one degree that is even about the
+    equator, and one that is odd. ``steps`` holds the factors of all degrees, ``first`` is the number of the first pair.
 
     here, before   (RINGS,) P̄ of the first degree and of the previous one, updated for the next pairs
     legendre       (PAIRS, 2 RINGS) out: the even degrees, then the odd ones
@@ -64,7 +74,11 @@ def _next_pairs(cosine, steps, first, pairs, here, before, legendre):
 
 @inline
 def _add_products(legendre, pair, modes, m, first, count, found):
-    """Add Σ P̄ modes over rings from ``first`` on to found (2, 2), for the even and the odd degree of a pair."""
+    """Add Σ P̄_lm modes over ``count`` rings from ``first`` on to found (2, 2), for the two degrees l of a pair.
+
+    The rows of ``found`` belong to the degree that is even about the equator and to the odd one, the columns to re and
+    im. ``modes`` are azimuthal modes of the sums and differences of mirrored rings.
+    """
     even_re, even_im, odd_re, odd_im = 0.0, 0.0, 0.0, 0.0
     for r in range(count):
         even, odd = legendre[pair, r], legendre[pair, RINGS + r]
@@ -81,6 +95,8 @@ def _add_products(legendre, pair, modes, m, first, count, found):
 @_kernel
 def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
     """Compute coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring] over northern rings, or squares.
+
+    These are Legendre transforms of azimuthal modes of the rings, or the squares of their absolute values.
 
     modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     coefficients   (rows, L + 1, L + 1) or (0, 0, 0)
@@ -117,9 +133,10 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
 
 @_kernel
 def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, modes_re, modes_im):
-    """Compute modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) for sets s at once, on all rings.
+    """Compute azimuthal modes[s, m, ring] = Σ_l coefficients[s, l, m] P̄_lm(cos θ) on all rings, for several sets s.
 
-    cosine, sine: (half) northern rings and the equator; ``mirror`` (half) is the southern ring of each.
+    ``cosine`` and ``sine`` (half,) are those of θ on the northern rings and the equator; ``mirror`` (half,) is the
+    southern ring of each.
     """
     sets, degrees, half = coefficients.shape[0], coefficients.shape[1], len(cosine)
     roots, steps, diagonal = _roots(degrees), np.empty((degrees + 1, 2)), np.empty(half)

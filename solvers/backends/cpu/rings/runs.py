@@ -32,21 +32,29 @@ OWN = MAX_RING_SIDES  # the row of the cells themselves, after those of the side
 
 @helper
 def first_of_kind(k, first, row):
-    """Return the first cell of kind k of a ring, from cell ``first`` on."""
+    """Return the first cell of kind k on a ring, from cell ``first`` on; kinds alternate along the ring.
+
+    ``row`` (16,) describes the ring.
+    """
     return first + (k - (first - row[START])) % row[KINDS]
 
 
 @helper
 def cells_of_run(i, stop, row, rows):
-    """Return the number of cells of a kind in the run from cell i on."""
+    """Return the number of cells of one kind on a ring from cell i to ``stop`` − 1, at most the columns of ``rows``.
+
+    ``row`` (16,) describes the ring, ``rows`` is the work array of a run of cells.
+    """
     return min((stop - i + row[KINDS] - 1) // row[KINDS], rows.shape[1])
 
 
 @helper
 def _side_of_run(k, j, row):
-    """Return :func:`side_of` for a run's first cell, the strides of faces and neighbors, and the cells of a full turn.
+    """Return seven numbers of side k of a run's first cell, with which loops find that side of all cells of the run.
 
-    Absent sides and k = OWN give the cell itself.
+    The numbers are plane, face, place of the flux, and neighbor as :func:`side_of`, the strides of faces and of
+    neighbors, and the cells of a full turn of the ring, 0 if the side is north or south. Absent sides and k = OWN give
+    the cell itself.
     """
     if k >= 2 + row[NORTH_FACES] + row[SOUTH_FACES]:
         return 0, 0, 0, row[START] + j, 0, row[KINDS], 0
@@ -60,13 +68,19 @@ def _side_of_run(k, j, row):
 
 @helper
 def _cells_before(first, count, step, end, turn):
-    """Return how many of the cells or faces ``first``, first + step, … precede the end of a ring."""
+    """Return how many of the ``count`` cells or faces first, first + step, … precede the ``end`` of a ring.
+
+    For ``turn`` = 0 all do.
+    """
     return count if turn == 0 else min(count, (end - first + step - 1) // step)
 
 
 @row_kernel
 def _gather(values, first, count, step, end, turn, rows, k):
-    """Copy values of a run's cells, or of the neighbors at a side, into row k."""
+    """Copy values[first], values[first + step], … of the cells of a run, or of their neighbors, into row k of ``rows``.
+
+    Numbers from ``end`` on are reduced by ``turn``, the cells of a full turn of the ring.
+    """
     before = _cells_before(first, count, step, end, turn)
     for cell in range(before):
         rows[k, index(cell)] = values[index(first + cell * step)]
@@ -76,7 +90,10 @@ def _gather(values, first, count, step, end, turn, rows, k):
 
 @row_kernel
 def _scatter(rows, k, first, count, step, end, turn, values):
-    """Copy row k to a run's cells, or to the faces at a side."""
+    """Copy row k of ``rows`` to values[first], values[first + step], …, the cells of a run, or the faces at one side.
+
+    Numbers from ``end`` on are reduced by ``turn``, the cells of a full turn of the ring.
+    """
     before = _cells_before(first, count, step, end, turn)
     for cell in range(before):
         values[index(first + cell * step)] = rows[k, index(cell)]
@@ -86,26 +103,32 @@ def _scatter(rows, k, first, count, step, end, turn, values):
 
 @helper
 def _five(s):
-    """Return the numbers of a table row, which loops over a run keep in registers."""
+    """Return the five numbers of a table row as a tuple, which loops over a run of cells keep in registers."""
     return s[0], s[1], s[2], s[3], s[4]
 
 
 @helper
 def _twelve(c):
-    """Return the numbers of a stencil, which loops over a run keep in registers."""
+    """Return the twelve weights of a stencil as a tuple, which loops over a run of cells keep in registers."""
     return c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11]
 
 
 @helper
 def _slope(s, rows, v, u):
-    """Return a component of the least-squares gradient from the cell's value u and the first rows, its neighbors."""
+    """Return a component Σ_k s_k (u_k − u) of the least-squares gradient of one cell with value u, from five neighbors.
+
+    ``rows`` holds the neighbors' values u_k of cell v of a run in rows 0 to 4.
+    """
     slope = s[0] * (rows[0, v] - u) + s[1] * (rows[1, v] - u) + s[2] * (rows[2, v] - u)
     return slope + s[3] * (rows[3, v] - u) + s[4] * (rows[4, v] - u)
 
 
 @helper
 def _find_slopes(s, rows, count, p, q):
-    """Compute the components of the gradients of a run's cells into rows p and q."""
+    """Compute the least-squares gradients of a run of cells: the components along east and north, into rows p and q.
+
+    The weights ``s`` are (2, 5). ``rows`` holds the values of the neighbors and, in row OWN, of the cells.
+    """
     east, north = _five(s[0]), _five(s[1])
     for cell in range(count):
         v = index(cell)
@@ -115,7 +138,10 @@ def _find_slopes(s, rows, count, p, q):
 
 @helper
 def _stencil(c, rows, x, y, v):
-    """Return Σ of a stencil's weights times the velocities of a cell and its neighbors, in rows from x and y on."""
+    """Return the sum of a stencil's weights c times the velocities of cell v and its neighbors.
+
+    The components of the velocities are in the six rows from x on (east) and from y on (north).
+    """
     sides = (c[0] * rows[x, v] + c[1] * rows[y, v]) + (c[2] * rows[x + 1, v] + c[3] * rows[y + 1, v])
     sides += (c[4] * rows[x + 2, v] + c[5] * rows[y + 2, v]) + (c[6] * rows[x + 3, v] + c[7] * rows[y + 3, v])
     return sides + (c[8] * rows[x + 4, v] + c[9] * rows[y + 4, v]) + (c[10] * rows[x + 5, v] + c[11] * rows[y + 5, v])
@@ -126,7 +152,11 @@ def reconstruct_run(
     first, count, kind, row, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux,
     smooth, sent, rows,
 ):  # fmt: skip
-    """Compute :func:`reconstruct_on_rings` for a run."""
+    """Compute the fluxes and smoothness weights of a run of cells, a part of :func:`reconstruct_on_rings`.
+
+    The flux is A u·n, outward through each side. A run has ``count`` cells of one kind on a ring from cell ``first``
+    on. ``row`` (16,) describes the ring, ``rows`` is a work array.
+    """
     x, y, p, q, through, bend = 6, 12, 18, 19, 20, 21
     d, t, least, sides = offsets[kind], tangents[kind], occupied[0], 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     j, end = first - row[START], row[START] + row[COUNT]
@@ -163,14 +193,21 @@ def reconstruct_run(
 
 @helper
 def upwind(own, other, value):
-    """Return (A u·n)⁺ ρ_f from the A u·n of both cells of a side; NaN is passed on."""
+    """Return the upwind flux (A u·n)⁺ max(ρ_f, 0) through a side of a cell, with A u·n = (own − other)/2.
+
+    ρ_f is ``value``, the density at the face. ``own`` and ``other`` are A u·n as computed outward by the two cells of
+    the face. NaN is passed on.
+    """
     through = 0.5 * (own - other)
     return 0.0 if through <= 0.0 else through * max(value, 0.0)
 
 
 @helper
 def _behind(o, k, begin):
-    """Return the first neighbor from number ``begin`` on that is partly opposite to neighbor k, or OWN."""
+    """Return the first neighbor from number ``begin`` on that is partly opposite to neighbor k, or OWN if none is.
+
+    ``o`` (5, 5) holds positive weights for the neighbors opposite to each one.
+    """
     for m in range(begin, MAX_RING_SIDES):
         if o[k, m] > 0.0:
             return m
@@ -179,7 +216,11 @@ def _behind(o, k, begin):
 
 @helper
 def _take(rows, lump, m, pull, weight, count):
-    """Subtract the weighted pulled mass from the flux through side m of a run's cells, if m exists."""
+    """Subtract mass that the cells of a run pull in through their side m from their fluxes through this side.
+
+    The mass is row ``pull`` times ``weight``, the flux through side m row ``lump`` + m. Nothing is done for m = OWN, no
+    side.
+    """
     for cell in range(count if m < OWN else 0):
         rows[lump + m, index(cell)] -= rows[pull, index(cell)] * weight
 
@@ -189,7 +230,11 @@ def outgoing_flux_of_run(
     first, count, kind, r, row, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth,
     occupied, sent, rows,
 ):  # fmt: skip
-    """Compute :func:`outgoing_flux_on_rings` for a run."""
+    """Compute the mass per time that the cells of a run send through their sides, for :func:`outgoing_flux_on_rings`.
+
+    A run has ``count`` cells of one kind on a ring from cell ``first`` on. ``row`` (16,) describes ring r, ``rows`` is
+    a work array.
+    """
     resolved, to, lump, x, y, half = 6, 12, 18, 24, 25, 26
     d, f, h, o, least = offsets[kind], reach[kind], spans[kind], opposite[kind], occupied[0]
     sides, area = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r]

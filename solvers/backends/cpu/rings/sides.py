@@ -23,14 +23,14 @@ helper = compiled(fastmath={"contract"}, forceinline=True)  # inlined by LLVM, w
 
 @helper
 def part_of(worker, workers, begin, end):
-    """Return the first and last + 1 of a worker's share of the cells from ``begin`` to ``end``."""
+    """Return the first and last + 1 of one worker's cells, if ``workers`` share the cells ``begin`` to ``end`` − 1."""
     first, last = share(worker, workers, end - begin)
     return begin + first, begin + last
 
 
 @helper
 def ring_of(rows, i):
-    """Return the ring that holds a cell, by bisection."""
+    """Return the number of the ring that holds cell i, by bisection in ``rows``, a table with one row for each ring."""
     low, high = 0, len(rows)
     while high - low > 1:
         middle = (low + high) // 2
@@ -43,7 +43,10 @@ def ring_of(rows, i):
 
 @helper
 def side_of(k, j, row):
-    """Return plane and face of side k of cell j of a ring, the place of its flux, and the neighbor."""
+    """Return four numbers of side k of cell j of a ring: plane and face, the place of its flux, and the neighbor.
+
+    The plane, 0 or 1, says whether the cell is the first or second cell of the face. ``row`` (16,) describes the ring.
+    """
     north, south = row[NORTH_FACES], row[SOUTH_FACES]
     if k == 0:
         east = j + 1 if j + 1 < row[COUNT] else 0
@@ -60,7 +63,10 @@ def side_of(k, j, row):
 
 @helper
 def ring_of_side(k, r, row):
-    """Return the ring of the neighbor through side k of a cell of ring r."""
+    """Return the ring of the neighbor across side k of a cell of ring r: r, r − 1 (north) or r + 1 (south).
+
+    ``row`` (16,) describes the ring.
+    """
     if k == 0 or k == row[NORTH_FACES] + 1:
         return r
     return r - 1 if k <= row[NORTH_FACES] else r + 1
@@ -68,7 +74,11 @@ def ring_of_side(k, r, row):
 
 @helper
 def cells_of_part(part, start, count):
-    """Return bounds of a ring's first, inner or last cells, and the offsets of their eastern and western neighbors."""
+    """Return the bounds of part 0, 1 or 2 of a ring, the first, inner or last cells, and offsets to their neighbors.
+
+    The offsets are those of the eastern and the western neighbor, which is at the other end for the first and the last
+    cell of a ring with cells start … start + count − 1.
+    """
     if part == 0:
         return start, start + 1, 1, count - 1
     if part == 1:

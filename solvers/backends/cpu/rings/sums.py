@@ -23,7 +23,7 @@ summing = compiled(fastmath={"reassoc", "contract"}, light=2)  # sums in any ord
 
 @inline
 def _largest(counts):
-    """Return the largest of some counts, since Numba's maximum imports SciPy's linear algebra, 0.1 s."""
+    """Return the largest of some counts, without Numba's maximum, which imports SciPy's linear algebra, 0.1 s."""
     found = counts[0]
     for count in counts:
         found = max(found, count)
@@ -32,12 +32,15 @@ def _largest(counts):
 
 @inline
 def width_of(points):
-    """Return the width of tables with ``points`` points."""
+    """Return the row length, padded to whole vector registers, of tables of waves at ``points`` points."""
     return (points + NARROW - 1) // NARROW * NARROW
 
 
 def wave_table(count, points, degree):
-    """Return cos mφ_j and sin mφ_j of the first points of a ring of ``count`` cells, (2, orders, width) as one row."""
+    """Return cos mφ_j and sin mφ_j at the first points of a ring of ``count`` cells, (2, orders, width) as one row.
+
+    φ_j = (j + ½)·2π/count. The orders m = 0 … degree are padded to a multiple of 8, the points to :func:`width_of`.
+    """
     orders = (degree + 8) // 8 * 8
     steps = np.outer(np.arange(orders), 2 * np.arange(points) + 1) % (2 * count)  # of π/count, within one turn
     angle = steps * (np.pi / count)
@@ -48,8 +51,12 @@ def wave_table(count, points, degree):
 
 @inline
 def _fold(values, level, weight, other, start, mirrored, count, points, even, odd):
-    """Compute even and odd cosine and sine parts (4, points) of the sum and difference of mirrored rings.
+    """Compute the parts of even and odd cosines and sines (4, points) of the sum and difference of mirrored rings.
 
+    The parts determine the Fourier sums over a ring by symmetry about φ = 0 and φ = π/2. ``even`` is filled for the
+    sum, ``odd`` for the difference.
+
+    values, level   values of the cells, and a number that is subtracted
     weight, other   weights of the ring and of the mirrored one; the ring on the equator mirrors itself and has the
                     other weight 0, so that the sum and the difference equal the ring
     """
@@ -76,14 +83,20 @@ def _fold(values, level, weight, other, start, mirrored, count, points, even, od
 
 @inline
 def _set_parts(a, b, c, d, j, parts):
-    """Set parts j from the values at φ, −φ, π − φ and π + φ."""
+    """Set parts[:, j] to combinations of the values a, b, c, d at φ, −φ, π − φ and π + φ of even or odd symmetry.
+
+    The parts belong to cos mφ with even and odd m, then to sin mφ with even and odd m.
+    """
     parts[0, j], parts[1, j] = (a + b) + (c + d), (a + b) - (c + d)
     parts[2, j], parts[3, j] = (a - b) - (c - d), (a - b) + (c - d)
 
 
 @inline
 def _products(tables, at, points, width, even, odd):
-    """Return Σ_j of four rows of a table, two orders apart, times each of two rows of parts."""
+    """Return Σ_j table[row, j] even[j] and Σ_j table[row, j] odd[j] for four rows of a table of waves, in two tuples.
+
+    The rows of the table start at ``at`` and are two orders apart, each of length ``width``.
+    """
     a, b, c, d, e, f, g, h = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     p, s, t = 2 * width, 4 * width, 6 * width
     for j in range(points):
@@ -107,8 +120,10 @@ def ring_analysis(
 ):  # fmt: skip
     """Compute azimuthal modes (rows, 4, L + 1, half), re and im, of the sums and differences of mirrored rings.
 
-    modes[..., m, :] = Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with levels (rows,) and a weight w of
-    each ring (rings,); the ring on the equator is included in the sums and in the differences.
+    The modes of a ring are Σ_j w (u_j − level) e^{−imφ_j} of values u (rows, cells) with levels (rows,) and a weight w
+    of each ring (rings,); the ring on the equator is included in the sums and in the differences.
+
+    points, tables, table_start   tables of waves, see :func:`wave_table`, and each northern ring's points and start
     """
     rings, half, degrees = len(ring_cells), len(points), modes.shape[2]
     orders = (degrees + 7) // 8 * 8
@@ -141,7 +156,10 @@ def ring_analysis(
 
 @inline
 def _add_rows(tables, at, width, m, one, other, to_one, to_other):
-    """Add Σ c_m table[m] over four orders m, m + 2, …, with the coefficients of two columns."""
+    """Add Σ_m one[m] table[m] to ``to_one`` and Σ_m other[m] table[m] to ``to_other``, over four orders.
+
+    The orders are m, m + 2, m + 4 and m + 6. The table's rows of waves start at ``at`` and have the length ``width``.
+    """
     a, b, c, d = one[m], one[m + 2], one[m + 4], one[m + 6]
     e, f, g, h = other[m], other[m + 2], other[m + 4], other[m + 6]
     p, s, t = 2 * width, 4 * width, 6 * width
@@ -154,9 +172,9 @@ def _add_rows(tables, at, width, m, one, other, to_one, to_other):
 
 @inline
 def _fill_columns(re, im, s, r, by_order, scale, columns):
-    """Compute the coefficients of cosines and sines of a set on a ring, columns (2, orders).
+    """Compute the coefficients of cosines and sines on ring r, columns (2, orders), from azimuthal modes of set s.
 
-    ``by_order`` takes ∂/∂φ; ``scale`` multiplies.
+    ``by_order`` takes the derivative ∂/∂φ; ``scale`` multiplies the result.
     """
     for m in range(re.shape[1]):
         weight, x, y = scale if m == 0 else 2.0 * scale, re[s, m, r], im[s, m, r]
@@ -167,7 +185,10 @@ def _fill_columns(re, im, s, r, by_order, scale, columns):
 
 @inline
 def _write(parts, start, count, points, row):
-    """Write values of a set along a ring, from its parts (4, points), to row[start: start + count]."""
+    """Write the values along a ring to row[start: start + count], from their symmetric parts (4, points).
+
+    The parts are the contributions of cos mφ with even and odd m, then of sin mφ, at the first points of the ring.
+    """
     even, odd, even_sine, odd_sine = parts[0], parts[1], parts[2], parts[3]
     if 4 * points != count:
         for j in range(points):
@@ -184,7 +205,10 @@ def _write(parts, start, count, points, row):
 
 @summing
 def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tables, table_start, values):
-    """Compute values at the cells of all rings from the azimuthal modes (1, L + 1, rings) of a real function."""
+    """Compute the values of a real function at the cells of all rings, from azimuthal modes re, im (1, L + 1, rings).
+
+    points, tables, table_start   tables of waves, see :func:`wave_table`, and each northern ring's points and start
+    """
     rings, half, orders = len(ring_cells), len(points), (re.shape[1] + 7) // 8 * 8
     columns, parts = np.zeros((2, 2, orders)), np.empty((2, 4, width_of(_largest(points))))
     for r in range(worker, half, workers):
@@ -205,7 +229,11 @@ def ring_synthesis(worker, workers, re, im, ring_start, ring_cells, points, tabl
 
 @inline
 def _find_parts(tables, start, orders, width, columns, parts):
-    """Compute the parts (sets, 4, width) along a ring from the columns (sets, 2, orders) of each set."""
+    """Compute the symmetric parts (sets, 4, width) of functions along a ring, from their columns (sets, 2, orders).
+
+    Columns are coefficients of cosines and sines. Parts are the contributions of cos mφ with even and odd m, then of
+    sin mφ. The table of waves starts at ``start``.
+    """
     for wave in range(2):
         begin = start + wave * orders * width
         table = tables[begin : begin + orders * width].reshape(orders // 2, 2 * width)
@@ -223,12 +251,15 @@ def ring_functions(
     worker, workers, re, im, by_order, scales, places, ring_start, ring_cells, points, tables, table_start, values,
     fields,
 ):  # fmt: skip
-    """Compute functions at the cells of all rings from modes (rows, 3 or 4, L + 1, rings) of as many sets.
+    """Compute functions at the cells of all rings from azimuthal modes re and im (rows, sets, L + 1, rings).
+
+    There are 3 or 4 sets, one for each function.
 
     by_order   (sets,) whether to take ∂/∂φ
     scales     (sets, rings) factor of each ring
     places     (sets,) row of each set among the fields; the first set gives the values
     values, fields   (rows, cells) and (sets − 1, rows, cells) out
+    points, tables, table_start   tables of waves, see :func:`wave_table`, and each northern ring's points and start
 
     A worker has contiguous cells, like in kernels over cells, since data in another core's cache take longer to read.
     """

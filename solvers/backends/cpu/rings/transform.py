@@ -8,9 +8,10 @@ from ..launching import index, kernel, share
 
 @kernel
 def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_im):
-    """Compute azimuthal modes m = 0 … L of rings with ``cells`` cells from their discrete Fourier transforms.
+    """Compute azimuthal modes Σ_j w_j e^{−imφ_j} of rings of ``cells`` cells from the discrete Fourier transforms of w.
 
-    modes[m, ring] = Σ_j w_j e^{−imφ_j}, φ_j = (j + ½)·2π/cells; exact for every m, also beyond cells/2.
+    w_j are the masses of the cells of a ring, φ_j = (j + ½)·2π/cells. The modes m = 0 … L are exact also beyond
+    cells/2. Ring r of the ``spectrum`` is number ``first_ring`` + r of all rings.
     """
     degrees, rings = modes_re.shape[0], spectrum.shape[0]
     for m in range(worker, degrees, workers):
@@ -25,9 +26,10 @@ def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_i
 
 @kernel
 def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
-    """Compute discrete Fourier transforms of rings from azimuthal modes: the inverse of :func:`unfold_rings`.
+    """Compute the discrete Fourier transform of the values on each ring from azimuthal modes m = 0 … L.
 
-    ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
+    The value at a cell is the sum of the modes times e^{imφ_j}, φ_j = (j + ½)·2π/cells, and of their conjugates for
+    m > 0. ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
     """
     degrees, rings = modes_re.shape[0], spectrum.shape[0]
     first, last = share(worker, workers, rings)
@@ -50,7 +52,9 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 @kernel
 def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
-    """Compute coefficients (rows, l, m) times multipliers for f, sin θ ∂p/∂θ, p and r.
+    """Compute the harmonic coefficients of f, sin θ ∂p/∂θ, p and r, from ``coefficients`` (rows, l, m).
+
+    f, p and r have the coefficients times their own multiplier of degree l.
 
     multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
     below, above    factors of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
@@ -81,7 +85,10 @@ def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
 
 @kernel
 def gradient_to_vectors(worker, workers, centers, east, north, along, result):
-    """Compute vectors in R³ from components east, north and ``along`` the points; (0,) for tangent vectors."""
+    """Compute vectors in R³ from components east, north and along the position, at points of the unit sphere.
+
+    ``along`` is (0,) for tangent vectors.
+    """
     first, last = share(worker, workers, len(result))
     for i in range(first, last):
         x, y, z = centers[i, 0], centers[i, 1], centers[i, 2]
@@ -98,9 +105,9 @@ def gradient_to_vectors(worker, workers, centers, east, north, along, result):
 
 @compiled(fastmath={"reassoc", "contract"})
 def apply_blocks(worker, workers, blocks, start, first, width, vectors, result):
-    """Compute products (n, rows) of vectors (n, columns) and a block-diagonal matrix.
+    """Compute the products (n, rows) of a block-diagonal matrix with each of ``vectors`` (n, columns).
 
-    Row i is blocks[start[i]: start[i] + width[i]], from column first[i] on.
+    Row i of the matrix is blocks[start[i]: start[i] + width[i]], from column first[i] on.
     """
     begin, end = share(worker, workers, result.shape[1])
     for item in range(begin, end):

@@ -19,7 +19,10 @@ from .sides import COUNT, KIND, KINDS, START, part_of, ring_of, row_kernel
 
 @row_kernel
 def local_components(worker, workers, begin, end, rows, sine, cosine, centers, vectors, east, north):
-    """Compute components east and north of tangent vectors at cell centers."""
+    """Compute the components east and north of tangent vectors (cells, 3) at the cell centers of a sphere of rings.
+
+    ``sine`` and ``cosine`` (rings,) are those of the polar angle. Workers share the cells ``begin`` to ``end`` − 1.
+    """
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
     while first < last:
@@ -39,7 +42,11 @@ def reconstruct_on_rings(
     worker, workers, begin, end, rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied,
     flux, smooth, sent,
 ):  # fmt: skip
-    """Compute :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`; sent (2, faces)."""
+    """Compute the outward flux A u·n through each side of the cells of rings, and each cell's smoothness weight.
+
+    The formulas are those of :func:`solvers.backends.cpu.transport_surface.reconstruct_on_surface`, with the geometry
+    in tables for each kind of cell; sent is (2, faces). Workers share the cells ``begin`` to ``end`` − 1.
+    """
     around = rows_of_run()
     first, last = part_of(worker, workers, begin, end)
     r = ring_of(rows, first)
@@ -63,9 +70,11 @@ def outgoing_flux_on_rings(
     worker, workers, begin, end, rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux,
     smooth, occupied, sent,
 ):  # fmt: skip
-    """Compute :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`.
+    """Compute the mass per time that each cell of rings sends through its sides; negative where it pulls mass in.
 
-    ``volumes`` are (rings,), ``sent`` (2, faces).
+    The formulas are those of :func:`solvers.backends.cpu.transport_surface.outgoing_flux_on_surface`, with the geometry
+    in tables for each kind of cell. ``volumes`` are (rings,), ``sent`` (2, faces). Workers share the cells ``begin`` to
+    ``end`` − 1.
     """
     around = rows_of_run()
     first, last = part_of(worker, workers, begin, end)
