@@ -165,7 +165,10 @@ def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
 
 @lru_cache(maxsize=2)
 def _of_degrees(degree: int) -> Floats:
-    """Return the probability in each bin of ⟨x, y⟩ per mean square of a density in each degree (bins, degree + 1)."""
+    """Return the contributions (bins, degree + 1) of each degree of a density to the probability of a bin of ⟨x, y⟩.
+
+    They are to be multiplied by the mean square of the degree-l part of the density, relative to the uniform one.
+    """
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))
     legendre[1] = EDGES

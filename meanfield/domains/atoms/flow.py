@@ -52,7 +52,7 @@ class AtomMerger:
 
 
 def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> tuple[Atoms, tuple[AtomMerger, ...]]:
-    """Return the atoms at the time ``until`` from those at ``time``, and the mergers between, in order.
+    """Return the atoms (point masses in place of clusters) at ``until``, and the mergers since ``time``, in order.
 
     Atoms within MERGE_ANGLE merge at the mean of both by their masses, on the sphere. The result depends on the
     arguments alone. Raises ValueError for an infinite ``until``, ArithmeticError for a step size underflow.

@@ -16,9 +16,7 @@ from solvers.transforms.polar import log_area, log_masses
 
 @dataclass(frozen=True)
 class Polar:
-    """Density p (cells) of the polar angle at a time, with its velocity, β, and the product q k of the scales of Q
-    and K.
-    """
+    """Density (cells) of the polar angle at a time, with its velocity, β, and the product of the scales of Q and K."""
 
     velocity: AxisymmetricVelocity
     time: float
@@ -36,28 +34,37 @@ class Polar:
 
     @cached_property
     def normalizer_and_velocity(self) -> tuple[Floats, Floats]:
-        """Return ∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v/s, (cells, 1)."""
+        """Return kernel sums (cells) and the angular velocity (cells, 1) of tokens at the polar angles of the cells.
+
+        The kernel sums are ∫ e^{β⟨x,y⟩ − |β|} dμ(y) over the tokens y.
+        """
         return self.velocity.normalizer_and_velocity(self.time, self.density)
 
 
 def mass(sample: Polar) -> float:
-    """Return ∫p dθ."""
+    """Return the total mass ∫p dθ of the density p of the polar angle."""
     return float(sample.masses.sum())
 
 
 def entropy(sample: Polar) -> float:
-    """Return ∫ρ log ρ with respect to area: −log|S^{d−1}| for the uniform density, growing as tokens cluster."""
+    """Return the entropy ∫ρ log ρ with respect to the area of the sphere, which grows as tokens cluster.
+
+    It is −log|S^{d−1}| for the uniform density.
+    """
     return float(functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension)))
 
 
 @lru_cache(maxsize=2)
 def _log_areas(mesh: Mesh, dimension: int) -> Floats:
-    """Return the logarithms of the areas of cells (cells,), which are zones of S^{d−1}."""
+    """Return the logarithms (cells,) of the areas of the zones of S^{d−1} that are the cells of the polar angle."""
     return np.asarray(log_masses(mesh, dimension) + log_area(dimension))
 
 
 def energy(sample: Polar) -> float:
-    """Return E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of ``functionals.energy``; at β = 0 ½ q k ⟨cos θ⟩²."""
+    """Return the interaction energy E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of ``functionals.energy``.
+
+    Q and K are numbers q and k. At β = 0 E is ½ q k ⟨cos θ⟩².
+    """
     log_bound = abs(sample.beta * sample.scales)
     normalizer = sample.normalizer_and_velocity[0]
 
@@ -68,12 +75,12 @@ def energy(sample: Polar) -> float:
 
 
 def speed(sample: Polar) -> float:
-    """Return the root mean square speed of the tokens."""
+    """Return the root mean square speed of the tokens, in radians per unit time."""
     return float(functionals.speed(sample.masses, sample.normalizer_and_velocity[1]))
 
 
 def centroid(sample: Polar) -> Floats:
-    """Return ∫cos θ p dθ, (1): the mean token along the axis."""
+    """Return the mean token along the axis, ∫cos θ p dθ, as an array (1)."""
     return np.array([sample.masses @ np.cos(sample.attention.mesh.centers[:, 0])])
 
 

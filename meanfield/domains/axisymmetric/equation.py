@@ -27,10 +27,11 @@ UNDERFLOW = 1e-280  # relative to the mass: a smaller Z has lost digits
 
 
 class AxisymmetricAttention:
-    """Attention velocity v[p](θ) = v ⟨e_θ, ∫ y e^{β⟨x,y⟩} dμ(y)⟩ / Z(θ), e_θ towards growing θ, for Q, K, V ∝ I.
+    """Attention velocity of an axisymmetric density: v[p](θ) = v ⟨e_θ, ∫ y e^{β⟨x,y⟩} dμ(y)⟩ / Z(θ), for Q, K, V ∝ I.
 
-    softmax: Z = ∫ e^{β⟨x,y⟩} dμ, so v[p] = (v/β) ∂_θ log Z and |v[p]| ≤ |v|.
-    unnormalized: Z = 1. Geshkovski and others (2312.10794), (SA) and (USA); sums by ``PolarKernel``.
+    μ is the distribution of the tokens y, p that of their polar angle θ, and e_θ points towards growing θ. softmax: Z =
+    ∫ e^{β⟨x,y⟩} dμ, so v[p] = (v/β) ∂_θ log Z and |v[p]| ≤ |v|. unnormalized: Z = 1. Geshkovski and others
+    (2312.10794), (SA) and (USA); sums by ``PolarKernel``.
 
     mesh            polar angles, see ``solvers.mesh.interval.polar``
     dimension       d ≥ 2, of the space around the sphere
@@ -72,11 +73,18 @@ class AxisymmetricAttention:
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def velocity(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
-        """Return v[p] at cell centers, (cells, 1), radians per unit time; ``time`` is not used."""
+        """Return the attention velocity v[p] (cells, 1) at the cell centers, in radians per unit time.
+
+        ``time`` is not used. ``empty`` sets the values where all mass is far away.
+        """
         return self.normalizer_and_velocity(density, empty)[1]
 
     def normalizer_and_velocity(self, density: Floats, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Return ∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p], (cells, 1), of a distribution (cells)."""
+        """Return kernel sums (cells) and attention velocities (cells, 1) of a distribution of the polar angle (cells).
+
+        The kernel sums are ∫ e^{β⟨x,y⟩ − |β|} dμ(y) over the tokens y. ``empty`` sets velocities where all mass is far
+        away.
+        """
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         velocity = self._normalized(normalizer, slope[:, None])
@@ -86,8 +94,9 @@ class AxisymmetricAttention:
         return (normalizer - share * self._error[0]) * self._size, velocity
 
     def output(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
-        """Return v ∫ y e^{β⟨x,y⟩} dμ / Z, (cells, 2): the parts along x and along e_θ. Some layer norms need the
-        first part.
+        """Return the attention field v ∫ y e^{β⟨x,y⟩} dμ / Z (cells, 2): its parts along x and along the polar angle.
+
+        Some layer norms need the first part. Z is the normalizer; ``empty`` sets the values where all mass is far away.
         """
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
@@ -99,8 +108,9 @@ class AxisymmetricAttention:
         return vectors
 
     def _fill(self, vectors: Floats, normalizer: Floats, masses: Floats, share: Floats, empty: Empty) -> None:
-        """Set the rows of v A (cells, parts), the part along e_θ last, whose Z has underflowed, to the values by
-        ``empty``.
+        """Set rows of the attention field (cells, parts), where its normalizer has underflowed, as ``empty`` requires.
+
+        The last part is that along growing polar angle.
         """
         if empty == "bounded" or not self.normalization.is_relative:
             return
@@ -116,25 +126,30 @@ class AxisymmetricAttention:
         vectors[backend.to_device(lost)] = np.nan if empty == "nan" else parts
 
     def is_near_uniform(self, density: Floats) -> Near:
-        """Return whether ½ ∫|p − p̄| < ½; unlike on the sphere, p̄ itself is not constant in θ."""
+        """Return whether a distribution p of the polar angle is near the uniform distribution p̄: ½ ∫|p − p̄| < ½.
+
+        Unlike on the sphere, p̄ itself is not constant in θ.
+        """
         distance: Step = 0.5 * np.abs(density - self.uniform) @ self.mesh.volumes
         return distance < 0.5
 
     def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
-        """Return v A (cells, parts) of numerators (cells, parts), which are overwritten; 0 where softmax has N = Z
-        = 0.
+        """Return the attention field v A (cells, parts) from the kernel sums Z (cells,) and N (cells, parts).
+
+        N is overwritten. The field is 0 where softmax has N = Z = 0.
         """
         output: Floats = self.normalization((self._sums.log_scale, normalizer, vectors), self._log_rescaling, reach=1.0)
         output *= self.value
         return output
 
     def _uniform_share(self, masses: Floats) -> Floats:
-        """Return the share (): 1 for the uniform density, 0 for a density far from uniform."""
+        """Return the share () of the uniform correction: 1 for the uniform density, 0 for one far from uniform."""
         return uniform_share(masses - self.uniform * self.mesh.volumes, np.ones(()))
 
     def _error_of_uniform(self) -> Floats:
-        """Return the errors (3, cells) of the sums over cells for Z and both parts of the output, at the uniform
-        density.
+        """Return errors (3, cells) of sums over cells at the uniform density: in Z, and in both parts of attention.
+
+        Z is the sum of the kernel. The parts are along x and along growing polar angle.
         """
         masses = self.uniform * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
@@ -147,7 +162,7 @@ class AxisymmetricAttention:
 
 
 class AxisymmetricVelocity:
-    """Velocity v[p]/s at cell centers, with s of a layer norm."""
+    """Angular velocity v[p]/s of tokens at the cell centers: attention v[p] over the speed scale s of a layer norm."""
 
     def __init__(self, attention: AxisymmetricAttention, norm: LayerNorm) -> None:
         self.attention, self.norm = attention, norm
@@ -155,14 +170,14 @@ class AxisymmetricVelocity:
         self._along_x = mesh.backend.to_device(np.tile([1.0, 0.0], (mesh.cells, 1)))
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """Return v[p]/s (cells, 1), radians per unit time."""
+        """Return the angular velocity (cells, 1) of tokens for a density (cells), in radians per unit time."""
         if not self.norm.sees_size:
             return self.normalizer_and_velocity(time, density)[1]
         output = self.attention.output(time, density, "bounded")  # along x and along e_θ
         return self.norm.angular_velocity(time, 1.0, self._along_x, output)[:, 1:]
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Return ∫ e^{β⟨x,y⟩ − |β|} dμ(y), (cells), and v[p]/s, (cells, 1)."""
+        """Return kernel sums ∫ e^{β⟨x,y⟩ − |β|} dμ(y) (cells) over tokens y, and the angular velocity (cells, 1)."""
         normalizer, velocity = self.attention.normalizer_and_velocity(density, "bounded")
         if self.norm.sees_size:
             return normalizer, self(time, density)
@@ -172,10 +187,11 @@ class AxisymmetricVelocity:
 def axisymmetric_equation(
     attention: AxisymmetricAttention, noise: float = 0.0, norm: LayerNorm | None = None
 ) -> Equation:
-    """Return ∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells) with mass 1; noise κ ≥
-    0.
+    """Return ∂ₜp = −∂_θ(p v[p]/s) + κ ∂_θ(∂_θ p − (d − 2) cot θ p) for a distribution p (cells) of the polar angle.
 
-    norm    a layer norm that fixes the radius and determines s; post if absent
+    v[p] is the velocity by attention, p has mass 1, and κ ≥ 0 is the noise.
+
+    norm   a layer norm that fixes the radius and determines the speed scale s; post if absent
     """
     mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
     host = mesh.on_host

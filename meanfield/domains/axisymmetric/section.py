@@ -24,7 +24,10 @@ from meanfield.sections.section import Key, Problems
 
 
 class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
-    """Polar angles from 0 to π in ``resolution`` equal cells, on S^{``dimension`` − 1}."""
+    """Section [domain] of axisymmetric densities: polar angles from 0 to π in ``resolution`` equal cells.
+
+    The sphere is S^{``dimension`` − 1}.
+    """
 
     typical: ClassVar = {"dimension": 64, "resolution": 256}
     phenomena: ClassVar = ("collapse",)

@@ -28,7 +28,10 @@ from solvers.timestepping.integrate import fixed
 
 
 def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
-    """Return the problem of a case with an axis. Raises ValueError for a domain that is not valid."""
+    """Return the problem of a case with axisymmetric densities: initial density, dynamics, diagnostics.
+
+    The state is on the device of ``backend``, by default the host. Raises ValueError for a domain that is not valid.
+    """
     dimension, attention, stabilizers = case.domain.d, case.attention, case.stabilizers
     assert isinstance(case.domain, Axisymmetric)
     mesh = polar(case.domain.resolution, dimension)

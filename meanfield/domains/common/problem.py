@@ -76,7 +76,7 @@ def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) ->
 
 
 def interval_at(intervals: Schedule, time: float) -> int:
-    """Return the number k of the interval from intervals.due(k) to intervals.due(k + 1) that contains a time."""
+    """Return the number k of the interval, from intervals.due(k) to intervals.due(k + 1), that contains a time."""
     k = 0
     while intervals.due(k + 1) <= time:
         k += 1

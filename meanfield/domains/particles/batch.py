@@ -27,7 +27,7 @@ MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its 
 
 
 def batch_key(case: Case) -> Hashable | None:
-    """Return the properties that cases have to share to be solved together; None for a case that is solved alone.
+    """Return the properties that cases of tokens must share to be solved together; None for one solved alone.
 
     Cases are solved alone with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, a
     file of matrices, two-sided attention, a layer norm that changes at a time or moves radii, kernels other than the

@@ -190,7 +190,7 @@ def diagnostics_particles(
     start: Floats | None = None,
     along: SequenceDiffusion | None = None,
 ) -> Diagnostics:
-    """Return the diagnostics of a run of particles.
+    """Return the diagnostics of a run of particles, whose state is positions x = rθ (n, d) of the tokens.
 
     names       from the table DIAGNOSTICS
     velocity    velocity of the tokens, or time → velocity; with the same masses
@@ -198,8 +198,6 @@ def diagnostics_particles(
     dimension   d of the R^d of the tokens
     start       (n, d) initial positions, for drift
     along       diffusion along the sequence of tokens
-
-    The state is positions (n, d), x = rθ.
     """
     velocity_at = (lambda time: velocity) if isinstance(velocity, ParticleVelocity) else velocity
     first = velocity_at(0.0)

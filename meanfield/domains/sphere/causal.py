@@ -22,14 +22,21 @@ from solvers.timestepping.equation import Equation, limit_positivity
 
 
 class CausalVelocity:
-    """X[ρ_{≤s}] of the tokens of each label, for a density (labels, cells) whose labels have equal masses."""
+    """Velocity of tokens under a causal mask, for a density (labels, cells) whose labels have equal masses.
+
+    A label s is the position of tokens in the sequence, from 0 to 1. The velocity of label s is X[ρ_{≤s}], where ρ_{≤s}
+    is the density of all labels up to s.
+    """
 
     def __init__(self, velocity: Velocity, labels: int) -> None:
         self.velocity, self.labels = velocity, labels
         self.dimension = velocity.centers.shape[1]
 
     def __call__(self, time: float, density: Floats) -> Floats:
-        """Return X (labels·cells, d), label by label, of a density (labels, cells) or (labels·cells,)."""
+        """Return the velocity X (labels·cells, d) of tokens at the cells, label by label.
+
+        The density is (labels, cells) or (labels·cells,); a label is a position of tokens in the sequence.
+        """
         by_label = density.reshape(self.labels, -1)
         result: Floats = backend_for(density).empty((*by_label.shape, self.dimension))
         for k, (share, seen) in enumerate(self._seen(by_label)):
@@ -37,7 +44,11 @@ class CausalVelocity:
         return result.reshape(-1, self.dimension)
 
     def normalizer_and_velocity(self, time: float, density: Floats) -> tuple[Floats, Floats]:
-        """Return Σ_h w_h ∫ k_h(x,y) ρ_{≤s}(y) dy · e^{−log_bound}, (labels·cells), and X (labels·cells, d)."""
+        """Return kernel sums (labels·cells) and the velocity X (labels·cells, d) of tokens, label by label.
+
+        The kernel sums are Σ_h w_h ∫ k_h(x,y) ρ_{≤s}(y) dy · e^{−log_bound} over heads h with weights w, where ρ_{≤s}
+        is the density of the labels (positions in the sequence) up to that of x.
+        """
         by_label = density.reshape(self.labels, -1)
         backend = backend_for(density)
         normalizer, result = backend.xp.empty_like(by_label), backend.empty((*by_label.shape, self.dimension))
@@ -55,14 +66,20 @@ class CausalVelocity:
             yield share, seen / share
 
     def _of_output(self, time: float, share: float, output: Floats) -> Floats:
-        """Return X (cells, d), where A of ρ_{≤s} over its mass is ``output`` (cells, d), which is overwritten."""
+        """Return the velocity X (cells, d) of tokens of one label from the attention field ``output`` (cells, d).
+
+        The field is that of ρ_{≤s}, the density of the labels up to s, over its mass ``share``; it is overwritten.
+        """
         if not self.velocity.attention.normalization.is_relative:
             output *= share
         return self.velocity.of_output(time, output)
 
 
 def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 0.0) -> Equation:
-    """Return the causal equation of this module for a density (labels·cells), each label with the mass 1/labels."""
+    """Return the equation of a density (labels·cells) under a causal mask, each label with the mass 1/labels.
+
+    A label is a position of tokens in the sequence. ``noise`` is the coefficient κ of the diffusion κΔρ.
+    """
     stacked = stack(mesh, labels)
     near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], BelowTwiceTheMean(stacked))
     return Equation(

@@ -37,9 +37,9 @@ from solvers.transforms.harmonics import Harmonics, harmonic_transform
 class Samples:
     """Densities at ``times`` with the quantities shared by diagnostics, each computed at most once.
 
-    ``by_label`` (samples, labels, cells) are the parts whose sum is the density, one label unless attention has a
-    causal mask. ``degree`` is the last degree of the power, ``transform`` may have more. The quantities of a sample are
-    bitwise independent of the other samples.
+    ``by_label`` (samples, labels, cells) are the parts whose sum is the density, one for each label of a causal mask
+    (position of tokens in the sequence), one part without a mask. ``degree`` is the last degree of the power,
+    ``transform`` may have more. The quantities of a sample are bitwise independent of the other samples.
     """
 
     mesh: Mesh
@@ -51,7 +51,7 @@ class Samples:
 
     @cached_property
     def density(self) -> Floats:
-        """Return the densities (samples, cells)."""
+        """Return the densities (samples, cells), summed over the labels of a causal mask."""
         return self.by_label[:, 0] if self.by_label.shape[1] == 1 else self.by_label.sum(axis=1)
 
     @cached_property
@@ -61,19 +61,20 @@ class Samples:
 
     @cached_property
     def masses_by_label(self) -> Floats:
-        """Return the masses of the cells by label (samples, labels, cells)."""
+        """Return the masses of the cells for each label of a causal mask (samples, labels, cells)."""
         return self.by_label * self.mesh.volumes
 
     @cached_property
     def velocities(self) -> list[Velocity]:
-        """Return the velocity of each sample, at the time of the sample."""
+        """Return the velocity field of each sample, as an operator on densities, at the time of the sample."""
         return [self.velocity_at(time) for time in self.times]
 
     @cached_property
     def normalizer_and_speed(self) -> tuple[Floats, Floats]:
-        """Return Σ m Z e^{−log_bound} (samples,), Z = Σ_h w_h Z_h, and the root mean square of X (samples,).
+        """Return Σ m Z e^{−log_bound} (samples,) and the root mean square speed (samples,) of the tokens.
 
-        Fields are computed for one sample after the other and not stored, unless all together are faster.
+        Z = Σ_h w_h Z_h are the sums of the kernels of all heads over the density, and m the masses of the cells. Fields
+        are computed for one sample after the other and not stored, unless all together are faster.
         """
         first, masses = self.velocities[0], self.masses_by_label.reshape(len(self.times), -1)
         if self.by_label.shape[1] == 1 and first.takes_rows and all(one is first for one in self.velocities):
@@ -83,9 +84,10 @@ class Samples:
         return np.array(normalizers), np.array(speeds)
 
     def normalizer_and_velocity(self, k: int) -> tuple[Floats, Floats]:
-        """Return Z e^{−log_bound} (labels·cells) and X (labels·cells, d) of one sample, each label by its own ρ_{≤s}.
+        """Return kernel sums Z e^{−log_bound} (labels·cells) and velocities X (labels·cells, d) of sample number ``k``.
 
-        On the sphere X may be given by components along east and north, d = 2.
+        Each label of a causal mask attends to the density of the labels up to it. On the sphere X may be given by
+        components along east and north, d = 2.
         """
         velocity, time, by_label = self.velocities[k], self.times[k], self.by_label[k]
         if len(by_label) > 1:
@@ -98,29 +100,29 @@ class Samples:
 
     @cached_property
     def spectra(self) -> Floats:
-        """Return the mean square of the degree-l part of ρ/ρ̄, (samples, degrees)."""
+        """Return the mean square (samples, degrees) of the degree-l part of ρ/ρ̄, with the uniform density ρ̄."""
         return spectra(self.mesh, self.transform, self.masses)
 
     @cached_property
     def pairs(self) -> Floats:
-        """Return the distribution of ⟨x, y⟩ of two tokens at random, (samples, bins)."""
+        """Return the distribution (samples, bins) of ⟨x, y⟩ for two tokens x and y drawn at random."""
         if self.mesh.dimension == 1:
             return pairs_on_circle(self.masses)
         return pairs_on_sphere(self.mesh, self.masses, self.spectra)
 
 
 def _sums(masses: Floats, normalizer: Floats, velocity: Floats) -> tuple[Floats, Floats]:
-    """Return Σ m Z (...) and √Σ m|X|² (...) of masses (..., n)."""
+    """Return Σ m Z (...) and √Σ m|X|² (...) for masses m (..., n), kernel sums Z (..., n), velocities X (..., n, d)."""
     return functionals.weighted_sum(masses, normalizer), functionals.speed(masses, velocity)
 
 
 def mass(samples: Samples) -> Floats:
-    """Return ∫ρ."""
+    """Return the total mass ∫ρ of each sampled density (samples,)."""
     return np.asarray(samples.masses.sum(axis=-1))
 
 
 def entropy(samples: Samples) -> Floats:
-    """Return H = ∫ρ log ρ, which is log ρ̄ for the uniform density and grows as tokens cluster."""
+    """Return the entropies H = ∫ρ log ρ (samples,): log ρ̄ for the uniform density ρ̄, larger as tokens cluster."""
     return functionals.entropy(samples.masses, _log_areas(samples.mesh))
 
 
@@ -131,7 +133,10 @@ def _log_areas(mesh: Mesh) -> Floats:
 
 
 def energy(samples: Samples) -> Floats:
-    """Return E of ``functionals.energy``; under a causal mask ρ(s, x) attends to ρ(r, y) with r ≤ s."""
+    """Return the interaction energies E (samples,) of ``functionals.energy``.
+
+    Under a causal mask tokens of label s, their position in the sequence, attend to labels r ≤ s.
+    """
     attentions, masses = [velocity.attention for velocity in samples.velocities], samples.masses_by_label
 
     def limit() -> Floats:
@@ -143,40 +148,41 @@ def energy(samples: Samples) -> Floats:
 
 
 def speed(samples: Samples) -> Floats:
-    """Return the root mean square speed of the tokens, √∫|X|²ρ, each label with its own X."""
+    """Return the root mean square speeds √∫|X|²ρ (samples,) of the tokens, each label of a causal mask by its X."""
     return samples.normalizer_and_speed[1]
 
 
 def centroid(samples: Samples) -> Floats:
-    """Return ∫xρ, (d)."""
+    """Return the mean tokens ∫xρ (samples, d)."""
     return np.asarray((samples.masses[:, None] @ samples.mesh.centers)[:, 0])
 
 
 def clusters(samples: Samples) -> Floats:
-    """Return the number of clusters by persistence."""
+    """Return the numbers of clusters (samples,), which are found by persistence."""
     return samples.clusters.counts.astype(float)
 
 
 def cluster_mass(samples: Samples) -> Floats:
-    """Return the masses of the clusters (32), heaviest first; NaN where there are fewer."""
+    """Return the masses of the clusters (samples, 32), heaviest first; NaN where there are fewer."""
     return heaviest_of_rows(samples.clusters.counts, samples.clusters.masses)
 
 
 def cluster_center(samples: Samples) -> Floats:
-    """Return the centers of the clusters (32, d), unit vectors, in the order of their masses."""
+    """Return the centers of the clusters (samples, 32, d), unit vectors, in the order of their masses."""
     return heaviest_of_rows(samples.clusters.counts, samples.clusters.centers)
 
 
 def pairs_close(samples: Samples) -> Floats:
-    """Return P(⟨x, y⟩ ≥ 1 − 1e-3) of two tokens at random."""
+    """Return the probabilities (samples,) of ⟨x, y⟩ ≥ 1 − 1e-3 for two tokens x and y drawn at random."""
     return close_pairs(samples.pairs)
 
 
 def entropy_rate(samples: Samples) -> Floats:
-    """Return dH/dt = −∫ρ div X by attention with Q = K = V = I, without the part of noise, −κ∫|∇ρ|²/ρ.
+    """Return the rates dH/dt = −∫ρ div X (samples,) at which attention with Q = K = V = I changes the entropy H.
 
-    With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|², unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖². At
-    clusters the rate is d − 1 and (d − 1)e^β, although the entropy of a density in single cells no longer grows.
+    The part of noise, −κ∫|∇ρ|²/ρ, is not included. With Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy: softmax −∫ρ ΔΓ/Z + β∫ρ|X|²,
+    unnormalized −∫ρ ΔΓ = Σ_l (l(l+d−2) c_l/β) ‖ρ_l‖². At clusters the rate is d − 1 and (d − 1)e^β, although the
+    entropy of a density in single cells no longer grows.
     """
     return np.array([_entropy_rate(samples, k) for k in range(len(samples.times))])
 
@@ -200,18 +206,27 @@ def _entropy_rate(samples: Samples, k: int) -> float:
 
 
 def power(samples: Samples) -> Floats:
-    """Return the mean square of the degree-l part of ρ/ρ̄ (degree): beyond degree 0, of the deviation from uniform."""
+    """Return the mean square (samples, degree) of the degree-l part of ρ/ρ̄, with the uniform density ρ̄.
+
+    Beyond degree 0 it is that of the deviation from the uniform density.
+    """
     return samples.spectra[:, : samples.degree + 1]
 
 
 def label_centroid(samples: Samples) -> Floats:
-    """Return the mean token ∫xρ_s/∫ρ_s of each label, (labels, d)."""
+    """Return the mean token ∫xρ_s/∫ρ_s of each label s of a causal mask (samples, labels, d).
+
+    A label is a position of tokens in the sequence, and ρ_s the density of its tokens.
+    """
     masses = samples.masses_by_label
     return np.asarray(masses @ samples.mesh.centers / masses.sum(axis=2)[..., None])
 
 
 def label_density(samples: Samples) -> Floats:
-    """Return ρ_s of each label (labels, cells), of mass 1/labels."""
+    """Return the density ρ_s of each label s of a causal mask (samples, labels, cells), of mass 1/labels.
+
+    A label is a position of tokens in the sequence.
+    """
     return samples.by_label
 
 
@@ -222,12 +237,12 @@ def diagnostics_round(
     degrees: int | None = None,
     labels: int = 1,
 ) -> DiagnosticsTogether:
-    """Return the diagnostics of a run on a circle or sphere.
+    """Return the diagnostics of a run on a circle or sphere, whose state is a density.
 
-    names     from the table DIAGNOSTICS
-    velocity  velocity, or time → velocity
-    degrees   the last degree of the power; by default a few beyond the fastest growing degree
-    labels    of a causal mask: densities are then (labels·cells)
+    names      from the table DIAGNOSTICS
+    velocity   velocity, or time → velocity
+    degrees    the last degree of the power; by default a few beyond the fastest growing degree
+    labels     number of labels of a causal mask, positions of tokens in the sequence: densities are then (labels·cells)
 
     Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. The kernel
     e^{β⟨x,y⟩} and the absence of a feed-forward network are assumed, not checked.
@@ -255,7 +270,10 @@ def diagnostics_round(
 
 
 def _has_entropy_rate(velocity: Velocity, labels: int) -> bool:
-    """Return whether X = ∇Γ/Z or ∇Γ."""
+    """Return whether the formulas of ``entropy_rate`` hold: the velocity is ∇Γ/Z or ∇Γ.
+
+    Γ = (1/β) ∫e^{β⟨x,y⟩}ρ(y) dy, and Z is the sum of the kernel.
+    """
     attention = velocity.attention
     head = attention.heads[0]
     ones = multiple(head.query) == multiple(head.key) == head.value_scale == head.weight == 1.0

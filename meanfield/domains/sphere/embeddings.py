@@ -12,7 +12,10 @@ from solvers.mesh.mesh import Floats
 
 
 def embeddings_of(kind: sections.Tokens, d: int) -> Floats:
-    """Return the embeddings (n, d) of a file. Raises ValueError or OSError for a file without embeddings."""
+    """Return the embeddings (n, d) of tokens in the file that a section [initial] names.
+
+    Raises ValueError or OSError for a file without embeddings of dimension d.
+    """
     try:
         embeddings = read_array(Path(kind.file), kind.dataset)
     except FileNotFoundError:

@@ -11,9 +11,10 @@ from solvers.transforms.harmonics import Complexes
 
 
 def perturbed_coefficients(dimension: int, degrees: int, seed: int) -> Complexes:
-    """Return a Gaussian random field of unit variance, equal power in degrees 1 … degrees, determined by the seed.
+    """Return harmonic coefficients of a Gaussian random field of unit variance, determined by the seed.
 
-    Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
+    The field has equal power in the degrees 1 to ``degrees``. Raises ValueError for a dimension other than 2 (circle)
+    and 3 (sphere).
     """
     _check(dimension)
     random = np.random.default_rng(seed)
@@ -29,10 +30,10 @@ def perturbed_coefficients(dimension: int, degrees: int, seed: int) -> Complexes
 
 
 def harmonic_coefficients(dimension: int, degree: int, order: int = 0) -> Complexes:
-    """Return the real harmonic of unit mean square: cos(order·φ) for order ≥ 0, else sin(|order|·φ).
+    """Return the coefficients of one real harmonic of unit mean square, of a given degree and order.
 
-    On the circle the harmonic is √2 cos(degree·φ). Raises ValueError for a dimension other than 2 (circle) and 3
-    (sphere).
+    On the sphere it varies as cos(order·φ) for order ≥ 0, else as sin(|order|·φ); on the circle it is √2 cos(degree·φ).
+    Raises ValueError for a dimension other than 2 (circle) and 3 (sphere).
     """
     _check(dimension)
     if dimension == 2:

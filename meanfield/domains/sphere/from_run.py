@@ -14,7 +14,7 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 def density_of_run(case: Case, cells: Mesh) -> Floats:
-    """Return the density (cells) of the snapshot with which a case begins.
+    """Return the density (cells) in the snapshot of another run with which a case begins.
 
     On the circle and the sphere the run may have different cells. From coarser cells the density is interpolated to
     second order. Finer cells and particles are deposited as points, keeping mass and first moment. On other domains the
@@ -36,7 +36,7 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
 
 
 def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
-    """Return the density on finer or coarser cells with the same mass, which a reaction may have changed."""
+    """Return the density of a run on finer or coarser cells, with the same mass, which a reaction may have changed."""
     masses = density * run.cell_areas
     if run.cells > cells.cells:
         return float(masses.sum()) * initial_points(cells, run.cell_centers, masses)

@@ -18,25 +18,25 @@ POINTS = 2048  # number of points that represent a density narrower than cells
 
 
 def initial_uniform(mesh: Mesh) -> Floats:
-    """Return ρ̄ = 1/|S|, bitwise equal in all cells."""
+    """Return the uniform density ρ̄ = 1/|S| (cells) on a circle or sphere of area |S|, bitwise equal in all cells."""
     return np.full(mesh.cells, 1.0 / mesh.volume)
 
 
 def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
-    """Return ρ̄ e^{amplitude·g} normalized, g a Gaussian random field of unit variance, equal power in degrees 1 …
-    degrees.
+    """Return the density (cells) that is proportional to e^{amplitude·g}, with a Gaussian random field g.
 
-    The field depends on the seed alone, not on the resolution.
+    The field has unit variance. It has equal power in the degrees 1 to ``degrees``, and depends on the seed alone, not
+    on the resolution.
     """
     coefficients = perturbed_coefficients(mesh.ambient_dimension, degrees, seed)
     return _normalized(mesh, np.exp(amplitude * harmonic_transform(mesh, degrees).synthesis(coefficients)))
 
 
 def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> Floats:
-    """Return ρ̄ (1 + amplitude·Y), Y the real harmonic of unit mean square; on the circle √2 cos(degree·φ).
+    """Return the density ρ̄ (1 + amplitude·Y) (cells), with uniform ρ̄ and a real harmonic Y of unit mean square.
 
-    order −degree … degree: cos(order·φ) for order ≥ 0, sin(|order|·φ) below; on the circle order = 0 only. Raises
-    ValueError where the density would be negative.
+    On the circle Y = √2 cos(degree·φ), with order = 0 only. On the sphere −degree ≤ order ≤ degree, and Y varies as
+    cos(order·φ) for order ≥ 0, as sin(|order|·φ) below. Raises ValueError where the density would be negative.
     """
     coefficients = harmonic_coefficients(mesh.ambient_dimension, degree, order)
     harmonic = harmonic_transform(mesh, degree).synthesis(coefficients)
@@ -50,9 +50,10 @@ def initial_harmonic(mesh: Mesh, degree: int, order: int, amplitude: float) -> F
 def initial_von_mises_fisher(
     mesh: Mesh, centers: Sequence[Sequence[float]], concentrations: Sequence[float], masses: Sequence[float]
 ) -> Floats:
-    """Return Σ_k m_k e^{c_k (⟨x, μ_k⟩ − 1)} / ∫…, a mixture of von Mises–Fisher densities with Σ m_k scaled to 1.
+    """Return a mixture Σ_k m_k e^{c_k (⟨x, μ_k⟩ − 1)} / ∫… (cells) of von Mises–Fisher densities with mass 1.
 
-    A component narrower than two cells is deposited as points, so that its mass and center are kept.
+    The centers are μ, the concentrations c, and the masses m, whose sum is scaled to 1. A component narrower than two
+    cells is deposited as points, so that its mass and center are kept.
     """
     density = np.zeros(mesh.cells)
     for center, concentration, mass in zip(unit_vectors(centers), concentrations, masses, strict=True):
@@ -66,7 +67,10 @@ def initial_von_mises_fisher(
 
 
 def _von_mises_fisher_points(center: Floats, concentration: float) -> Floats:
-    """Return points (POINTS, d) of equal mass: quantiles of the angle from the center, on a golden spiral."""
+    """Return points (POINTS, d) of equal mass that represent a narrow von Mises–Fisher density.
+
+    They are at quantiles of the angle from the center, on a golden spiral.
+    """
     quantile = (np.arange(POINTS) + 0.5) / POINTS
     if len(center) == 2:
         reach = min(np.pi, 9 / np.sqrt(concentration))  # e^{−40} beyond; the density as a sum of narrow trapezoids
@@ -80,8 +84,9 @@ def _von_mises_fisher_points(center: Floats, concentration: float) -> Floats:
 
 
 def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
-    """Return points (n, 3) with components (n,) along a unit vector and across it, angle by the golden angle from
-    each other.
+    """Return points (n, 3) on a golden spiral, with components (n,) along a unit vector and across it.
+
+    Successive points differ by the golden angle about the vector.
     """
     phi = np.pi * (1 + np.sqrt(5)) * np.arange(len(along))
     tangent = np.linalg.svd(center[None])[2][1:]
@@ -92,11 +97,11 @@ def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
 
 
 def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
-    """Return the uniform density transported along ``axis`` for the time s = ``parameter``: exact for the flow at β =
-    0.
+    """Return the uniform density transported along ``axis`` for the time s = ``parameter`` (cells).
 
-    S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2). A density
-    narrower than two cells, 2e^{−|s|} wide, is deposited as points, so that its mass and center are kept.
+    It is an exact solution of the flow at β = 0. S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the
+    Poisson kernel of radius tanh(s/2). A density narrower than two cells, 2e^{−|s|} wide, is deposited as points, so
+    that its mass and center are kept.
     """
     if np.exp(-abs(parameter)) < mesh.width:
         points = _moebius_points(np.sign(parameter) * unit_vectors([axis])[0], abs(parameter))
@@ -110,7 +115,10 @@ def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floa
 
 
 def _moebius_points(axis: Floats, parameter: float) -> Floats:
-    """Return points (POINTS, d) of equal mass: uniform points, moved along the axis by tan(θ/2) ↦ e^{−s} tan(θ/2)."""
+    """Return points (POINTS, d) of equal mass: uniform points, moved towards the axis for the time s = ``parameter``.
+
+    An angle θ from the axis becomes the one with tan(θ/2) ↦ e^{−s} tan(θ/2).
+    """
     quantile = (np.arange(POINTS) + 0.5) / POINTS
     angle = np.pi * (2 * quantile - 1) if len(axis) == 2 else np.arccos(1 - 2 * quantile)
     cosine, sine = np.cos(angle / 2), np.exp(-parameter) * np.sin(angle / 2)
@@ -122,10 +130,10 @@ def _moebius_points(axis: Floats, parameter: float) -> Floats:
 
 
 def initial_points(mesh: Mesh, points: ArrayLike, masses: ArrayLike | None = None) -> Floats:
-    """Return point masses Σ m_k δ_{p_k} with Σ m_k scaled to 1, deposited keeping mass and first moment.
+    """Return the density (cells) of point masses Σ m_k δ_{p_k}, deposited keeping mass and first moment.
 
     points   (n, d) of any length: only directions matter
-    masses   (n,), equal by default
+    masses   (n,), equal by default; their sum is scaled to 1
     """
     directions = unit_vectors(points)
     weights = np.ones(len(directions)) if masses is None else np.asarray(masses, dtype=float)

@@ -19,8 +19,9 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 def initial_density(case: Case, mesh: Mesh) -> Floats:
-    """Return the initial density (cells) of a case. Raises CaseError for a negative density, or a file that cannot
-    be used.
+    """Return the initial density (cells) of a case on the circle or the sphere.
+
+    Raises CaseError for a negative density, or a file that cannot be used.
     """
     try:
         return _density(mesh, case.initial)
@@ -31,10 +32,10 @@ def initial_density(case: Case, mesh: Mesh) -> Floats:
 def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
     """Return the initial densities (labels·cells) of the labels of a causal mask, each of mass 1/labels.
 
-    Points, and tokens of a file, are split into consecutive groups of equal size, of a file up to one token; each label
-    begins with one group. An array may have a row for each label, a formula the name ``label``. The parts of by_label
-    are consecutive too, each for equally many labels. Any other density is that of all labels. Raises CaseError as
-    ``initial_density``.
+    A label is a position of tokens in the sequence. Points, and tokens of a file, are split into consecutive groups of
+    equal size, of a file up to one token; each label begins with one group. An array may have a row for each label, a
+    formula the name ``label``. The parts of by_label are consecutive too, each for equally many labels. Any other
+    density is that of all labels. Raises CaseError as ``initial_density``.
     """
     try:
         return np.concatenate([density / labels for density in _of_labels(case.initial, mesh, labels)])
@@ -43,7 +44,10 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
 
 
 def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[Floats]:
-    """Return a density (cells) of mass 1 for each label."""
+    """Return an initial density (cells) of mass 1 for each label of a causal mask.
+
+    A label is a position of tokens in the sequence.
+    """
     if isinstance(kind, sections.Points | sections.Tokens):
         d = mesh.centers.shape[1]
         points = np.array(kind.points) if isinstance(kind, sections.Points) else embeddings_of(kind, d)
@@ -60,8 +64,9 @@ def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[
 
 
 def _density(mesh: Mesh, kind: sections.InitialKind, more: Mapping[str, Floats] | None = None) -> Floats:
-    """Return the density (cells) of mass 1 of a section; ``more`` are formula coordinates beside those of
-    ``angles``.
+    """Return the initial density (cells) of mass 1 that a section [initial] describes.
+
+    ``more`` are further coordinates for formulas, beside those of ``angles``.
     """
     if type(kind) in INITIAL:
         return INITIAL[type(kind)](mesh, kind)
@@ -69,14 +74,17 @@ def _density(mesh: Mesh, kind: sections.InitialKind, more: Mapping[str, Floats] 
 
 
 def angles(mesh: Mesh) -> dict[str, Floats]:
-    """Return x, y, z of the unit vectors, phi the azimuth (−π to π), on the circle the angle, theta the polar angle."""
+    """Return the coordinates (cells) of the cell centers that formulas may use, by name.
+
+    x, y and z are those of the unit vectors, phi the azimuth (−π to π), on the circle the angle, theta the polar angle.
+    """
     x = unit_vectors(mesh.centers)
     values = dict(zip("xyz", x.T, strict=False)) | {"phi": np.arctan2(x[:, 1], x[:, 0])}
     return values | {"theta": np.arccos(np.clip(x[:, 2], -1.0, 1.0))} if x.shape[1] == 3 else values
 
 
 def _tokens(mesh: Mesh, kind: sections.Tokens) -> Floats:
-    """Return embeddings as equal point masses; only their directions matter."""
+    """Return the density (cells) of token embeddings in a file, as equal point masses at their directions."""
     return initial.initial_points(mesh, embeddings_of(kind, mesh.centers.shape[1]))
 
 

@@ -15,12 +15,15 @@ STEPS = 20
 
 
 def in_words(case: Case) -> str:
-    """Return the line of the output of `check` about precision."""
+    """Return the line about the error of single precision in the output of `check`."""
     return f"precision     single: {error(case):.1e} of the largest density after {STEPS} steps"
 
 
 def error(case: Case, steps: int = STEPS) -> float:
-    """Return the largest difference of a density in float32 from float64 after a few equal steps, over its maximum."""
+    """Return the largest difference of a case's density in float32 from float64 after a few equal steps.
+
+    It is relative to the maximum of the density.
+    """
     resolution = case.domain.resolution
     assert resolution is not None
     while (cells := msgspec.structs.replace(case.domain, resolution=resolution).cells_and_width()[0]) > MAX_CELLS:
@@ -37,7 +40,10 @@ def _with(case: Case, resolution: int, precision: str) -> Case:
 
 
 def _density(case: Case, steps: int, times: list[float] | None) -> tuple[Floats, list[float]]:
-    """Return the density after ``steps`` adaptive steps, or after steps that end at given times; and these times."""
+    """Return the density of a case after some steps, and the times at which the steps have ended.
+
+    The steps end at ``times``, or are ``steps`` adaptive ones where ``times`` is None.
+    """
     problem = load(case.domain.set_up)(case, None)
     state = State(0.0, problem.initial())
     integrator, _ = problem.dynamics(state, case.time.end)

@@ -17,8 +17,7 @@ class VelocityOfRows:
     """Velocity X (rows, cells, d) of densities (rows, cells) on a circle, with one velocity for each row.
 
     velocities   one for each row; their attention ``takes_rows``, has the same normalization and number of heads, and
-    is
-                 tangent for all rows or for none
+                 is tangent for all rows or for none
     """
 
     def __init__(self, velocities: Sequence[Velocity]) -> None:
@@ -35,7 +34,7 @@ class VelocityOfRows:
         ]
 
     def __call__(self, times: Floats, densities: Floats) -> Floats:
-        """Return X at times (rows,)."""
+        """Return the velocity X (rows, cells, d) of densities (rows, cells), each row at its own time (rows,)."""
         output: Floats | None = None
         for sums, values in self._heads:
             attended = self._normalization(sums.apply(densities), self._log_rescaling, reach=1.0)
@@ -48,8 +47,9 @@ class VelocityOfRows:
 
 
 def longest_steps(velocities: Sequence[Velocity], noises: Sequence[float]) -> Callable[[Floats], Floats]:
-    """Return a function from densities (rows, cells) to the longest step near the uniform density (rows,), else
-    infinite.
+    """Return a function from densities (rows, cells) to the longest time steps (rows,) near the uniform density.
+
+    It returns infinity for a density that is not near uniform. ``noises`` are the coefficients κ of the diffusion κΔρ.
     """
     mesh, pairs = velocities[0].attention.mesh, zip(velocities, noises, strict=True)
     steps = np.array([linear_step(velocity.attention, noise, mesh.ambient_dimension) for velocity, noise in pairs])

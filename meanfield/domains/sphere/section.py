@@ -41,10 +41,11 @@ def cells_of_sphere(rings: int) -> int:
 
 
 class _Closed(Domain, frozen=True, kw_only=True):
-    """Section shared by circle and sphere.
+    """Section [domain] shared by circle and sphere.
 
-    ``labels``: of a causal mask, each with a density of its own; 8, or the number of points. ``precision`` single: the
-    state is in float32, its harmonics in float64; `check` measures the error.
+    labels      number of labels of a causal mask (positions of tokens in the sequence), each with a density of its own;
+                by default 8, or the number of points
+    precision   single: the state is in float32, its harmonics in float64; `check` measures the error
     """
 
     set_up: ClassVar = "meanfield.domains.sphere.setup:set_up_round"
@@ -115,7 +116,7 @@ def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
 
 
 class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
-    """Circle S¹ in ``resolution`` equal cells."""
+    """Section [domain] of the circle S¹ in ``resolution`` equal cells."""
 
     typical: ClassVar = {"resolution": 256}
     aliases: ClassVar = ("S1",)
@@ -152,7 +153,10 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
 
 
 class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
-    """Sphere S² in ``resolution`` rings of latitude from pole to pole, of cells of about equal area."""
+    """Section [domain] of the sphere S² in ``resolution`` rings of latitude from pole to pole.
+
+    All cells have about the same area.
+    """
 
     typical: ClassVar = {"resolution": 64}
     aliases: ClassVar = ("S2",)

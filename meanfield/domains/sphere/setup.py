@@ -35,8 +35,10 @@ Motion = tuple[Dynamics, Callable[[State], object]]  # dynamics and prepare of a
 
 
 def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
-    """Return the problem of a case on a circle or a sphere. Raises ValueError or OSError for a file that cannot be
-    used.
+    """Return the problem of a case on a circle or a sphere: initial density, dynamics, diagnostics.
+
+    The state is on the device of ``backend``, by default the host. Raises ValueError or OSError for a file that cannot
+    be used.
     """
     assert case.domain.mesh is not None  # true for all domains whose mesh is given by one number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
@@ -79,7 +81,10 @@ def _to_device(mesh: Mesh) -> Callable[[Floats], Floats]:
 
 
 def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int) -> Motion:
-    """Return the continuous flow, with the velocity of one set of matrices after another."""
+    """Return the dynamics of the continuous flow of a case, and the function that prepares a first step.
+
+    The velocity changes from interval to interval of time, each with one set of matrices.
+    """
 
     @lru_cache(maxsize=1)
     def equation(interval: int) -> Equation:
@@ -101,7 +106,10 @@ def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], interv
 
 
 def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
-    """Return the push-forward by one layer after another."""
+    """Return the dynamics of a case by one discrete layer after another, and the function that prepares a first step.
+
+    A layer pushes the density forward by the map of its tokens.
+    """
     layer = LayerMap(
         mesh,
         lambda time, density: velocity_at(time).output(density),
@@ -118,7 +126,7 @@ def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity])
 
 
 def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
-    """Return X[ρ] with the given heads, accurate where there is mass.
+    """Return the velocity field X[ρ] of a case with given attention heads, accurate where there is mass.
 
     Tokens on a sphere of radius g attend as on the unit sphere with β g².
     """
