@@ -339,7 +339,7 @@ class Advection:
         return fastest
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change −div(u X) of the state given to ``prepare`` to ``rate``, in place.
+        """Add −div(u X), the rate of change of the state u last given to ``prepare``, to the array ``rate``.
 
         The fluxes of a density are limited such that the density stays ≥ 0 in an explicit Euler step of dt.
         """

@@ -152,7 +152,7 @@ class ConservationLaw:
         return self._stable_step(mesh.face_areas * fastest)
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change −div f of the state given to ``prepare`` to ``rate``, in place."""
+        """Add −div f(u), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
         mesh, backend = self.mesh, self.mesh.backend
         check_field("rate", rate, mesh)
         added: Floats = backend.xp.zeros_like(rate)

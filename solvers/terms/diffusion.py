@@ -129,7 +129,7 @@ class Diffusion:
         return self._explicit_dt
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change div(D∇u) of the state given to ``prepare`` to ``rate``, in place."""
+        """Add div(D∇u), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
         check_field("rate", rate, self.mesh, self._by_field)
         rate += self._rate
 
@@ -426,7 +426,7 @@ class NonlinearDiffusion:
         return self._stable_step(values, level)
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change Δφ(u) of the state given to ``prepare`` to ``rate``, in place."""
+        """Add Δφ(u), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
         rate += self._rate
 
     def jacobian(self, fields: int) -> list[Any]:

@@ -74,7 +74,7 @@ class Source:
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add f at the state given to ``prepare`` to ``rate``, in place."""
+        """Add f(t, u), with the time and the state u last given to ``prepare``, to the array ``rate``."""
         rate += self._rate
 
     @property

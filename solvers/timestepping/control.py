@@ -129,10 +129,10 @@ class Attempts:
         return False
 
     def _is_no_better(self, dt: float, error: float, stable: float, allowed: float) -> bool:
-        """Return whether a shorter step has not reduced the error, so that the error is not temporal.
+        """Return whether a shorter step has not reduced the error of the previous attempt: it is not temporal.
 
-        A large error counts only if the step is at most ``stable``, the longest stable step at its end. ``error`` is
-        relative to ``allowed``.
+        The error is relative to ``allowed``. Above LARGE it counts only if the step is at most ``stable``, the longest
+        stable step at its end.
         """
         if not self._refused:
             return False

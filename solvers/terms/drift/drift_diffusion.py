@@ -47,7 +47,7 @@ class IntervalDriftDiffusion:
         return time_to_move(amount, np.abs(self._gain(values)).sum())
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Store ∂ₜp of p = ``values`` (cells,) for ``rate``; return ∞: no bound of the step."""
+        """Store ∂ₜp of a density p = ``values`` (cells,) for ``rate``; return ∞, no bound of the step."""
         self._rate = self._gain(values) / self.mesh.volumes
         return np.inf
 

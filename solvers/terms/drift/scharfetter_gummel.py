@@ -130,7 +130,7 @@ class DriftDiffusion:
         return 1.0 / fastest if fastest > 0 else np.inf
 
     def rate(self, dt: float, rate: Floats) -> None:
-        """Add the rate of change div(D∇u + u∇V) of the state given to ``prepare`` to ``rate``, in place."""
+        """Add div(D∇u + u∇V), the rate of change of the state u last given to ``prepare``, to the array ``rate``."""
         check_field("rate", rate, self.mesh)
         rate += self._rate
 

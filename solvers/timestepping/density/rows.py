@@ -79,9 +79,9 @@ class Densities(Protocol):
         ...
 
     def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
-        """Return the moments of the densities and of their rates of change, at which the explicit terms are prepared.
+        """Return the moments of the densities ``values`` and of their rates of change, for the error of a step.
 
-        ``rate`` is scratch memory of the shape of the values.
+        The explicit terms are prepared at the densities. ``rate`` is scratch memory of the shape of the values.
         """
         ...
 
@@ -215,7 +215,10 @@ class DensityRows:
         self._start = self._densities.measured(self.time, values, self._work[1])
 
     def _new_attempts(self, k: int) -> Attempts:
-        """Return the attempts of the next step of density k, first with the proposed length if > 0 and stable."""
+        """Return the object that decides on the attempts of the next step of density k and bounds their lengths.
+
+        The first length is the proposed one, if that is > 0 and stable, else the longest stable one.
+        """
         longest = float(min(self.stable[k], self.dt[k]) if self.dt[k] > 0 else self.stable[k])
         return Attempts(CONTROL, longest, least=MIN_STEP * float(np.spacing(self.time[k])))
 
