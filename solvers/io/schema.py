@@ -107,7 +107,7 @@ def _found(group: h5py.Group, name: str, kind: str) -> Any:
 def require_size(dataset: h5py.Dataset, size: int) -> None:
     """Raise ValueError for a dataset whose shape exceeds what its stored bytes in a file of ``size`` bytes can hold.
 
-    Values of chunks that were never written would only fill the memory. The tolerance beyond the stored bytes covers
+    Reading it would fill the memory with values that were never written. The tolerance beyond the stored bytes covers
     rows that a writer has not flushed.
     """
     stored = min(dataset.id.get_storage_size(), size)

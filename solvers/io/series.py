@@ -49,7 +49,7 @@ class Series:
         return {name: column[: self.committed] for name, column in self._columns.items()}
 
     def rows(self, times: Sequence[float], values: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-        """Return the values (times, …) of the next rows as arrays by the names of the datasets, after a check.
+        """Check the values (times, …) of the next rows, and return them as arrays by the names of the datasets.
 
         Raises ValueError for a missing or unknown name, a value of another shape, a time that is not finite (it would
         mark an absent row), and a time that does not increase; with ``repeats`` equal times are accepted.
