@@ -309,8 +309,9 @@ class Attention:
         return density if density.dtype.kind == "f" else density.astype(float)
 
     def _over_heads(self, density: Floats, normalizer: Floats | None, empty: Empty) -> Floats:
-        """Return A[ρ], summed over the heads; unless ``normalizer`` (cells,) is None, the weighted Z are
-        added to it.
+        """Return the attention field A (cells, d) of a density (cells,), summed over the heads.
+
+        The weighted sums Z of the kernels are added to ``normalizer`` (cells,), unless it is None.
         """
         output = None
         for each in zip(self.heads, self.sums, self._back, strict=True):
@@ -330,8 +331,9 @@ class Attention:
         return self._normalized(head, found, total)
 
     def _normalized(self, head: Head, sums: Sums, total: Floats | None) -> Floats:
-        """Return A of one head from its sums, in place of N; unless ``total`` is None, the weighted Z is added to
-        ``total``.
+        """Return the attention field A of one head from its kernel sums, in place of the sum N of y k over the density.
+
+        The weighted sum Z of the kernel is added to ``total``, unless it is None.
         """
         log_scale, normalizer, numerator = sums
         shape = numerator.shape
@@ -341,7 +343,10 @@ class Attention:
         return head.values(found, head.weight).reshape(shape)
 
     def _response(self, head: Head, sums: HeadSums) -> Floats:
-        """Return c_l (degrees) of :func:`linear_rates`, with Q, K and V replaced by their norms."""
+        """Return the linear response c_l (degrees) of one head to perturbations of the uniform density, an upper bound.
+
+        c_l is that of :func:`linear_rates`, with Q, K and V replaced by their norms.
+        """
         relative = self.normalization.is_relative
         scale = 1.0 / sums.uniform if relative else np.exp(sums.log_bound - self.log_rescaling)
         response = np.zeros(1 + max(len(other.gradient) for other in self.sums))
