@@ -65,7 +65,8 @@ def _zeros(shape, dtype=np.float64):
 
 
 def _asarray(array):
-    return StandIn(np.array(array))
+    """Return an array on the device: an array there unchanged, one on the host copied."""
+    return array if isinstance(array, StandIn) else StandIn(np.array(array))
 
 
 def _irfft(spectrum, count, norm, overwrite_x):
