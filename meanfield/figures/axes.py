@@ -21,7 +21,7 @@ EARLY = 0.1  # fraction of the time shown: a log axis is for earlier events
 
 
 def panels_across(figure: Figure | SubFigure) -> int:
-    """Return the number of panels in a row, one or two."""
+    """Return the number of panels in a row that fit into the width of a figure: one or two."""
     return 2 if inches_across(figure) >= 2 * PANEL_WIDTH else 1
 
 
@@ -58,10 +58,10 @@ def label_linear(axis: Axis, label: str, largest: float) -> None:
 
 
 def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> bool:
-    """Return whether half of the total of ``amounts`` (n,) at ``moments`` (n,) occurs in the first tenth of the time
-    shown.
+    """Return whether half of the total of ``amounts`` (n,) at ``moments`` (n,) occurs in the first tenth of the time.
 
     first   start of a log axis; earlier changes would be hidden, so they are no reason for one
+    last    end of the time shown
     """
     if not amounts.sum() > 0:
         return False
@@ -72,7 +72,7 @@ def is_early(moments: Floats, amounts: Floats, first: float, last: float) -> boo
 
 
 def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) -> None:
-    """Set the time axis, linear or logarithmic, between the first and the last time."""
+    """Set the time axis of a panel, linear or logarithmic, between the first and the last time."""
     if limits[0] < limits[1]:  # a run that was stopped at once has one time
         ax.set_xlim(*limits)
     if log:
@@ -84,7 +84,7 @@ def set_time(ax: Axes, label: str, limits: tuple[float, float], *, log: bool) ->
 
 
 def draw_change(ax: Axes, time: Floats, values: Floats, name: str, **line: Any) -> bool:
-    """Draw a curve over time, or the gain since the start if its relative change is below SMALL_CHANGE.
+    """Draw a curve over time, or its gain since the start if the relative change is below SMALL_CHANGE.
 
     Return whether the gain is drawn.
     """
@@ -117,7 +117,10 @@ def annotate(ax: Axes, text: str, height: float = 0.5) -> None:
 
 
 def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 20.0) -> None:
-    """Set a log axis that spans the recorded values with a margin, at most ``decades`` and not below ``floor``."""
+    """Set a log axis that spans the positive ``values`` with a margin, at most ``decades`` and not below ``floor``.
+
+    If there are none, the panel is marked as zero at all times.
+    """
     shown = values[(values > 0) & np.isfinite(values)]
     if not len(shown):
         ax.set_yticks([])
@@ -130,7 +133,7 @@ def set_decades(ax: Axes, values: Floats, floor: float = 0.0, decades: float = 2
 
 
 def mark_time(ax: Axes, time: float, text: str) -> None:
-    """Draw a thin vertical line at a time within the panel, with a text beside it; nothing if ``time`` is NaN."""
+    """Draw a thin vertical line with a text at a time within the panel; nothing for another time or NaN."""
     from matplotlib.patheffects import withStroke
 
     low, high = ax.get_xlim()
@@ -156,5 +159,5 @@ def mark_time(ax: Axes, time: float, text: str) -> None:
 
 
 def positive(values: Floats) -> Floats:
-    """Return the values that a log axis can show, with NaN in place of the others."""
+    """Return the values that a log axis can show, with NaN in place of values ≤ 0."""
     return np.where(values > 0, values, np.nan)

@@ -19,20 +19,23 @@ _LINES = {"stable": "-", "unstable": "--", "stability unknown": ":"}
 
 
 def plot_branch(found: BranchOfCase, figure: str | Path) -> Path:
-    """Draw a branch to ``figure`` (.png, .pdf or .svg) and return the path."""
+    """Draw a branch of stationary densities to ``figure`` (.png, .pdf or .svg) and return the path."""
     layout = {"figsize": (6.4, 4.2), "layout": "constrained"}
     return write_figure(figure, lambda drawing: draw_branch(found, drawing.add_subplot()), **layout)
 
 
 def stability(point: Equilibrium) -> str:
-    """Return whether a stationary density is stable or unstable, or "stability unknown"."""
+    """Return "stable", "unstable" or "stability unknown" for a stationary density."""
     if point.unstable + point.unstable_across:
         return "unstable"
     return "stability unknown" if point.unknown + point.unknown_across else "stable"
 
 
 def draw_branch(found: BranchOfCase, ax: Axes) -> None:
-    """Draw the moment of the branch over noise or β on ``ax``, and the uniform density, whose moment is zero."""
+    """Draw the moment of a branch of stationary densities over the varied parameter, and the uniform density.
+
+    The moment measures the departure from the uniform density, where it is zero. Folds and bifurcations are marked.
+    """
     branch, critical = found.branch, found.critical
     points = branch.equilibria
     right = 1.1 * max(found.parameter(point) for point in points)

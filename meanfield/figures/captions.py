@@ -21,12 +21,12 @@ MAX_STEPS = 5  # largest number of cluster counts in one line
 
 
 def heading(run_data: RunData) -> list[str]:
-    """Return the lines above a figure: the title of the case if there is one, and the facts of the run."""
+    """Return the lines above the figure of a run: the title of the case if there is one, and the facts of the run."""
     return [*filter(None, [_title_line(run_data.title)]), _facts_line(facts(run_data))]
 
 
 def facts(run_data: RunData) -> list[str]:
-    """Return descriptions of the manifold, the layer and its parameters, and the status of an unfinished run."""
+    """Return texts on the manifold, the layer and its parameters, and the status of an unfinished run."""
     return [
         f"{run_data.manifold.replace('_', ' ')}, {_size(run_data)}",
         run_data.attention,
@@ -39,7 +39,7 @@ def facts(run_data: RunData) -> list[str]:
 
 
 def _overflow(run_data: RunData) -> str:
-    """Return a description of the diagnostics that overflow to infinity and therefore have no curve."""
+    """Return a text on the diagnostics of a run that overflow to infinity and therefore have no curve."""
     if "time" not in run_data.diagnostics:
         return ""
     found = overflows(run_data.diagnostics["time"], run_data.diagnostics)
@@ -47,11 +47,13 @@ def _overflow(run_data: RunData) -> str:
 
 
 def _noise(run_data: RunData) -> str:
+    """Return a text on the noise of a run, with the critical noise if linear theory applies."""
     critical = "" if run_data.critical is None else f" (critical {run_data.critical:.4g})"
     return f"noise κ = {run_data.noise:g}{critical}"
 
 
 def _size(run_data: RunData) -> str:
+    """Return a text on the number of tokens or cells of a run, and on its dimension."""
     if run_data.particles is not None:
         count = len(run_data.particles.weights)
         return f"d = {run_data.dimension}, {count} token{'' if count == 1 else 's'}"
@@ -62,7 +64,7 @@ def _size(run_data: RunData) -> str:
 
 
 def _facts_line(parts: list[str]) -> str:
-    """Return the facts in one line; the last descriptions of the layer are omitted if the line is too long."""
+    """Return the facts of a run in one line; if it is too long, the last words on the layer are omitted."""
     first, layer, *rest = parts
     words = layer.split(SEPARATOR)
     while len(line := SEPARATOR.join([first, *words, *rest])) > FACTS_LINE and len(words) > 2:
@@ -91,7 +93,7 @@ def wrapped(text: str, width: float) -> str:
 
 
 def _title_line(title: str) -> str:
-    """Return the title, truncated with an ellipsis if longer than a line, between words if possible."""
+    """Return the title of a case for a heading, truncated between words if possible and with $ escaped."""
     if len(title) > LINE:
         cut = title[: LINE - 2]
         title = (cut.rpartition(" ")[0] or cut) + " …"
@@ -112,7 +114,7 @@ def state_in_words(run: Run, case: Case) -> str:
 
 
 def cluster_history(run_data: RunData) -> str:
-    """Return the history of the recorded number of clusters, from its maximum on.
+    """Return a text on the recorded number of clusters over time, from its maximum on.
 
     Example: "7 clusters from t = 7.94, 6 from 27.4, 5 from 53.1". The text is empty without clusters. Each lasting
     decrease is listed; without noise each is a merger. The count used is the maximum from each time on, which ignores
@@ -135,5 +137,5 @@ def cluster_history(run_data: RunData) -> str:
 
 
 def _time(t: float) -> str:
-    """Return a time rounded to three significant digits."""
+    """Return a time as text, rounded to three significant digits."""
     return format_time(float(f"{t:.3g}"))

@@ -22,14 +22,14 @@ SHOWN_DECADES, MAX_DECADES = 1e-3, 1e-12  # factors of the lowest and of the hig
 
 
 def color_map() -> Colormap:
-    """Return the color map of the current figure."""
+    """Return the color map in the current settings of Matplotlib."""
     from matplotlib import colormaps, rcParams
 
     return colormaps[rcParams["image.cmap"]]
 
 
 def shades(count: int) -> Floats:
-    """Return colors (count, 4) of ordered lines, without the end of the color map that is close to the background."""
+    """Return colors (count, 4) of ordered lines, without the end of the color map close to the background."""
     from matplotlib import rcParams
     from matplotlib.colors import to_rgb
 
@@ -41,6 +41,10 @@ def shades(count: int) -> Floats:
 class Scale:
     """Color scale of densities: log ρ/ρ̄, or the deviation ρ/ρ̄ − 1 for a run that stays nearly uniform.
 
+    ρ̄ is the uniform density.
+
+    low, high      range of the scale
+    deviation      whether the deviation is shown
     density_name   label of a density in its own units, on domains without a uniform density
     """
 
@@ -61,50 +65,57 @@ class Scale:
 
     @classmethod
     def of_density(cls, peaks: Floats, density_name: str) -> Scale:
-        """Return the scale of densities with maxima ``peaks``: three decades down from the lowest maximum."""
+        """Return the scale of densities in their own units, given the maximum of each snapshot.
+
+        It extends from the highest maximum to three decades below the lowest one.
+        """
         return cls(lowest_shown(peaks), float(peaks.max()), deviation=False, density_name=density_name)
 
     def values(self, ratio: Floats) -> Floats:
-        """Return the values that a map shows for ρ/ρ̄."""
+        """Return the values that a map shows for densities ρ/ρ̄, not below the range of the scale."""
         return ratio - 1 if self.deviation else ratio.clip(self.low)
 
     def heights(self, ratio: Floats) -> Floats:
-        """Return the values that a line shows; values below the scale leave the panel instead of following its lower
-        edge.
+        """Return the values that a profile shows for densities ρ/ρ̄.
+
+        Values below the scale leave the panel instead of following its lower edge.
         """
         return ratio - 1 if self.deviation else ratio.clip(self.low / 10)
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Return the limits of an axis that shows ``heights``, with a margin."""
+        """Return the limits of the axis of a profile that shows ``heights``, with a margin."""
         return (1.1 * self.low, 1.1 * self.high) if self.deviation else (self.low, 1.5 * self.high)
 
     @property
     def norm(self) -> Normalize:
+        """Return the map of values to the range of colors for Matplotlib."""
         from matplotlib.colors import LogNorm, Normalize
 
         return (Normalize if self.deviation else LogNorm)(self.low, self.high)
 
     @property
     def is_uniform(self) -> bool:
-        """Return whether all deviations are below UNIFORM."""
+        """Return whether all deviations from the uniform density are below UNIFORM."""
         return self.deviation and self.high <= UNIFORM
 
     @property
     def is_cut(self) -> bool:
-        """Return whether some cells may be below the range of the scale."""
+        """Return whether some cells may have densities below the range of the scale."""
         return bool(self.density_name) or (not self.deviation and self.low <= 1e-2)
 
     @property
     def symbol(self) -> str:
+        """Return the symbol of the quantity shown, such as ρ/ρ̄."""
         return self.density_name or (r"$\rho/\bar\rho - 1$" if self.deviation else r"$\rho/\bar\rho$")
 
     @property
     def label(self) -> str:
+        """Return the label of the quantity shown, with the value of the uniform density."""
         return self.density_name or f"{self.symbol}  (uniform density = {0 if self.deviation else 1})"
 
     def draw_on(self, axis: Axis, label: str) -> None:
-        """Set ticks and ``label`` of an axis that shows these values."""
+        """Set ticks and ``label`` of an axis that shows values of this scale."""
         if self.deviation:
             label_linear(axis, label, self.high)
         else:
@@ -113,12 +124,12 @@ class Scale:
 
 
 def lowest_shown(peaks: Floats) -> float:
-    """Return the lower bound of the densities shown, given the maxima ``peaks`` of all snapshots."""
+    """Return the lower bound of the densities that are shown, given the maximum of each snapshot."""
     return float(max(SHOWN_DECADES * peaks.min(), MAX_DECADES * peaks.max()))
 
 
 def scale_of(run_data: RunData, snapshots: Iterable[int]) -> Scale:
-    """Return the common scale of these snapshots, which are read one after the other."""
+    """Return the common color scale of the densities of these snapshots, which are read one after the other."""
     ends = np.array([[ratio.min(), ratio.max()] for ratio in map(run_data.ratio, snapshots)])
     coordinate = run_data.coordinate
     return (

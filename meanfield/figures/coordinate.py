@@ -28,12 +28,12 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True, eq=False)
 class Coordinate:
-    """Axis along the cells of a density.
+    """Coordinate along the cells of a density in one dimension, as an axis of a figure.
 
     edges          (cells + 1,) increasing positions of the cell edges on the axis
     label          of the axis
     ticks          pairs of a position and a text
-    density_name   empty if the density is shown in units of the uniform density
+    density_name   label of the density, empty if it is shown in units of the uniform density
     """
 
     edges: Floats
@@ -43,10 +43,11 @@ class Coordinate:
 
     @property
     def limits(self) -> tuple[float, float]:
+        """Return the ends of the axis."""
         return float(self.edges[0]), float(self.edges[-1])
 
     def draw_on(self, axis: Axis) -> None:
-        """Set ticks, label and limits of ``axis``."""
+        """Set the ticks, the label and the limits of ``axis``."""
         places, texts = zip(*self.ticks, strict=True)
         axis.set_ticks(places, texts)
         axis.set_label_text(self.label)
@@ -54,7 +55,7 @@ class Coordinate:
 
 
 def coordinate_of(run_data: RunData) -> Coordinate | None:
-    """Return the coordinate of the domain, or None in more than one dimension."""
+    """Return the coordinate of a density for figures, or None in more than one dimension."""
     make = run_data.kind.coordinate
     return None if make is None else load(make)(run_data)
 
@@ -91,7 +92,7 @@ def log_radius(run_data: RunData) -> Coordinate:
 
 
 def _parts_of_pi(edges: Floats, part: int) -> Ticks:
-    """Return ticks at the multiples of π/part."""
+    """Return ticks at the multiples of π/``part`` between the first and the last edge."""
     count = np.arange(np.ceil(edges[0] * part / np.pi - 1e-9), np.floor(edges[-1] * part / np.pi + 1e-9) + 1)
     return [(n * np.pi / part, fraction_of_pi(int(n), part)) for n in count]
 
@@ -104,6 +105,7 @@ def fraction_of_pi(n: int, part: int) -> str:
 
 
 def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x) -> Ticks:
+    """Return ticks at round numbers, at positions transformed by ``bend``."""
     from matplotlib.ticker import MaxNLocator
 
     low, high = edges[0], edges[-1]
@@ -112,7 +114,10 @@ def _round_numbers(edges: Floats, bend: Callable[[Floats], Floats] = lambda x: x
 
 
 def _decades(edges: Floats) -> Ticks:
-    """Return ticks at powers of ten, with multiples by 2 and 5 over few decades, and round numbers over less."""
+    """Return ticks of a log axis at powers of ten, with multiples by 2 and 5 over few decades.
+
+    Over less than a factor of 5, the ticks are round numbers.
+    """
     low, high = edges[0], edges[-1]
     if high < 5 * low:
         return _round_numbers(edges, np.log)
@@ -125,7 +130,7 @@ def _decades(edges: Floats) -> Ticks:
 
 
 def _signed_decades(edges: Floats, core: float) -> Ticks:
-    """Return ticks at zero and at powers of ten beyond the core on either side."""
+    """Return ticks at zero and at powers of ten beyond ``core`` on either side, for the axis arcsinh(x/core)."""
     far = np.abs(edges[[0, -1]]).max()
     exponents = np.arange(np.ceil(np.log10(core)), np.floor(np.log10(far)) + 1)
     exponents = exponents[:: -(-len(exponents) // (MAX_TICKS // 2))]
@@ -137,7 +142,7 @@ def _signed_decades(edges: Floats, core: float) -> Ticks:
 
 
 def number(value: float) -> str:
-    """Return a text such as 0.5, −20, 10⁶ or 2×10⁻⁴."""
+    """Return a number as text such as 0.5, −20, 10⁶ or 2×10⁻⁴."""
     if value == 0 or 1e-3 < abs(value) < 1e4:
         return f"{value:.6g}".replace("-", "−")
     digits, exponent = f"{value:.5e}".split("e")

@@ -21,7 +21,10 @@ UNIT = 1e-6  # tolerance of |x| − 1 for points on a circle or sphere
 
 
 def plot_fields(run: Run, figure: Path) -> Path:
-    """Draw a file of `solvers.record` to ``figure`` and return the path. Raises FileError without snapshots."""
+    """Draw the recorded solution of a PDE (a file of `solvers.record`) to ``figure`` and return the path.
+
+    Raises FileError for a file without snapshots.
+    """
     from matplotlib.figure import Figure
 
     target = figure_target(figure)
@@ -31,16 +34,20 @@ def plot_fields(run: Run, figure: Path) -> Path:
 
 
 def size_of_fields(run: Run) -> tuple[float, float]:
-    """Return the size of a figure in inches: a row for each field, and one for the diagnostics."""
+    """Return the size of the figure of a solution in inches: a row for each field, one for the diagnostics."""
     return 10.0, 2.4 * _rows(run) + 0.5
 
 
 def _rows(run: Run) -> int:
+    """Return the number of rows of the figure of a solution."""
     return len(run.fields) + bool(run.diagnostics)
 
 
 def compose_fields(run: Run, figure: Figure | SubFigure) -> None:
-    """Draw fields and diagnostics on an empty ``figure``. Raises FileError for a file without snapshots."""
+    """Draw the fields and diagnostics of a recorded solution on an empty ``figure``.
+
+    Raises FileError for a file without snapshots.
+    """
     if run.snapshots == 0:
         raise FileError(f"{run.path}: holds no snapshot yet")
     places, labels = chart(run.cell_centers)
@@ -79,7 +86,10 @@ def chart(centers: Floats) -> tuple[Floats, list[str]]:
 
 
 def middle_layer(centers: Floats) -> NDArray[np.bool_]:
-    """Return whether a figure shows each cell (cells,): for a body the layer nearest to its middle, else all cells."""
+    """Return which cells (cells,) a figure shows, as booleans.
+
+    For a three-dimensional body they are the layer nearest to its middle, else all cells.
+    """
     if chart(centers)[1][0] != "x" or centers.shape[1] != 3:
         return np.ones(len(centers), dtype=bool)
     height = np.abs(centers[:, 2] - (centers[:, 2].min() + centers[:, 2].max()) / 2)
@@ -87,12 +97,14 @@ def middle_layer(centers: Floats) -> NDArray[np.bool_]:
 
 
 def _angle(vectors: Floats) -> Floats:
+    """Return the angles (n, 1) of vectors (n, 2) in degrees."""
     return np.degrees(np.arctan2(vectors[:, 1:2], vectors[:, :1]))
 
 
 def _draw_lines(
     part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
 ) -> None:
+    """Draw a field in one dimension, a curve for each of the snapshots ``shown``."""
     ax, order = part.subplots(), np.argsort(places[:, 0])
     for k in shown:
         ax.plot(places[order, 0], run.field(name, int(k))[order], label=f"t = {run.times[k]:.4g}")
@@ -103,6 +115,7 @@ def _draw_lines(
 def _draw_maps(
     part: Figure | SubFigure, run: Run, name: str, shown: Integers, places: Floats, labels: list[str]
 ) -> None:
+    """Draw a field in two coordinates, a map for each of the snapshots ``shown``."""
     layer = middle_layer(run.cell_centers)
     values = [run.field(name, int(k))[layer] for k in shown]
     finite = np.concatenate([value[np.isfinite(value)] for value in values])

@@ -85,7 +85,7 @@ def fits(size: tuple[float, float] | None) -> Iterator[None]:
 
 
 def load(path: str | Path | Run) -> RunData:
-    """Return the run data of the file ``path``, or of a run. Raises FileError for a run without snapshots."""
+    """Return the data for figures of a run, or of its file. Raises FileError for a run without snapshots."""
     from meanfield.diagnostics.table import energy_unit, entropy_is_relative
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
@@ -127,17 +127,19 @@ def load(path: str | Path | Run) -> RunData:
 
 
 def _components(run: Run) -> dict[str, str]:
+    """Return the descriptions of the diagnostics that a user has defined, by name."""
     lines = [line.split() for line in str(run.attributes.get("components", "")).splitlines()]
     return {name: run.attributes_of(name)["long_name"] for kind, name, *_ in lines if kind == "diagnostic"}
 
 
 def _particles(run: Run, case: Case) -> TokenData:
+    """Return the tokens of a run of particles for figures."""
     length = None if case.sequence is None else case.sequence.length
     return TokenData(run.positions, run.weights, case.tokens_have_radius, length)
 
 
 def _ring_cells(run: Run) -> Integers:
-    """Return the cells of each ring of directions, without the repetitions for each radius."""
+    """Return the number of cells in each ring of directions, without the repetitions for each radius."""
     kind = kind_of(run.manifold)
     if not kind.has_radius or kind.edges is None:
         return run.ring_cells
@@ -145,8 +147,9 @@ def _ring_cells(run: Run) -> Integers:
 
 
 def _growth(case: Case, degrees: int) -> Floats | None:
-    """Return the growth rates (degrees,) of the modes about uniform from degree 0 on, or None if linear theory is
-    unknown.
+    """Return the growth rates (degrees,) of harmonics about the uniform density, from degree 0 on.
+
+    None if linear theory does not apply to the case.
     """
     from meanfield.analysis.stability_report import rates_of, refusal_of_theory
 
@@ -154,7 +157,7 @@ def _growth(case: Case, degrees: int) -> Floats | None:
 
 
 def _critical(case: Case) -> float | None:
-    """Return the critical noise of a case with noise, or None without noise or without linear theory."""
+    """Return the noise below which the uniform density is unstable; None without noise or linear theory."""
     from meanfield.analysis.stability_report import critical_noise_of, refusal_of_theory
 
     if case.stabilizers.noise == 0 or refusal_of_theory(case):
@@ -163,9 +166,10 @@ def _critical(case: Case) -> float | None:
 
 
 def write_figure(figure: str | Path, draw: Callable[[Figure], object], **layout: Any) -> Path:
-    """Draw on an empty figure, write it to ``figure`` (.png, .pdf or .svg) and return the path.
+    """Call ``draw`` with an empty figure, write the figure to ``figure`` (.png, .pdf or .svg) and return the path.
 
-    Raises FileError before drawing if the suffix is unknown or the figure cannot be written.
+    ``layout`` are arguments of Matplotlib's Figure. Raises FileError before drawing if the suffix is unknown or the
+    figure cannot be written.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -178,12 +182,12 @@ def write_figure(figure: str | Path, draw: Callable[[Figure], object], **layout:
 
 
 def draw(run_data: RunData, target: Path) -> Path:
-    """Draw ``run_data`` to ``target``, snapshots above and diagnostics below, and return ``target``."""
+    """Draw the data of a run to ``target``, snapshots above and diagnostics below, and return ``target``."""
     return write_figure(target, lambda figure: compose(run_data, figure))
 
 
 def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) -> None:
-    """Draw the whole page, or selected panels, into an empty figure or subfigure of the caller, keeping its size.
+    """Draw a run into an empty figure or subfigure of the caller, keeping its size: the whole page, or selected panels.
 
     Raises ValueError for a panel that is unknown, given twice, or was not recorded.
     """
@@ -200,7 +204,7 @@ def fill(figure: Figure | SubFigure, run_data: RunData, options: FigureOptions) 
 
 
 def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
-    """Return ``run_data`` as a figure for notebooks: the whole page, or selected panels.
+    """Return a run as a figure for notebooks: the whole page, or the panels selected by ``options``.
 
     Raises ValueError for a panel that is unknown, given twice, or was not recorded.
     """
@@ -231,7 +235,10 @@ def page(run_data: RunData, options: FigureOptions | None = None) -> Figure:
 
 
 def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Figure:
-    """Draw one panel on ``ax``, by default the first that was recorded, and return its figure. Raises ValueError."""
+    """Draw one panel of a run on ``ax``, by default the first that was recorded, and return the figure.
+
+    Raises ValueError unless one known panel is given that fits on one ax.
+    """
     chosen = names or (panels(run_data) or panel_names(run_data))[:1]
     if len(chosen) != 1:
         raise ValueError(f"panels = {list(chosen)}: expected one name for one ax, of a diagnostic that was recorded")
@@ -243,8 +250,9 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
 
 
 def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None = None) -> Figure:
-    """Draw the run data on an empty ``figure`` and return the figure; ``size`` defaults to the space that the parts
-    need.
+    """Draw the whole page of a run on an empty ``figure`` and return the figure.
+
+    ``size`` in inches defaults to the space that the parts need.
     """
     figure.set_size_inches(size or (WIDTH, min(sum(_heights(run_data)) + 0.9, MAX_HEIGHT)))
     draw_page(figure, run_data)
@@ -252,7 +260,7 @@ def compose(run_data: RunData, figure: Figure, size: tuple[float, float] | None 
 
 
 def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
-    """Draw the whole page in the size of the figure."""
+    """Draw the whole page of a run: heading, snapshots, diagnostics, and the number of clusters over time."""
     across, lines = panels_across(figure), heading(run_data)
     heights = _heights(run_data, across)
     width = (0.93 if across == 1 else 0.97) * inches_across(figure)  # small glyphs are relatively wider
@@ -266,7 +274,10 @@ def draw_page(figure: Figure | SubFigure, run_data: RunData) -> None:
 
 
 def _heights(run_data: RunData, across: int = 2) -> list[float]:
-    """Return the heights in inches of the snapshots, and of the diagnostics if any, with ``across`` panels in a row."""
+    """Return the heights in inches of the snapshots on a page, and of the diagnostics if there are any.
+
+    ``across`` is the number of panels in a row.
+    """
     rows = -(-len(panels(run_data)) // across)
     snapshots = domains.load(run_data.kind.figure[1])(run_data) * (1 if run_data.coordinate is None else 2 // across)
     return [snapshots] + ([PANEL_HEIGHT * rows + 0.3] if rows else [])

@@ -28,7 +28,10 @@ PLANE_DECADES = 1e-4  # lower bound of the densities shown, relative to the high
 
 
 def directions_of(run_data: RunData) -> RunData:
-    """Return the marginal on directions, ∫ρ d log r, as run data on the circle or sphere."""
+    """Return the marginal ∫ρ d log r over directions of a density over direction and radius r, as data of a run.
+
+    The result is on the circle or the sphere.
+    """
     widths = _widths(run_data)
     return replace(
         run_data,
@@ -39,7 +42,10 @@ def directions_of(run_data: RunData) -> RunData:
 
 
 def radii_of(run_data: RunData) -> RunData:
-    """Return the distribution of log r, ∫ρ dω, as run data on the radii with visible density."""
+    """Return the distribution of log r of a density over direction and radius r, ∫ρ dω, as data of a run.
+
+    It is restricted to the radii with visible density.
+    """
     areas = _areas(run_data)
     return trimmed(
         replace(
@@ -52,7 +58,10 @@ def radii_of(run_data: RunData) -> RunData:
 
 
 def quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Floats:
-    """Return quantiles (snapshots, parts) of the radius, for these fractions of the mass."""
+    """Return quantiles (snapshots, parts) of the radius of a density over direction and radius.
+
+    ``parts`` are the fractions of the mass within these radii.
+    """
     assert run_data.edges is not None
     areas, widths, log_edges = _areas(run_data), _widths(run_data), np.log(run_data.edges)
     found = []
@@ -70,7 +79,7 @@ def _widths(run_data: RunData) -> Floats:
 
 
 def _areas(run_data: RunData) -> Floats:
-    """Return the angles or areas (directions,) of the cells of the circle or the sphere."""
+    """Return the angle or area (directions,) of each cell of the circle or the sphere of directions."""
     cells = int(run_data.ring_cells.sum())
     if len(run_data.ring_cells) == 1:
         return np.full(cells, 2 * np.pi / cells)
@@ -78,23 +87,29 @@ def _areas(run_data: RunData) -> Floats:
 
 
 def _by_radius(run_data: RunData, k: int) -> Floats:
-    """Return the density of snapshot k as (radii, directions)."""
+    """Return the density of snapshot k as an array (radii, directions)."""
     return run_data.density(k).reshape(len(_widths(run_data)), -1)
 
 
 def free_radius_height(run_data: RunData) -> float:
-    """Return the height of the panels in inches."""
+    """Return the height in inches of the panels of a density over direction and radius."""
     return sum(_heights(run_data))
 
 
 def _heights(run_data: RunData, across: int = 2) -> list[float]:
-    """Return the height of each part in inches, with ``across`` panels in a row."""
+    """Return the height in inches of each part of the panels of a density over direction and radius.
+
+    ``across`` is the number of panels in a row.
+    """
     profiles = profiles_height(run_data) * (2 // across)
     return [sphere_height(run_data), profiles] if run_data.kind.shows_rings else [profiles, profiles, PLANE_HEIGHT]
 
 
 def draw_free_radius(figure: SubFigure, run_data: RunData) -> None:
-    """Draw the directions, the radii below, and on the plane the tokens at several times."""
+    """Draw a density over direction and radius: the directions, and below them the distribution of the radius.
+
+    In the plane, the tokens at several times are drawn too.
+    """
     heights = _heights(run_data, panels_across(figure))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     (draw_sphere if run_data.kind.shows_rings else draw_profiles)(parts[0], directions_of(run_data))
@@ -104,6 +119,7 @@ def draw_free_radius(figure: SubFigure, run_data: RunData) -> None:
 
 
 def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
+    """Draw the density of tokens in the plane at several times, with a color bar."""
     planes = min(PLANES, maps_across(figure))
     chosen = snapshots_chosen(run_data, planes)
     axes = figure.subplots(1, planes, squeeze=False)[0]
@@ -119,7 +135,7 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
 
 
 def plane_reaches(extents: Floats) -> Floats:
-    """Return the half widths of panels of the plane for tokens within these radii.
+    """Return half the width of each panel of the plane, given the radius within which its tokens lie.
 
     All panels share one width if the radii differ by at most a factor COMMON.
     """
@@ -128,9 +144,9 @@ def plane_reaches(extents: Floats) -> Floats:
 
 
 def draw_plane(ax: Axes, run_data: RunData, k: int, reach: float) -> QuadMesh:
-    """Draw the density of tokens x = rω with respect to area, ρ/r², relative to its maximum, and return the image.
+    """Draw the density ρ/r² of tokens x = rω in the plane, relative to its maximum, and return the image.
 
-    The panel covers |x_i| ≤ ``reach``.
+    ρ is the density over direction and log r. The panel covers |x_i| ≤ ``reach``.
     """
     from matplotlib.colors import LogNorm
 
@@ -146,7 +162,10 @@ def draw_plane(ax: Axes, run_data: RunData, k: int, reach: float) -> QuadMesh:
 
 
 def _plane(run_data: RunData, k: int) -> tuple[Floats, Floats, Floats]:
-    """Return radii (radii + 1,) and angles (directions + 1,) of the cell corners, and values (radii, directions)."""
+    """Return the radii (radii + 1,) and angles (directions + 1,) of cell corners in the plane, and values of the cells.
+
+    The values (radii, directions) are densities with respect to area, relative to the largest one.
+    """
     assert run_data.edges is not None
     inner, outer = run_data.edges[:-1], run_data.edges[1:]
     per_area = _by_radius(run_data, k) * (_widths(run_data) / ((outer**2 - inner**2) / 2))[:, None]

@@ -29,7 +29,7 @@ class LabeledLine:
 
 
 def write_beside(axes: Axes, lines: Sequence[LabeledLine]) -> list[Annotation]:
-    """Write the texts of ``lines`` in order, omitting those without room, and return the annotations.
+    """Write the text of each line beside it in order, omitting those without room, and return the annotations.
 
     Each text is above or below the end of its line, to the left if possible, else to the right. The layout of the page
     has to be final.
@@ -50,7 +50,7 @@ def write_beside(axes: Axes, lines: Sequence[LabeledLine]) -> list[Annotation]:
 
 
 def _places(line: LabeledLine) -> list[dict[str, Any]]:
-    """Return the candidate positions of a text; above and to the left of the end comes first."""
+    """Return the candidate positions of the text of a line: above and to the left of its end comes first."""
     away = GAP + line.width / 2
     sides = [(side, -away if side == "right" else away) for side in ("right", "left")]
     heights = [("bottom", away), ("top", -away)]
@@ -58,6 +58,7 @@ def _places(line: LabeledLine) -> list[dict[str, Any]]:
 
 
 def _is_free(axes: Axes, box: Bbox, boxes: Sequence[Bbox], taken: Sequence[tuple[Path, float]]) -> bool:
+    """Return whether a box is within the panel and overlaps no other box and no line."""
     frame = axes.bbox
     if box.x0 < frame.x0 or box.x1 > frame.x1 or box.y0 < frame.y0 or box.y1 > frame.y1:
         return False
@@ -67,10 +68,12 @@ def _is_free(axes: Axes, box: Bbox, boxes: Sequence[Bbox], taken: Sequence[tuple
 
 
 def _path(axes: Axes, line: LabeledLine) -> Path:
+    """Return a line in pixels."""
     from matplotlib.path import Path
 
     return Path(axes.transData.transform(line.points))
 
 
 def _pixels(axes: Axes, points: float) -> float:
+    """Return a length in points as pixels."""
     return points * axes.get_figure(root=True).dpi / 72  # type: ignore[union-attr]

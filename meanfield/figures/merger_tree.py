@@ -42,7 +42,7 @@ def plot_mergers(path: str | Path | Run, figure: str | Path) -> Path:
 
 
 def _compose(page: Figure, path: str | Path | Run) -> None:
-    """Draw the heading, the tree and the staircase of a run on an empty page."""
+    """Draw the heading, the merger tree and the sum of squared cluster masses of a run on an empty page."""
     from meanfield.runtime.segments import case_of
     from solvers.io.run_file import FileError, read
 
@@ -68,6 +68,7 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
     """Draw each lasting cluster as a line over time, of width ∝ mass, connected to the cluster that it merged into.
 
     circle   lines show the angles of the clusters; otherwise each cluster has its own row, so that no lines cross
+
     Returns the lines with the masses at their ends as texts: latest end first, then by mass.
     """
     order = tree_order(tracks)
@@ -89,7 +90,10 @@ def draw_mergers(axes: Axes, tracks: Tracks, *, circle: bool = False) -> list[La
 
 
 def heights_of(one: Track, row: int, circle: bool) -> Floats:
-    """Return the vertical position of a track at each of its samples (samples,)."""
+    """Return the vertical position of a cluster in the merger tree at each of its samples (samples,).
+
+    It is the angle on the circle, else the ``row``.
+    """
     if circle:
         return np.asarray(np.arctan2(one.centers[:, 1], one.centers[:, 0]))
     return np.full(len(one.masses), float(row))
@@ -98,7 +102,10 @@ def heights_of(one: Track, row: int, circle: bool) -> Floats:
 def _draw_track(
     axes: Axes, tracks: Tracks, number: int, heights: dict[int, Floats], color: str, circle: bool
 ) -> list[LabeledLine]:
-    """Draw the line of a track up to the track that it joins; return the line and its periodic copies on the circle."""
+    """Draw the line of cluster ``number`` over time up to the cluster into which it merges.
+
+    Return the line and, on the circle, its copies shifted by 2π.
+    """
     from matplotlib.collections import LineCollection
 
     one, into = tracks.tracks[number], tracks.tracks[number].into
@@ -125,9 +132,9 @@ def _shifts(turned: Floats) -> Floats:
 
 
 def tree_order(tracks: Tracks) -> list[int]:
-    """Return the lasting tracks, each followed by those that merged into it, the earliest merger next to it.
+    """Return the numbers of the lasting clusters, each followed by those that merged into it, the earliest first.
 
-    In this order, the connection between a track and its successor crosses no track that still exists.
+    In this order, the connection between a cluster and its successor crosses no cluster that still exists.
     """
     lasting = {number: one for number, one in enumerate(tracks.tracks) if lasts(tracks, one)}
     merged: dict[int | None, list[int]] = {}
@@ -148,7 +155,10 @@ def tree_order(tracks: Tracks) -> list[int]:
 def draw_staircase(
     axes: Axes, tracks: Tracks, mergers: Sequence[Merger], energy: tuple[Floats, Floats] | None = None
 ) -> None:
-    """Draw Σ_j m_j² of the clusters, and 2β e^{−β} E if given as (times, values)."""
+    """Draw the sum Σ_j m_j² of squared cluster masses over time, and mark the mergers.
+
+    ``energy`` are the times and values of 2β e^{−β} E, the scaled energy that approximates the sum.
+    """
     squares = np.zeros(len(tracks.times))
     for one in tracks.tracks:
         squares[one.samples] += one.masses**2
@@ -164,6 +174,7 @@ def draw_staircase(
 
 
 def _heading(run: Run) -> list[str]:
+    """Return the lines above the merger tree: title, manifold and parameters."""
     from meanfield.case.summary import layer_in_words
     from meanfield.runtime.segments import case_of
 
@@ -176,9 +187,10 @@ def _heading(run: Run) -> list[str]:
 
 
 def _time_axis(tracks: Tracks, mergers: Sequence[Merger], log_spacing: bool) -> tuple[tuple[float, float], bool]:
-    """Return the time limits, from the largest number of clusters to the end, and whether the axis is logarithmic.
+    """Return the time limits of the merger tree, and whether the axis is logarithmic.
 
-    The rule for a log axis is that of RunData.log_time.
+    The limits extend from the largest number of clusters to the end. The rule for a log axis is that of
+    RunData.log_time.
     """
     times = tracks.times[int(tracks.counts.argmax()) :]
     begin, end = float(times[0]), float(times[-1])

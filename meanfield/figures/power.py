@@ -19,7 +19,10 @@ ROUNDING = 1e-28  # mean square of the rounding error of a uniform density, and 
 
 
 def draw_power(ax: Axes, run_data: RunData) -> None:
-    """Draw the power of degrees 1 … 8, and the growth e^{2λt} predicted for the fastest recorded mode."""
+    """Draw the power of the harmonics of degrees 1 … 8 of the density over time.
+
+    The growth e^{2λt} that linear theory predicts for the fastest recorded mode is added.
+    """
     time, power = run_data.diagnostics["time"], run_data.diagnostics["power"]
     ax.set(ylabel="mean square", title="power by degree $l$")
     if power[:, 1:].max() < ROUNDING:
@@ -40,7 +43,10 @@ def draw_power(ax: Axes, run_data: RunData) -> None:
 
 
 def _fastest(run_data: RunData) -> int:
-    """Return the recorded degree of the largest predicted growth rate, or 0 without a valid prediction."""
+    """Return the recorded degree with the largest growth rate predicted by linear theory.
+
+    0 if the theory does not apply or the first density is not nearly uniform.
+    """
     power = run_data.diagnostics["power"]
     if run_data.growth is None or power[0, 1:].sum() > NEARLY_UNIFORM or power.shape[1] < 2:
         return 0
@@ -49,7 +55,7 @@ def _fastest(run_data: RunData) -> int:
 
 
 def _draw_prediction(ax: Axes, run_data: RunData, degree: int) -> None:
-    """Draw the line power(0)·e^{2λt} of ``degree`` up to the top of the panel."""
+    """Draw the growth power(0)·e^{2λt} that linear theory predicts for ``degree``, up to the top of the panel."""
     assert run_data.growth is not None
     start, rate = run_data.diagnostics["power"][0, degree], float(run_data.growth[degree])
     first, last = run_data.sample_range

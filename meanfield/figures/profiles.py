@@ -22,12 +22,12 @@ COLUMNS, ROWS = 800, 720  # largest numbers of snapshots and cells in the image,
 
 
 def profiles_height(run_data: RunData) -> float:
-    """Return the height of the panels in inches."""
+    """Return the height in inches of the panels of a density in one dimension."""
     return 3.3
 
 
 def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
-    """Draw the space-time image, omitted for a single snapshot, and up to six profiles."""
+    """Draw a density in one dimension: over time, omitted for a single snapshot, and up to six profiles."""
     if len(columns(run_data)) < 2:
         draw_profile_lines(figure.subplots(), run_data)
         return
@@ -40,7 +40,7 @@ def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
 
 
 def draw_space_time(ax: Axes, run_data: RunData) -> None:
-    """Draw the density over time and the coordinate, of at least two snapshots, with a color bar."""
+    """Draw a density in one dimension as colors over time and its coordinate, with a color bar."""
     run_data = with_cut(run_data, columns(run_data))
     scale = scale_of(run_data, snapshots_chosen(run_data, SNAPSHOTS))
     times, edges, picture = space_time(run_data, columns(run_data))
@@ -62,40 +62,49 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_profile_lines(ax: Axes, run_data: RunData) -> None:
-    """Draw up to six snapshots of the density along the coordinate."""
+    """Draw a density in one dimension along its coordinate, a line for each of up to six snapshots."""
     run_data = with_cut(run_data, columns(run_data))
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     _draw_lines(ax, run_data, chosen, scale_of(run_data, chosen))
 
 
 def coordinate(run_data: RunData) -> Coordinate:
-    """Return the coordinate of run data in one dimension."""
+    """Return the coordinate along the cells of a density in one dimension."""
     assert run_data.coordinate is not None
     return run_data.coordinate
 
 
 def columns(run_data: RunData) -> list[int]:
-    """Return the snapshots of a space-time image: at most COLUMNS of those on the time axis."""
+    """Return the snapshots drawn over time, at most COLUMNS of those on the time axis."""
     shown = [k for k in range(len(run_data.times)) if run_data.times[k] > 0 or not run_data.log_time]
     return [shown[i] for i in np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))] if shown else []
 
 
 def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Floats]:
-    """Return the edges of the columns and rows of a space-time image, and the values (rows, columns)."""
+    """Return the edges of columns and rows, and the values (rows, columns), of an image of a density over time.
+
+    Columns are the snapshots ``shown``, and rows are along the coordinate.
+    """
     edges = coordinate(run_data).edges
     picture = np.stack([merged(run_data.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
     return time_edges(run_data.times[shown], run_data.log_time), edges[:: (len(edges) - 1) // len(picture)], picture
 
 
 def merged(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
-    """Return averages over groups of neighboring cells of these ``sizes``, by default equal, at most ``rows``."""
+    """Return averages of the values (cells,) over groups of neighboring cells, so that at most ``rows`` remain.
+
+    They are weighted by the ``sizes`` of the cells, by default equal.
+    """
     group = next(n for n in range(-(-len(values) // rows), len(values) + 1) if len(values) % n == 0)
     weights = None if sizes is None else sizes.reshape(-1, group)
     return np.asarray(np.average(values.reshape(-1, group), axis=1, weights=weights))
 
 
 def time_edges(times: Floats, log: bool) -> Floats:
-    """Return the column edges (snapshots + 1,) of a space-time image, midway between snapshots on the axis."""
+    """Return the edges (snapshots + 1,) of the columns of an image over time, midway between snapshots.
+
+    On a log axis they are midway in the logarithm.
+    """
     t = np.log(times) if log else times
     between = (t[1:] + t[:-1]) / 2
     edges = np.concatenate([[t[0]], between, [t[-1]]])
@@ -103,7 +112,7 @@ def time_edges(times: Floats, log: bool) -> Floats:
 
 
 def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
-    """Set the axes of a profile, and draw the uniform density if there is one."""
+    """Set the axes of the profile of a density, and draw the uniform density if there is one."""
     if not scale.deviation:
         ax.set_yscale("log")
     ax.set_ylim(*scale.limits)
@@ -118,6 +127,7 @@ def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
 
 
 def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) -> None:
+    """Draw the profiles of the snapshots ``chosen``, with axes and legend."""
     for k, shade in zip(chosen, shades(len(chosen)), strict=True):
         heights, edges = scale.heights(run_data.ratio(k)), coordinate(run_data).edges
         ax.stairs(heights, edges, baseline=None, color=shade, lw=1.3, label=format_time(run_data.times[k]))

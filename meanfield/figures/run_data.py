@@ -30,7 +30,7 @@ ROUNDING = 1e-12  # relative size of changes due to rounding
 
 @dataclass(frozen=True, eq=False)
 class TokenData:
-    """Tokens of a run of particles.
+    """Tokens of a run of particles, for figures.
 
     positions    positions(k): (n, d) x = rθ of snapshot k
     weights      (n,) masses
@@ -105,35 +105,40 @@ class RunData:
     clusters: Callable[[int], Counted] | None = None
 
     def ratio(self, k: int) -> Floats:
-        """Return the density (cells,) of snapshot k relative to the uniform density, or unscaled if there is none."""
+        """Return the density (cells,) of snapshot k relative to the uniform density; unscaled if there is none."""
         return self.density(k) * self.kind.volume
 
     @cached_property
     def coordinate(self) -> Coordinate | None:
-        """Return the coordinate along the cells in one dimension, else None."""
+        """Return the coordinate along the cells of a density in one dimension, else None."""
         return coordinate_of(self)
 
     @property
     def kind(self) -> type[Domain]:
-        """Return the record of the domain."""
+        """Return the class that describes the domain."""
         return kind_of(self.manifold)
 
     @property
     def has_radius(self) -> bool:
+        """Return whether the density is one over direction and radius."""
         return self.kind.has_radius
 
     @property
     def time_label(self) -> str:
-        """Return the label of an axis of time."""
+        """Return the label of a time axis: time or layers."""
         return (LAYERS if self.in_layers else TIME)[0]
 
     def moment(self, t: float, text: Callable[[float], str] = format_time) -> str:
-        """Return a text such as "t = 12.5" or "layer 6"."""
+        """Return a time as text such as "t = 12.5" or "layer 6"; ``text`` formats the number."""
         return (LAYERS if self.in_layers else TIME)[1] + text(t)
 
     @cached_property
     def log_time(self) -> bool:
-        """Return whether a log axis suits the time: on request of the case, or if snapshots or changes are early."""
+        """Return whether figures have a logarithmic time axis.
+
+        They do on request of the case, or if half of the snapshots or of the changes are in the first tenth of the
+        time.
+        """
         if len(self.times) < 3:
             return False
         first, last = float(self.times[self.times > 0][0]), float(self.times[-1])
@@ -141,7 +146,10 @@ class RunData:
         return self.log_spacing or snapshots_early or self._changes_early(first, last)
 
     def _changes_early(self, first: float, last: float) -> bool:
-        """Return whether the recorded quantities changed early; each quantity has the same weight."""
+        """Return whether the recorded quantities changed mostly in the first tenth of the time.
+
+        Each quantity has the same weight.
+        """
         if len(changes := list(self.changes())) == 0:
             return False
         # A change between two samples is attributed to the earlier time.
@@ -150,7 +158,7 @@ class RunData:
         return is_early(moments, amounts, first, last)
 
     def changes(self) -> Iterator[tuple[Floats, Floats]]:
-        """Yield finite values, and their times, of the diagnostics whose changes mark events."""
+        """Yield times and finite values of each of the diagnostics whose changes mark events."""
         for name in ("entropy", "energy", "clusters", "radius"):
             values = self.diagnostics.get(name, np.empty(0))
             finite = np.isfinite(values)
@@ -161,14 +169,14 @@ class RunData:
 
     @property
     def sample_range(self) -> tuple[float, float]:
-        """Return the first and last time of the diagnostics on the time axis."""
+        """Return the first and the last time on the time axis at which diagnostics were recorded."""
         time = self.diagnostics["time"]
         return float(time[time > 0].min() if self.log_time else time[0]), float(time[-1])
 
     def counted_at(self, k: int) -> str:
-        """Return a text such as "3 clusters" of snapshot k, or "3 atoms" from the handover on.
+        """Return the number of clusters of snapshot k as text such as "3 clusters", or "3 atoms" from the handover on.
 
-        Atoms are counted as one only when they touch.
+        Atoms are point masses that replace collapsed clusters. They are counted as one only when they touch.
         """
         if self.clusters is None:
             return ""
@@ -177,7 +185,10 @@ class RunData:
         return f"{found} {kind}{'' if found == 1 else 's'}"
 
     def clusters_over(self, snapshots: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return times and numbers of clusters, NaN if unknown, of all samples and of these snapshots."""
+        """Return times and numbers of clusters at all samples and at these snapshots, in the order of time.
+
+        Numbers are NaN if unknown.
+        """
         times, counts = self.diagnostics["time"], self.diagnostics["clusters"]
         if self.clusters is None:
             return times, counts
@@ -189,7 +200,7 @@ class RunData:
 
 
 def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
-    """Return at most ``count`` snapshots, including the first and the last, evenly spaced in an arc length of the run.
+    """Return at most ``count`` snapshots to draw, with the first and the last, evenly spaced in arc length of the run.
 
     The arc length is the mean total variation of entropy, energy, number of clusters and log radius, each as a fraction
     of its total, plus half the fraction of time, so that long metastable states are shown too.
@@ -210,7 +221,7 @@ def snapshots_chosen(run_data: RunData, count: int) -> list[int]:
 
 
 def _fraction(values: Floats) -> Floats:
-    """Return the total variation (snapshots,) up to each snapshot as a fraction of the total; zeros without changes."""
+    """Return the variation of values up to each snapshot as a fraction of the total; zeros without changes."""
     variation = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(values)))])
     return variation / variation[-1] if variation[-1] > 0 else variation
 

@@ -20,7 +20,7 @@ DPI = 160  # pixels an inch: the smallest text is legible at half of them
 
 
 def figure_target(figure: Path) -> Path:
-    """Return a path for a figure unchanged.
+    """Return the path of a figure unchanged after checking that the figure can be written there.
 
     Raises FileError for an unknown suffix, for a path that cannot be written, and for an existing file that this
     package has not drawn.
@@ -61,5 +61,5 @@ def texts(figure: Figure) -> list[str]:
 
 
 def _is_drawn_here(figure: Path) -> bool:
-    """Return whether a file names this package as its program."""
+    """Return whether a file was drawn by this package, which its metadata name as the program."""
     return figure.is_file() and not figure.is_symlink() and PROGRAM.encode() in figure.read_bytes()

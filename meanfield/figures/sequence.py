@@ -21,7 +21,10 @@ MAX_SAMPLED = 4096  # largest number of vectors for the principal axes
 
 
 def draw_field(figure: SubFigure, run_data: RunData) -> None:
-    """Draw ⟨u/|u| − ū, e⟩ for the two principal axes e of all vectors shown, with their mean ū."""
+    """Draw a field u of a token sequence over time and position, along its two principal axes e.
+
+    The values are ⟨u/|u| − ū, e⟩, ū the mean of all directions u/|u| shown.
+    """
     shown = columns(run_data)
     length = tokens_of(run_data).length
     assert length is not None
@@ -39,8 +42,10 @@ def draw_field(figure: SubFigure, run_data: RunData) -> None:
 
 
 def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
-    """Return ⟨u/|u| − ū, e⟩ (2, snapshots, positions) of snapshots ``shown``, averaged over neighbors to at most
-    ``rows``.
+    """Return ⟨u/|u| − ū, e⟩ (2, snapshots, positions) of a token sequence for its two principal axes e.
+
+    u are the tokens of the snapshots ``shown`` and ū the mean of all their directions. Neighbors are averaged to at
+    most ``rows`` positions.
     """
     fields = np.stack([directions(run_data, k) for k in shown])
     fields -= fields.mean(axis=(0, 1))
@@ -49,7 +54,10 @@ def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
 
 
 def _principal(fields: Floats) -> Floats:
-    """Return the two axes (2, d) of largest mean square of vectors (times, n, d), with positive largest entries."""
+    """Return the two axes (2, d) along which vectors (times, n, d) have the largest mean square.
+
+    The largest entry of each axis is positive.
+    """
     vectors = fields.reshape(-1, fields.shape[-1])
     vectors = vectors[np.unique(np.linspace(0, len(vectors) - 1, MAX_SAMPLED).astype(int))]
     two = np.linalg.svd(vectors, full_matrices=False)[2][:2]

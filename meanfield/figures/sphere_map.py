@@ -32,7 +32,7 @@ MIN_MASS = 0.005  # smaller masses would be written as 0.00
 
 
 def sphere_height(run_data: RunData) -> float:
-    """Return the height of the maps in inches on a page ten inches wide, including titles and caption."""
+    """Return the height in inches of the maps of a run, on a page ten inches wide, with titles and caption."""
     rows, columns = map_grid(min(len(run_data.times), SNAPSHOTS))
     return rows * (8.6 / columns / 2 + TITLE_HEIGHT) + CAPTION_HEIGHT
 
@@ -44,17 +44,17 @@ def map_grid(maps: int, across: int = 3) -> tuple[int, int]:
 
 
 def maps_across(figure: SubFigure) -> int:
-    """Return the number of maps that fit into a row."""
+    """Return the number of maps of the sphere that fit into a row of a figure."""
     return max(1, int(0.8 * inches_across(figure) / MAP_WIDTH))
 
 
 def snapshots_on_maps(figure: SubFigure, run_data: RunData) -> list[int]:
-    """Return the snapshots to show: six, fewer on a narrow figure."""
+    """Return the snapshots that are drawn as maps: at most six, fewer on a narrow figure."""
     return snapshots_chosen(run_data, min(SNAPSHOTS, 2 * maps_across(figure)))
 
 
 def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
-    """Draw maps of up to six snapshots on one color scale."""
+    """Draw a density on the sphere as equal-area maps of up to six snapshots, on one color scale."""
     chosen = snapshots_on_maps(figure, run_data)
     rows, columns = map_grid(len(chosen), maps_across(figure))
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -76,7 +76,7 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
 
 
 def draw_map(ax: Axes, cell: NDArray[np.int64], ratio: Floats, scale: Scale) -> AxesImage:
-    """Draw ρ/ρ̄ (cells,) as a map and return the image; ``cell`` is the cell of each pixel."""
+    """Draw ρ/ρ̄ (cells,) as a map of the sphere and return the image; ``cell`` is the cell of each pixel."""
     values, extent = (
         np.ma.masked_array(scale.values(ratio)[cell], cell < 0),
         (-HALF_WIDTH, HALF_WIDTH, -HALF_HEIGHT, HALF_HEIGHT),
@@ -85,32 +85,39 @@ def draw_map(ax: Axes, cell: NDArray[np.int64], ratio: Floats, scale: Scale) -> 
 
 
 def _caption(run_data: RunData, maps: int, scale: Scale) -> str:
+    """Return the caption of the maps of a density."""
     marks = "" if run_data.clusters is None or scale.deviation else RINGS
     seen = f"; the density is uniform, within {UNIFORM_TEXT}" if scale.is_uniform else ""
     return f"equal-area map{'s' * (maps > 1)}; azimuth 0 at the center, lines every 30°{marks}{seen}"
 
 
 def pixel_columns(ring_cells: Integers) -> int:
-    """Return the pixels across a map: two for each cell on the equator, within the resolution of a page and memory."""
+    """Return the pixels across a map: two for each cell on the equator, within limits of page and memory."""
     return 2 * int(np.clip(ring_cells.max(), 400, 1600))
 
 
 def hammer(theta: Floats, phi: Floats) -> tuple[Floats, Floats]:
-    """Return the Hammer projection of a polar angle and an azimuth: x in ±2√2 and y in ±√2."""
+    """Return the equal-area Hammer projection of polar angles and azimuths: x in ±2√2 and y in ±√2."""
     half = (np.mod(phi + np.pi, 2 * np.pi) - np.pi) / 2
     root = np.sqrt(1 + np.sin(theta) * np.cos(half))
     return 2 * np.sqrt(2) * np.sin(theta) * np.sin(half) / root, np.sqrt(2) * np.cos(theta) / root
 
 
 def hammer_inverse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the polar angle in [0, π] and azimuth in (−π, π] of points on the map; NaN outside its ellipse."""
+    """Return the polar angle in [0, π] and azimuth in (−π, π] of points (x, y) on the Hammer map.
+
+    NaN outside the ellipse of the map.
+    """
     squared = 1 - (x / 4) ** 2 - (y / 2) ** 2
     z = np.sqrt(np.where(squared >= 0.5, squared, np.nan))
     return np.arccos(np.clip(y * z, -1, 1)), 2 * np.arctan2(z * x, 2 * (2 * z**2 - 1))
 
 
 def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:
-    """Return the cell at the center of each pixel (columns / 2, columns), top row first; −1 outside the map."""
+    """Return the cell of the sphere at the center of each pixel of a map (columns / 2, columns), top row first.
+
+    −1 outside the map.
+    """
     x = HALF_WIDTH * (2 * (np.arange(columns) + 0.5) / columns - 1)
     y = HALF_HEIGHT * (1 - 2 * (np.arange(columns // 2) + 0.5) / (columns // 2))
     theta, phi = hammer_inverse(*np.meshgrid(x, y))
@@ -121,7 +128,7 @@ def pixel_cells(ring_cells: Integers, columns: int) -> NDArray[np.int64]:
 
 
 def cell_angles(ring_cells: Integers) -> tuple[Floats, Floats, Floats]:
-    """Return the polar angle and azimuth of the center of each cell, and its area, each (cells,)."""
+    """Return the polar angle and azimuth of the center of each cell of the sphere, and its area, each (cells,)."""
     rings = len(ring_cells)
     edge = np.linspace(0, np.pi, rings + 1)
     theta = np.repeat((edge[1:] + edge[:-1]) / 2, ring_cells)
@@ -137,7 +144,7 @@ def polar_and_azimuth(points: Floats) -> tuple[Floats, Floats]:
 
 
 def draw_clusters(ax: Axes, run_data: RunData, k: int) -> None:
-    """Draw rings at the clusters of snapshot k, with their masses."""
+    """Draw rings on a map at the clusters of snapshot k, with their masses."""
     if run_data.clusters is not None:
         _, masses, places = run_data.clusters(k)
         draw_rings(ax, *polar_and_azimuth(places), masses)
@@ -167,7 +174,7 @@ def draw_rings(ax: Axes, polar: Floats, azimuth: Floats, masses: Floats) -> None
 
 
 def _label_scale(ax: Axes) -> float:
-    """Return the size of labels in map units relative to a page with three maps in a row, at least 1."""
+    """Return the size of labels on a map relative to a page with three maps in a row, at least 1."""
     from matplotlib import rcParams
 
     place, figure = ax.get_subplotspec(), ax.figure
@@ -178,7 +185,7 @@ def _label_scale(ax: Axes) -> float:
 
 
 def _is_free(x: float, y: float, scale: float, labels: list[tuple[float, float]], xs: Floats, ys: Floats) -> bool:
-    """Return whether a label at (x, y) stays on the map and overlaps no other labels and no peaks (xs, ys)."""
+    """Return whether a label at (x, y) stays on the map and overlaps no other labels and no clusters (xs, ys)."""
     width, height = scale * LABEL_SIZE[0], scale * LABEL_SIZE[1]
     on_map = abs(x) + width / 2 < HALF_WIDTH and abs(y) + height / 2 < HALF_HEIGHT  # also clear of the title
     off_labels = all(abs(x - a) > width or abs(y - b) > height for a, b in labels)
@@ -187,7 +194,7 @@ def _is_free(x: float, y: float, scale: float, labels: list[tuple[float, float]]
 
 
 def draw_graticule(ax: Axes) -> None:
-    """Draw meridians and parallels every 30° and the edge of the map, without a frame."""
+    """Draw meridians and parallels every 30° and the edge of a map, without a frame."""
     line = np.linspace(1e-9, 1 - 1e-9, 181)  # slightly less than ±π, where the map is cut
     for degrees in range(-150, 180, 30):
         ax.plot(*hammer(np.pi * line, np.full(181, np.radians(degrees))), color="white", lw=0.4, alpha=0.35)

@@ -14,7 +14,7 @@ MAX_REACH = 30.0  # largest ratio of extent to narrowest spread on a linear axis
 
 
 def trimmed(run_data: RunData) -> RunData:
-    """Return the run data restricted to the cells in which any snapshot has visible density, with a margin.
+    """Return the data of a run restricted to the cells in which any snapshot has visible density, with a margin.
 
     The axis of a line is transformed if the widest snapshot extends far beyond the spread of the narrowest.
     """
@@ -39,6 +39,6 @@ def trimmed(run_data: RunData) -> RunData:
 
 
 def _spread(edges: Floats, density: Floats) -> float:
-    """Return the root mean square distance from the origin, at least the width of a cell."""
+    """Return the root mean square distance of a density from the origin, at least the width of a cell."""
     masses, centers = density * np.diff(edges), (edges[1:] + edges[:-1]) / 2
     return max(float(np.sqrt(masses @ centers**2 / masses.sum())), float(np.diff(edges).min()))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_convergence(study: ConvergenceStudy, over: str, of: str, figure: str | Path) -> Path:
-    """Draw a study to ``figure`` (.png, .pdf or .svg) and return the path."""
+    """Draw a convergence study of a case to ``figure`` (.png, .pdf or .svg) and return the path."""
 
     def draw(drawing: Figure) -> None:
         ax = study.plot(drawing.add_subplot())

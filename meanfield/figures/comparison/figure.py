@@ -30,17 +30,17 @@ _CURVES = (("l1", "L¹", GREEN), ("w1", "W₁", BLUE), ("w2", "W₂", VERMILION)
 
 
 def plot_compare(comparison: Comparison, figure: str | Path) -> Path:
-    """Draw a comparison to ``figure`` (.png, .pdf or .svg) and return the path.
+    """Draw a comparison of runs to ``figure`` (.png, .pdf or .svg) and return the path.
 
     States are drawn on the circle, on the sphere and in one dimension; for tokens in higher dimensions, the
-    distributions of ⟨x, y⟩ are drawn. Raises FileError for an unknown suffix, and if the folder of the figure is
-    missing or read-only.
+    distributions of ⟨x, y⟩ of pairs are drawn. Raises FileError for an unknown suffix, and if the folder of the figure
+    is missing or read-only.
     """
     return write_figure(figure, lambda drawing: compose(comparison, drawing))
 
 
 def compose(comparison: Comparison, figure: Figure) -> Figure:
-    """Draw the comparison on an empty ``figure``, set its size, and return the figure."""
+    """Draw a comparison of runs on an empty ``figure``, set its size, and return the figure."""
     heights = [2.9, *_states_height(comparison)]
     figure.set_size_inches(WIDTH, sum(heights) + 0.9)
     lines = [run_in_words(run) for run in comparison.runs]
@@ -56,32 +56,32 @@ def compose(comparison: Comparison, figure: Figure) -> Figure:
 
 
 def rows_shown(comparison: Comparison) -> list[int]:
-    """Return the rows whose states are drawn: first, middle and last, each once."""
+    """Return the rows of a comparison whose states are drawn: first, middle and last, each once."""
     last = len(comparison.times) - 1
     return sorted({0, last // 2, last})
 
 
 def _states_height(comparison: Comparison) -> list[float]:
-    """Return the height of the states in inches, as an empty list if they are not drawn."""
+    """Return a list with the height of the states in inches, empty if states are not drawn."""
     if comparison.space == "S2":
         return [maps_height(comparison, rows_shown(comparison))]
     return [2.9] if _is_narrow(comparison) or _has_pairs(comparison) else []
 
 
 def _is_narrow(comparison: Comparison) -> bool:
-    """Return whether states are lines over one coordinate."""
+    """Return whether states are drawn as lines over one coordinate."""
     return comparison.space in ("S1", "R1") or comparison.space.startswith("polar")
 
 
 def _has_pairs(comparison: Comparison) -> bool:
-    """Return whether two runs are tokens in four or more dimensions, of which only the angles are drawn."""
+    """Return whether two runs are tokens in four or more dimensions, whose angles alone are drawn."""
     particles = all(kind_of(run.manifold).has_tokens for run in comparison.runs)
     counts = [len(run.weights) for run in comparison.runs if kind_of(run.manifold).has_tokens]
     return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN
 
 
 def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
-    """Draw the distances of two runs and the numbers of clusters, or the distances between snapshots of a single run.
+    """Draw the distances between two runs and their numbers of clusters over time.
 
     For tokens in many dimensions, in which clusters have no common scale, mean inner products replace the numbers of
     clusters. The snapshots of a single run are compared with the previous one and with the last one.
@@ -117,7 +117,7 @@ def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
 
 
 def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> None:
-    """Draw L¹, W₁, W₂ and the distance of the centroids over time, as far as available."""
+    """Draw the distances L¹, W₁, W₂ and that of the mean tokens over time, as far as they are defined."""
     columns = {name: comparison.columns[kind + name] for name, _, _ in _CURVES}
     drawn = np.concatenate(list(columns.values()))
     drawn = drawn[np.isfinite(drawn)]
@@ -145,12 +145,13 @@ def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> Non
 
 
 def _reads_better_by_decades(values: Floats) -> bool:
-    """Return whether the nonzero values span a factor of more than SPREAD."""
+    """Return whether values span a factor of more than SPREAD, so that a log axis suits them."""
     found = values[values > FLOOR * values.max(initial=0.0)]
     return len(found) > 2 and float(found.max()) > SPREAD * float(found.min())
 
 
 def _set_times(ax: Axes, comparison: Comparison) -> None:
+    """Set the time axis of a panel of a comparison."""
     times = comparison.times
     if len(times) == 1:
         ax.set_xticks(times, [format_time(times[0])])

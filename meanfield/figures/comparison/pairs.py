@@ -31,7 +31,10 @@ _COLORS = (BLACK, BLUE)
 
 
 def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """Draw one panel for each time, A filled and B as a line; triangles mark the means."""
+    """Draw the distribution of ⟨x, y⟩ over pairs of tokens of two runs, a panel for each of the times ``rows``.
+
+    Run A is filled and run B is a line; triangles mark the means.
+    """
     axes = figure.subplots(1, len(rows), squeeze=False, sharex=True)[0]
     for ax, row in zip(axes, rows, strict=True):
         for run, k, side, color in zip(comparison.runs, comparison.pairs[row], SIDES, _COLORS, strict=False):
@@ -45,7 +48,7 @@ def draw_pairs_beside(figure: SubFigure, comparison: Comparison, rows: list[int]
 
 
 def draw_means(ax: Axes, comparison: Comparison) -> None:
-    """Draw the mean of ⟨x, y⟩ of each run at each time."""
+    """Draw the mean of ⟨x, y⟩ over pairs of tokens over time, a line for each run."""
     for side, run in enumerate(comparison.runs):
         means = [mean_product(run, pair[side]) for pair in comparison.pairs]
         ax.plot(comparison.times, means, color=_COLORS[side], label=SIDES[side], lw=1.4, ls=("-", "--")[side])
@@ -54,7 +57,10 @@ def draw_means(ax: Axes, comparison: Comparison) -> None:
 
 
 def mean_product(run: Run, k: int) -> float:
-    """Return the mass-weighted mean of ⟨x_i, x_j⟩, i ≠ j, over the directions: (|Σ m x|² − Σ m²)/(1 − Σ m²)."""
+    """Return the mean of ⟨x_i, x_j⟩ over pairs i ≠ j of directions of tokens in snapshot k, weighted by mass.
+
+    It equals (|Σ m x|² − Σ m²)/(1 − Σ m²) for masses m of sum 1.
+    """
     measure = measure_of(run, k)
     directions = unit_vectors(measure.points)
     masses = measure.masses / measure.masses.sum()
@@ -62,7 +68,10 @@ def mean_product(run: Run, k: int) -> float:
 
 
 def products_of(run: Run, k: int) -> tuple[Floats, float]:
-    """Return the density (BINS,) and mean of ⟨x_i, x_j⟩, i ≠ j, weighted by mass, over at most MAX_SAMPLED tokens."""
+    """Return the density (BINS,) and the mean of ⟨x_i, x_j⟩ over pairs i ≠ j of tokens in snapshot k, weighted by mass.
+
+    At most MAX_SAMPLED tokens are used.
+    """
     measure = measure_of(run, k)
     points = unit_vectors(measure.points)
     chosen = np.unique(np.linspace(0, len(points) - 1, MAX_SAMPLED).astype(int))

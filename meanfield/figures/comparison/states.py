@@ -33,7 +33,7 @@ _STYLES: tuple[dict[str, Any], ...] = ({"color": BLACK, "lw": 1.4}, {"color": BL
 
 
 def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """Draw the densities or histograms of each run over the angle or the line, one panel for each time."""
+    """Draw the densities or histograms of compared runs in one dimension, one panel for each of ``rows``."""
     axes = figure.subplots(1, len(rows), squeeze=False)[0]
     cut = _cut(comparison, rows) if comparison.space == "S1" else 0.0
     for ax, row in zip(axes, rows, strict=True):
@@ -50,6 +50,7 @@ def draw_lines(figure: SubFigure, comparison: Comparison, rows: list[int]) -> No
 
 
 def _draw_axes(ax: Axes, space: str, span: tuple[float, float]) -> None:
+    """Set the axes of a panel of compared states."""
     label_linear(ax.yaxis, "", ax.get_ylim()[1])
     ax.set(xlim=span, ylim=(0, None), xlabel="token x" if space == "R1" else "polar angle θ (rad)")
     if space == "S1":
@@ -60,7 +61,7 @@ def _draw_axes(ax: Axes, space: str, span: tuple[float, float]) -> None:
 
 
 def _cut(comparison: Comparison, rows: list[int]) -> float:
-    """Return the angle at which the axis of the circle begins: the one with the least mass in all states shown."""
+    """Return the angle at which the axis of the circle begins: where all states shown have the least mass."""
     shown = [place for row in rows for place in _snapshots(comparison, row)]
     around = (0.0, 2 * np.pi)
     return emptiest(
@@ -69,12 +70,12 @@ def _cut(comparison: Comparison, rows: list[int]) -> float:
 
 
 def maps_height(comparison: Comparison, rows: list[int]) -> float:
-    """Return the height of the maps in inches on a page ten inches wide."""
+    """Return the height in inches of the maps of compared states on a page ten inches wide."""
     return len(comparison.runs) * (8.6 / max(len(rows), 2) / 2 + 0.35) + 0.2
 
 
 def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> None:
-    """Draw equal-area maps, one row for each run: densities on one color scale, particles as dots."""
+    """Draw compared states as equal-area maps, a row for each run: densities on one scale, tokens as dots."""
     axes = figure.subplots(len(comparison.runs), len(rows), squeeze=False)
     table = [_snapshots(comparison, row) for row in rows]
     densities = {
@@ -103,12 +104,12 @@ def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> Non
 
 
 def _snapshots(comparison: Comparison, row: int) -> list[tuple[Run, int]]:
-    """Return each run and its snapshot in a row of the comparison."""
+    """Return each run with the number of its snapshot in a row of the comparison."""
     return list(zip(comparison.runs, comparison.pairs[row], strict=False))
 
 
 def _draw_particles(ax: Axes, run: Run, k: int) -> None:
-    """Draw particles as dots on a background in the darkest color of the scale."""
+    """Draw tokens on a map as dots, on a background in the darkest color of the scale."""
     draw_ground(ax)
     points = unit_vectors(run.positions(k)[:DOTS])
     area = float(np.clip(4000 / len(points), 0.4, 12))
@@ -117,9 +118,9 @@ def _draw_particles(ax: Axes, run: Run, k: int) -> None:
 
 
 def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
-    """Return edges and density of a run in one dimension, for the circle from a ``cut`` on.
+    """Return the cell edges and the density of a run in one dimension; on the circle they begin at the angle ``cut``.
 
-    For particles, return the sorted positions and their weights.
+    For tokens, return the sorted positions and their weights.
     """
     if kind_of(run.manifold).has_tokens:
         places = _places(run, k)
@@ -131,7 +132,7 @@ def _profile(run: Run, k: int, cut: float = 0.0) -> tuple[Floats, Floats]:
 
 
 def _places(run: Run, k: int) -> Floats:
-    """Return angles (n,) of particles in the plane, from 0 to 2π, or positions on the line."""
+    """Return angles (n,) of tokens in the plane, from 0 to 2π, or positions (n,) on the line."""
     points = run.positions(k)
     return np.mod(np.arctan2(points[:, 1], points[:, 0]), 2 * np.pi) if points.shape[1] == 2 else points[:, 0]
 
@@ -152,7 +153,7 @@ def _span(profiles: list[tuple[Floats, Floats]], space: str, cut: float = 0.0) -
 
 
 def _histogram(run: Run, k: int, span: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return edges and density of a histogram of particles with BINS bins."""
+    """Return the edges and the density of a histogram of tokens with BINS bins over the interval ``span``."""
     places = _places(run, k)
     if run.positions(k).shape[1] == 2:
         places = np.mod(places - span[0], 2 * np.pi) + span[0]

@@ -40,7 +40,7 @@ LABELS = 6  # labels of a causal mask in a legend
 
 
 def is_worth(run_data: RunData, name: str) -> bool:
-    """Return whether a diagnostic was recorded with drawable values at two or more times on the axis."""
+    """Return whether a diagnostic was recorded with values that can be drawn at two or more times on the axis."""
     values = run_data.diagnostics.get(name)
     if values is None:
         return False
@@ -55,7 +55,7 @@ def is_worth(run_data: RunData, name: str) -> bool:
 
 
 def time_range(run_data: RunData, name: str) -> tuple[float, float]:
-    """Return the time limits of a panel: those of its samples, extended to a predicted event soon after."""
+    """Return the time limits of the panel of a diagnostic: its samples, extended to a predicted event soon after."""
     first, last = run_data.sample_range
     predicted = run_data.predictions.get(name)
     if predicted is None or run_data.log_time or not last < predicted.moment <= AHEAD * last:
@@ -64,7 +64,7 @@ def time_range(run_data: RunData, name: str) -> tuple[float, float]:
 
 
 def draw_prediction(ax: Axes, run_data: RunData, name: str) -> None:
-    """Draw the predicted curve of a panel, and append its description to the title."""
+    """Draw the predicted curve of a diagnostic on its panel, and append its description to the title."""
     if (predicted := run_data.predictions.get(name)) is None:
         return
     times, (_, last) = run_data.diagnostics.get("time", run_data.times), time_range(run_data, name)
@@ -118,7 +118,7 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
 
 
 def _is_over(run_data: RunData) -> NDArray[np.bool_]:
-    """Return whether, at each sample (samples,), all tokens form one cluster until the end.
+    """Return for each sample (samples,) whether all tokens form one cluster from there until the end.
 
     Such tokens move only by the tolerance of the time steps.
     """
@@ -153,7 +153,7 @@ def _draw_pairs_close(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_cosine(ax: Axes, run_data: RunData) -> None:
-    """Draw the mean inner product up to 1, the value of coinciding tokens."""
+    """Draw the mean inner product of two tokens over time, up to 1, the value of coinciding tokens."""
     cosine = run_data.diagnostics["cosine"]
     ax.plot(run_data.diagnostics["time"], cosine, color=ORANGE, lw=1.4, marker="o", markersize=3.5)
     ax.set(title="mean inner product of two tokens", ylabel=r"$\langle\theta,\theta'\rangle$")
@@ -193,7 +193,7 @@ def _draw_size(name: str, title: str, label: str) -> Callable[[Axes, RunData], N
 
 
 def _draw_variance(ax: Axes, run_data: RunData) -> None:
-    """Draw the variance above its rounding error, with room for a blow-up soon after the last sample."""
+    """Draw the variance of tokens above its rounding error, with room for a predicted blow-up soon after."""
     values = run_data.diagnostics["variance"]
     if "radius" in run_data.diagnostics:
         lost = values < (NO_SPREAD * run_data.diagnostics["radius"]) ** 2
@@ -206,14 +206,14 @@ def _draw_variance(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_drift(ax: Axes, run_data: RunData) -> None:
-    """Draw the drift from 0, for unchanged tokens, to at least 1, for uncorrelated tokens."""
+    """Draw the drift of tokens, 1 − mean cosine, from 0 (unchanged) to at least 1 (uncorrelated)."""
     drift = run_data.diagnostics["drift"]
     ax.plot(run_data.diagnostics["time"], drift, color=VERMILION, lw=1.4)
     ax.set(title="drift of the tokens", ylabel="1 − mean cosine", ylim=(-0.05, 1.05 * max(1.0, float(drift.max()))))
 
 
 def _draw_escaped(ax: Axes, run_data: RunData) -> None:
-    """Draw the masses in the cells at both ends of the mesh, which no cells beyond can receive."""
+    """Draw over time the masses in the cells at both ends of the mesh, from where no mass can move outward."""
     ends = run_data.kind.ends
     escaped = run_data.diagnostics["escaped"]
     ax.set(ylabel="mass", title="mass in the cells at the ends of the mesh")
@@ -224,7 +224,10 @@ def _draw_escaped(ax: Axes, run_data: RunData) -> None:
 
 
 def label_angles(run_data: RunData) -> Floats:
-    """Return the angles (samples, labels) between the mean tokens of each label and the first, 0 if either is zero."""
+    """Return the angles (samples, labels) between the mean tokens at each position in the sequence and at the first.
+
+    Positions in the sequence are the labels of a causal mask. The angle is 0 if either mean token is zero.
+    """
     centroid = run_data.diagnostics["label_centroid"]
     length = np.linalg.norm(centroid, axis=2)
     cosine = np.einsum("sld,sd->sl", centroid, centroid[:, 0])
@@ -234,7 +237,10 @@ def label_angles(run_data: RunData) -> Floats:
 
 
 def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
-    """Draw the angle between the mean token of each label and that of the first label."""
+    """Draw over time the angle between the mean tokens at each position in the sequence and at the first.
+
+    Positions in the sequence are the labels of a causal mask.
+    """
     angles = label_angles(run_data)
     labels = angles.shape[1]
     named = np.unique(np.linspace(0, labels - 1, LABELS).astype(int))
@@ -247,7 +253,10 @@ def _draw_label_centroid(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_component(ax: Axes, run_data: RunData, name: str) -> None:
-    """Draw a user-defined diagnostic: a number over time, or a curve for each component of an array."""
+    """Draw a diagnostic that a user has defined: a number over time, or a curve for each component of an array.
+
+    At most MAX_CURVES curves are drawn.
+    """
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics[name]), -1)
     curves = values.T[np.unique(np.linspace(0, values.shape[1] - 1, MAX_CURVES).astype(int))]
     colors = color_map()(np.linspace(0, 0.9, len(curves))) if len(curves) > 1 else [BLUE]

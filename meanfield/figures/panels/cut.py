@@ -15,10 +15,10 @@ CUT_MASS = 0.01  # excess mass near the cut, relative to the emptiest angle, for
 
 
 def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
-    """Return the density on a circle with its cells in order from the cut on; other densities unchanged.
+    """Return the data of a density on the circle with its cells in order from the cut on; other densities unchanged.
 
-    The cut is chosen among eight angles. It minimizes the largest mass within π/8 over the snapshots ``shown``. The
-    angle 0 is preferred if its mass exceeds the minimum by at most CUT_MASS.
+    The cut is the angle at which the axis of a figure begins, one of eight. It minimizes the largest mass within π/8
+    over the snapshots ``shown``. The angle 0 is preferred if its mass exceeds the minimum by at most CUT_MASS.
     """
     if run_data.kind.space != "S1" or run_data.edges is not None or len(run_data.ring_cells) != 1:
         return run_data
@@ -32,7 +32,7 @@ def with_cut(run_data: RunData, shown: Sequence[int]) -> RunData:
 
 
 def emptiest(ratios: Iterable[Floats]) -> float:
-    """Return the angle, of CUT_ANGLES, near which the largest mass over all densities (cells,) is smallest."""
+    """Return the angle, among CUT_ANGLES, near which the largest mass over all densities (cells,) is smallest."""
     max_shares = np.zeros(len(CUT_ANGLES))
     for ratio in ratios:
         shifts = np.round(CUT_ANGLES * len(ratio) / (2 * np.pi)).astype(int)
@@ -41,8 +41,9 @@ def emptiest(ratios: Iterable[Floats]) -> float:
 
 
 def masses_near(ratio: Floats, shifts: Integers) -> Floats:
-    """Return the share (edges,) of the mass of ρ/ρ̄ (cells,) within an eighth of the circle around the edges
-    ``shifts``.
+    """Return the share of the mass within an eighth of the circle around each of the edges ``shifts`` (edges,).
+
+    ``ratio`` (cells,) is the density relative to the uniform one.
     """
     half = max(len(ratio) // 16, 1)
     sums = [np.roll(ratio, half - shift)[: 2 * half].sum() for shift in shifts]

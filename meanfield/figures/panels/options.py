@@ -77,4 +77,5 @@ class FigureOptions:
 
 
 def _is_size(size: tuple[float, ...], dpi: int) -> bool:
+    """Return whether ``size`` is a width and a height in inches that Matplotlib can draw."""
     return len(size) == 2 and all(math.isfinite(side) and 1 <= side * dpi < MAX_PIXELS for side in size)

@@ -48,13 +48,13 @@ def _is_conserved(run_data: RunData, name: str) -> bool:
 
 
 def recorded_panels(run_data: RunData) -> list[str]:
-    """Return the names of all panels with recorded diagnostics."""
+    """Return the names of all panels of a run whose diagnostics were recorded."""
     known = [name for name, (needs, _) in PANELS.items() if any(is_worth(run_data, need) for need in needs)]
     return known + [name for name in run_data.components if is_worth(run_data, name)]
 
 
 def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
-    """Draw one panel over time, with a ``note`` at the label of the time axis."""
+    """Draw one panel of diagnostics over time by name, with a ``note`` at the label of the time axis."""
     if name in PANELS:
         PANELS[name][1](ax, run_data)
     else:
@@ -66,7 +66,10 @@ def draw_panel(ax: Axes, run_data: RunData, name: str, note: str = "") -> None:
 
 
 def draw_diagnostics(figure: Figure | SubFigure, run_data: RunData) -> None:
-    """Draw the panels below snapshots, two in a row if there is room; an odd last one fills the row."""
+    """Draw the panels of diagnostics below the snapshots of a run, two in a row if there is room.
+
+    An odd last panel fills its row.
+    """
     axes, last_row = _axes_in_rows(figure, panels(run_data), panels_across(figure))
     times = [t for t in run_data.times[snapshots_chosen(run_data, SNAPSHOTS)] if t > 0 or not run_data.log_time]
     for name, ax in axes.items():
@@ -98,12 +101,12 @@ def require_panels(run_data: RunData, names: Sequence[str], *, one_ax: bool = Fa
 
 
 def selected_height(run_data: RunData, names: Sequence[str]) -> float:
-    """Return the height in inches of these panels on a page of two columns."""
+    """Return the height in inches of the panels ``names`` on a page of two columns."""
     return sum(_heights(run_data, names, 2)) + 0.3
 
 
 def draw_selected(figure: Figure | SubFigure, run_data: RunData, names: Sequence[str]) -> None:
-    """Draw the panels ``names`` in as many columns as fit into the width, with maps above the others."""
+    """Draw the panels ``names`` in as many columns as fit into the width, with maps above the rest."""
     across = panels_across(figure)
     heights = _heights(run_data, names, across)
     flat = [name for name in names if not _is_maps(run_data, name)]
@@ -122,6 +125,7 @@ def _heights(run_data: RunData, names: Sequence[str], across: int) -> list[float
 
 
 def _draw_rows(figure: SubFigure, run_data: RunData, names: Sequence[str], across: int) -> None:
+    """Draw the panels ``names`` in rows of ``across`` panels."""
     for name, ax in _axes_in_rows(figure, names, across)[0].items():
         draw_on(ax, run_data, name)
 
@@ -136,7 +140,7 @@ def _axes_in_rows(
 
 
 def draw_on(ax: Axes, run_data: RunData, name: str) -> None:
-    """Draw one panel by name."""
+    """Draw one panel of a density or of diagnostics by name."""
     draw = _densities(run_data).get(name)
     if draw is None:
         draw_panel(ax, run_data, name)
@@ -145,7 +149,10 @@ def draw_on(ax: Axes, run_data: RunData, name: str) -> None:
 
 
 def _densities(run_data: RunData) -> dict[str, Draw | None]:
-    """Return the functions that draw panels of the density; None for panels with several axes."""
+    """Return the functions that draw the panels of the density of a run, by name; none for tokens.
+
+    The function is None for panels with several axes.
+    """
     if run_data.particles is not None:
         return {}
     if run_data.coordinate is None:
@@ -155,4 +162,5 @@ def _densities(run_data: RunData) -> dict[str, Draw | None]:
 
 
 def _is_maps(run_data: RunData, name: str) -> bool:
+    """Return whether a panel consists of maps on several axes."""
     return name in MAPS and run_data.coordinate is None

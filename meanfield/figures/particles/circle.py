@@ -25,7 +25,7 @@ EQUAL = 1e-9  # relative rounding error of equal masses
 
 
 def draw_angles(ax: Axes, run_data: RunData) -> None:
-    """Draw the angle over time as a line for each token."""
+    """Draw the angles of tokens on the circle over time, a line for each token."""
     shown = columns(run_data)
     cut_open = with_cut(as_density(run_data), shown)
     draw_angle_lines(ax, run_data, cut_open.cut)
@@ -38,7 +38,10 @@ def draw_angles(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineCollection:
-    """Draw only the lines and return them; a line that leaves at the cut continues on the other side."""
+    """Draw the angles of tokens on the circle over time and return the lines, without setting the axes.
+
+    The axis begins at the angle ``cut``; a line that leaves there continues on the other side.
+    """
     from matplotlib.collections import LineCollection
 
     shown, weights = columns(run_data), tokens_of(run_data).weights
@@ -55,13 +58,16 @@ def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineColle
 
 
 def copies(turned: Floats) -> list[Floats]:
-    """Return copies of a continuous angle, shifted by multiples of 2π, that together cover it between 0 and 2π."""
+    """Return copies of a continuous angle shifted by multiples of 2π that together cover it between 0 and 2π."""
     first, last = np.floor((turned.min() - MARGIN) / TWO_PI), np.floor((turned.max() + MARGIN) / TWO_PI)
     return [turned - turn * TWO_PI for turn in np.arange(first, last + 1)]
 
 
 def draw_strips(ax: Axes, run_data: RunData) -> None:
-    """Draw a row for each selected snapshot, from the top: tokens as dots, coinciding ones as one dot of their mass."""
+    """Draw tokens on the circle as dots over their angle, a row for each of at most SNAPSHOTS snapshots, from the top.
+
+    Coinciding tokens are one dot of their mass.
+    """
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     cut_open = with_cut(as_density(run_data), columns(run_data))
     for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):

@@ -42,12 +42,12 @@ Panel = Callable[["Axes", RunData], None]
 
 
 def particles_height(run_data: RunData) -> float:
-    """Return the height of the panels in inches."""
+    """Return the height in inches of the panels of tokens."""
     return sum(height for height, _ in _rows(run_data))
 
 
 def draw_particles(figure: SubFigure, run_data: RunData) -> None:
-    """Draw the tokens, and their radii if they have them."""
+    """Draw the panels of tokens of a run, with their radii if these are free."""
     rows = _rows(run_data)
     parts = figure.subfigures(len(rows), 1, height_ratios=[height for height, _ in rows], squeeze=False)[:, 0]
     for part, (_, draw) in zip(parts, rows, strict=True):
@@ -55,13 +55,14 @@ def draw_particles(figure: SubFigure, run_data: RunData) -> None:
 
 
 def _rows(run_data: RunData) -> list[tuple[float, Draw]]:
-    """Return the height and the drawing function of each row."""
+    """Return the height and the drawing function of each row of panels of tokens."""
     several_times, few = len(columns(run_data)) > 1, len(tokens_of(run_data).weights) <= MAX_LINES
     field = [(FIELD_HEIGHT, draw_field)] if tokens_of(run_data).length is not None and several_times else []
     return field + _rows_of_tokens(run_data, several_times, few)
 
 
 def _rows_of_tokens(run_data: RunData, several_times: bool, few: bool) -> list[tuple[float, Draw]]:
+    """Return the height and the drawing function of each row of panels for the dimension of the tokens."""
     radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and several_times else []
     if run_data.dimension == 1:
         return _over_time([draw_positions])
@@ -88,7 +89,7 @@ def draw_positions(ax: Axes, run_data: RunData) -> None:
 
 
 def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:
-    """Return one row of panels side by side, or none without panels."""
+    """Return a list with one row of panels side by side, empty if there are no panels."""
 
     def draw(figure: SubFigure, run_data: RunData) -> None:
         for ax, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
@@ -98,6 +99,7 @@ def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:
 
 
 def _draw_density(figure: SubFigure, run_data: RunData) -> None:
+    """Draw many tokens on the circle as a density."""
     draw_profiles(figure, as_density(run_data))
 
 
@@ -122,7 +124,7 @@ def draw_radii(ax: Axes, run_data: RunData) -> None:
 
 
 def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
-    """Draw the tokens x = rθ at several times."""
+    """Draw the tokens x = rθ in the plane at several times."""
     chosen = snapshots_chosen(run_data, PLANES)
     axes = figure.subplots(1, PLANES, squeeze=False)[0]
     for ax in axes[len(chosen) :]:

@@ -35,7 +35,7 @@ TICKS = (np.linspace(0, np.pi, 5), ["0", "π/4", "π/2", "3π/4", "π"])
 
 
 def draw_pairs(ax: Axes, run_data: RunData) -> None:
-    """Draw the share of the pairs of tokens at each angle over time, with a color bar."""
+    """Draw the share of pairs of tokens at each angle over time, with a color bar."""
     image = draw_pairs_picture(ax, run_data)
     ax.set_title("angle between two tokens, arccos ⟨θ, θ′⟩")
     bar = ax.figure.colorbar(image, ax=ax, extend="min")
@@ -44,7 +44,7 @@ def draw_pairs(ax: Axes, run_data: RunData) -> None:
 
 
 def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
-    """Draw only the image, with its axes, and return the image."""
+    """Draw the share of pairs of tokens at each angle over time, without title and color bar, and return the image."""
     from matplotlib.colors import LogNorm
 
     times, shares = pair_shares(run_data)
@@ -59,40 +59,45 @@ def draw_pairs_picture(ax: Axes, run_data: RunData) -> QuadMesh:
 
 
 def has_pairs(run_data: RunData) -> bool:
-    """Return whether angles between tokens were recorded at more than one time on the axis."""
+    """Return whether angles between tokens were recorded at two or more times on the axis."""
     return "pairs" in run_data.diagnostics and len(_samples_with_pairs(run_data)) > 1
 
 
 def _samples_with_pairs(run_data: RunData) -> Integers:
+    """Return the samples on the time axis in which the angles between tokens are finite."""
     on_axis = (run_data.diagnostics["time"] > 0) | (not run_data.log_time)
     return np.flatnonzero(on_axis & np.isfinite(run_data.diagnostics["pairs"]).all(axis=1))
 
 
 def pair_shares(run_data: RunData) -> tuple[Floats, Floats]:
-    """Return times (samples,) on the axis, and shares (samples, 60) of angles between tokens in bins of 3°."""
+    """Return times (samples,) on the axis, and shares (samples, 60) of pairs of tokens in 3° bins of their angle."""
     time, shown = run_data.diagnostics["time"], _samples_with_pairs(run_data)
     shown = shown[np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))]
     return time[shown], angle_shares(run_data.diagnostics["pairs"][shown])
 
 
 def angle_shares(pairs: Floats) -> Floats:
-    """Return shares (samples, 60) in bins of 3° from 0 on, given the bins of meanfield.clusters.pairs."""
+    """Return shares (samples, 60) of pairs of tokens in bins of 3° of their angle, in increasing order.
+
+    ``pairs`` are shares in the bins of meanfield.clusters.pairs, which are finer at small angles.
+    """
     # These bins go from π down to 3°, and continue with smaller ones.
     shares = np.concatenate([pairs[:, : BINS - 1], pairs[:, BINS - 1 :].sum(axis=1, keepdims=True)], axis=1)
     return shares[:, ::-1]
 
 
 def projections_height(run_data: RunData) -> float:
-    """Return the height of the projections in inches, with the caption."""
+    """Return the height in inches of the projections of directions, with their caption."""
     return 3.0 * _rows(run_data) + 0.4
 
 
 def _rows(run_data: RunData) -> int:
+    """Return the number of rows of projections."""
     return -(-min(len(run_data.times), SNAPSHOTS) // 3)
 
 
 def draw_projections(figure: SubFigure, run_data: RunData) -> None:
-    """Draw the directions at up to six times, projected on two principal axes."""
+    """Draw the directions of tokens projected on two principal axes, at up to six times."""
     across = min(3, maps_across(figure))
     chosen = snapshots_chosen(run_data, min(SNAPSHOTS, 2 * across))
     spread, axes, share = principal_axes(run_data)
@@ -116,7 +121,7 @@ def draw_projections(figure: SubFigure, run_data: RunData) -> None:
 
 
 def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
-    """Draw rings around the clusters of snapshot k with several tokens."""
+    """Draw rings on a projection around the clusters of snapshot k that consist of several tokens."""
     if run_data.clusters is None:
         return
     _, masses, places = run_data.clusters(k)
@@ -127,12 +132,12 @@ def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:
 
 
 def reach_of(places: list[Floats]) -> float:
-    """Return half the side of a square around the origin that contains all of these positions (n, 2)."""
+    """Return half the side of a square around the origin that contains all positions (n, 2), with a margin."""
     return 1.1 * max(float(np.abs(place).max(initial=0.0)) for place in places) or 1.0
 
 
 def set_reach(ax: Axes, reach: float) -> None:
-    """Set equal axes around the origin."""
+    """Set equal axes from −``reach`` to ``reach``."""
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
     for axis in (ax.xaxis, ax.yaxis):
         label_linear(axis, axis.get_label_text(), reach)
@@ -140,6 +145,6 @@ def set_reach(ax: Axes, reach: float) -> None:
 
 
 def caption(run_data: RunData, spread: int, share: float) -> str:
-    """Return a description of the projection."""
+    """Return the caption of the projections: snapshot ``spread`` of the axes, and their ``share`` of its variance."""
     when = run_data.moment(run_data.times[spread])
     return f"directions on the two principal axes of the tokens at {when}: {share:.0%} of their variance; area: mass"

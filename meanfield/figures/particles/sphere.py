@@ -39,7 +39,7 @@ DOT, DOT_AREAS = 2500.0, (1.5, 40.0)  # points²: total area of all dots, and sm
 
 
 def draw_maps(figure: SubFigure, run_data: RunData) -> None:
-    """Draw maps of up to six snapshots."""
+    """Draw tokens on equal-area maps of the sphere, at up to six times; many tokens as a density."""
     if len(tokens_of(run_data).weights) > MAX_DOTS:
         draw_sphere(figure, as_density(run_data))
         return
@@ -57,7 +57,7 @@ def draw_maps(figure: SubFigure, run_data: RunData) -> None:
 
 
 def caption(run_data: RunData, maps: int) -> str:
-    """Return the caption of the maps."""
+    """Return the caption of ``maps`` maps of tokens on the sphere."""
     rings = "" if run_data.clusters is None else RINGS
     shown = "an equal-area map" if maps == 1 else "equal-area maps"
     return f"tokens on {shown}; azimuth 0 at the center, lines every 30°{rings}"
@@ -73,7 +73,10 @@ def draw_ground(ax: Axes) -> None:
 
 
 def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
-    """Add a dot for each token, with area ∝ mass and positions to be set, and return the dots."""
+    """Draw a dot for each token on a map, with area ∝ mass, and return the dots.
+
+    Their positions are set later.
+    """
     weights = tokens_of(run_data).weights
     areas = np.clip(DOT * weights / weights.sum(), *DOT_AREAS)
     nowhere, color = np.full(len(weights), np.nan), color_map()(0.95)
@@ -81,5 +84,5 @@ def draw_dots(ax: Axes, run_data: RunData) -> PathCollection:
 
 
 def map_places(points: Floats) -> Floats:
-    """Return positions (n, 2) on the map of unit vectors (n, 3)."""
+    """Return the positions (n, 2) on the equal-area map of unit vectors (n, 3)."""
     return np.column_stack(hammer(*polar_and_azimuth(points)))

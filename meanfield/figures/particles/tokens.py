@@ -26,13 +26,13 @@ MERGE_RADIUS = 0.01  # fraction of the size of a panel: closer dots are merged
 
 
 def tokens_of(run_data: RunData) -> TokenData:
-    """Return the tokens of run data of particles."""
+    """Return the tokens in the data of a run of particles."""
     assert run_data.particles is not None
     return run_data.particles
 
 
 def directions(run_data: RunData, k: int) -> Floats:
-    """Return unit vectors (n, d) of the tokens of snapshot k; zero for a token at the origin."""
+    """Return the directions (n, d) of the tokens of snapshot k, unit vectors; zero for a token at the origin."""
     return unit_vectors(tokens_of(run_data).positions(k))
 
 
@@ -56,6 +56,7 @@ def as_density(run_data: RunData) -> RunData:
 
 
 def _binned(run_data: RunData, manifold: str, ring_cells: Integers, areas: Floats) -> RunData:
+    """Return the directions of tokens as a density on the circle or sphere with these cells and areas."""
     weights = tokens_of(run_data).weights
 
     def density(k: int) -> Floats:
@@ -69,7 +70,7 @@ def _binned(run_data: RunData, manifold: str, ring_cells: Integers, areas: Float
 
 
 def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
-    """Return the cell (n,) of each unit vector (n, d) on the circle or sphere."""
+    """Return the cell (n,) of the circle or sphere that contains each of the unit vectors (n, d)."""
     if points.shape[1] == 2:
         count = int(ring_cells[0])
         return np.minimum((angles(points) * (count / (2 * np.pi))).astype(np.int64), count - 1)
@@ -77,12 +78,12 @@ def _cells(points: Floats, ring_cells: Integers) -> NDArray[np.int64]:
 
 
 def token_radii(run_data: RunData, k: int) -> Floats:
-    """Return the radii (n,) of the tokens of snapshot k."""
+    """Return the radius |x| (n,) of each token of snapshot k."""
     return np.asarray(np.linalg.norm(tokens_of(run_data).positions(k), axis=1))
 
 
 def token_quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Floats:
-    """Return quantiles (snapshots, parts) of the radius of tokens, for these fractions of the mass."""
+    """Return quantiles (snapshots, parts) of the radius of tokens, for the fractions ``parts`` of the mass."""
     weights = tokens_of(run_data).weights / tokens_of(run_data).weights.sum()
     found = []
     for k in snapshots:
@@ -94,16 +95,16 @@ def token_quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) 
 
 
 def variance(run_data: RunData, k: int) -> float:
-    """Return ∫|θ − θ̄|² of the directions θ of snapshot k, from 0 to 1."""
+    """Return the variance ∫|θ − θ̄|² of the directions θ of tokens in snapshot k, from 0 to 1."""
     points, weights = directions(run_data, k), tokens_of(run_data).weights / tokens_of(run_data).weights.sum()
     return float(weights @ ((points - weights @ points) ** 2).sum(axis=1))
 
 
 def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, float]:
-    """Return the last snapshot with spread directions, its principal axes (d, count), and their share of its variance.
+    """Return a snapshot of tokens, the principal axes (d, count) of its directions, and their share of its variance.
 
-    Directions are spread if the variance is at least a quarter of its maximum over all snapshots. The largest entry of
-    each axis is positive.
+    It is the last snapshot with spread directions: their variance is at least a quarter of its maximum over all
+    snapshots. The largest entry of each axis is positive.
     """
     variances = np.array([variance(run_data, k) for k in range(len(run_data.times))])
     last = int(np.flatnonzero(variances >= SPREAD * variances.max())[-1])
@@ -119,8 +120,9 @@ def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, floa
 
 
 def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
-    """Return points (k, 2) and mass fractions (k,) of points (n, 2) merged within squares of side ``MERGE_RADIUS *
-    size``.
+    """Return points (n, 2) merged within small squares: positions (k, 2) and fractions (k,) of the mass.
+
+    The side of a square is ``MERGE_RADIUS * size``, ``size`` the width of the picture.
     """
     squares = np.round(points / (MERGE_RADIUS * size)).astype(np.int64)
     _, group = np.unique(squares, axis=0, return_inverse=True)
@@ -130,5 +132,5 @@ def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Float
 
 
 def dot_areas(masses: Floats) -> Floats:
-    """Return areas in points² of dots for shares of the mass."""
+    """Return the areas in points² of dots of tokens, given their shares of the mass."""
     return np.maximum(MAX_DOT_AREA * masses, MIN_DOT_AREA)

@@ -28,7 +28,10 @@ def is_plain(case: Case) -> bool:
 
 
 def centroid_of_moebius(case: Case) -> Prediction | None:
-    """Return the centroid of the uniform density moved along an axis: exact at β = 0 for d = 2 and 3, else as d → ∞."""
+    """Return the predicted length of the mean token for a uniform density moved along an axis; None for other cases.
+
+    It is exact at β = 0 for d = 2 and 3, else the limit d → ∞, drawn for d ≥ HIGH_DIMENSION.
+    """
     from meanfield.sections.initial import Moebius
 
     start, d = case.initial, case.domain.d
@@ -44,25 +47,37 @@ def centroid_of_moebius(case: Case) -> Prediction | None:
 
 
 def _on_circle(parameter: float, times: Floats) -> Floats:
-    """Return the solution r of ṙ = r(1 − r²)/2 with r(0) = tanh(s/2): r²/(1 − r²) grows as eᵗ."""
+    """Return the solution r of ṙ = r(1 − r²)/2 at these times, with r(0) = tanh(s/2) for ``parameter`` s.
+
+    r²/(1 − r²) grows as eᵗ.
+    """
     odds = np.sinh(parameter / 2) ** 2 * np.exp(np.minimum(times, 700.0))
     return np.asarray(np.sqrt(odds / (1 + odds)))
 
 
 def _mean_cosine(parameter: Floats) -> Floats:
-    """Return the mean ⟨z⟩ of the uniform density on S² moved by s: coth s − s/sinh² s, which is also ṡ."""
+    """Return coth s − s/sinh² s, the mean of z for the uniform density on S² moved by ``parameter`` s along the axis.
+
+    It is also the rate ṡ at β = 0.
+    """
     s = np.clip(parameter, 1e-6, 300.0)
     return np.asarray(np.where(parameter < 1e-6, 2 * parameter / 3, 1 / np.tanh(s) - s / np.sinh(s) ** 2))
 
 
 def _orthogonal(length: float, times: Floats) -> Floats:
-    """Return √g for ġ = 2g(1 − g), the cosine of two of many tokens that are orthogonal apart from the axis."""
+    """Return √g at these times for ġ = 2g(1 − g) with √g = ``length`` at first.
+
+    g is the cosine of two of many tokens that are orthogonal apart from the axis.
+    """
     odds = length**2 / (1 - length**2) * np.exp(np.minimum(2 * times, 700.0))
     return np.asarray(np.sqrt(odds / (1 + odds)))
 
 
 def centroid_of_equiangular(case: Case) -> Prediction | None:
-    """Return √((1 + (n − 1)g)/n) for n tokens with equal cosines g of all pairs (2312.10794, version 4, section 6)."""
+    """Return the predicted length √((1 + (n − 1)g)/n) of the mean token for n tokens with equal cosines g of all pairs.
+
+    None for other cases. See 2312.10794, version 4, section 6.
+    """
     from meanfield.sections.initial import Equiangular
 
     start, beta, count = case.initial, case.attention.beta, case.domain.count
@@ -77,7 +92,10 @@ def centroid_of_equiangular(case: Case) -> Prediction | None:
 
 
 def centroid_of_selection(case: Case) -> Prediction | None:
-    """Return the centroid of the uniform density under the fitness ⟨a, x⟩ alone: I_{d/2}/I_{d/2−1} at rate·|a|·t."""
+    """Return the predicted length of the mean token for a uniform density that changes only by the fitness ⟨a, x⟩.
+
+    It is I_{d/2}/I_{d/2−1} at rate·|a|·t, I the modified Bessel function. None for other cases.
+    """
     from meanfield.sections.attention import Replicator
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Uniform
@@ -100,7 +118,10 @@ def centroid_of_selection(case: Case) -> Prediction | None:
 
 
 def radius_of_constant_field(case: Case) -> Prediction | None:
-    """Return |c|e^{(1 − γ)t}, the growth of a field close to a constant c without layer norm and with V = I."""
+    """Return the predicted radius |c|e^{(1 − γ)t} of tokens of a field close to a constant c, for gate γ and V = I.
+
+    None for other cases; there is no layer norm.
+    """
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Waves
@@ -116,7 +137,7 @@ def radius_of_constant_field(case: Case) -> Prediction | None:
 
 
 def _solved(rate: Callable[[Floats], Floats], start: float, times: Floats) -> Floats:
-    """Return the solution of ẏ = rate(y) from ``start`` at time 0, at increasing times."""
+    """Return the solution of ẏ = rate(y) with y = ``start`` at time 0, at increasing times (times,)."""
     from scipy.integrate import solve_ivp
 
     until = max(float(times[-1]), 1e-300)

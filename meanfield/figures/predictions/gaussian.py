@@ -18,7 +18,10 @@ AHEAD = 2.0  # multiple of the end of the run up to which a blow-up is searched
 
 
 def variance_of(case: Case) -> Prediction | None:
-    """Return tr S of a density with initial state N(m, sI), with its blow-up time if any; None for all other cases."""
+    """Return the predicted variance tr S of a Gaussian density of covariance S, with the time of its blow-up if any.
+
+    The initial state is N(m, sI), without layer norm. None for all other cases.
+    """
     from meanfield.sections.evolution import Stabilizers
     from meanfield.sections.initial import Gaussian
 
@@ -37,7 +40,7 @@ def variance_of(case: Case) -> Prediction | None:
 
 
 def _value(case: Case) -> Floats | None:
-    """Return V (d, d), given or the identity, if attention is otherwise plain; else None."""
+    """Return the matrix V (d, d) of a case, or None if its attention is otherwise not plain or β = 0."""
     from meanfield.sections.attention import Attention
 
     plain = msgspec.structs.replace(case.attention, value=None) == Attention(beta=case.attention.beta)
@@ -48,7 +51,10 @@ def _value(case: Case) -> Floats | None:
 
 
 def _in_layers(steepness: Floats, first: Floats) -> Prediction:
-    """Return the prediction for layers without the residual: S ← β²VS³Vᵀ in each layer."""
+    """Return the predicted variance tr S for layers without the residual, in each of which S becomes β²VS³Vᵀ.
+
+    ``steepness`` is βV and ``first`` the initial covariance S.
+    """
 
     def trace(times: Floats) -> Floats:
         found, covariance = [float(np.trace(first))], first
@@ -62,7 +68,10 @@ def _in_layers(steepness: Floats, first: Floats) -> Prediction:
 
 
 def _in_time(steepness: Floats, gate: float, first: Floats, until: float) -> Prediction:
-    """Return the prediction in continuous time, dS/dt = β(VS² + S²Vᵀ) − 2γS, up to a time or a blow-up."""
+    """Return the predicted variance tr S in continuous time, up to the time ``until`` or a blow-up.
+
+    The equation is dS/dt = β(VS² + S²Vᵀ) − 2γS with ``steepness`` βV, ``gate`` γ and initial covariance ``first``.
+    """
     from scipy.integrate import solve_ivp
 
     d = len(first)

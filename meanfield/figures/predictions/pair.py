@@ -19,7 +19,10 @@ SIXTY = np.pi / 3
 
 
 def centroid_of_two(case: Case) -> Prediction | None:
-    """Return r cos(φ/2), the length of the mean of two equal tokens at angle φ, with the time of φ = 60°; else None."""
+    """Return the predicted length r cos(φ/2) of the mean of two equal tokens at angle φ and radius r.
+
+    The predicted event is the time of φ = 60°. None for other cases.
+    """
     if not _are_two(case):
         return None
 
@@ -35,14 +38,14 @@ def centroid_of_two(case: Case) -> Prediction | None:
 
 
 def radius_of_two(case: Case) -> Prediction | None:
-    """Return the radius r of two equal tokens; None for all other cases."""
+    """Return the predicted radius r of two equal tokens without a fixed radius; None for all other cases."""
     if not _are_two(case) or not case.tokens_have_radius:
         return None
     return Prediction(lambda times: _solved(case, times)[1], "two tokens")
 
 
 def _are_two(case: Case) -> bool:
-    """Return whether a case has two equal tokens with softmax attention, Q = K = V = I and a layer norm, in time."""
+    """Return whether a case has two equal tokens, softmax attention, Q = K = V = I, layer norm, and continuous time."""
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers
 
@@ -56,7 +59,7 @@ def _are_two(case: Case) -> bool:
 
 
 def _solved(case: Case, times: Floats) -> tuple[Floats, Floats]:
-    """Return angle φ and radius (times,) at increasing times from 0 on, for tokens at ±φ/2.
+    """Return the angle φ and the radius (times,) of two equal tokens at ±φ/2, at increasing times from 0 on.
 
     The equation is φ̇ = 2 θ̇ with the rates of model/layer_norm.py.
     """
@@ -77,7 +80,10 @@ def _solved(case: Case, times: Floats) -> tuple[Floats, Floats]:
 
 
 def _segment(beta: float, norm: LayerNorm, state: Floats, start: float, times: Floats, end: float) -> Floats:
-    """Return angle and radius (2, times + 1) at ``times`` and at ``end``, for an interval of smooth layer norm."""
+    """Return angle and radius (2, times + 1) of two equal tokens at ``times`` and at ``end``, given both at ``start``.
+
+    In this interval the layer norm is smooth in time.
+    """
     from scipy.integrate import solve_ivp
 
     def rate(time: float, state: Floats) -> list[float]:
@@ -108,16 +114,24 @@ class Pair:
     cosine: float  # at time 0, above −1 and below 1
 
     def time(self, cosine: Floats | float) -> Floats:
-        """Return the time of cosine c: artanh(c)/2 + (e^{2β} Ei(−β(1 + c)) − Ei(β(1 − c)))/4 minus the initial one."""
+        """Return the time at which the cosine of the pair is c.
+
+        It is artanh(c)/2 + (e^{2β} Ei(−β(1 + c)) − Ei(β(1 − c)))/4 minus its initial value, Ei the exponential
+        integral.
+        """
         return self._antiderivative(np.asarray(cosine)) - self._antiderivative(np.asarray(self.cosine))
 
     def trace(self, times: Floats) -> Floats:
-        """Return |∫xρ| at times from 0 on, by interpolation in a table of :meth:`time`, uniform in artanh c."""
+        """Return the length |∫xρ| of the mean of the two tokens at times from 0 on.
+
+        It is interpolated in a table of :meth:`time`, uniform in artanh c.
+        """
         start = np.arctanh(self.cosine)
         cosines = np.tanh(np.linspace(start, max(start, 0.0) + 12.0, 4000))
         return np.interp(times, self.time(cosines), np.sqrt((1 + cosines) / 2))
 
     def _antiderivative(self, c: Floats) -> Floats:
+        """Return the antiderivative of dt/dc, up to a constant, at cosines c."""
         from scipy.special import exp1, expi
 
         tails = np.exp(2 * self.beta) * exp1(self.beta * (1 + c)) + expi(self.beta * (1 - c))
@@ -126,13 +140,16 @@ class Pair:
 
 
 def centroid_of_pair(case: Case) -> Prediction | None:
-    """Return the length of the mean of two equal tokens, with the time of the angle 60°; None for all other cases."""
+    """Return the predicted length of the mean of two equal tokens that move by plain attention; None for other cases.
+
+    The predicted event is the time at which their angle is 60°.
+    """
     pair = pair_of(case)
     return None if pair is None else Prediction(pair.trace, moment=float(pair.time(0.5)), event="angle 60°")
 
 
 def pair_of(case: Case) -> Pair | None:
-    """Return the two equal tokens or atoms of a case, or None for other tokens."""
+    """Return the two equal tokens of a case that move by plain attention as a `Pair`, None for other cases."""
     from meanfield.figures.predictions.flows import is_plain
 
     beta, cosine = case.attention.beta, cosine_of_pair(case)
@@ -142,7 +159,7 @@ def pair_of(case: Case) -> Pair | None:
 
 
 def cosine_of_pair(case: Case) -> float | None:
-    """Return the cosine of two initial tokens of equal mass, or None for other initial states."""
+    """Return the initial cosine of the two tokens of a case, or None unless there are two of equal mass."""
     from meanfield.sections.initial import Points
 
     start = case.initial

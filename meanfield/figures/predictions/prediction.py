@@ -12,7 +12,7 @@ from meanfield.figures.axes import Floats
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Predicted values of a diagnostic.
+    """Predicted values of a diagnostic over time, and the time of a predicted event.
 
     trace   times (samples,) → (samples,), NaN without a prediction
     text    description of the curve, such as "exact"

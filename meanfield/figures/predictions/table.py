@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def predictions_of(case: Case) -> dict[str, Prediction]:
-    """Return the first valid prediction of each diagnostic of a case."""
+    """Return the predicted curves for a case by the names of the diagnostics, the first valid one of each."""
     found: dict[str, Prediction] = {}
     for name, predict in PREDICTIONS:
         if name not in found and (prediction := predict(case)) is not None:

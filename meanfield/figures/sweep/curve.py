@@ -25,7 +25,10 @@ _TEXT = 32  # characters of a value in a legend
 
 
 def draw_curves(ax: Axes, found: SweepResults, x: str, value: str, lines: str | None) -> None:
-    """Draw ``value`` over the key ``x``, a line for each value of the key ``lines``."""
+    """Draw the scalar ``value`` of the runs of a sweep over the key ``x``, a line for each value of the key ``lines``.
+
+    A theoretical curve is added if there is one.
+    """
     values, positions = scalar(found, value), abscissas(found, x)
     groups = [found.done] if lines is None else _groups(found, lines)
     for k, group in enumerate(groups):
@@ -39,7 +42,10 @@ def draw_curves(ax: Axes, found: SweepResults, x: str, value: str, lines: str | 
 
 
 def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line: bool, style: dict[str, Any]) -> None:
-    """Draw the median over x and, if there are several values, a band from the first to the third quartile."""
+    """Draw the median of ``values`` for each x and, if some x has several values, a band of the quartiles.
+
+    For counts, the means are drawn too.
+    """
     abscissas = np.unique(x)
     split = [values[(x == a) & np.isfinite(values)] for a in abscissas]
     present = [k for k, found in enumerate(split) if len(found)]
@@ -55,6 +61,7 @@ def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line:
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats) -> None:
+    """Set names, scales and ticks of the axes for ``value`` over the key ``x``."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set(xlabel=axis_name(x), ylabel=long_name(value))
@@ -74,6 +81,7 @@ def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats)
 
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int) -> None:
+    """Draw the theoretical curve over the key ``x``, and the critical noise, if the theory applies."""
     from meanfield.case.load import parse
 
     case = parse(found.attributes["case"])
@@ -86,7 +94,7 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int)
 
 
 def scalar(found: SweepResults, name: str) -> Floats:
-    """Return a scalar (points,) of the index. Raises FileError if the index lacks this name."""
+    """Return a scalar result of each run of a sweep (points,). Raises FileError if there is none of this name."""
     known = [key for key, values in found.scalars.items() if values.ndim == 1]
     if name not in known:
         raise FileError(f"{found.path}: no scalar {name}; figure.value can be one of {', '.join(sorted(known))}")
@@ -94,7 +102,10 @@ def scalar(found: SweepResults, name: str) -> Floats:
 
 
 def abscissas(found: SweepResults, key: str) -> Floats:
-    """Return the positions (points,) on the axis of a key: numbers, or indices of texts in order of appearance."""
+    """Return the position of each run of a sweep on the axis of a key (points,).
+
+    Positions are the numbers of the key, or the indices of its texts in order of appearance.
+    """
     values = found.parameters[key]
     if values.dtype != object:
         return np.asarray(values, float)
@@ -103,14 +114,14 @@ def abscissas(found: SweepResults, key: str) -> Floats:
 
 
 def _groups(found: SweepResults, key: str) -> list[NDArray[np.intp]]:
-    """Return the indices of completed points, grouped by the value of a key."""
+    """Return the completed runs of a sweep, grouped by the value of a key."""
     values = found.parameters[key]
     groups = [found.done[values[found.done] == value] for value in dict.fromkeys(values.tolist())]
     return [group for group in groups if len(group)]
 
 
 def short(value: Any, key: str) -> str:
-    """Return a value for a legend; for a whole section, its kind."""
+    """Return the value of a key as a short text for a legend; for a whole section of a case, its kind."""
     if isinstance(value, str):
         kind = value.partition('kind = "')[2].partition('"')[0]
         text = f"{'from ' * (key == 'initial')}{kind.replace('_', ' ')}" if kind else value
@@ -119,7 +130,7 @@ def short(value: Any, key: str) -> str:
 
 
 def axis_name(key: str) -> str:
-    """Return the name of a key on an axis, as a symbol if the literature has one."""
+    """Return the name of a key of a case on an axis, as a symbol if the literature has one."""
     return _NAMES.get(key, key)
 
 

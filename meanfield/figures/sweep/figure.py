@@ -22,7 +22,10 @@ _MAP_VALUES = 4  # number of values of a second numeric key, above which a map i
 
 @dataclass(frozen=True)
 class View:
-    """View of a sweep: ``value`` over ``x``, a line for each value of ``lines``; with ``y``, a map for each."""
+    """Choice of what a figure of a sweep shows: ``value`` over the key ``x``, a line for each value of ``lines``.
+
+    With a second key ``y`` it is a map over both, a panel for each value of ``lines``.
+    """
 
     x: str
     value: str
@@ -34,7 +37,7 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
     """Draw the sweep whose index is ``path`` to ``figure`` (.png, .pdf or .svg) and return the path.
 
     The view is the [figure] of the sweep, or follows from its keys: a line or a map of the number of clusters or the
-    order parameter |∫xρ|. The sweep may be in progress. Raises FileError if no point is done, and as
+    order parameter |∫xρ|. The sweep may be in progress. Raises FileError if no point (run of the sweep) is done, and as
     :func:`meanfield.figures.figure.plot`.
     """
     from meanfield.figures.figure import write_figure
@@ -49,7 +52,7 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
 
 
 def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
-    """Draw the results on an empty ``figure``, set its size, and return the figure."""
+    """Draw the results of a sweep on an empty ``figure``, set its size, and return the figure."""
     panels = len(set(found.parameters[view.lines].tolist())) if view.y and view.lines else 1
     columns = min(panels, 3)
     rows = -(-panels // columns)
@@ -68,13 +71,17 @@ def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
 
 
 def _state_in_words(found: SweepResults) -> str:
+    """Return a text on the numbers of all runs of a sweep, of those that are done, and of failed ones."""
     done, count, failed = len(found.done), len(found.status), int((found.status == FAILED).sum())
     points = f"{count} points" if done == count else f"{done} of {count} points"
     return points + (f", {failed} failed" if failed else "")
 
 
 def view_of(found: SweepResults) -> View:
-    """Return the view of the sweep file, completed from the varying keys. Raises FileError for time without a y key."""
+    """Return the axes and the scalar for the figure of a sweep, as its file states or completed from the varying keys.
+
+    Raises FileError for time without a y key.
+    """
     requested = found.figure
     varying = [key for key, values in found.parameters.items() if len(set(values.tolist())) > 1]
     varying = [key for key in varying if found.spacings[key] != "seeds"] or list(found.parameters)
@@ -94,7 +101,7 @@ def view_of(found: SweepResults) -> View:
 
 
 def _value(found: SweepResults, x: str, y: str | None) -> str:
-    """Return the order parameter if the noise varies, else the number of clusters, else the first available scalar."""
+    """Return the scalar to draw: the order parameter if noise varies, else the number of clusters if recorded."""
     order = ["clusters", "centroid_length"] if "stabilizers.noise" not in (x, y) else ["centroid_length", "clusters"]
     order += [name for name, values in found.scalars.items() if values.ndim == 1 and name != "mass"]
     if (name := next((name for name in order if name in found.scalars), None)) is None:

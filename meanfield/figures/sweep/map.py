@@ -27,7 +27,10 @@ _CURVE = 60  # points of a theoretical curve
 def draw_maps(
     figure: Figure, axes: list[Axes], found: SweepResults, x: str, y: str, value: str, panels: str | None
 ) -> None:
-    """Draw the mean of ``value`` over ``x`` ("time" or a key) and ``y``, a panel for each value of ``panels``."""
+    """Draw the mean of the scalar ``value`` of a sweep over ``x`` ("time" or a key) and the key ``y``.
+
+    There is a panel for each value of the key ``panels``.
+    """
     names = [None] if panels is None else list(dict.fromkeys(found.parameters[panels].tolist()))
     drawn: list[tuple[Collection, Axes]] = []
     for ax, name in zip(axes, names, strict=False):
@@ -46,7 +49,7 @@ def draw_maps(
 
 
 def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """Draw a cell for each pair of values; cells without completed points stay empty."""
+    """Draw a scalar of a sweep over two keys, a cell for each pair of values, empty without completed runs."""
     values, at = scalar(found, value)[group], [abscissas(found, key)[group] for key in (x, y)]
     axes = [np.unique(abscissas(found, key)) for key in (x, y)]
     columns, rows = (np.searchsorted(axis, a) for axis, a in zip(axes, at, strict=True))
@@ -56,13 +59,13 @@ def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, 
 
 
 def _draw_points(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """Draw a dot for each point of a random design."""
+    """Draw a scalar of a sweep with random keys, a dot for each run."""
     values = scalar(found, value)[group]
     return ax.scatter(abscissas(found, x)[group], abscissas(found, y)[group], c=values, s=30, cmap=color_map())
 
 
 def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """Draw a row for each value of ``y``, over the times of the first point."""
+    """Draw a diagnostic of a sweep over time, a row for each value of the key ``y``."""
     times, _ = _series(found, int(group[0]), value)
     rows = np.unique(abscissas(found, y))
     row_of_point = np.searchsorted(rows, abscissas(found, y)[group])
@@ -74,7 +77,7 @@ def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: s
 
 
 def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Floats]:
-    """Return times and values of a scalar diagnostic. Raises FileError for an array."""
+    """Return times and values of a scalar diagnostic of run ``number`` of a sweep. Raises FileError for an array."""
     if value == "centroid_length":
         times, centroids = found.over_time(number, "centroid")
         return times, lengths(centroids)
@@ -85,7 +88,7 @@ def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Float
 
 
 def _means(values: Floats, rows: Integers, columns: Integers, shape: tuple[int, int]) -> Floats:
-    """Return the mean of the finite values in each cell, NaN in empty cells."""
+    """Return the mean of the finite values in each cell of a map of this shape, NaN in empty cells."""
     sums, counts, good = np.zeros(shape), np.zeros(shape), np.isfinite(values)
     np.add.at(sums, (rows[good], columns[good]), values[good])
     np.add.at(counts, (rows[good], columns[good]), 1)
@@ -105,11 +108,12 @@ def cell_edges(centers: Floats, *, log: bool) -> Floats:
 
 
 def _is_log(found: SweepResults, key: str) -> bool:
+    """Return whether the values of a key of a sweep have logarithmic spacing."""
     return found.spacings[key] == "log"
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, y: str) -> None:
-    """Set names, scales and ticks of the axes."""
+    """Set names, scales and ticks of the axes of a map over the keys ``x`` and ``y``."""
     for key, axis in ((x, ax.xaxis), (y, ax.yaxis)):
         axis.set_label_text(axis_name(key))
         if key != "time" and _is_log(found, key):
@@ -136,6 +140,7 @@ def _leave_outer_labels(axes: list[Axes]) -> None:
 
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> None:
+    """Draw the theoretical curve on a map of a sweep, if there is one."""
     from meanfield.case.load import parse
 
     curve = beside_map(parse(found.attributes["case"]), x, y, value)
@@ -151,7 +156,7 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> N
 
 
 def _share_colors(figure: Figure, drawn: list[tuple[Collection, Axes]], label: str) -> None:
-    """Set one color scale for all panels, and draw its color bar."""
+    """Set one color scale for all maps ``drawn``, and draw its color bar."""
     values = np.concatenate([np.ma.masked_array(mesh.get_array()).filled(np.nan).ravel() for mesh, _ in drawn])
     for mesh, _ in drawn:
         mesh.set_clim(float(np.nanmin(values)), float(np.nanmax(values)))

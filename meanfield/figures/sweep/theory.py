@@ -18,17 +18,20 @@ Curve = tuple[str, Callable[[Floats], Floats]]  # description, and function of t
 
 
 def fastest_mode(dimension: int, beta: Floats) -> Floats:
-    """Return the real l ≥ 0 with l(l + d − 2) = 2β, near the fastest mode for large β; √(2β) on the circle."""
+    """Return the real l ≥ 0 with l(l + d − 2) = 2β, near the degree of the fastest mode for large β.
+
+    Modes are those of the uniform density. It is √(2β) on the circle, d = 2.
+    """
     half = (dimension - 2) / 2
     return np.asarray(np.sqrt(half**2 + 2 * beta) - half)
 
 
 def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", close: float = CLOSE) -> Floats:
-    """Return the time, for each β, at which ``tokens`` orthogonal tokens at equal angles reach the cosine 1 − δ.
+    """Return the time, for each β, at which orthogonal tokens with equal cosines g of all pairs reach g = 1 − δ.
 
-    softmax ġ = 2e^{βg}(1 − g)((n − 1)g + 1)/(e^β + (n − 1)e^{βg}); unnormalized ġ = (2/n)e^{βg}(1 − g)((n − 1)g + 1)
-    (2312.10794, version 4, section 6, where such tokens represent those in a high dimension); t = ∫₀^{1−δ} dg/ġ, in the
-    variable s = −log(1 − g), by Gauss–Legendre quadrature.
+    δ = ``close`` and n = ``tokens``. With softmax ġ = 2e^{βg}(1 − g)((n − 1)g + 1)/(e^β + (n − 1)e^{βg}); unnormalized
+    ġ = (2/n)e^{βg}(1 − g)((n − 1)g + 1) (2312.10794, version 4, section 6, where such tokens represent those in a high
+    dimension). t = ∫₀^{1−δ} dg/ġ, in the variable s = −log(1 − g), by Gauss–Legendre quadrature.
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     last = -np.log(close)
@@ -40,7 +43,7 @@ def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", clos
 
 
 def beside_curve(case: Case, x: str, value: str) -> Curve | None:
-    """Return the theoretical curve of a scalar over a key, or None."""
+    """Return the theoretical curve of the scalar ``value`` over the key ``x`` of a sweep, or None."""
     if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
         return None
     if case.domain.space != "S1":
@@ -49,8 +52,9 @@ def beside_curve(case: Case, x: str, value: str) -> Curve | None:
 
 
 def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
-    """Return the theoretical curve on a map of ``value``: ``y`` over ``x``, or time over ``y`` if x is "time"; else
-    None.
+    """Return the theoretical curve for a map of ``value`` over the keys ``x`` and ``y`` of a sweep, or None.
+
+    The curve is ``y`` over ``x``, or time over ``y`` if x is "time".
     """
     if (x, y) == ("attention.beta", "stabilizers.noise") and _has_theory(case):
         return r"critical noise $\kappa_\#$", lambda beta: _critical_noises(case, beta)
@@ -63,7 +67,10 @@ def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
 
 
 def critical_line(case: Case, x: str) -> float | None:
-    """Return the noise above which the uniform density is stable, or None for another ``x`` or without theory."""
+    """Return the noise of a case above which the uniform density is stable.
+
+    None unless ``x`` is the noise and linear theory applies.
+    """
     if x != "stabilizers.noise" or not _has_theory(case):
         return None
     from meanfield.analysis.stability_report import critical_noise_of
@@ -72,7 +79,7 @@ def critical_line(case: Case, x: str) -> float | None:
 
 
 def _critical_noises(case: Case, betas: Floats) -> Floats:
-    """Return the critical noise for each value of attention.beta, for a case with linear theory."""
+    """Return the critical noise of a case with linear theory for each value ``betas`` of attention.beta."""
     from msgspec.structs import replace
 
     from meanfield.analysis.stability_report import critical_noise_of
@@ -88,6 +95,7 @@ def _is_plain(case: Case) -> bool:
 
 
 def _has_theory(case: Case) -> bool:
+    """Return whether linear theory about the uniform density applies to a case."""
     from meanfield.analysis.stability_report import refusal_of_theory
 
     return refusal_of_theory(case) is None
