@@ -197,4 +197,5 @@ def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[
 
 def _words(error: Exception) -> str:
     """Return the first line of an error's message, cut to 160 characters."""
-    return str(error.args[0] if error.args else error).splitlines()[0][:160] or type(error).__name__
+    lines = str(error.args[0] if error.args else error).splitlines()
+    return lines[0][:160] if lines else type(error).__name__

@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from solvers.io import schema
 from solvers.io.layout import Column
 from solvers.io.run_file import FileError, RunFile, read
 from solvers.io.verifying import verify
@@ -237,3 +238,8 @@ def test_times_compressed_twice_are_refused_unread(path: Path, monkeypatch: pyte
     monkeypatch.setattr("solvers.io.reading.read_times", lambda dataset: pytest.fail("times were read"))
     with pytest.raises(FileError, match=r"claims \(200000000,\) values, more than the file can hold"):
         read(path)
+
+
+def test_an_error_without_a_message_is_reported_by_its_name():
+    assert schema._words(MemoryError()) == "MemoryError"
+    assert schema._words(ValueError("one\ntwo")) == "one"
