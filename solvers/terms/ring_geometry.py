@@ -150,8 +150,8 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
 def _rows(mesh: Mesh) -> np.ndarray:
     """Return a table (rings, 16) of integers: numbers of cells, neighbors and faces of each ring of latitude.
 
-    The columns START to FLUX_SOUTH are explained in `solvers.backends.cpu.rings.sides`. The places of fluxes are face
-    numbers, for an array of the fluxes of all faces.
+    The columns START to FLUX_SOUTH are explained by the kernels of the flux through sides. The places of fluxes are
+    face numbers, for an array of the fluxes of all faces.
     """
     counts = mesh.ring_cells.astype(np.int64)
     rings, start = len(counts), mesh.ring_start
