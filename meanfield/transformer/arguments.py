@@ -17,7 +17,7 @@ def names_of(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def require_drops(drop: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names of dropped tokens. Raises CaseError for a name that is not in DROPS."""
+    """Return the names of tokens to be left out, "special" or "first". Raises CaseError for another name."""
     for name in names_of(drop):
         if name not in DROPS:
             raise CaseError(f"drop = {name}: expected one of {', '.join(DROPS)}")
@@ -25,7 +25,7 @@ def require_drops(drop: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def require_integers(least: int, **values: object) -> None:
-    """Raise CaseError, by the name of an argument, unless all are integers of at least ``least``."""
+    """Raise CaseError, with the name of the argument, if one of ``values`` is not an integer of at least ``least``."""
     for name, value in values.items():
         if not (isinstance(value, int | np.integer) and value >= least):
             raise CaseError(f"{name} = {value!r}: expected an integer >= {least}")

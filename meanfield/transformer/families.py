@@ -28,10 +28,14 @@ Pretrained = Any  # a PreTrainedModel, whose attributes depend on the family
 class Family:
     """Names and structure of the weights of a family of models.
 
-    layer      (network, layer from 0) → by name of TrainedLayer; matrices of heads are stacked in rows, (d, d)
-    epsilon    the configuration's key of layer norm's ε, or ε
-    activation the configuration's key
-    final      (network) → final_gain and final_shift
+    layer      function (network, layer from 0) → weights by their names in TrainedLayer; matrices of heads are stacked
+               in rows, (d, d)
+    epsilon    ε of layer norm, or the configuration's key for it
+    activation the configuration's key for the activation of the feed-forward network
+    placement  of layer norm: "pre" or "post" attention and feed-forward network
+    norm       "layer", or "rms" for RMS norm
+    causal     whether a token attends to itself and earlier tokens only
+    final      function (network) → final_gain and final_shift of the norm after the last layer
     """
 
     layer: Callable[[Pretrained, int], Tensors]
@@ -44,7 +48,10 @@ class Family:
 
 
 def family_of(name: str, config: Config) -> Family:
-    """Return the family of a model. Raises CaseError for an unknown family, or for unusual layers."""
+    """Return the family of a model, such as that of BERT or Llama, which describes the structure of its weights.
+
+    Raises CaseError for an unknown family, and for layers with options that this package does not support.
+    """
     if config.model_type not in FAMILIES:
         raise CaseError(f"{name}: attention of {config.model_type}: expected one of {', '.join(FAMILIES)}")
     family = FAMILIES[config.model_type]
@@ -61,12 +68,12 @@ def family_of(name: str, config: Config) -> Family:
 
 
 def head_size(config: Config) -> int:
-    """Return d_head, which can differ from the width divided by the number of heads."""
+    """Return the dimension d_head of an attention head, which can differ from d divided by the number of heads."""
     return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
 def beta_of(config: Config) -> float | None:
-    """Return β = 1/√d_head of softmax attention; None for models of an unknown family."""
+    """Return the factor β = 1/√d_head of logits in softmax attention; None for a model of an unknown family."""
     try:
         family_of("", config)
     except CaseError:
@@ -75,7 +82,7 @@ def beta_of(config: Config) -> float | None:
 
 
 def form_of(family: Family, network: Pretrained) -> LayerForm:
-    """Return the structure that all layers of a network share."""
+    """Return the structure that all layers of a network share: β, layer norm, activation, mask and rotary positions."""
     config, rotary = network.config, getattr(network, "rotary_emb", None)
     epsilon = family.epsilon if isinstance(family.epsilon, float) else float(getattr(config, family.epsilon))
     return LayerForm(
@@ -91,7 +98,11 @@ def form_of(family: Family, network: Pretrained) -> LayerForm:
 
 
 def arrays_of(family: Family, network: Pretrained, layer: int) -> dict[str, Floats]:
-    """Return the arrays of a layer, counted from 0, with one matrix for each head."""
+    """Return the weights of a layer, counted from 0, by name, with one matrix for each attention head.
+
+    query, key and value have the shape (heads, d_head, d), out (heads, d, d_head). There are fewer heads of key and
+    value where several heads share them.
+    """
     config, size = network.config, head_size(network.config)
     tensors = family.layer(network, layer) | family.final(network)
     arrays = {name: _array(tensor) for name, tensor in tensors.items() if tensor is not None}
@@ -112,13 +123,16 @@ def _array(tensor: Tensor) -> Floats:
 
 
 def _linear(**modules: Any) -> Tensors:
-    """Return the weights and biases of linear maps, y = xWᵀ + b."""
+    """Return the weights and biases of linear maps y = xWᵀ + b, by the names of the arguments: NAME and NAME_bias."""
     weights = {name: module.weight for name, module in modules.items()}
     return weights | {f"{name}_bias": module.bias for name, module in modules.items()}
 
 
 def _norms(**modules: Any) -> Tensors:
-    """Return the gains and shifts of layer norms; RMS norm has no shift."""
+    """Return the gains and shifts of layer norms, by the names of the arguments: NAME_gain and NAME_shift.
+
+    The shift of RMS norm is None.
+    """
     gains = {f"{name}_gain": module.weight for name, module in modules.items()}
     return gains | {f"{name}_shift": getattr(module, "bias", None) for name, module in modules.items()}
 
@@ -142,12 +156,12 @@ def _distilbert(network: Pretrained, layer: int) -> Tensors:
 
 
 def stored_layers(config: Config, layers: int) -> int:
-    """Return the number of layers with their own weights: 1 where all share those of one group, as in ALBERT."""
+    """Return the number of layers with weights of their own: 1 if all layers share one set, as in ALBERT, else all."""
     return 1 if getattr(config, "num_hidden_groups", None) == 1 else layers
 
 
 def _albert(network: Pretrained, layer: int) -> Tensors:
-    """Return the weights of a layer, which are those of its group."""
+    """Return the weights of a layer of ALBERT by name; layers of one group share their weights."""
     config = network.config
     group = int(layer / (config.num_hidden_layers / config.num_hidden_groups))
     block = network.encoder.albert_layer_groups[group].albert_layers[0]
@@ -158,7 +172,10 @@ def _albert(network: Pretrained, layer: int) -> Tensors:
 
 
 def _gpt2(network: Pretrained, layer: int) -> Tensors:
-    """Return the weights of a layer: Q, K and V are stacked in one matrix, and matrices act from the right, y = xW."""
+    """Return the weights of a layer of GPT-2 by name, as matrices that act by y = xWᵀ.
+
+    GPT-2 stacks Q, K and V in one matrix, and its matrices act by y = xW.
+    """
     block = network.h[layer]
     heads, names = block.attn, ("query", "key", "value")
     packed = dict(zip(names, heads.c_attn.weight.T.chunk(3), strict=True))

@@ -4,7 +4,7 @@
 
 A law is a map of one layer, of directions x = h/|h| on the unit sphere.
 
-    x ← N(x + v A(x) + κ Lx + W σ(Ux + b)) ,    A(x)_i = (I + CB) Σ_j softmax_j(β⟨x_i, x_j⟩ + ⟨Q x_i, K x_j⟩) x_j
+    x ← N(x + (vI + CB) A(x) + κ Lx + W σ(Ux + b)) ,    A(x)_i = Σ_j softmax_j(β⟨x_i, x_j⟩ + ⟨Q x_i, K x_j⟩) x_j
 
 N y = y/|y|; L is the three-point Laplacian along the text with no flux at both ends; Q, K, B (rank, d) and C (d, rank).
 With W = C = Q = 0 and κ = 0 the law is the mean-field velocity of one β and V = vI.
@@ -35,7 +35,7 @@ from solvers.mesh.mesh import Floats
 
 
 def summary(found: Outcome) -> str:
-    """Return the mean error of each law over layers."""
+    """Return a table of the error of each law, averaged over layers, for the texts fitted to and those held back."""
     rows = [
         [law, *(f"{part.mean():.3g}" for part in errors)]
         for law, errors in zip(found["law"], found["error"], strict=True)
@@ -44,7 +44,11 @@ def summary(found: Outcome) -> str:
 
 
 def draw(figure: Figure, found: Outcome) -> None:
-    """Draw the errors by layer of held-out texts, and β and v of the law with numbers by layer."""
+    """Draw the error of each law by layer, and β and v of the law that has two numbers for each layer.
+
+    β is the inverse temperature of attention, v the factor in V = vI. Errors of held-back texts are solid lines, those
+    of texts fitted to are dotted.
+    """
     figure.set_size_inches(11.0, 4.2)
     axes = figure.subplots(1, 2, width_ratios=(2, 1))
     layers, laws, errors = found["layer"], found["law"], found["error"]
@@ -65,13 +69,14 @@ def draw(figure: Figure, found: Outcome) -> None:
 
 
 class LayerLaw(nn.Module):
-    """Map ``law(x, present)`` of directions (texts, n, d), given the mask of present tokens (texts, n).
+    """Law of one layer, a map ``law(x, present)`` of directions x (texts, n, d) with trainable parameters.
 
-    Absent tokens stay 0.
+    The mask ``present`` (texts, n) marks the tokens of each text; the entries of absent ones stay 0.
 
     rank         of Q, K, B and C; 0 without them
     diffusion    whether κ is fitted
     width        of the network; 0 without it
+    causal       whether a token attends to itself and earlier tokens only
     """
 
     def __init__(self, d: int, rank: int = 0, diffusion: bool = False, width: int = 0, causal: bool = False) -> None:
@@ -98,7 +103,10 @@ class LayerLaw(nn.Module):
 
 
 def laplacian(x: Tensor, present: Tensor) -> Tensor:
-    """Return the sum of differences to the present neighbors in a text, (texts, n, d)."""
+    """Return the three-point Laplacian of x (texts, n, d) along each text: Σ (x_j − x_i) over neighbors j = i ± 1.
+
+    Only neighbors inside the text count, where the mask ``present`` (texts, n) is true.
+    """
     step = x.diff(dim=1) * (present[:, 1:] & present[:, :-1])[..., None]
     zero = torch.zeros_like(x[:, :1])
     return torch.cat([step, zero], dim=1) - torch.cat([zero, step], dim=1)
@@ -114,7 +122,7 @@ SETS = ("fitted to", "held back")
 
 @dataclass(frozen=True)
 class Options:
-    """Sizes of the laws and of the fit."""
+    """Options of the fit: rank and width of the largest laws, steps and rate of Adam, number of held-back texts."""
 
     rank: int = 16
     width: int = 64
@@ -126,16 +134,20 @@ class Options:
 
 @dataclass(frozen=True)
 class Texts:
-    """Directions (layers + 1, texts, n, d), 0 beyond the end of a text, and the mask of present tokens (texts, n)."""
+    """Texts as padded arrays: directions (layers + 1, texts, n, d) of hidden states, mask of tokens (texts, n).
+
+    Directions are 0 beyond the end of a text.
+    """
 
     directions: Tensor
     present: Tensor
 
 
 def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> dict[str, Labelled]:
-    """Fit all laws; the last ``options.held`` texts are held out. Raises CaseError for too few texts.
+    """Fit laws of growing size to the hidden states of texts, and test the laws on the last ``options.held`` texts.
 
-    Returns error (law, set, layer), and beta and value (law, layer) of each law, NaN where a law has none.
+    Returns error (law, set, layer), where set is the texts fitted to or those held back, and the numbers beta and value
+    (law, layer) of each law, NaN for tokens at rest and the whole model. Raises CaseError for too few texts.
     """
     if len(texts) <= options.held:
         raise CaseError(f"held = {options.held}: expected fewer than the {len(texts)} texts")
@@ -173,7 +185,7 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
 
 
 def gathered(texts: Sequence[HiddenStates]) -> Texts:
-    """Return the directions of several texts as one padded array, in float32."""
+    """Return the directions h/|h| of the hidden states of several texts as one padded array, in float32."""
     longest = max(len(text.tokens) for text in texts)
     layers, _, d = texts[0].hidden.shape
     directions = torch.zeros(layers, len(texts), longest, d)
@@ -186,7 +198,7 @@ def gathered(texts: Sequence[HiddenStates]) -> Texts:
 
 
 def errors_of(laws: Sequence[LayerLaw], texts: Texts) -> list[float]:
-    """Return the error of each layer."""
+    """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the law of each layer, which maps directions from x to x'."""
     with torch.no_grad():
         return [float(_error(law, texts, k)) for k, law in enumerate(laws)]
 
@@ -198,7 +210,7 @@ def _error(law: LayerLaw, texts: Texts, k: int) -> Tensor:
 
 
 def _shapes(options: Options) -> dict[str, dict[str, Any]]:
-    """Return the laws by name, each of which contains the previous one."""
+    """Return the options of ``LayerLaw`` for each law by name; each law has the previous one as a special case."""
     low = {"rank": options.rank}
     return {
         "one β, one v": {},
@@ -210,7 +222,10 @@ def _shapes(options: Options) -> dict[str, dict[str, Any]]:
 
 
 def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
-    """Copy the common parameters of a smaller law; the additional ones begin at 0, so that both laws agree at first."""
+    """Copy the parameters of a smaller law into a larger one, so that both are the same map before the fit.
+
+    The additional terms of the larger law begin with a factor 0.
+    """
     with torch.no_grad():
         for name, parameter in law.named_parameters():
             old = getattr(before, name)
@@ -221,9 +236,9 @@ def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
 
 
 def descend(laws: Sequence[LayerLaw], texts: Texts, options: Options) -> None:
-    """Minimize the sum of all layers' errors by Adam with a rate that decreases to 0.
+    """Fit laws to texts: minimize the sum of the errors of all layers by Adam, with a rate that decreases to 0.
 
-    Each layer keeps its best parameters.
+    Each law keeps the parameters with which its error was smallest.
     """
     distinct = list(dict.fromkeys(laws))
     parameters = [p for law in distinct for p in law.parameters() if p.requires_grad]
@@ -258,7 +273,11 @@ def _keep_best(
 
 
 def _whole(texts: Sequence[HiddenStates]) -> list[float]:
-    """Return the errors of the model's own layers as computed by a case, from the model's first states."""
+    """Return the error by layer of the whole model as computed by this package, which is rounding.
+
+    The computation starts from the model's states before the first layer and goes through all layers. Errors are
+    relative to the motion in each layer, like those of the fitted laws.
+    """
     ours = [unit_vectors(hidden) for hidden in states_of_variant(texts, Variant())]
     theirs = [unit_vectors(text.hidden) for text in texts]
     square: Callable[[Floats], Floats] = lambda x: (x**2).sum(axis=(1, 2))  # noqa: E731

@@ -57,7 +57,10 @@ class Labelled:
 
 
 def coordinates(**values: Any) -> dict[str, Labelled]:
-    """Return arrays along dimensions of their own names: ``coordinates(seed=range(3))``."""
+    """Return one coordinate array for each argument, along a dimension of the argument's name.
+
+    ``coordinates(seed=range(3))`` is an array "seed" with the values 0, 1, 2 along the dimension "seed".
+    """
     return {name: Labelled((name,), np.asarray(one)) for name, one in values.items()}
 
 
@@ -107,7 +110,7 @@ class Outcome:
 
     @cached_property
     def summary(self) -> str:
-        """Return the tables of the outcome in Markdown."""
+        """Return the tables of the study's results in Markdown."""
         return self.describing(self)
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
@@ -188,12 +191,15 @@ def write_labelled(
     *,
     continues: bool = False,
 ) -> None:
-    """Write a new file, or replace one. Dimensions without an array of their name count from 0.
+    """Write arrays with named dimensions into an HDF5 file, which replaces an existing one.
 
+    A dimension without an array of its own name counts from 0.
+
+    attributes  attributes of the file
     groups      further arrays without dimensions, by group and name
     continues   whether the replaced file is an earlier state of this one: then additions of a user are kept
 
-    Raises FileError where the file cannot be written; an existing file is then unchanged.
+    Raises FileError if the file cannot be written; an existing file is then unchanged.
     """
     import h5py
 
@@ -213,7 +219,10 @@ def write_labelled(
 
 
 def described(path: str | Path) -> str | None:
-    """Return the attributes and arrays of a file as text; None for a file that ``write_labelled`` has not written."""
+    """Return a text that describes an HDF5 file of a study: its attributes, and the dimensions of its arrays.
+
+    None if ``write_labelled`` has not written the file, or if the file is damaged.
+    """
     import h5py
 
     with Path(path).open("rb") as plain:
@@ -234,7 +243,10 @@ def described(path: str | Path) -> str | None:
 
 
 def _line(name: str, dataset: h5py.Dataset) -> str:
-    """Return the name, dimensions and description of an array; dimensions of a user's array may lack names."""
+    """Return a line of text with the name, dimensions and description of an array in an HDF5 file.
+
+    "?" is a dimension without a name, as an array of a user's own may have.
+    """
     names = [axis[0].name if len(axis) else None for axis in dataset.dims]
     dims = [name] if dataset.is_scale else [str(found or "?").lstrip("/") for found in names]
     return f"  {name} ({', '.join(dims)})  {dataset.attrs.get('long_name', '')}".rstrip()
@@ -250,7 +262,7 @@ def _stored(values: Any) -> Any:
 
 
 def _attach(file: h5py.File, arrays: Mapping[str, Labelled]) -> None:
-    """Attach dimension scales, from which other programs read the dimension of each axis."""
+    """Attach dimension scales of HDF5 to the arrays of a file, from which other programs read the name of each axis."""
     for name, array in arrays.items():
         for dim, length in zip(array.dims, np.shape(array.values), strict=True):
             if dim not in file:

@@ -30,7 +30,10 @@ def require_torch() -> Any:
 
 
 def require_transformers() -> Any:
-    """Return the library, without its log messages. Raises CaseError where it or PyTorch cannot be imported."""
+    """Return the library transformers of Hugging Face, with its log messages turned off.
+
+    Raises CaseError if this library or PyTorch cannot be imported.
+    """
     require_torch()
     hub, library = _imported("huggingface_hub"), _imported("transformers")
     hub.logging.set_verbosity_error()
@@ -40,7 +43,7 @@ def require_transformers() -> Any:
 
 
 def _imported(name: str) -> Any:
-    """Return an optional library. Raises CaseError in one line, also for a damaged installation."""
+    """Import an optional library, and return it. Raises CaseError if the library is missing or damaged."""
     try:
         library = import_module(name)
     except Exception as error:  # a damaged installation, or a missing part of the system, raises errors of many kinds
@@ -53,7 +56,7 @@ def _imported(name: str) -> Any:
 
 
 def load_config(model: str) -> Any:
-    """Return the configuration of a model.
+    """Return the configuration of a model, from its folder or by its name on the hub of Hugging Face.
 
     Raises CaseError for an encoder-decoder, a layer count beyond MAX_LAYERS, quantized weights, or weights outside the
     model's folder.
@@ -75,7 +78,7 @@ def load_config(model: str) -> Any:
 
 
 def _require_weights_inside(folder: Path) -> None:
-    """Raise CaseError where an index of weights names a file outside the folder."""
+    """Raise CaseError if the index of a model's weights names a file outside the model's folder, or cannot be read."""
     for path in (folder / name for name in INDICES):
         if not path.is_file():
             continue
@@ -89,7 +92,7 @@ def _require_weights_inside(folder: Path) -> None:
 
 
 def load_tokenizer(model: str) -> Any:
-    """Return the tokenizer. Raises CaseError for a folder without a vocabulary."""
+    """Return the tokenizer of a model. Raises CaseError if it cannot be read, or its folder has no vocabulary."""
     folder = Path(model)
     if folder.is_dir() and not any((folder / name).is_file() for name in VOCABULARIES):
         raise CaseError(f"{model}: has no tokenizer: expected one of {', '.join(VOCABULARIES)}")
@@ -97,10 +100,10 @@ def load_tokenizer(model: str) -> Any:
 
 
 def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
-    """Return the network in float64. Raises CaseError where weights and configuration disagree.
+    """Return the network of a model with its trained weights, in float64 and without dropout.
 
-    The library would draw missing weights at random, and drop layers beyond the configuration's count. Missing weights
-    of the pooler are permitted: it follows all layers, and no state depends on it.
+    The library would draw missing weights at random, and drop layers beyond the configuration's count: both raise
+    CaseError. Missing weights of the pooler are permitted: it follows all layers, and no state depends on it.
     """
     network, found = _loaded(model, getattr(require_transformers(), kind), config=config, output_loading_info=True)
     lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
@@ -116,7 +119,7 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
 
 
 def _further_layers(network: Any, unexpected: Any) -> list[str]:
-    """Return the names of arrays that would belong to the network if it had more layers."""
+    """Return those of the ``unexpected`` names of weights that the network would have if it had more layers."""
     prefix = f"{network.base_model_prefix}."
     known = {_any_layer(name) for name in network.state_dict()}
     return sorted(name for name in unexpected if _any_layer(name.removeprefix(prefix)) in known)
@@ -127,7 +130,10 @@ def _any_layer(name: str) -> str:
 
 
 def _loaded(model: str, kind: Any, **more: Any) -> Any:
-    """Return a configuration, tokenizer or network of a model. Raises CaseError with the library's first line."""
+    """Return a configuration, tokenizer or network of a model, loaded by a class ``kind`` of Hugging Face's library.
+
+    Raises CaseError with the first line of the library's message.
+    """
     try:
         return kind.from_pretrained(model, trust_remote_code=False, **more)
     except Exception as error:  # damaged files raise errors of many kinds, without a common class

@@ -37,9 +37,9 @@ MATRICES, TOKENS, CASE = FILES = "attention.h5", "tokens.npy", "case.toml"
 
 
 def require_attention(name: str, config: Any, layer: int | None = None) -> Family:
-    """Return the family of a model.
+    """Return the family of a model whose attention can be written as a mean-field velocity.
 
-    Raises CaseError for attention without a mean-field velocity, and for a missing layer.
+    Raises CaseError for RMS norm and rotary positions, and for a layer, counted from 1, that the model does not have.
     """
     family, layers = family_of(name, config), config.num_hidden_layers
     if family.norm != "layer":
@@ -51,12 +51,12 @@ def require_attention(name: str, config: Any, layer: int | None = None) -> Famil
 
 
 def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None = None) -> Path:
-    """Write case.toml, attention.h5 and tokens.npy into a folder, created if necessary; return the case's path.
+    """Write the attention of a trained Transformer as a case: case.toml, attention.h5 and tokens.npy in ``folder``.
 
     layer   the layer whose attention all layers of the case use, from 1 on; None: each layer uses its own
 
-    Existing files of these names are replaced. Raises CaseError for an unknown family or a missing layer; FileError for
-    a folder that cannot be written.
+    The folder is created if necessary, and existing files of these names are replaced. Returns the path of case.toml.
+    Raises CaseError for an unknown family or a missing layer; FileError for a folder that cannot be written.
     """
     folder = Path(folder)
     family = require_attention(states.name, states.config, layer)
@@ -73,14 +73,22 @@ def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None
 
 
 def start_of(states: HiddenStates, family: Family) -> Floats:
-    """Return the states (n, d) before the first layer, without their means where layer norm precedes attention."""
+    """Return the positions (n, d) of tokens before the first layer of the mean-field dynamics.
+
+    They are the model's states; where layer norm precedes attention, the mean over coordinates is subtracted from each.
+    """
     hidden = states.hidden[0]
     centered: Floats = hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
     return centered
 
 
 def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:
-    """Return query, key, value (heads, d_head, d) and out (heads, d, d_head), V = out·value for heads of weight 1."""
+    """Return the matrices of the mean-field velocity of all heads, from the weights of a trained layer.
+
+    They are query and key (heads, d_head, d), and V = out·value in two factors, value (heads, d_head, d) and out
+    (heads, d, d_head). Every head has weight 1. Where layer norm precedes attention ("pre"), its gain is a factor of
+    the matrices.
+    """
     d = arrays["query"].shape[2]
     scale = np.sqrt(d) * arrays["attention_gain"] if placement == "pre" else np.ones(d)
     out = arrays["out"]
@@ -91,7 +99,7 @@ def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats
 
 
 def mean_field_states(states: HiddenStates, repeat: int) -> Floats:
-    """Return the tokens (layers + 1, n, d) moved by the model's attention alone.
+    """Return the positions (repeat·layers + 1, n, d) of a text's tokens, moved by the model's attention alone.
 
     The motion is that of a case written by `meanfield transformer case --mean-field`.
     """
@@ -127,18 +135,27 @@ def _shapes(states: HiddenStates, family: Family, count: int) -> Shapes:
 
 
 def common_length(states: HiddenStates, family: Family) -> float:
-    """Return √(mean |h|²): of the states that enter layers (post), or of the states at the start (pre)."""
+    """Return √(mean |h|²), the one length that replaces the lengths of all hidden states h in a mean-field case.
+
+    The mean is over the states that enter layers (layer norm "post"), or those before the first layer ("pre").
+    """
     return float(np.sqrt((_entering(states, family) ** 2).mean()))
 
 
 def _entering(states: HiddenStates, family: Family) -> Floats:
-    """Return the lengths of the states that the case replaces by one length."""
+    """Return the lengths of the hidden states that a mean-field case replaces by one common length.
+
+    They are (layers, n) of the states that enter layers (layer norm "post"), or (n,) at the start ("pre").
+    """
     post = family.placement == "post"
     return states.lengths[:-1] if post else np.asarray(np.linalg.norm(start_of(states, family), axis=1))
 
 
 def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | None) -> str:
-    """Return the case in TOML, with comments on the omitted parts."""
+    """Return the text of case.toml for the attention of a trained Transformer, with comments on the omitted parts.
+
+    layer   the layer whose attention all layers of the case use, from 1 on; None: each layer uses its own
+    """
     entering = _entering(states, family)
     which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
     d = states.hidden.shape[2]

@@ -68,18 +68,19 @@ class HiddenStates:
 
     @property
     def short_name(self) -> str:
-        """Return the last part of a folder or of a name on the hub."""
+        """Return the short name of the model: the last part of its folder, or of its name on the hub."""
         return short_name(self.name)
 
     @property
     def lengths(self) -> Floats:
-        """Return |h|, (layers + 1, n)."""
+        """Return the lengths |h| (layers + 1, n) of the hidden states h before the first layer and after each."""
         return np.asarray(np.linalg.norm(self.hidden, axis=2))
 
     def kept(self, drop: Sequence[str]) -> Booleans:
-        """Return the mask (n,) of remaining tokens; ``drop`` excludes special ones, or the first, to which many attend.
+        """Return the mask (n,) of the tokens that remain after those in ``drop`` are excluded.
 
-        Raises CaseError where fewer than two remain.
+        "special" excludes tokens that are not part of the text, such as [CLS]. "first" excludes the first token, to
+        which many attend. Raises CaseError if fewer than two tokens remain.
         """
         keep = ~self.special if "special" in drop else np.ones(len(self.tokens), bool)
         if "first" in drop:
@@ -89,13 +90,16 @@ class HiddenStates:
         return keep
 
     def only(self, keep: Booleans) -> HiddenStates:
-        """Return the states of some tokens (n,), computed with all tokens present."""
+        """Return the hidden states of those tokens alone that the mask ``keep`` (n,) selects.
+
+        The states are unchanged: they were computed with all tokens present.
+        """
         tokens = tuple(token for token, is_kept in zip(self.tokens, keep, strict=True) if is_kept)
         return replace(self, ids=self.ids[keep], tokens=tokens, special=self.special[keep], hidden=self.hidden[:, keep])
 
 
 def short_name(model: str | Path) -> str:
-    """Return the last part of a folder or of a name on the hub."""
+    """Return the short name of a model: the last part of its folder, or of its name on the hub of Hugging Face."""
     return Path(model).absolute().name
 
 
@@ -104,7 +108,7 @@ Require = Callable[[str, Any], object]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Model with its tokenizer and its network in float64; ``read`` may be called for many texts."""
+    """Trained Transformer with its tokenizer and its network in float64; ``read`` may be called for many texts."""
 
     name: str
     config: Any
@@ -112,9 +116,12 @@ class Model:
     network: Any
 
     def read(self, words: str, source: str) -> HiddenStates:
-        """Return the states of a text's tokens.
+        """Return the hidden states of the tokens of a text before the first layer and after each layer.
 
-        Raises CaseError for too little text, or one that the model cannot read.
+        words   the text
+        source  description of its origin, for messages
+
+        Raises CaseError for a text of fewer than two tokens, or one that the model cannot read.
         """
         ids = _ids(self.name, self.network, self.tokenizer, words, source)
         return HiddenStates(
@@ -130,7 +137,7 @@ class Model:
 
 
 def load_model(model: str | Path, require: Require = lambda name, config: None) -> Model:
-    """Return a model from a folder, or by its name on the hub of Hugging Face.
+    """Load a trained Transformer from a folder, or by its name on the hub of Hugging Face.
 
     require  function of the model's name and configuration, called before the weights are loaded; may raise
 
@@ -144,7 +151,10 @@ def load_model(model: str | Path, require: Require = lambda name, config: None) 
 
 
 def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Require) -> list[HiddenStates]:
-    """Return the states of texts, each with its name, in a model.
+    """Load a trained Transformer, and return the hidden states of the tokens of each text.
+
+    texts    pairs of a text and its name
+    require  function of the model's name and configuration, called before the weights are loaded; may raise
 
     Raises CaseError as ``load_model`` and ``Model.read``.
     """
@@ -155,9 +165,10 @@ def read_with(model: str | Path, texts: Sequence[tuple[str, str]], require: Requ
 def states_of(
     model: str | Path, text: str | Path | None = None, require: Require = lambda name, config: None
 ) -> HiddenStates:
-    """Return the states of a text's tokens in a model.
+    """Load a trained Transformer, and return the hidden states of the tokens of one text.
 
     text     a file, "-" for the standard input, None for the text of the package
+    require  function of the model's name and configuration, called before the weights are loaded; may raise
 
     A text longer than the model's limit is cut, with a TextWarning. Raises CaseError as ``load_model``, and for too
     little text or a file that cannot be read.
@@ -167,9 +178,10 @@ def states_of(
 
 
 def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> list[int]:
-    """Return the numbers of the tokens, up to the model's limit.
+    """Return the numbers in the model's vocabulary of the tokens of a text.
 
-    Raises CaseError for too few, or too many unknown ones.
+    A text longer than the model's limit is cut, with a TextWarning. Raises CaseError for fewer than two tokens, or if
+    too many tokens are unknown to the model.
     """
     ids: list[int] = tokenizer(words, truncation=False, verbose=False)["input_ids"]
     max_length = min(int(tokenizer.model_max_length), max_tokens(network))
@@ -183,9 +195,10 @@ def _ids(model: str, network: Any, tokenizer: Any, words: str, source: str) -> l
 
 
 def max_tokens(network: Any) -> int:
-    """Return the number of tokens for which a network has positions.
+    """Return the largest number of tokens that a network can read, which is that of its positions.
 
-    Some models count positions from the number of the padding token.
+    Models with relative positions have no limit (sys.maxsize). Some models number positions from the padding token's
+    number on, which leaves fewer for tokens.
     """
     bound = getattr(network.config, "max_position_embeddings", None) or sys.maxsize
     bound = sys.maxsize if bound < 0 else bound  # models with relative positions have −1
@@ -215,7 +228,10 @@ def _warn(text: str) -> None:
 
 
 def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
-    """Return the hidden states (layers + 1, n, d).
+    """Run a network on tokens; return their hidden states before the first layer and after each, (layers + 1, n, d).
+
+    model   name for messages
+    ids     (n,) numbers of the tokens in the vocabulary
 
     Raises CaseError for a network without hidden states, or with states that are not finite.
     """
@@ -240,9 +256,9 @@ def hidden_states(model: str, network: Any, ids: list[int]) -> Floats:
 
 
 def start_without_positions(states: HiddenStates) -> Floats:
-    """Return the states (n, d) before the first layer with learned positions set to zero.
+    """Return the states (n, d) of tokens before the first layer, with the learned embeddings of positions set to zero.
 
-    Rotary ones act in the layers.
+    Rotary positions are not affected, since they act inside the layers.
     """
     import torch
 

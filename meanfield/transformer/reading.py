@@ -128,9 +128,9 @@ def require_used(path: str | Path | None, show: Printer, command: str) -> None:
 def result_of(
     case: Case, problem: Problem, path: str | Path | None, overwrite: bool, progress: bool | None, **given: Any
 ) -> Result:
-    """Run a problem into a file, or in memory where ``path`` is None. Raises as ``meanfield.run``.
+    """Run a prepared problem into a file, or in memory if ``path`` is None, and return its result.
 
-    ``given``: for a run into a file, the command and the function that prints lines.
+    ``given``: for a run into a file, the command and the function that prints lines. Raises as ``meanfield.run``.
     """
     quiet = not (has_bar() if progress is None else progress)
     if path is None:
@@ -142,7 +142,10 @@ def result_of(
 
 
 class GivenLayers:
-    """Layers with known outcome: after layer k tokens are at positions[k], (layers + 1, n, d)."""
+    """Layers with stored results: a layer map that ignores its argument and returns the known positions of tokens.
+
+    ``positions`` (layers + 1, n, d) are those before the first layer and after each.
+    """
 
     duration = 1.0
 
@@ -175,7 +178,7 @@ def _problem(states: HiddenStates, facts: dict[str, str]) -> Problem:
 
 
 def _variables(states: HiddenStates) -> tuple[Variable, ...]:
-    """Return the number, text and lengths of each token."""
+    """Return the variables of tokens in a file: number in the vocabulary, text, length |h| after each layer."""
     texts = np.array([token.encode() for token in states.tokens])
     return (
         Variable("token_id", ("token",), states.ids, "1", "number in the model's vocabulary"),
@@ -197,12 +200,12 @@ def _attributes(states: HiddenStates) -> dict[str, str]:
 
 
 def heads_of(config: object) -> int:
-    """Return the number of heads, 1 where the configuration has none."""
+    """Return the number of attention heads of a model, 1 if its configuration has no such number."""
     return int(getattr(config, "num_attention_heads", None) or 1)
 
 
 def _case(states: HiddenStates) -> Case:
-    """Return the case that the file stores: states in R^d, moved by the layers of a model."""
+    """Return the case that is stored in a file of hidden states: tokens in R^d, moved by the layers of a model."""
     beta, d, layers = beta_of(states.config), states.hidden.shape[2], states.layers
     title = f"{states.short_name}, a trained Transformer ({states.config.model_type}), reading {states.source}"
     layers_of = {"manifold": "transformer", "dimension": d, "file": states.name, "lengths": False}

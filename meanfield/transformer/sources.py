@@ -14,10 +14,10 @@ Texts = str | Path | Mapping[str, str] | None
 
 
 def read_texts(folder: Texts) -> list[tuple[str, str]]:
-    """Return texts and their names: all *.txt files of a folder, by name; None for ten texts of the package.
+    """Return (text, name) of each file ``*.txt`` in a folder, in the order of the names.
 
-    A mapping of names to texts is used unchanged. Raises CaseError for a folder without texts, or a file that is not
-    text.
+    None is ten texts of the package; a mapping of names to texts is used unchanged. Raises CaseError for a folder
+    without texts, or a file that is not text.
     """
     if folder is None:
         return [
@@ -33,9 +33,11 @@ def read_texts(folder: Texts) -> list[tuple[str, str]]:
 
 
 def read_text(text: str | Path | None, name: str = "text", more: str = "") -> tuple[str, str]:
-    """Return a text and a description of its origin.
+    """Read a text from a file, and return the text and a description of its origin.
 
-    name   name of the argument, for the message; ``more`` are further valid values
+    text   path of a file in UTF-8, "-" for the standard input, None for the text of the package
+    name   name of the argument, for messages
+    more   further valid values, for messages
 
     Raises CaseError for a file that is empty, is not text, or cannot be opened.
     """

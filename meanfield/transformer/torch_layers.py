@@ -107,9 +107,9 @@ def reference(
 
 
 class TorchLayers:
-    """Layer map ``layer(time, positions)`` → positions (n, d) after the layer.
+    """Layers of a case computed by PyTorch: ``layers(time, positions)`` returns the positions (n, d) after a layer.
 
-    Tokens have masses (n,); arithmetic is in float64.
+    ``masses`` (n,) are those of the tokens. Arithmetic is in float64.
     """
 
     def __init__(self, case: Case, masses: Floats) -> None:
@@ -139,7 +139,10 @@ class TorchLayers:
         return np.asarray(moved.numpy())
 
     def _attention(self, heads: list[Head], y: Any) -> Any:
-        """Return Σ_h w_h V_h A_h of tokens y (n, d)."""
+        """Return the output Σ_h w_h V_h A_h (n, d) of the attention heads for tokens y (n, d), computed by PyTorch.
+
+        A_h = Σ_j softmax_j(β⟨Q_h y_i, K_h y_j⟩ + log m_j) y_j, for tokens of masses m_j and heads of weights w_h.
+        """
         import torch
 
         n, d = y.shape
@@ -155,7 +158,10 @@ class TorchLayers:
         return torch.einsum("h,hde,hne->nd", weights, value, found)
 
     def _network(self, y: Any) -> Any:
-        """Return W σ(Uy + b); on a sphere of radius g the network at gy, divided by g."""
+        """Return the output W σ(Uy + b) (n, d) of the feed-forward network for tokens y (n, d), 0 without a network.
+
+        On a sphere of radius g the network acts on gy, and the output is divided by g.
+        """
         import torch
 
         network: Any = network_of(self._case)

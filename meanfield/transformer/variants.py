@@ -28,7 +28,7 @@ MATRICES = ("query", "key", "value", "out")
 
 @dataclass(frozen=True)
 class Variant:
-    """Parts, weights and layers of a model that are used.
+    """Variant of a trained Transformer: parts left out, attention matrices replaced, or layers repeated.
 
     without   names of PARTS that are left out
     weights   "trained", "random" or "rotated"; the latter two are drawn by ``seed``
@@ -51,7 +51,10 @@ class Variant:
 
 
 def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) -> Iterator[Floats]:
-    """Yield the states (layers + 1, n, d) of a variant on the tokens of each text. None: tokens do not move."""
+    """Yield for each text the states (layers·repeat + 1, n, d) of its tokens in a variant of the model.
+
+    With ``variant`` = None tokens do not move: all layers + 1 states are those before the first layer.
+    """
     if variant is None:
         yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
         return
@@ -70,17 +73,20 @@ def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) ->
 
 
 def layer_arrays(states: HiddenStates, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:
-    """Return the arrays of a layer of a variant."""
+    """Return the weights of one layer of a model, counted from 0, with the attention matrices of a variant."""
     return with_weights(arrays_of(family, states.network, layer), variant.weights, variant.seed, layer)
 
 
 def start_of(states: HiddenStates, variant: Variant) -> Floats:
-    """Return the states (n, d) before the first layer."""
+    """Return the states (n, d) of tokens before the first layer of a variant, which may leave positions out."""
     return start_without_positions(states) if "positions" in variant.without else states.hidden[0]
 
 
 def with_weights(arrays: dict[str, Floats], kind: str, seed: int, layer: int) -> dict[str, Floats]:
-    """Return the arrays of a layer with matrices of a kind of WEIGHTS, equal for equal seeds and layers."""
+    """Return the weights of a layer with attention matrices of a kind: "trained", "random" or "rotated".
+
+    Random and rotated matrices are equal for equal seeds and layers.
+    """
     if kind == "trained":
         return arrays
     random, draw = np.random.default_rng((seed, layer)), WEIGHTS[kind]
@@ -99,7 +105,7 @@ def _rotated(matrix: Floats, random: np.random.Generator) -> Floats:
 
 
 def _frame(random: np.random.Generator, size: int, count: int) -> Floats:
-    """Return uniformly distributed orthonormal columns (size, count)."""
+    """Return a random matrix (size, count) with orthonormal columns, uniformly distributed."""
     q, r = np.linalg.qr(random.standard_normal((size, count)))
     return np.asarray(q * np.sign(np.diag(r)))
 

@@ -120,10 +120,11 @@ def case(
 
 
 def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Path:
-    """Write case.toml and layers.h5 into a folder, created if necessary; return the case's path.
+    """Write a trained Transformer and the tokens of a text as a case: case.toml and layers.h5 in ``folder``.
 
-    Existing files of these names are replaced. Raises CaseError for an unknown family, FileError for a folder that
-    cannot be written.
+    The case has the parts, weights and repeated layers of ``variant``. The folder is created if necessary, and existing
+    files of these names are replaced. Returns the path of case.toml. Raises CaseError for an unknown family of models,
+    FileError for a folder that cannot be written.
     """
     folder = Path(folder)
     family = family_of(states.name, states.config)
@@ -145,7 +146,11 @@ def write_case(states: HiddenStates, folder: str | Path, variant: Variant) -> Pa
 def _rows(
     states: HiddenStates, family: Family, frequencies: Floats | None, variant: Variant, rows: int
 ) -> Iterator[tuple[str, int | None, Floats]]:
-    """Yield the name of a dataset, its row or None for all rows, and the numbers."""
+    """Yield each array of the file layers.h5 as (name of the dataset, index of the row or None for all rows, numbers).
+
+    The arrays are the states of the tokens before the first layer, frequencies of rotary positions (None without), and
+    the weights of the first ``rows`` layers.
+    """
     yield START, None, start_of(states, variant)
     if frequencies is not None:
         yield FREQUENCIES, None, frequencies
@@ -158,9 +163,9 @@ def _rows(
 def _shapes(
     states: HiddenStates, family: Family, variant: Variant
 ) -> tuple[int, dict[str, tuple[tuple[int, ...], str]]]:
-    """Return the number of stored layers, and the shape and number format of each dataset.
+    """Return the number of layers stored in the file layers.h5, and the shape and number format of each dataset.
 
-    Identical layers are stored once, and weights as float32 where that is exact.
+    Layers that share their weights are stored once. Weights are stored as float32 if that is exact, else as float64.
     """
     config = states.config
     rows = stored_layers(config, states.layers)
@@ -178,7 +183,7 @@ def _shapes(
 
 
 def case_text(states: HiddenStates, folder: Path, variant: Variant) -> str:
-    """Return the case in TOML."""
+    """Return the text of case.toml for a variant of a trained Transformer, whose file layers.h5 lies in ``folder``."""
     beta = beta_of(states.config)
     assert beta is not None  # the family is known
     layers = states.layers * variant.repeat

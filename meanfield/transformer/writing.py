@@ -19,7 +19,7 @@ Shapes = Mapping[str, tuple[tuple[int, ...], str]]  # shape and number format of
 
 
 def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> None:
-    """Raise FileError unless files of these names may be written into a folder."""
+    """Raise FileError if a named file exists in a folder and may not be replaced, or if the folder is a file."""
     for path in (Path(folder) / name for name in names):
         if path.exists() and not overwrite:
             raise FileError(f"{path}: exists already; overwrite=True replaces it, another path writes elsewhere")
@@ -29,7 +29,10 @@ def require_new(folder: str | Path, names: Sequence[str], overwrite: bool) -> No
 
 @contextmanager
 def replacements(folder: Path, names: Sequence[str]) -> Iterator[list[Path]]:
-    """Yield the paths of files that take these names in a folder at the end of the block; none if the block fails."""
+    """Yield paths of temporary files, which get the given names in a folder at the end of the ``with`` block.
+
+    If the block fails, the temporary files are removed and existing files are unchanged.
+    """
     with disk_errors(folder, "cannot write"), ExitStack() as stack:
         folder.mkdir(parents=True, exist_ok=True)
         yield [stack.enter_context(replacement(folder / name)) for name in names]
@@ -41,7 +44,12 @@ def write_arrays(
     rows: Iterable[tuple[str, int | None, Floats]],
     attributes: Mapping[str, str | float] | None = None,
 ) -> None:
-    """Write arrays row by row to limit memory: name of a dataset, row or None for all rows, numbers."""
+    """Write arrays into a new HDF5 file row by row, which limits memory.
+
+    shapes      shape and number format of each dataset, by name
+    rows        (name of a dataset, index of the row or None for all rows, numbers) of each write
+    attributes  attributes of the file
+    """
     path.write_bytes(_image(shapes, attributes or {}))
     file = open_shared(path)
     sets = {name: file[name] for name in shapes}  # kept open: closing a dataset writes, and cannot report a failure
@@ -56,7 +64,7 @@ def write_arrays(
 
 
 def _image(shapes: Shapes, attributes: Mapping[str, str | float]) -> bytes:
-    """Return the bytes of the file with its structure, without the numbers."""
+    """Return the bytes of an HDF5 file with its attributes and datasets of the given shapes, without the numbers."""
 
     def fill(file: h5py.File) -> None:
         file.attrs.update(attributes)

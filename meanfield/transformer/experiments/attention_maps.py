@@ -30,9 +30,10 @@ SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the l
 
 
 def attention_maps(subjects: Subjects) -> Outcome:
-    """Return cosine and divergence by state, pair and layer with intervals.
+    """Return cosine and divergence of attention maps of the Transformer and of other networks or controls.
 
-    For untrained networks the measures are also by scale of the logits.
+    Both are by state (untrained, trained), pair and layer, with bootstrap intervals. For untrained networks the
+    measures are also by scale of the logits.
     """
     inputs = subjects.inputs(EXAMPLES)
     values = _compared(subjects, inputs)  # measure, state, pair, seed, layer, example
@@ -56,7 +57,10 @@ MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leible
 
 
 def compare_maps(p: Floats, q: Floats) -> Floats:
-    """Return cosine and divergence (2, ...) of maps (..., n, n) whose rows sum to 1; q is positive where p is."""
+    """Return the cosine and the Kullback–Leibler divergence (2, ...) of attention maps p and q (..., n, n).
+
+    Their rows sum to 1; q is positive where p is.
+    """
     product = (p * q).sum(axis=(-2, -1)) / np.sqrt((p**2).sum(axis=(-2, -1)) * (q**2).sum(axis=(-2, -1)))
     positive = p > 0
     ratio = np.log(np.where(positive, p, 1.0)) - np.log(np.where(positive, q, 1.0))
@@ -76,13 +80,16 @@ def bootstrap(values: Floats) -> Floats:
 
 
 def uniform(p: Floats) -> Floats:
-    """Return a map with equal weights for all tokens that a row of p attends to."""
+    """Return the map with equal weights for all tokens that a row of the attention map p (..., n, n) attends to."""
     allowed = p > 0
     return np.asarray(allowed / allowed.sum(axis=-1, keepdims=True))
 
 
 def shuffled(p: Floats) -> Floats:
-    """Return a map with each row's weights in random order among the tokens that the row attends to."""
+    """Return the attention map p (..., n, n) with the weights of each row in random order.
+
+    The order changes only among the tokens that the row attends to.
+    """
     keys = np.random.default_rng(0).random(p.shape) + 2 * (p <= 0)  # the excluded tokens stay last
     places, order = np.argsort(p <= 0, axis=-1, kind="stable"), np.argsort(keys, axis=-1)
     mixed = np.zeros_like(p)
@@ -91,13 +98,13 @@ def shuffled(p: Floats) -> Floats:
 
 
 def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
-    """Return the attention weights (layers, examples, n, n), averaged over heads."""
+    """Return the attention weights of a network on inputs, averaged over heads: (layers, examples, n, n)."""
     _, trace = traced(network, inputs)
     return np.stack([w.mean(dim=1).double().numpy() for w in trace.weights if w is not None])
 
 
 def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """Return the measures as an array (measure, state, pair, seed, layer, example)."""
+    """Return cosine and divergence of attention maps as an array (measure, state, pair, seed, layer, example)."""
     rows = []
     for state in range(len(STATES)):
         ours, theirs = (
@@ -112,7 +119,7 @@ def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
 
 
 def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """Return the measures (measure, pair, scale) of untrained networks with scaled logits.
+    """Return cosine and divergence of attention maps of untrained networks with scaled logits: (measure, pair, scale).
 
     The measures are means over seeds, layers and examples.
     """
@@ -128,7 +135,7 @@ def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
 
 
 def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
-    """Return a copy whose logits of attention are multiplied by ``scale``."""
+    """Return a copy of a network with its attention logits multiplied by ``scale``."""
     scaled = copy.deepcopy(network)
     with torch.no_grad():
         for name, parameter in scaled.named_parameters():
@@ -138,7 +145,10 @@ def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
 
 
 def _reached(scaled: Floats, pair: int) -> str:
-    """Return a phrase with the scales of logits at which a pair is as similar as the sources print."""
+    """Return a phrase with the scales of logits at which a pair of maps is as similar as the sources print.
+
+    ``scaled`` (measure, pair, scale) are cosine and divergence of the maps.
+    """
     alike = SCALES[(scaled[0, pair] >= SOURCE_COSINE) & (scaled[1, pair] <= SOURCE_KL)]
     return f"up to {alike.max():g} times their logits" if len(alike) else "at no scale of their logits"
 

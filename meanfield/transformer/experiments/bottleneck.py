@@ -40,7 +40,10 @@ UNIFORM_SHARE = 1e-3  # uniform share of q, so that a label of vanishing density
 
 
 def information_of_input(means: Floats, noise: float, seed: int = 0) -> tuple[float, float]:
-    """Return the lower and upper bounds of I(X; T), nats, for t(x) (m, d) and σ = ``noise``."""
+    """Return a lower and an upper bound, in nats, of the mutual information I(X; T) of examples X and a noisy layer T.
+
+    T = t(x) + σZ, for given t(x) (m, d) of m examples, σ = ``noise``, and Z standard normal.
+    """
     logs = _log_densities(means, noise, seed)
     m = len(logs)
     diagonal = np.diag(logs).copy()
@@ -50,7 +53,10 @@ def information_of_input(means: Floats, noise: float, seed: int = 0) -> tuple[fl
 
 
 def information_of_labels(means: Floats, labels: NDArray[np.integer], noise: float, seed: int = 0) -> float:
-    """Return a lower bound of I(T; Y), nats, for t(x) (m, d), labels (m,) and σ = ``noise``."""
+    """Return a lower bound, in nats, of the mutual information I(T; Y) of a noisy layer T and labels Y (m,).
+
+    T = t(x) + σZ, for given t(x) (m, d) of m examples, σ = ``noise``, and Z standard normal.
+    """
     logs = _log_densities(means, noise, seed)
     np.fill_diagonal(logs, -np.inf)
     total = logsumexp(logs, axis=1)
@@ -62,7 +68,7 @@ def information_of_labels(means: Floats, labels: NDArray[np.integer], noise: flo
 
 
 def _log_densities(means: Floats, noise: float, seed: int) -> Floats:
-    """Return log p(t_i|x_j), (m, m), up to a constant."""
+    """Return log p(t_i|x_j) (m, m) up to a constant: t_i is ``means``[i] with noise, and t(x_j) is ``means``[j]."""
     drawn = means + noise * np.random.default_rng(seed).standard_normal(means.shape)
     squares = (drawn**2).sum(axis=1)[:, None] - 2 * drawn @ means.T + (means**2).sum(axis=1)
     return np.asarray(-squares / (2 * noise**2))
@@ -73,7 +79,10 @@ MEASURES = ("input, lower", "input, upper", "labels")
 
 
 def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Outcome:
-    """Train the networks and return both informations (network, seed, epoch, layer) of the training examples."""
+    """Train networks, and return bounds of mutual information of each layer T with inputs X and with labels Y.
+
+    The bounds of I(X; T) and I(T; Y) are arrays (network, seed, epoch, layer), of the training examples.
+    """
     found: dict[tuple[str, int], list[Floats]] = {}
 
     def measure(fit: Fit) -> None:
@@ -100,7 +109,10 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
 
 
 def informations(fit: Fit) -> Floats:
-    """Return the bounds (layers + 1, 3): lower and upper of I(X; T), and lower of I(T; Y)."""
+    """Return bounds of mutual information for each layer T of a network in training, (layers + 1, 3).
+
+    They are the lower and the upper bound of I(X; T) with inputs X, and the lower bound of I(T; Y) with labels Y.
+    """
     examples = fit.task.train
     _, trace = traced(fit.network, examples.inputs)
     labels = examples.labels.numpy()
@@ -115,7 +127,7 @@ def _of_layer(means: Floats, labels: Integers) -> tuple[float, float, float]:
 
 
 def _values(found: Outcome) -> Floats:
-    """Return all bounds (network, seed, epoch, layer, bound)."""
+    """Return the three bounds of mutual information as one array (network, seed, epoch, layer, bound)."""
     return np.stack([found[name] for name in ("input_lower", "input_upper", "labels")], axis=-1)
 
 
@@ -136,7 +148,10 @@ def _last(values: Floats) -> Floats:
 
 
 def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
-    """Draw the information plane: the path of each layer through training, mean over seeds, from light to dark."""
+    """Draw the information plane: each layer's path through training, mean over seeds.
+
+    Larger markers are later epochs.
+    """
     values = _values(found)
     figure.set_size_inches(9.6, 4.2)
     axes = figure.subplots(1, 2, sharex=True, sharey=True)

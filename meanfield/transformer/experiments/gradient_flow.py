@@ -25,7 +25,10 @@ EXAMPLES = 128
 
 
 def gradient_flow(subjects: Subjects) -> Outcome:
-    """Return norms by layer of states before and after training, and by part at each step."""
+    """Return gradient norms of the loss: by the states after each layer, and by the weights of each part at each step.
+
+    Those by states are of networks before and after training.
+    """
     inputs, labels = subjects.inputs(EXAMPLES), subjects.task.test.labels[:EXAMPLES]
     by_layer = subjects.measure(lambda network: state_gradients(network, inputs, labels))
     steps = max(len(subject.fit.history.loss) for subject in subjects.all)
@@ -45,7 +48,10 @@ def gradient_flow(subjects: Subjects) -> Outcome:
 
 
 def state_gradients(network: TokenNetwork, inputs: torch.Tensor, labels: torch.Tensor) -> Floats:
-    """Return |∂ loss/∂u_l|, (layers + 1,), of the states before the first layer and after each."""
+    """Return the norms |∂ loss/∂u_l| (layers + 1,) of the gradients by the states u_l after l layers, from l = 0.
+
+    The loss is the mean cross entropy multiplied by the number of examples.
+    """
     trace = Trace([], [])
     loss = loss_of(network(inputs, trace), labels) * len(labels)
     return np.array([float(g.double().norm()) for g in torch.autograd.grad(loss, trace.states)])

@@ -33,7 +33,7 @@ CURVES = {
 
 
 def information_flow(subjects: Subjects) -> Outcome:
-    """Return the measures of each network's states by layer, and the states of one example."""
+    """Return similarity, cosine, rank and norm of each network's states by layer, and the states of one example."""
     inputs = subjects.inputs(EXAMPLES)
     layers = {id(network): _states(network, inputs) for subject in subjects.all for network in subject.states}
     found = {
@@ -54,7 +54,7 @@ def information_flow(subjects: Subjects) -> Outcome:
 
 
 def similarity(states: Floats) -> Floats:
-    """Return the linear CKA (layers + 1, layers + 1) of states (layers + 1, examples, n, d)."""
+    """Return the linear centered kernel alignment (layers + 1, layers + 1) of states (layers + 1, examples, n, d)."""
     centered = [_rows(u) - _rows(u).mean(axis=0) for u in states]
     norms = [np.linalg.norm(x.T @ x) for x in centered]
     return np.array(
@@ -74,7 +74,7 @@ def _rows(u: Floats) -> Floats:
 
 
 def mean_cosine_of(u: Floats) -> float:
-    """Return the mean cosine over the examples of u (examples, n, d)."""
+    """Return the mean cosine of two tokens of an example, averaged over the examples u (examples, n, d)."""
     return float(np.mean([mean_cosine(x) for x in unit_vectors(u)]))
 
 

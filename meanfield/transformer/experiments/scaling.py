@@ -26,7 +26,10 @@ MEASURES = {"entropy": "entropy of attention, nats", "gradient": "Frobenius norm
 
 
 def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """Return entropy and gradient (scaling, d, seed); no network is trained, and ``case`` is not used."""
+    """Return entropy and gradient of softmax attention (scaling, dimension, seed), for logits with and without 1/√d.
+
+    No network is trained, and ``case`` is not used.
+    """
     found = np.array([[[measured(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)])
     dims = ("scaling", "dimension", "seed")
     arrays = {
@@ -39,7 +42,10 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
 
 
 def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
-    """Return the entropy and gradient of one softmax over ``keys`` keys, means over queries."""
+    """Return the entropy (nats) and the norm of the Jacobian of softmax attention for random queries and keys in R^d.
+
+    Both are means over queries. ``scaled``: whether logits have the factor 1/√d.
+    """
     random = np.random.default_rng([seed, d])
     logits = random.standard_normal((QUERIES, d)) @ random.standard_normal((keys, d)).T
     if scaled:

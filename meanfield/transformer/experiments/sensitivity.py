@@ -41,7 +41,10 @@ Map = Callable[[Tensor], Tensor]
 
 
 def sensitivity(subjects: Subjects) -> Outcome:
-    """Return gains by direction and size, exponents, and the exponents of the flow whose rates are known."""
+    """Return gains of perturbations by direction and size, Lyapunov exponents, and those of a known flow.
+
+    The gain is the change of a network's last states by that of its first states.
+    """
     inputs = subjects.inputs(EXAMPLES)
     gains = subjects.measure(lambda network: gains_of(network, inputs))
     times = np.array([_time(subjects.of(kind)[0].untrained) for kind in KINDS])
@@ -61,7 +64,10 @@ def sensitivity(subjects: Subjects) -> Outcome:
 
 
 def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
-    """Return the geometric mean of the gain over examples, (direction, size)."""
+    """Return the gains (direction, size) of perturbations by a network, as geometric means over examples.
+
+    The gain is the change of the last states by that of the first. Directions are Gaussian or adversarial.
+    """
     wide = copy.deepcopy(network).double()
     with torch.no_grad():
         states = wide.embed(inputs.double() if inputs.is_floating_point() else inputs)
@@ -76,7 +82,11 @@ def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
 def leading_direction(
     layers: Map, states: Tensor, start: Tensor, project: Callable[[Tensor, Tensor], Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Return v (examples, n, d) of length 1 in each example, and |Jv| (examples,), by the power method on JᵀJ."""
+    """Return the perturbations v (examples, n, d) that grow most through the layers, and their growth |Jv| (examples,).
+
+    J is the Jacobian of ``layers`` at ``states``, v has length 1 in each example. The power method on JᵀJ begins at
+    ``start``; ``project`` restricts directions, for instance to those along the sphere.
+    """
     v = start
     for _ in range(ITERATIONS):
         u = states.detach().requires_grad_(True)
@@ -87,7 +97,10 @@ def leading_direction(
 
 
 def uniform_exponents(beta: float) -> Floats:
-    """Return the exponents (modes,) of tokens evenly spaced on the circle, for layers of a short step."""
+    """Return the measured Lyapunov exponents (modes,) of tokens evenly spaced on the circle, in short steps.
+
+    The layers are those of the PDE network with Q = K = V = I and inverse temperature ``beta``.
+    """
     layer = identity_layer(beta, STEP, layer_norm="post")
 
     def layers(u: Tensor) -> Tensor:
@@ -105,13 +118,16 @@ def uniform_exponents(beta: float) -> Floats:
 
 
 def _change(layers: Map, states: Tensor, direction: Tensor, size: float) -> Tensor:
-    """Return J·direction by central differences."""
+    """Return J·direction by central differences of the given size, J the Jacobian of ``layers`` at ``states``."""
     with torch.no_grad():
         return (layers(states + size * direction) - layers(states - size * direction)) / (2 * size)
 
 
 def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
-    """Return the gain for a relative perturbation size, as the geometric mean over examples."""
+    """Return the change of the last states by that of the first, for a perturbation of the first in one direction.
+
+    ``size`` is relative to the first states. The gain is a geometric mean over examples.
+    """
     sizes = size * _lengths(states)
     with torch.no_grad():
         change = layers(states + sizes[:, None, None] * direction) - layers(states)
@@ -119,7 +135,7 @@ def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
 
 
 def _lengths(x: Tensor) -> Tensor:
-    """Return the norms (examples,) of (examples, n, d)."""
+    """Return the Euclidean norm of each example (examples,) of x (examples, n, d)."""
     lengths: Tensor = torch.linalg.vector_norm(x, dim=(1, 2))
     return lengths
 
@@ -141,7 +157,7 @@ def _on_sphere(network: TokenNetwork) -> bool:
 
 
 def _time(network: TokenNetwork) -> float:
-    """Return Σ τ of the PDE network's layers, or the number of the Transformer's layers."""
+    """Return the time of a network's layers: the PDE network's Σ τ of steps, the Transformer's number of layers."""
     return sum(
         float(layer.coefficient("step").detach()) if isinstance(layer, FieldLayer) else 1.0
         for layer in network.body.layers

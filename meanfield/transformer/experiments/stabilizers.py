@@ -53,7 +53,10 @@ def stabilizers(
     depths: Sequence[int] = DEPTHS,
     rates: Sequence[float] = RATES,
 ) -> Outcome:
-    """Return each measure as an array (network, residual, layer_norm, layers, rate, seed)."""
+    """Train networks with all combinations of residual, layer norm, depth and learning rate, and return their measures.
+
+    Each measure is an array (network, residual, layer_norm, layers, rate, seed).
+    """
     axes: tuple[Sequence[Any], ...] = (KINDS, RESIDUALS, LAYER_NORMS, depths, rates, seeds)
     cases, found = [_case(case, *point) for point in itertools.product(*axes)], []
     for one, values in zip(cases, workers.map(train_and_measure, cases), strict=True):
@@ -75,13 +78,19 @@ def stabilizers(
 def _case(
     case: TrainingCase, kind: str, residual: bool, norm: str, layers: int, rate: float, seed: int
 ) -> TrainingCase:
-    """Return the case of one network. Raises CaseError."""
+    """Return the training case of one network, with the given kind, options and seed.
+
+    Raises CaseError for options that exclude each other.
+    """
     overrides = [f"network.residual={str(residual).lower()}", f'network.layer_norm="{norm}"']
     return case_of(case.replace([*overrides, f"network.layers={layers}", f"training.rate={rate}"]), kind, seed)
 
 
 def train_and_measure(case: TrainingCase) -> dict[str, float]:
-    """Train one network in one thread, because the last digits of sums depend on the number of threads."""
+    """Train one network, and return its accuracy, time of explosion, largest gradient and cosine of tokens by name.
+
+    PyTorch has one thread, because the last digits of sums depend on the number of threads.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -127,7 +136,7 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """Draw a phase diagram over rate and depth for each measure and combination."""
+    """Draw each measure over learning rate and depth, in a panel for each kind of network, residual and layer norm."""
     figure.set_size_inches(12.0, 7.4)
     combinations = list(np.ndindex(len(KINDS), len(RESIDUALS), len(LAYER_NORMS)))
     axes = figure.subplots(len(MEASURES), len(combinations), sharex=True, sharey=True)

@@ -25,7 +25,7 @@ AXES = ("network", "state", "seed")
 
 @dataclass(frozen=True)
 class Subject:
-    """Network before and during training."""
+    """Network of an experiment, of one kind and seed: untrained, and in training."""
 
     kind: str
     seed: int
@@ -40,7 +40,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Subjects:
-    """All networks of an experiment, by kind and seed, and their task."""
+    """Networks of an experiment, by kind and seed, and the task on which they are trained."""
 
     case: TrainingCase
     task: Task
@@ -48,21 +48,24 @@ class Subjects:
     all: tuple[Subject, ...]
 
     def measure(self, function: Callable[[TokenNetwork], Any]) -> Floats:
-        """Return the values of ``function`` for each network, (network, state, seed, ...)."""
+        """Return the values of ``function`` for each network, as an array (network, state, seed, ...).
+
+        The axis network is Transformer or PDE network, the axis state untrained or trained.
+        """
         found = np.array([[function(network) for network in subject.states] for subject in self.all], dtype=float)
         by_kind = found.reshape(len(KINDS), len(self.seeds), *found.shape[1:])
         return np.ascontiguousarray(np.swapaxes(by_kind, 1, 2))
 
     def of(self, kind: str) -> list[Subject]:
-        """Return the networks of one kind, by seed."""
+        """Return the networks of one kind, "transformer" or "pde", in the order of their seeds."""
         return [subject for subject in self.all if subject.kind == kind]
 
     def inputs(self, count: int) -> Tensor:
-        """Return the first ``count`` test examples."""
+        """Return the inputs of the first ``count`` test examples."""
         return self.task.test.inputs[:count]
 
     def coordinates(self) -> dict[str, Labelled]:
-        """Return the names along the axes ``network``, ``state`` and ``seed``, and each network's accuracy."""
+        """Return the names along the axes ``network``, ``state`` and ``seed``, and each network's test accuracy."""
         accuracy = [[subject.fit.history.test_accuracy[k] for k in (0, -1)] for subject in self.all]
         by_kind = np.array(accuracy).reshape(len(KINDS), len(self.seeds), 2).swapaxes(1, 2)
         return {
@@ -72,7 +75,10 @@ class Subjects:
 
 
 def case_of(case: TrainingCase, kind: str, seed: int) -> TrainingCase:
-    """Return the case with a network of another kind and seed. Raises CaseError where that kind is impossible."""
+    """Return a training case with another kind of network ("transformer" or "pde") and another seed.
+
+    Raises CaseError if the options of the case do not allow that kind.
+    """
     return case.replace([f'network.kind="{kind}"', f"training.seed={seed}"])
 
 
@@ -82,7 +88,10 @@ def subjects_of(
     show: Printer,
     after_epoch: Callable[[Fit], None] = lambda fit: None,
 ) -> Subjects:
-    """Train a network of each kind for each seed. ``after_epoch`` is called before training too."""
+    """Train a network of each kind for each seed, and return all networks, untrained and trained.
+
+    ``after_epoch`` is called before training too.
+    """
     cases = [case_of(case, kind, seed) for kind in KINDS for seed in seeds]
     task, found = task_of(case), []
     for one in cases:

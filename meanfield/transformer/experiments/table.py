@@ -26,7 +26,7 @@ Experiment = Callable[[TrainingCase, tuple[int, ...], Printer, Workers], Outcome
 
 
 def _of_trained(measure: Callable[[Subjects], Outcome]) -> Experiment:
-    """Return an experiment that measures networks before and after training."""
+    """Return an experiment that trains networks of both kinds, and applies ``measure`` to them."""
 
     def experiment(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers) -> Outcome:
         return measure(subjects_of(case, seeds, show))
@@ -47,7 +47,10 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def run_experiment(name: str, case: TrainingCase, seeds: int, workers: Workers, show: Printer) -> Outcome:
-    """Run an experiment. Raises CaseError for impossible options."""
+    """Run an experiment, given by name, with networks of ``seeds`` seeds, and return its outcome.
+
+    Raises CaseError for options that the experiment does not allow.
+    """
     if name not in EXPERIMENTS:
         raise CaseError(f"name = {name}: expected one of {', '.join(EXPERIMENTS)}")
     if workers.dask is not None and name != "stabilizers":

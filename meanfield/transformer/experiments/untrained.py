@@ -46,7 +46,10 @@ Layer = Callable[[Floats], Floats]
 
 @dataclass(frozen=True)
 class Ablation:
-    """Layer norm, residual or not, and the quantity whose growth is measured: mode, radius or deviation."""
+    """Ablation of an untrained network: layer norm, residual or not, and the quantity whose growth is measured.
+
+    The quantity is "mode", "radius" or "deviation".
+    """
 
     norm: str
     residual: bool
@@ -70,7 +73,10 @@ ABLATIONS = (
 
 
 def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """Return the logarithm of the growth of each ablation's quantity, (ablation, form, layer); nothing is random."""
+    """Return the logarithm of the growth of each ablation's quantity by layers: (ablation, form, layer).
+
+    The forms are density, particles, field and the exact value. Nothing is random, and the arguments are not used.
+    """
     found = np.full((len(ABLATIONS), len(FORMS), LAYERS), np.nan)
     for k, one in enumerate(ABLATIONS):
         if one.measured == "deviation":
@@ -90,7 +96,7 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
 
 
 def exact(one: Ablation) -> Floats:
-    """Return the logarithm of the growth since the beginning, (layers,)."""
+    """Return the exact logarithm of the growth (layers,) of an ablation's quantity from the beginning to each layer."""
     if one.measured == "mode":
         rate, c = float(growth_rates(2, BETA, [MODE])[0]), _strength(1.0)
         per_layer = math.log(1 + (STEP * rate / (1 + STEP * c) if one.residual else rate / c))
@@ -104,7 +110,7 @@ def exact(one: Ablation) -> Floats:
 
 
 def _strength(radius: float) -> float:
-    """Return c = |A|/r of evenly spaced tokens."""
+    """Return c = |A|/r for the attention A of tokens evenly spaced on a circle of radius r, Q = K = V = I."""
     from scipy.special import ive
 
     return float(ive(1, BETA * radius**2) / ive(0, BETA * radius**2))
@@ -131,7 +137,7 @@ def _of_density_on_line(one: Ablation) -> Floats:
 
 
 def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floats:
-    """Return the diagnostic of a density after each layer."""
+    """Return a diagnostic of a density, simulated in layers, at the start and after each layer."""
     time = {"method": "layers", "layers": LAYERS, "step": one.step}
     output = {"snapshots": LAYERS, "samples": LAYERS, "diagnostics": [diagnostic]}
     stabilizers = {"layer_norm": one.norm, "residual": one.residual}
@@ -140,7 +146,10 @@ def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floa
 
 
 def _of_nodes(one: Ablation) -> Floats:
-    """Return the growth of weighted tokens on the line whose sums equal those of a Gaussian to rounding."""
+    """Return the log of the growth (layers,) of the deviation of weighted tokens on the line, the form "particles".
+
+    The tokens are quadrature nodes, whose sums equal those of a Gaussian to rounding.
+    """
     nodes, weights = np.polynomial.hermite_e.hermegauss(TOKENS)
     masses = weights / weights.sum()
     law = ParticleVelocity(LINE_BETA, masses=masses, norm=LayerNorm(one.norm))
@@ -152,7 +161,10 @@ def _of_nodes(one: Ablation) -> Floats:
 
 
 def _of_tokens(layer: Layer, one: Ablation) -> Floats:
-    """Return the growth of evenly spaced tokens; with layer norm each is rotated by AMPLITUDE sin(lφ)."""
+    """Return the log of the growth (layers,) of the mode or radius of evenly spaced tokens on the circle.
+
+    ``layer`` maps positions (n, 2) of tokens. To measure a mode l, each token is first rotated by AMPLITUDE sin(lφ).
+    """
     even = 2 * math.pi * np.arange(TOKENS) / TOKENS
     wave = np.sin(MODE * even)
     angles = even + (AMPLITUDE * wave if one.measured == "mode" else 0.0)
@@ -170,7 +182,7 @@ def _layer_of_particles(one: Ablation) -> Layer:
 
 
 def _layer_of_field(one: Ablation) -> Layer:
-    """Return the PDE network's layer, in PyTorch."""
+    """Return the layer of the PDE network, computed by PyTorch, as a map of positions (n, 2)."""
     layer = identity_layer(BETA, one.step, layer_norm=one.norm, residual=one.residual)
 
     def map_of(x: Floats) -> Floats:

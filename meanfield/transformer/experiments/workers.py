@@ -18,15 +18,18 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Workers:
-    """Set of ``jobs`` processes, or the workers of the Dask scheduler at ``dask``, "host:port"."""
+    """Workers that compute the points of an experiment: ``jobs`` processes, or those of Dask.
+
+    ``dask`` is the address "host:port" of a Dask scheduler.
+    """
 
     jobs: int = 1
     dask: str | None = None
 
     def map(self, function: Callable[[Item], Found], items: Sequence[Item]) -> Iterator[Found]:
-        """Yield the values of ``function`` at the items, in order.
+        """Yield ``function(item)`` for each item, in order, computed by the workers.
 
-        Raises CaseError where a process or the scheduler is lost.
+        Raises CaseError if a process dies or the connection to the scheduler is lost.
         """
         if self.dask is not None:
             yield from _with_dask(self.dask, function, items)

@@ -14,10 +14,12 @@ from meanfield.transformer.networks.section import Network
 def attend(
     query: Tensor, key: Tensor, value: Tensor, beta: float, causal: bool, pattern: TokenPattern | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Return Σ_j p_ij v_j, p_ij = softmax_j(β⟨q_i, k_j⟩), of tokens (..., n, d_h), and the weights p (..., n, n).
+    """Return the attention output Σ_j p_ij v_j (..., n, d_h) of n tokens, and the weights p (..., n, n).
 
-    A pattern includes the mask. Its sums contain the attending pairs only, so that cost and memory are linear in n; the
-    weights are then None.
+    p_ij = softmax_j(β⟨q_i, k_j⟩) of queries q, keys k and values v (..., n, d_h), over j ≤ i under a causal mask.
+
+    A sparse ``pattern`` includes the mask. Its sums contain the attending pairs only, so that cost and memory are
+    linear in n; the weights are then None.
     """
     if pattern is not None:
         return _sparse(query, key, value, beta, pattern), None

@@ -20,7 +20,7 @@ from meanfield.transformer.sources import read_text, read_texts
 from solvers.mesh.mesh import Floats, Integers
 
 SIDE = 8  # pixels on a side of an image
-STRIPES = 400  # synthetic images; each combination of four orientations and two phases has an eighth of them
+STRIPES = 400  # synthetic images, a quarter of them for each of four orientations
 MAX_CHARACTERS = 96  # distinct characters of newsgroups; all further characters are one
 UNKNOWN = "�"
 STRIDE = 3  # characters from one passage to the next in data where passages may overlap
@@ -28,7 +28,10 @@ STRIDE = 3  # characters from one passage to the next in data where passages may
 
 @dataclass(frozen=True)
 class Examples:
-    """Inputs (examples, n, features), or words (examples, n), and labels (examples,) or (examples, n)."""
+    """Examples of a data set: inputs (examples, n, features), or words (examples, n), and labels.
+
+    Words are numbers in a vocabulary. Labels are (examples,), or (examples, n) for a label of each token.
+    """
 
     inputs: Tensor
     labels: Tensor
@@ -47,7 +50,10 @@ class Task:
 
 
 def task_of(case: TrainingCase) -> Task:
-    """Return the task of a case. Raises CaseError for missing data, or a text shorter than its passages."""
+    """Return the learning task of a training case: its training and test examples, and the shape of input and output.
+
+    Raises CaseError if data are missing, or a text is shorter than its passages.
+    """
     task = TASKS[case.data.kind](case.data)
     precision = getattr(torch, case.training.precision)
     if not task.shape.features:
@@ -57,13 +63,19 @@ def task_of(case: TrainingCase) -> Task:
 
 
 def _digits(data: Data) -> Task:
-    """Return 1797 handwritten digits of 8×8 pixels from 0 to 16 (Alpaydin and Kaynak, 1998)."""
+    """Return the task of reading 1797 handwritten digits of 8×8 pixels (Alpaydin and Kaynak, 1998), from scikit-learn.
+
+    Pixels from 0 to 16 are scaled to [−1, 1].
+    """
     found = _fetched("digits", "load_digits")
     return _of_images(data, found.images / 8 - 1, found.target, 10)
 
 
 def _mnist(data: Data) -> Task:
-    """Return 70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges), from openml.org by scikit-learn."""
+    """Return the task of reading 70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges).
+
+    They are downloaded from openml.org by scikit-learn; pixels are scaled to [−1, 1].
+    """
     from pandas import CategoricalDtype
 
     label = {
@@ -76,9 +88,10 @@ def _mnist(data: Data) -> Task:
 
 
 def _newsgroups(data: Data) -> Task:
-    """Return first characters of messages in 20 newsgroups, labeled by newsgroup.
+    """Return the task of finding the newsgroup, one of 20, from the first characters of a message.
 
-    Headers, footers and quotations are removed.
+    Headers, footers and quotations are removed, and messages shorter than ``data.length`` left out. Raises CaseError if
+    fewer than two remain.
     """
     found = _fetched("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
     texts = [" ".join(text.split()) for text in found.data]
@@ -94,7 +107,7 @@ def _newsgroups(data: Data) -> Task:
 
 
 def _fetched(kind: str, name: str, *options: Any, **named: Any) -> Any:
-    """Return a data set by scikit-learn, which caches it. Raises CaseError for an unavailable data set."""
+    """Load a data set by scikit-learn, which caches it, and return it. Raises CaseError if it is not available."""
     try:
         from sklearn import datasets
     except ImportError:
@@ -108,7 +121,10 @@ def _fetched(kind: str, name: str, *options: Any, **named: Any) -> Any:
 
 
 def _stripes(data: Data) -> Task:
-    """Return stripes of four orientations with noise, from a fixed seed."""
+    """Return the task of finding the orientation, one of four, of stripes in synthetic images with noise.
+
+    The images are drawn from a fixed seed.
+    """
     random = np.random.default_rng(0)
     label = np.arange(STRIPES, dtype=np.int32) % 4
     row, column = np.mgrid[:SIDE, :SIDE]
@@ -119,14 +135,14 @@ def _stripes(data: Data) -> Task:
 
 
 def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
-    """Return examples of images (examples, side, side)."""
+    """Return the learning task of images (examples, side, side) with labels (examples,): tokens are patches or rows."""
     tokens = images if data.tokens == "rows" else _patches(images, data.patch)
     train, test = _drawn(data, np.ascontiguousarray(tokens), labels)
     return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
 
 
 def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
-    """Return the training and test examples, at most ``data.most`` together, in random order."""
+    """Divide inputs and labels at random into training and test examples, at most ``data.most`` together."""
     order = np.random.default_rng(data.seed).permutation(len(inputs))[: data.most]
     held = min(max(round(data.test * len(order)), 1), len(order) - 1)  # neither part is empty
     test, train = (
@@ -137,14 +153,17 @@ def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Exa
 
 
 def _patches(images: Floats, size: int) -> Floats:
-    """Return the patches (examples, patches, size²) of images (examples, side, side), in row order."""
+    """Return the square patches (examples, patches, size²) of images (examples, side, side), row by row."""
     across = images.shape[1] // size
     cut = images.reshape(-1, across, size, across, size).transpose(0, 1, 3, 2, 4)
     return np.ascontiguousarray(cut.reshape(len(images), across**2, size**2))
 
 
 def _passages(data: Data) -> Task:
-    """Return passages of ten short texts, labeled by text; the test examples are from the end of each text."""
+    """Return the task of finding the text, one of ten, that contains a passage.
+
+    The test examples are from the end of each text.
+    """
     texts = [text for text, _ in read_texts(None)]
     words = sorted(set("".join(texts)))
     parts = [_split(text, data) for text in texts]
@@ -155,7 +174,10 @@ def _passages(data: Data) -> Task:
 
 
 def _characters(data: Data) -> Task:
-    """Return passages labeled by the next characters; the test examples are from the end of the text."""
+    """Return the task of finding the next character after each character of a passage.
+
+    The test examples are from the end of the text.
+    """
     texts = [text for text, _ in [read_text(None), *read_texts(None)]]
     text = "\n".join(texts) if data.file is None else read_text(data.file, "data.file")[0]
     words = sorted(set(text))
@@ -167,7 +189,10 @@ def _characters(data: Data) -> Task:
 
 
 def _split(text: str, data: Data) -> tuple[str, str]:
-    """Return a text without its end, and its end. Raises CaseError where either is shorter than a passage."""
+    """Split a text into its beginning, for training, and its end, the fraction ``data.test`` of its characters.
+
+    Raises CaseError if either part is not longer than a passage.
+    """
     cut = round((1 - data.test) * len(text))
     parts = text[:cut], text[cut:]
     if min(map(len, parts)) <= data.length:
@@ -181,7 +206,7 @@ def _encoded(text: str, words: list[str]) -> Integers:
 
 
 def _windows(numbers: Integers, length: int, step: int) -> Integers:
-    """Return passages (passages, length), each beginning ``step`` characters after the previous one."""
+    """Return passages (passages, length) of encoded characters; each begins ``step`` characters after the last."""
     return np.lib.stride_tricks.sliding_window_view(numbers, length)[::step].copy()
 
 

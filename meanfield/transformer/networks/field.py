@@ -32,10 +32,10 @@ NOT_NEGATIVE = ("step", "diffusion", "gate")
 
 
 class Matrices(nn.Module):
-    """Matrices Q_h, K_h, W_h (heads, d_h, d), O_h (heads, d, d_h), U (width, d), b (width) and W (d, width).
+    """Random matrices of a PDE network's layer: attention Q_h, K_h, O_h W_h for each head h, and network W σ(Uy + b).
 
-    The random values make logits, |A| and |F| of order 1 for states of length 1; β = d/√d_h, as for states of length
-    √d.
+    Q_h, K_h, W_h (heads, d_h, d), O_h (heads, d, d_h), U (width, d), b (width) and W (d, width). The random values make
+    logits, |A| and |F| of order 1 for states of length 1; β = d/√d_h, as for states of length √d.
     """
 
     def __init__(self, network: Network) -> None:
@@ -51,7 +51,10 @@ class Matrices(nn.Module):
 
 
 class FieldLayer(nn.Module):
-    """Layer of states (batch, n, d) → new states and attention weights, None without attention."""
+    """Layer of the PDE network: maps states (batch, n, d) to new states and attention weights (batch, heads, n, n).
+
+    The weights are None without attention, or if its pattern is sparse.
+    """
 
     def __init__(self, network: Network, pde: Pde, causal: bool, matrices: Matrices) -> None:
         super().__init__()
@@ -79,16 +82,23 @@ class FieldLayer(nn.Module):
 
     @property
     def on_sphere(self) -> bool:
-        """Return whether layer norm keeps |u| = 1."""
+        """Return whether layer norm keeps all states u on the unit sphere, |u| = 1."""
         return self.network.layer_norm == "post"
 
     def coefficient(self, name: str) -> Tensor:
-        """Return τ, α, κ or γ; learned coefficients except α are replaced by 0 where they have become negative."""
+        """Return a coefficient of the layer by name: step τ, attention_weight α, diffusion κ or gate γ.
+
+        A learned τ, κ or γ that has become negative is replaced by 0.
+        """
         value: Tensor = self.coefficients[name]
         return value.clamp(min=0.0) if name in NOT_NEGATIVE else value
 
     def _output(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return αA + F (batch, n, d), and the weights (batch, heads, n, n), None for a sparse pattern."""
+        """Return αA + F (batch, n, d) and the attention weights of states u (batch, n, d).
+
+        A is the attention with its factor α, F the feed-forward network. The weights (batch, heads, n, n) are None
+        without attention, or if its pattern is sparse.
+        """
         matrices, weights = self.matrices, None
         y = u if self.network.layer_norm == "none" else normalize(u, dim=-1, eps=NEGLIGIBLE)
         output = torch.zeros_like(u)
@@ -104,9 +114,12 @@ class FieldLayer(nn.Module):
         return output, weights
 
     def _diffused(self, u: Tensor, diffusion: Tensor, step: Tensor) -> Tensor:
-        """Return e^{τκL}u.
+        """Return e^{τκL}u, the states u (batch, n, d) after diffusion along the tokens in one step.
 
-        On the sphere in substeps so short that each rotates states by little, as SequenceDiffusion does.
+        L is the three-point Laplacian, κ the ``diffusion``, τ the ``step``.
+
+        On the sphere the step is divided into substeps so short that each rotates states by little, as in
+        SequenceDiffusion.
         """
         if not self.on_sphere:
             return spread(u, diffusion * step, self.periodic)
@@ -119,7 +132,10 @@ class FieldLayer(nn.Module):
 
 
 def identity_layer(beta: float, step: float, **network: Any) -> FieldLayer:
-    """Return a layer of attention with Q = K = V = I in R², in float64."""
+    """Return a layer of the PDE network with attention alone and Q = K = V = I in R², in float64.
+
+    ``network`` are further keys of the section [network].
+    """
     section = Network(kind="pde", dimension=2, heads=1, feed_forward=False, **network)
     layer = FieldLayer(section, Pde(step=step), False, Matrices(section)).double()
     with torch.no_grad():
@@ -130,7 +146,7 @@ def identity_layer(beta: float, step: float, **network: Any) -> FieldLayer:
 
 
 class FieldNetwork(nn.Module):
-    """Layers from embeddings (batch, n, d) to final states (batch, n, d)."""
+    """PDE network: its layers, and the scaling of states (batch, n, d) before the first layer and after the last."""
 
     def __init__(self, network: Network, pde: Pde, causal: bool) -> None:
         super().__init__()
@@ -143,18 +159,20 @@ class FieldNetwork(nn.Module):
         self.on_sphere, self.scale = network.layer_norm == "post", math.sqrt(network.dimension)
 
     def begin(self, embeddings: Tensor) -> Tensor:
-        """Return the field before the first layer: embeddings on the unit sphere, or divided by √d for free lengths."""
+        """Return the states before the first layer: embeddings normalized, or divided by √d for free lengths."""
         return normalize(embeddings, dim=-1) if self.on_sphere else embeddings / self.scale
 
     def end(self, states: Tensor) -> Tensor:
-        """Return √d u, the input of the output head."""
+        """Return √d u, the input of the output head, for the states u (batch, n, d) after the last layer."""
         return self.scale * states
 
 
 def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
-    """Return e^{time L} u along n tokens (batch, n, d), by the eigenvectors of L, exactly.
+    """Return e^{tL} u, the exact diffusion of u (batch, n, d) along its n tokens for a time t, L the Laplacian.
 
-    The eigenvectors are cos(πm(i + ½)/n) for closed ends, and e^{2πimk/n} for periodic ends.
+    L is the three-point Laplacian at unit distance.
+
+    The eigenvectors of L are cos(πm(i + ½)/n) for closed ends, and e^{2πimk/n} for periodic ends.
     """
     n = u.shape[1]
     if periodic:
@@ -170,14 +188,18 @@ def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
 
 
 def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
-    """Return N e^{time L} u on the sphere, with second-order accuracy in time by Richardson extrapolation."""
+    """Return N e^{tL} u, the states u (batch, n, d) on the sphere after diffusion along the tokens for a time t.
+
+    L is the three-point Laplacian and N y = y/|y|. The accuracy in time is of second order, by Richardson
+    extrapolation.
+    """
     half = normalize(spread(u, time / 2, periodic), dim=-1)
     halves = normalize(spread(half, time / 2, periodic), dim=-1)
     return normalize(2 * halves - normalize(spread(u, time, periodic), dim=-1), dim=-1)
 
 
 def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:
-    """Return the largest time |u_{i+1} − u_i|² over all neighbors."""
+    """Return the largest t|u_{i+1} − u_i|² of neighboring tokens u_i on the sphere, where t is ``time``."""
     if u.shape[1] < 2:
         return 0.0
     u = torch.cat([u[:, -1:], u], dim=1) if periodic else u

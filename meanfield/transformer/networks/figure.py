@@ -10,7 +10,10 @@ from meanfield.transformer.networks.training import Fit, parts_of
 
 
 def draw_training(fit: Fit, figure: Figure | None = None) -> Figure:
-    """Draw four panels; gradients and states have logarithmic axes, and colors from dark to light with depth."""
+    """Draw a training in four panels: loss and accuracy by epoch, gradient norms and sizes of states by step.
+
+    Gradients and states have logarithmic axes, and colors from dark to light with depth.
+    """
     figure = Figure() if figure is None else figure
     figure.set_size_inches(9.6, 7.2)
     axes, history = figure.subplots(2, 2), fit.history

@@ -15,7 +15,7 @@ from meanfield.transformer.networks.standard import Transformer, sinusoidal
 
 @dataclass(frozen=True)
 class Shape:
-    """Shape of inputs and outputs.
+    """Shape of the inputs and outputs of a learning task.
 
     length    n tokens
     features  numbers of a token, such as the pixels of an image row; 0 where tokens are words of a vocabulary
@@ -32,16 +32,17 @@ class Shape:
 
 @dataclass
 class Trace:
-    """States (batch, n, d) before the first layer and after each, and attention weights of each layer."""
+    """Record of a pass through a network: states (batch, n, d) before and after each layer, attention weights."""
 
     states: list[Tensor]
     weights: list[Tensor | None]
 
 
 class TokenNetwork(nn.Module):
-    """Network from inputs (batch, n, features), or words (batch, n), to logits (batch, classes), by token if so shaped.
+    """Network from inputs (batch, n, features), or words (batch, n), to logits (batch, classes).
 
-    A call records states and attention weights by layer in ``trace``.
+    The logits are (batch, n, classes) for a class of each token. A call records states and attention weights by layer
+    in ``trace``.
     """
 
     def __init__(self, case: TrainingCase, shape: Shape) -> None:
@@ -62,11 +63,11 @@ class TokenNetwork(nn.Module):
         return self.read(self.pass_layers(self.embed(inputs), trace))
 
     def embed(self, inputs: Tensor) -> Tensor:
-        """Return the states (batch, n, d) before the first layer."""
+        """Return the states (batch, n, d) before the first layer: embeddings of the inputs plus positions."""
         return self.body.begin(self.embedding(inputs) + self.positions[: inputs.shape[1]])
 
     def pass_layers(self, states: Tensor, trace: Trace | None = None) -> Tensor:
-        """Return the states (batch, n, d) after the last layer."""
+        """Return the states (batch, n, d) after the last layer; record states and attention weights in ``trace``."""
         if trace is not None:
             trace.states.append(states)
         for layer in self.body.layers:
@@ -77,14 +78,18 @@ class TokenNetwork(nn.Module):
         return states
 
     def read(self, states: Tensor) -> Tensor:
-        """Return the logits of the last states; for a class of the whole input, of their mean over tokens."""
+        """Return the logits of the output head for the states (batch, n, d) after the last layer.
+
+        They are (batch, n, classes) for a class of each token. For a class of the whole input they are (batch,
+        classes), of the mean state over tokens.
+        """
         last = self.body.end(states)
         logits: Tensor = self.head(last if self.shape.by_token else last.mean(dim=1))
         return logits
 
 
 def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNetwork:
-    """Return the network with weights drawn from a seed (the case's), in the precision of the case.
+    """Return a new network with random weights, drawn from ``seed`` (None: the seed of the case).
 
     Weights are drawn in float32 for either precision, and constants of the case are computed in float64, so that each
     number is rounded at most once. PyTorch's global random state is unchanged.
@@ -96,7 +101,7 @@ def build(case: TrainingCase, shape: Shape, seed: int | None = None) -> TokenNet
 
 
 def traced(network: TokenNetwork, inputs: Tensor) -> tuple[Tensor, Trace]:
-    """Return the logits and the trace of the inputs, without gradients."""
+    """Run a network without gradients, and return its logits and a record of states and attention weights by layer."""
     trace = Trace([], [])
     with torch.no_grad():
         return network(inputs, trace), trace

@@ -41,9 +41,10 @@ SETS = {  # arrays of the history: dimensions, long name, unit
 
 
 def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: bool = False) -> None:
-    """Write a new file, or replace one, with the history and a checkpoint. Raises FileError on failure.
+    """Write a training into an HDF5 file: its history, and a checkpoint from which it continues.
 
-    ``continues``: whether the file has an earlier state of the same training: then additions of a user are kept.
+    An existing file is replaced. ``continues``: whether that file has an earlier state of the same training: then
+    additions of a user are kept. Raises FileError if the file cannot be written.
     """
     arrays = coordinates(part=list(parts_of(fit.network)))
     for name, (dims, long_name, unit) in SETS.items():
@@ -89,10 +90,10 @@ def read_training(path: str | Path) -> Fit:
 
 
 def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) -> list[str]:
-    """Return the names of the history, weights and moments.
+    """Return the names of the datasets in a file of training: history, weights, and moments of gradients of Adam.
 
-    Raises ValueError for other shapes, before reading any values. The size of the file bounds the size of the arrays.
-    The network of the case is built without allocating memory.
+    Raises ValueError for shapes that do not fit the case, before reading any values. The size of the file bounds the
+    size of the arrays. The network of the case is built without allocating memory.
     """
     with torch.device("meta"):
         network = build(case, task.shape)
@@ -112,7 +113,7 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
 
 
 def _digest(attributes: Mapping[str, str], datasets: Mapping[str, Floats]) -> str:
-    """Return the SHA-256 of the case, of the reason why training stopped, and of all numbers."""
+    """Return the SHA-256 digest of a training: of its case, the reason why it stopped, and all datasets."""
     found = hashlib.sha256()
     for name in ("training_case", "stop_reason"):
         found.update(f"{name}\0{attributes[name]}\0".encode())
@@ -136,7 +137,7 @@ def _read_into(fit: Fit, datasets: Mapping[str, Floats], stopped: str) -> None:
 
 
 def _padded(name: str, fit: Fit) -> Floats:
-    """Return measures as an array, with no rows where nothing has been measured."""
+    """Return a measure of the history, by name, as an array; no rows if nothing has been measured."""
     values, dims = getattr(fit.history, name), SETS[name][0]
     widths = {"part": len(parts_of(fit.network)), "layer": len(fit.network.body.layers) + 1}
     return np.array(values, dtype=float).reshape(len(values), *(widths[dim] for dim in dims[1:]))
@@ -155,7 +156,10 @@ def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
 
 
 def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:
-    """Return new training, or the training of the file that continues. Raises CaseError and FileError."""
+    """Return a new training before its first step, or, if ``continues``, the training stored in the file.
+
+    Raises CaseError for a training file that is not valid, FileError for a stored training that cannot be read.
+    """
     saved = read_training(str(training)) if continues else None
     case = load_training(training, overrides) if saved is None else saved.case
     torch.set_num_threads(case.training.threads)
@@ -165,9 +169,12 @@ def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], cont
 def train_into(
     fit: Fit, path: str | Path | None, until: int | None, command: str, show: Printer, *, continues: bool = False
 ) -> Fit:
-    """Train, and write the file, if any, after each epoch. Raises NonFinite at an explosion, after writing the file.
+    """Train a network, and write the file at ``path`` (None: no file) before training and after each epoch.
 
-    ``continues``: whether ``fit`` comes from the file. The attribute ``result`` of any error is ``fit``.
+    until      epoch after which training pauses; None: the last one
+    continues  whether ``fit`` comes from the file
+
+    Raises NonFinite if training explodes, after writing the file. The attribute ``result`` of any error is ``fit``.
     """
 
     def write(continues: bool) -> None:

@@ -22,7 +22,10 @@ Part = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class Network(Section, frozen=True):
-    """Parts of both networks. The ``kind`` transformer is the standard one, pde the representation field in layers."""
+    """Section [network] of a training file: the kind, size and parts of the network.
+
+    The ``kind`` transformer is the standard Transformer, pde the PDE network, whose layers are time steps of a PDE.
+    """
 
     kind: Literal["transformer", "pde"] = "transformer"
     dimension: Count = 32
@@ -54,7 +57,11 @@ class Network(Section, frozen=True):
 
 
 class Pde(Section, frozen=True):
-    """Coefficients of the PDE network, u ← N((1 − γτ)u + τ(αA(u) + F(u))), then e^{τκL}u, L of unit spacing."""
+    """Section [pde] of a training file: coefficients of the PDE network.
+
+    A layer is u ← N((1 − γτ)u + τ(αA(u) + F(u))), then u ← e^{τκL}u. A is attention, F the feed-forward network, N the
+    layer norm, and L the Laplacian along tokens of unit spacing.
+    """
 
     step: Positive = 0.5
     attention_weight: float = 1.0
@@ -76,7 +83,7 @@ class Pde(Section, frozen=True):
 
 
 class Data(Section, frozen=True):
-    """Data set: a table of examples, of which a part ``test`` is held out."""
+    """Section [data] of a training file: the data set, of whose examples the fraction ``test`` is held out."""
 
     kind: Literal["digits", "stripes", "mnist", "passages", "newsgroups", "characters"] = "digits"
     tokens: Literal["patches", "rows"] = "patches"
@@ -103,7 +110,7 @@ class Data(Section, frozen=True):
 
 
 class Training(Section, frozen=True):
-    """Settings of Adam with decoupled weight decay.
+    """Section [training] of a training file: settings of Adam with decoupled weight decay.
 
     The rate warms up over 5 % of all steps, then follows half a cosine.
     """
@@ -176,24 +183,27 @@ class TrainingCase(Section, frozen=True):
 
     @property
     def is_causal(self) -> bool:
-        """Return whether a token attends to earlier tokens only."""
+        """Return whether attention has a causal mask, by which a token attends to itself and earlier tokens only."""
         return self.data.kind == "characters"
 
 
 def load_training(source: str | Path | TrainingCase, overrides: Sequence[str] = ()) -> TrainingCase:
-    """Return the training file, or the shipped one of that name, or the given case. Raises CaseError."""
+    """Return a training case from a file, from the name of a shipped file, or as given, with changes of some keys.
+
+    Raises CaseError if there is no such file, a key is unknown, or a value is not valid.
+    """
     if isinstance(source, TrainingCase):
         return source.replace(overrides)
     return _parsed(read_toml(_text(str(source)), str(source)), overrides)
 
 
 def parse_training(text: str) -> TrainingCase:
-    """Return the case that a TOML text describes. Raises CaseError."""
+    """Return the training case that a text in TOML describes. Raises CaseError if a key or a value is not valid."""
     return _parsed(tomllib.loads(text), ())
 
 
 def to_toml(case: TrainingCase) -> str:
-    """Return the resolved case; ``parse_training(to_toml(case)) == case``."""
+    """Return a training case, defaults included, as a text in TOML: ``parse_training(to_toml(case)) == case``."""
     import tomli_w
 
     return tomli_w.dumps(without_none(msgspec.to_builtins(case)))

@@ -23,18 +23,19 @@ BASE = 10000.0  # base of the geometric series of wavelengths, in both papers
 
 
 def sinusoidal(n: int, d: int) -> Tensor:
-    """Return the positions (n, d), p_{i,2k} = sin(i ω_k), p_{i,2k+1} = cos(i ω_k), ω_k = BASE^{−2k/d}, float64.
+    """Return the sinusoidal positions p (n, d) of n tokens: p_{i,2k} = sin(i ω_k), p_{i,2k+1} = cos(i ω_k), in float64.
 
-    Vaswani and others, "Attention is all you need" (1706.03762), section 3.5.
+    ω_k = BASE^{−2k/d}. Vaswani and others, "Attention is all you need" (1706.03762), section 3.5.
     """
     angles = _angles(n, d)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).reshape(n, d)
 
 
 def rotated(x: Tensor) -> Tensor:
-    """Return R_i x_i of vectors (..., n, d), d even: the plane of coordinates k and k + d/2 rotated by i ω_k.
+    """Return the vectors x (..., n, d) of n tokens after the rotations R_i of rotary positions, R_i x_i.
 
-    ⟨R_i x, R_j y⟩ depends on j − i alone. Su and others, "RoFormer" (2104.09864); coordinates are paired as in Llama.
+    R_i rotates the plane of coordinates k and k + d/2 by i ω_k, ω_k = BASE^{−2k/d}, d even. ⟨R_i x, R_j y⟩ depends on j
+    − i alone. Su and others, "RoFormer" (2104.09864); coordinates are paired as in Llama.
     """
     n, d = x.shape[-2:]
     angles = _angles(n, d).to(x)
@@ -44,7 +45,7 @@ def rotated(x: Tensor) -> Tensor:
 
 
 def _angles(n: int, d: int) -> Tensor:
-    """Return the angles i ω_k, (n, d/2)."""
+    """Return the angles i ω_k (n, d/2) of tokens i = 0 … n − 1 and frequencies ω_k = BASE^{−2k/d}, in float64."""
     frequencies = BASE ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     return torch.arange(n, dtype=torch.float64)[:, None] * frequencies
 
@@ -74,7 +75,7 @@ class SelfAttention(nn.Module):
         return self.output(output.transpose(1, 2).flatten(2)), weights
 
     def _split(self, x: Tensor) -> Tensor:
-        """Return states (batch, n, d) as (batch, heads, n, d/heads)."""
+        """Split states (batch, n, d) into attention heads: (batch, heads, n, d/heads)."""
         return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
 
@@ -93,7 +94,10 @@ class FeedForwardNetwork(nn.Module):
 
 
 class TransformerLayer(nn.Module):
-    """Layer of states (batch, n, d) → new states and attention weights, None without attention."""
+    """Layer of the standard Transformer: maps states (batch, n, d) to new states and weights (batch, heads, n, n).
+
+    The attention weights are None without attention, or if its pattern is sparse.
+    """
 
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
@@ -122,7 +126,7 @@ class TransformerLayer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Layers from embeddings (batch, n, d) to final states (batch, n, d)."""
+    """Standard Transformer: its layers, and the norm of states (batch, n, d) after the last."""
 
     def __init__(self, network: Network, causal: bool) -> None:
         super().__init__()
@@ -130,11 +134,11 @@ class Transformer(nn.Module):
         self.last = _norm(network, network.layer_norm in ("pre", "peri"))
 
     def begin(self, embeddings: Tensor) -> Tensor:
-        """Return the state before the first layer."""
+        """Return the states before the first layer, which are the embeddings (batch, n, d) unchanged."""
         return embeddings
 
     def end(self, states: Tensor) -> Tensor:
-        """Return the input of the output head for the last layer's state."""
+        """Return the input of the output head: the last layer's states (batch, n, d), normalized for pre and peri."""
         return self.last(states)  # type: ignore[no-any-return]
 
 

@@ -108,7 +108,10 @@ class Fit:
 
 
 def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
-    """Return a new network, with the measurements of epoch 0. ``seed`` replaces the seed of the case."""
+    """Return a new training: a network with random weights, its optimizer, and loss and accuracy before the first step.
+
+    seed   of the initial weights; None: the seed of the case
+    """
     network = build(case, task.shape, seed)
     training = case.training
     # update parameters one by one: sums over groups of parameters depend on the grouping
@@ -121,10 +124,10 @@ def begin(case: TrainingCase, task: Task, seed: int | None = None) -> Fit:
 
 
 def train(fit: Fit, until: int | None = None, after_epoch: Callable[[Fit], None] = lambda fit: None) -> Fit:
-    """Train to the case's last epoch, or to ``until``; call ``after_epoch`` after each epoch, and at an explosion.
+    """Train a network to the last epoch of its case, or to epoch ``until``, and return the training.
 
-    An explosion is a loss, state or gradient that is not finite, or beyond ``training.explosion``; the weights are then
-    those before the step.
+    ``after_epoch`` is called after each epoch, and at an explosion: a loss, state or gradient that is not finite, or
+    beyond ``training.explosion``. The weights are then those before the step.
     """
     last = fit.case.training.epochs if until is None else min(until, fit.case.training.epochs)
     while not fit.stopped and fit.epochs < last:
@@ -139,12 +142,12 @@ def train(fit: Fit, until: int | None = None, after_epoch: Callable[[Fit], None]
 
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the cross entropy, nats."""
+    """Return the mean cross entropy, in nats, of logits (..., classes) for labels (...)."""
     return torch.nn.functional.cross_entropy(logits.flatten(0, -2), labels.flatten())
 
 
 def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
-    """Return the parameters by part: embedding with positions, each layer with its own matrices, and the head."""
+    """Return the parameters of a network by part: "embedding" with positions, "layer 1" and so on, and "head"."""
     return {
         "embedding": [*network.embedding.parameters(), network.positions],
         **{f"layer {k + 1}": list(layer.parameters()) for k, layer in enumerate(network.body.layers)},
@@ -153,7 +156,7 @@ def parts_of(network: TokenNetwork) -> dict[str, list[torch.nn.Parameter]]:
 
 
 def rate_at(step: int, steps: int, training: Training) -> float:
-    """Return the learning rate of a step: linear warm-up, then half a cosine to 0."""
+    """Return the learning rate of step number ``step`` of ``steps``: linear warm-up, then half a cosine to 0."""
     warm = max(round(WARM_UP * steps), 1)
     if step < warm:
         return training.rate * (step + 1) / warm
@@ -161,14 +164,14 @@ def rate_at(step: int, steps: int, training: Training) -> float:
 
 
 def _batches(fit: Fit) -> list[Tensor]:
-    """Return the examples of each step of the next epoch."""
+    """Return the numbers of the training examples in each step of the next epoch, in random order."""
     training = fit.case.training
     order = np.random.default_rng([training.seed, fit.epochs]).permutation(len(fit.task.train))
     return [torch.from_numpy(order)[k : k + training.batch] for k in range(0, len(order), training.batch)]
 
 
 def _step(fit: Fit, chosen: Tensor) -> str:
-    """Make one step and return "", or the reason for ending, with unchanged weights."""
+    """Train on one batch of examples, and return "", or the reason why training ends, with unchanged weights."""
     history, training = fit.history, fit.case.training
     step, steps = len(history.loss), training.epochs * math.ceil(len(fit.task.train) / training.batch)
     trace = Trace([], [])
@@ -189,7 +192,11 @@ def _step(fit: Fit, chosen: Tensor) -> str:
 
 
 def _explosion(history: History, parts: list[str], limit: float) -> str:
-    """Return the first layer whose state exceeds the limit, else the loss, else the part of largest gradient."""
+    """Return a phrase on the explosion in the last step, "" if all states, gradients and the loss are within limits.
+
+    The phrase names the first layer whose state exceeds the limit, else the loss that is not finite, else the part of
+    the network with the largest gradient.
+    """
     states, gradients = history.state_norm[-1], history.gradient_norm[-1]
     for layer, size in enumerate(states):
         if not size <= limit:
@@ -213,7 +220,7 @@ def _root_mean_square(states: Tensor) -> float:
 
 
 def _measure(fit: Fit) -> None:
-    """Add loss and accuracy over all examples to the history."""
+    """Add loss and accuracy on all training examples and on all test examples to the history of a training."""
     for name, examples in (("train", fit.task.train), ("test", fit.task.test)):
         loss, accuracy = loss_and_accuracy(fit.network, examples)
         getattr(fit.history, f"{name}_loss").append(loss)
@@ -221,9 +228,9 @@ def _measure(fit: Fit) -> None:
 
 
 def loss_and_accuracy(network: TokenNetwork, examples: Examples) -> tuple[float, float]:
-    """Return the cross entropy (nats) and the fraction of right answers over all examples.
+    """Return the cross entropy (nats) and the fraction of right answers of a network on examples.
 
-    Over tokens for labels by token.
+    Where each token has a label, both are means over all tokens.
     """
     logits, _ = traced(network, examples.inputs)
     right = (logits.argmax(dim=-1) == examples.labels).double().mean()

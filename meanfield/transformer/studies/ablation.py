@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 
 
 def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
-    """Return numbers (block, head) of the heads of a model, and the rates (text, block) on texts read by the model."""
+    """Return measures of the attention heads of a model, and the rates at which its layers make tokens collapse.
+
+    The arrays by head (block, head) describe the matrices W_QᵀW_K and W_O W_V, a block being a layer. The arrays by
+    text (text, block) are the rates predicted from attention alone and those seen.
+    """
     model = texts[0]
     family = family_of(model.name, model.config)
     form = form_of(family, model.network)
@@ -68,7 +72,11 @@ def head_figures(texts: Sequence[HiddenStates]) -> dict[str, Labelled]:
 
 
 def table_by_layer(found: Outcome) -> str:
-    """Return a Markdown table by layer: median and range over heads, heads with Re λ > 0, rates as mean ± spread."""
+    """Return a Markdown table with a row for each layer: matrices of its attention heads, and collapse rates.
+
+    The matrices have median and range over heads, and the number of heads with Re λ > 0, λ the leading eigenvalue of
+    W_O W_V. The rates have mean ± standard deviation over texts.
+    """
     head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "collapse rate predicted", "seen")
     rows = []
     for k, signs in enumerate(found["head_sign"]):
@@ -80,22 +88,29 @@ def table_by_layer(found: Outcome) -> str:
 
 
 def heads_of(arrays: dict[str, Floats]) -> Iterator[tuple[Floats, ...]]:
-    """Return query, key, value and out of each head; several heads may share a key and a value."""
+    """Return an iterator over the attention heads of a layer: matrices query, key, value and out of each.
+
+    The first three are (d_head, d), out is (d, d_head). Several heads may share a key and a value.
+    """
     shared = (np.repeat(arrays[name], len(arrays["query"]) // len(arrays[name]), axis=0) for name in ("key", "value"))
     return zip(arrays["query"], *shared, arrays["out"], strict=True)
 
 
 def leading_eigenvalue(value: Floats, out: Floats) -> complex:
-    """Return the eigenvalue of W_O W_V of largest modulus.
+    """Return the eigenvalue of largest modulus of W_O W_V, the matrix V of an attention head.
 
-    The small matrix W_V W_O has the same nonzero eigenvalues.
+    W_V is ``value`` (d_head, d), W_O is ``out`` (d, d_head). The small matrix W_V W_O has the same nonzero eigenvalues.
     """
     found = np.linalg.eigvals(value @ out)
     return complex(found[np.abs(found).argmax()])
 
 
 def predicted_rate(layer: TrainedLayer, states: Floats) -> float:
-    """Return log(|h̄ + A(h̄)|/|h̄|) of the mean state."""
+    """Return the predicted collapse rate log(|h̄ + A(h̄)|/|h̄|) of a layer: h̄ mean of the states (n, d), A attention.
+
+    Where all tokens are near h̄, attention moves them alike: their common part grows by this factor while their
+    differences are unchanged.
+    """
     mean = states.mean(axis=0, keepdims=True)
     seen = layer.normalized(mean, "attention") if layer.form.placement == "pre" else mean
     return float(np.log(np.linalg.norm(mean + layer.attention(seen)) / np.linalg.norm(mean)))
@@ -175,7 +190,7 @@ def _summary(found: Outcome) -> str:
 
 
 def last_layer_table(found: Outcome) -> str:
-    """Return a Markdown table: the measures of each variant after the last layer, mean ± spread."""
+    """Return a Markdown table of each variant's measures after the last layer, as mean ± standard deviation."""
     columns = {quantity: grouped(found, quantity) for quantity in MEASURES}
     rows = []
     for name in next(iter(columns.values())):
@@ -185,7 +200,7 @@ def last_layer_table(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """Draw four panels: mean over texts by layer, with a band of one standard deviation."""
+    """Draw cosine, clusters, energy and rank of each variant by layer, as mean ± standard deviation over texts."""
     figure.set_size_inches(9.6, 7.2)
     axes = figure.subplots(2, 2)
     others = iter(COLORS)

@@ -31,9 +31,14 @@ ROUNDING = 1e-12  # rounding error of an entropy
 def compress(
     states: Sequence[HiddenStates], texts: Sequence[str], repeat: int = 1, seed: int = 0, drop: Sequence[str] = ()
 ) -> dict[str, Labelled]:
-    """Return measures of prompts: of the model, its mean-field dynamics if any, random matrices, and tokens at rest.
+    """Measure prompts in variants of a model, and return arrays of distance, entropy, clusters and states.
 
-    distance (variant, layer, prompt, other), entropy and clusters (variant, layer, prompt), states (variant, layer).
+    The variants are the model, its mean-field dynamics if any, random attention matrices, and tokens at rest.
+
+    distance   (variant, layer, prompt, other) W₁ of the tokens of two prompts
+    entropy    (variant, layer, prompt) von Neumann entropy of the directions of a prompt's tokens
+    clusters   (variant, layer, prompt) number of clusters of a prompt's tokens
+    states     (variant, layer) number of groups of prompts
     """
     keep = [one.kept(drop) for one in states]
     variants = {}
@@ -55,13 +60,16 @@ def compress(
 
 
 def mean_distance(found: Outcome) -> Floats:
-    """Return the mean distance (variant, layer) of all pairs of two prompts."""
+    """Return the W₁ distance of two prompts, averaged over all pairs of prompts: (variant, layer)."""
     n = len(found["prompt"])
     return np.asarray(found["distance"].sum(axis=(2, 3)) / (n * (n - 1)))
 
 
 def distances_of(prompts: Sequence[Floats]) -> Floats:
-    """Return W₁ (prompts, prompts) of the uniform measures on tokens (n, d) of length 1."""
+    """Return the Wasserstein distances W₁ (prompts, prompts) between prompts, by arc length.
+
+    A prompt has equal masses at its tokens, unit vectors (n, d).
+    """
     found = np.zeros((len(prompts), len(prompts)))
     for i, a in enumerate(prompts):
         for j, b in enumerate(prompts[:i]):
@@ -71,21 +79,21 @@ def distances_of(prompts: Sequence[Floats]) -> Floats:
 
 
 def entropy_of(directions: Floats) -> float:
-    """Return −tr(C log C), C = (1/n) Σ x xᵀ of unit vectors (n, d)."""
+    """Return the von Neumann entropy −tr(C log C) of unit vectors x (n, d), in nats, with C = (1/n) Σ x xᵀ."""
     shares = np.linalg.svd(directions, compute_uv=False) ** 2 / len(directions)
     shares = shares[shares > 0]
     return float(-(shares * np.log(shares)).sum())
 
 
 def groups_of(distances: Floats, scale: float = SCALE) -> int:
-    """Return the number of groups that are linked by distances (n, n) of at most ``scale``."""
+    """Return the number of groups of n prompts, where distances (n, n) of at most ``scale`` link two prompts."""
     from scipy.sparse.csgraph import connected_components
 
     return int(connected_components(distances <= scale, directed=False)[0])
 
 
 def line_through(values: Floats) -> tuple[float, float]:
-    """Return the slope of the regression line of values by layer, and R²; R² is 1 where all values are equal."""
+    """Return the slope of the regression line through values by layer, and R² (1 if all values are equal)."""
     layers = np.arange(len(values))
     slope, offset = np.polyfit(layers, values, 1)
     total = float(((values - values.mean()) ** 2).sum())
@@ -94,7 +102,7 @@ def line_through(values: Floats) -> tuple[float, float]:
 
 
 def _moved(states: Sequence[HiddenStates], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
-    """Return the states (layers + 1, n, d) of each variant and prompt."""
+    """Return for each variant of a model, by name, the states (repeat·layers + 1, n, d) of each prompt's tokens."""
     still = (np.broadcast_to(one.hidden[0], (one.layers * repeat + 1, *one.hidden[0].shape)) for one in states)
     nulls = {"random": states_of_variant(states, Variant((), "random", seed, repeat)), STILL: still}
     found = {WHOLE: states_of_variant(states, Variant(repeat=repeat))}

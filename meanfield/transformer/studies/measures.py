@@ -35,12 +35,16 @@ Variants = dict[str, Variant | None]  # None: tokens do not move
 
 
 def legend_label(variant: str) -> str:
-    """Return the name of a variant in the legend of a figure."""
+    """Return the label of a variant of a model in the legend of a figure: "random matrices" for "random"."""
     return f"{variant} matrices" if variant in NULLS else variant
 
 
 def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
-    """Return the whole model, the model without each set of parts, and the null models."""
+    """Return the variants of a model that a study compares, by name.
+
+    They are the whole model, the model without each set of parts, tokens at rest, and the model with random and with
+    rotated attention matrices, one for each of ``seeds`` seeds.
+    """
     variants: Variants = {WHOLE: Variant()}
     variants |= {f"without {', '.join(without)}": Variant(without) for without in parts}
     variants[STILL] = None
@@ -50,9 +54,10 @@ def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
 
 
 def measured(texts: Sequence[HiddenStates], variants: Variants, drop: Sequence[str] = ()) -> dict[str, Labelled]:
-    """Return measures (variant, text, layer); tokens in ``drop``, of DROPS, are moved but not measured.
+    """Return measures (variant, text, layer) of tokens in variants of a model, such as the mean cosine.
 
-    Raises CaseError where fewer than two tokens of a text remain.
+    Tokens in ``drop`` ("special", "first") are moved but not measured. Raises CaseError if fewer than two tokens of a
+    text remain.
     """
     masks = [states.kept(drop) for states in texts]
     whole = [unit_vectors(states.hidden[:, keep]) for states, keep in zip(texts, masks, strict=True)]
@@ -81,7 +86,7 @@ def _energy(directions: Floats) -> float:
 
 
 def clusters(directions: Floats) -> float:
-    """Return the number of clusters of directions (n, d) by persistence."""
+    """Return the number of clusters among tokens of equal mass at unit vectors (n, d), by persistence."""
     masses = np.full(len(directions), 1 / len(directions))
     return float(find_clusters_of_tokens(directions, masses, SCALE).count)
 
@@ -101,7 +106,10 @@ MEASURES = {
 
 
 def grouped(found: Outcome, quantity: str) -> dict[str, tuple[Floats, Floats]]:
-    """Return the mean and standard deviation (layers + 1,) over texts, and over the seeds of a null model."""
+    """Return the mean and standard deviation (layers + 1,) of a quantity over texts, by variant of a model.
+
+    Random matrices of all seeds count as one variant, and so do rotated matrices.
+    """
     groups: dict[str, list[Floats]] = {}
     for name, values in zip(found["variant"], found[quantity], strict=True):
         first = name.split(" ")[0]

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def output_head(model: str) -> Floats | None:
-    """Return W_head (words, d) of a causal language model; None for a model without a head.
+    """Return the matrix W_head (words, d) from a token's state to the logits of the next token.
 
-    Raises CaseError where it cannot be read.
+    None for a model that is not causal. Raises CaseError if the head cannot be read, or has a bias.
     """
     config = load_config(model)
     if not family_of(model, config).causal:
@@ -51,7 +51,11 @@ def output_head(model: str) -> Floats | None:
 
 
 def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[int], str]) -> dict[str, Labelled]:
-    """Return the distributions (layer, prompt) of the next token, of the model's own layers; ``decode`` makes text."""
+    """Return measures (layer, prompt) of the distribution of the next token after each layer of a model.
+
+    The distribution is that of the last token's state, through the output head (words, d). ``decode`` returns the text
+    of a token from its number.
+    """
     logits = np.stack([[one @ head.T for one in _normalized(states)] for states in prompts], axis=1)
     highest = logits.max(axis=-1, keepdims=True)
     log_p = logits - (highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True)))
@@ -71,7 +75,10 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
 
 
 def _normalized(states: HiddenStates) -> Floats:
-    """Return N of the last token's states, (layers + 1, d); the last state is normalized already."""
+    """Return the last token's states (layers + 1, d) after the norm that the model applies after its last layer.
+
+    The state after the last layer is normalized already.
+    """
     family = family_of(states.name, states.config)
     form, last = form_of(family, states.network), states.layers - 1
     layer = TrainedLayer(form, layer_arrays(states, family, last, Variant()), is_last=True)
@@ -80,7 +87,7 @@ def _normalized(states: HiddenStates) -> Floats:
 
 
 def _apart(distributions: Floats) -> float:
-    """Return the mean of ½ Σ |p − q| over pairs of rows (prompts, words)."""
+    """Return the total variation ½ Σ |p − q| of two of the distributions (prompts, words), averaged over all pairs."""
     n = len(distributions)
     return float(sum(np.abs(distributions[:k] - distributions[k]).sum() for k in range(n)) / (n * (n - 1)))
 
@@ -158,9 +165,9 @@ def prompts(
 
 
 def prompts_of(prompts: str | Path | Sequence[str] | None) -> list[str]:
-    """Return the given prompts, the lines of a file ("-": standard input), or the sentences of ten texts.
+    """Return prompts as a list: those given, lines of a file ("-": standard input), or ten texts' sentences.
 
-    Raises CaseError for fewer than two, or a file that cannot be read.
+    Raises CaseError for fewer than two prompts, or a file that cannot be read.
     """
     if prompts is None:
         found: Sequence[str] = [part for text, _ in read_texts(None) for part in re.split(r"(?<=[.?!])\s+", text)]
@@ -177,7 +184,10 @@ def prompts_of(prompts: str | Path | Sequence[str] | None) -> list[str]:
 
 
 def _summary(found: Outcome) -> str:
-    """Return tables of the prompts of each variant before and after the layers, and of the next token by layer."""
+    """Return tables in Markdown: measures of prompts before and after the layers, and of the next token by layer.
+
+    The second table is absent for a model that is not causal.
+    """
     head = ("variant", "distance", "entropy", "entropy a layer, R²", "clusters of a prompt", "groups of prompts")
     rows = []
     for k, name in enumerate(found["variant"]):
@@ -198,7 +208,7 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome) -> None:
-    """Draw distance, entropy, clusters and groups by layer, and the next token where there is one."""
+    """Draw distance, entropy, clusters and groups of prompts by layer, and the next token of a causal model."""
     has_next = "next_apart" in found.arrays
     figure.set_size_inches(10.0, 10.0 if has_next else 7.0)
     axes = figure.subplots(3 if has_next else 2, 2).ravel()

@@ -102,9 +102,10 @@ def histogram(
 
 
 def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
-    """Return distributions of the layers ``repeat`` times, of equally many mean-field layers, and of the null models.
+    """Return the distributions of the cosines of two tokens after each layer, for a model with repeated layers.
 
-    Raises CaseError for a model whose attention has no mean-field velocity.
+    Further variants are as many layers of its mean-field dynamics, random and rotated attention matrices, and tokens at
+    rest. Raises CaseError for a model whose attention has no mean-field velocity.
     """
     require_attention(states.name, states.config)
     keep = states.kept(drop)
@@ -127,7 +128,10 @@ def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] 
 
 
 def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
-    """Return the configurations recovered from states (n, d) by name; NaN beyond their atoms."""
+    """Return the atoms (point masses) recovered from the cosines of the states (n, d) of each variant in ``last``.
+
+    Masses and Gram matrices are NaN beyond the atoms of a variant.
+    """
     count, names = len(last), ("recovered",)
     masses, grams = np.full((count, MAX_ATOMS), np.nan), np.full((count, MAX_ATOMS, MAX_ATOMS), np.nan)
     fits, gaps = np.empty(count), np.empty(count)
@@ -146,13 +150,13 @@ def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
 
 
 def pair_cosines(states: Floats) -> Floats:
-    """Return ⟨x_i, x_j⟩ for i < j of directions of states (n, d), sorted."""
+    """Return the sorted cosines ⟨x_i, x_j⟩, i < j, of all pairs of states (n, d) with directions x_i."""
     x = unit_vectors(states)
     return np.sort((x @ x.T)[np.triu_indices(len(x), 1)])
 
 
 def peaks(density: Floats) -> Floats:
-    """Return the positions of the maxima of a density (BINS) of sufficient prominence.
+    """Return the positions of the peaks of a histogram of cosines (BINS,): maxima of sufficient prominence.
 
     The prominence is at least MIN_PROMINENCE of the highest value.
     """
@@ -184,9 +188,9 @@ def _summary(found: Outcome) -> str:
 
 
 def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
-    """Draw histograms after at most PANELS repetitions, or PANELS layers of a single one; and W₁ to the model by layer.
+    """Draw histograms of cosines after PANELS or fewer of the layers, and W₁ to the model by layer.
 
-    The model's histograms are filled, ▲ are their peaks.
+    The histograms are after whole repetitions if layers are repeated. Those of the model are filled, ▲ are their peaks.
     """
     figure.set_size_inches(10.0, 7.6)
     count = found["mean"].shape[1] - 1

@@ -25,7 +25,10 @@ TOLERANCE = 0.01  # tolerance of W₁ above the best fit
 
 @dataclass(frozen=True)
 class Configuration:
-    """Masses (k,), heaviest first, Gram matrix (k, k), and W₁ of its cosines from the given ones."""
+    """Configuration of k atoms, point masses on the sphere: masses (k,), heaviest first, and Gram matrix (k, k).
+
+    distance   W₁ between the distribution of the atoms' cosines and the given one
+    """
 
     masses: Floats
     gram: Floats
@@ -33,7 +36,13 @@ class Configuration:
 
 
 def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
-    """Return the configuration whose cosines are nearest to those of all n(n − 1)/2 pairs of n tokens, i < j."""
+    """Return the fewest atoms, point masses on the sphere, whose pairwise cosines are distributed like those of tokens.
+
+    cosines     those of all n(n − 1)/2 pairs i < j of n tokens
+    max_atoms   largest number of atoms
+
+    The number of atoms is the smallest whose W₁ exceeds that of the best fit by at most TOLERANCE.
+    """
     n = (1 + np.sqrt(1 + 8 * len(cosines))) / 2
     whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself counts as half a pair
     quantiles = np.quantile(whole, (np.arange(LEVELS) + 0.5) / LEVELS)
@@ -43,7 +52,10 @@ def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
 
 
 def gromov_wasserstein(configuration: Configuration, directions: Floats) -> float:
-    """Return an upper bound of the distance to the uniform measure on tokens (n, d) of length 1, by two descents."""
+    """Return an upper bound of the Gromov–Wasserstein distance of order 2 between atoms and tokens (n, d) of length 1.
+
+    The tokens have equal masses. The bound is the smaller result of two descents.
+    """
     import ot
 
     masses, gram = configuration.masses, configuration.gram
@@ -57,7 +69,11 @@ def gromov_wasserstein(configuration: Configuration, directions: Floats) -> floa
 
 
 def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Floats:
-    """Return the plan that pairs atoms and tokens with similar distributions of cosines."""
+    """Return the transport plan (atoms, tokens) that pairs atoms and tokens with similar distributions of cosines.
+
+    gram, masses    Gram matrix and masses of the atoms
+    whole, shares   Gram matrix and masses of the tokens
+    """
     import ot
 
     levels = (np.arange(50) + 0.5) / 50
@@ -67,7 +83,10 @@ def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Fl
 
 
 def _fitted(quantiles: Floats, count: int) -> Configuration:
-    """Return the best of several descents without derivatives, because W₁ has kinks."""
+    """Return the configuration of ``count`` atoms whose distribution of cosines is nearest in W₁ to given quantiles.
+
+    It is the best of several descents without derivatives, because W₁ has kinks.
+    """
     from scipy.optimize import minimize
 
     def miss(parameters: Floats) -> float:
@@ -90,7 +109,10 @@ def _fitted(quantiles: Floats, count: int) -> Configuration:
 
 
 def _configuration(parameters: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return masses and the Gram matrix of unit vectors, the k-th of which is in the span of the first k axes."""
+    """Return the masses (count,) and the Gram matrix (count, count) of unit vectors that real parameters describe.
+
+    Masses are a softmax. The k-th vector is in the span of the first k axes.
+    """
     logits = np.concatenate([[0.0], parameters[: count - 1]])
     weights = np.exp(logits - logits.max())
     vectors = np.zeros((count, count))
@@ -100,7 +122,11 @@ def _configuration(parameters: Floats, count: int) -> tuple[Floats, Floats]:
 
 
 def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
-    """Return W₁ = ∫ |difference of quantiles| over [0, 1], exactly: each given quantile covers 1/LEVELS."""
+    """Return W₁ between the distribution of the atoms' cosines and the one with given quantiles, exactly.
+
+    W₁ = ∫ |difference of quantiles| over [0, 1]. The cosine of two atoms has the product of their masses as
+    probability; each given quantile covers 1/LEVELS.
+    """
     values, weights = gram.ravel(), np.outer(masses, masses).ravel()
     order = np.argsort(values)
     cumulative = np.cumsum(weights[order])
@@ -112,7 +138,7 @@ def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
 
 
 def _at_levels(values: Floats, weights: Floats, levels: Floats) -> Floats:
-    """Return the quantiles of atoms on the line."""
+    """Return the quantiles at ``levels`` of the discrete distribution that has ``weights`` at ``values``."""
     order = np.argsort(values)
     places = np.searchsorted(np.cumsum(weights[order]), levels * weights.sum())
     return np.asarray(values[order][np.minimum(places, len(values) - 1)])
