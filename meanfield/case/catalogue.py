@@ -55,8 +55,9 @@ class Shipped(NamedTuple):
 
 
 def by_topic(search: str = "") -> dict[str, list[Shipped]]:
-    """Return the shipped cases by topic, restricted to those with ``search`` in topic, name or text, in any case of
-    letters.
+    """Return the shipped cases by topic, restricted to those with ``search`` in topic, name or text.
+
+    Upper and lower case letters count as equal.
     """
     titles, seconds = shipped(), json.loads((shipped_folder("cases") / "seconds.json").read_text("ascii"))
     groups = {
@@ -71,8 +72,9 @@ def by_topic(search: str = "") -> dict[str, list[Shipped]]:
 
 
 class Phenomenon(NamedTuple):
-    """Phenomenon of a new case: a sentence, its tables, and the keys of [domain] that it sets. Each domain lists its
-    own.
+    """Phenomenon of a new case: a sentence, tables of the case file, and keys of [domain] that the phenomenon sets.
+
+    Each domain lists its phenomena.
     """
 
     about: str
@@ -115,7 +117,10 @@ PHENOMENA: dict[str, Phenomenon] = {
 
 
 def new_case(manifold: str, phenomenon: str) -> str:
-    """Return the text of a case of a phenomenon on a domain, each key with its description. Raises CaseError."""
+    """Return the text of a new case file for a phenomenon on a domain, with a description of each key.
+
+    Raises CaseError.
+    """
     if phenomenon not in PHENOMENA:
         raise refusal("--phenomenon", phenomenon, f"one of {', '.join(PHENOMENA)}")
     about, tables, needed = PHENOMENA[phenomenon]

@@ -26,7 +26,7 @@ class Option(NamedTuple):
 
 
 def combination_problems(case: Case) -> Problems:
-    """Yield the options that the domain of the case lacks, then those that exclude each other."""
+    """Yield the options of a case that its domain lacks, then those that exclude each other, with expected values."""
     used = {name: found for name, option in OPTIONS.items() if (found := option.used(case)) is not None}
     for name, found in used.items():
         if (otherwise := OPTIONS[name].otherwise) is not None and name not in case.domain.features:
@@ -37,7 +37,7 @@ def combination_problems(case: Case) -> Problems:
 
 
 def _matrix(case: Case) -> Used | None:
-    """Return the first matrix of a head that is not a multiple of the identity."""
+    """Return the key and value of the first matrix of a head that is not a multiple of the identity, else None."""
     for key, matrix in case.attention.matrices():
         if scale_of(matrix) is None:
             return key, matrix.ensemble if isinstance(matrix, RandomMatrix) else matrix
@@ -45,7 +45,7 @@ def _matrix(case: Case) -> Used | None:
 
 
 def _heads(case: Case) -> Used | None:
-    """Return several heads, or a single head of weight other than 1, which multiplies the velocity besides V."""
+    """Return the key and value of several heads, or of a single head whose weight is not 1; otherwise None."""
     heads = case.attention.all_heads
     if len(heads) > 1:
         return "attention.heads", len(heads)
@@ -53,6 +53,10 @@ def _heads(case: Case) -> Used | None:
 
 
 def _windowed_matrices(case: Case) -> Used | None:
+    """Return the key of query matrices if query or key matrices are no multiples of the identity, else None.
+
+    Matrices from a file count as such matrices, whatever they are.
+    """
     scalar = all(scale_of(matrix) is not None for key, matrix in case.attention.matrices() if not key.endswith("value"))
     return None if scalar and case.attention.file is None else ("attention.query", None)
 
@@ -62,7 +66,10 @@ def _reaction(case: Case) -> Used | None:
 
 
 def _labels(case: Case) -> Used | None:
-    """Return a causal mask on densities, for which each label has its own density."""
+    """Return the key and value of a causal mask on densities, else None.
+
+    With this mask each label (position in the sequence) has its own density.
+    """
     return ("attention.mask", "causal") if case.attention.mask == "causal" and not case.domain.has_tokens else None
 
 

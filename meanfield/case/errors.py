@@ -166,7 +166,7 @@ def _structs(kind: types.Type) -> list[types.StructType]:
 
 
 def _struct(kind: types.Type, data: Any) -> types.StructType:
-    """Return the struct of ``kind``; for a tagged union, the member named by the tag in the data."""
+    """Return the struct among the types of ``kind``; in a tagged union, the struct whose tag is in the data."""
     return next(one for one in _structs(kind) if one.tag_field is None or data.get(one.tag_field) == one.tag)
 
 
@@ -186,7 +186,7 @@ def _tags_with(kind: types.Type, name: str) -> list[str]:
 
 
 def _sections_with(schema: type, name: str) -> list[str]:
-    """Return the dotted keys ``section.name`` of a case that exist."""
+    """Return the dotted keys ``section.name`` of those sections of a case that have a key ``name``."""
     sections = [field for root in _structs(types.type_info(schema)) for field in root.fields]
     return [
         f"{section.encode_name}.{name}"
@@ -203,7 +203,7 @@ def _child(kind: types.Type, data: Any, name: str) -> types.Type:
 
 
 def _missing(kind: types.Type, data: Any, name: str) -> str:
-    """Return ``name: missing; expected ...``; for a section, the same of its first required key."""
+    """Return ``name: missing; expected ...`` for a missing key; for a section, the text for its first required key."""
     field = _choice(kind, name) or _child(kind, data, name)
     key = next((struct.tag_field for struct in _structs(field)), None)
     if isinstance(field, types.StructType) and (required := [f.encode_name for f in field.fields if f.required]):

@@ -34,7 +34,7 @@ def lines_of_keys(text: str) -> dict[str, int]:
 
 
 def with_lines(error: CaseError, source: str, lines: Mapping[str, int | None]) -> CaseError:
-    """Return the error with ``source`` and the line of its key in front, if known; each of several errors likewise."""
+    """Return the error with ``source`` and the line of its key in front, if known, also for several errors."""
     if error.parts:
         return all_of([with_lines(part, source, lines) for part in error.parts])
     key = error.key

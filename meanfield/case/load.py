@@ -39,8 +39,9 @@ _FIRST_BEFORE_ATOMS = 0.1  # upper bound with a handover, where the end may be l
 
 
 def load(name_or_path: str, overrides: Sequence[str] = ()) -> Case:
-    """Return the case in a file, or the shipped case of that name, with ``overrides``. Raises CaseError with line
-    numbers.
+    """Return the case in a file, or the shipped case of that name, with ``overrides`` such as ``attention.beta=4``.
+
+    Raises CaseError, with line numbers for a file.
     """
     text = read_text(name_or_path)
     try:
@@ -66,7 +67,7 @@ def to_toml(case: Case) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return NumPy numbers of a case built in Python as Python numbers. Raises CaseError for unsupported values."""
+    """Return a NumPy number or array of a case as Python numbers, for TOML. Raises CaseError for any other value."""
     if not hasattr(value, "tolist"):
         raise CaseError(f"case: {value!r}: expected numbers, texts, lists and sections")
     return value.tolist()
@@ -100,6 +101,7 @@ def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
 
 
 def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
+    """Return the validated case of parsed TOML with overrides, and with all defaults. Raises CaseError."""
     apply(data, overrides)
     refuse_unrepresentable(data)
     canonicalize_manifold(data)
@@ -110,7 +112,10 @@ def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
 
 
 def _converted(data: Toml) -> Case:
-    """Return the sections of a case. Raises CaseError for wrong types, values out of range, unknown or missing keys."""
+    """Return parsed TOML as a case whose values are checked one by one.
+
+    Raises CaseError for wrong types, values out of range, unknown or missing keys.
+    """
     try:
         return convert(data)
     except msgspec.ValidationError:
@@ -123,7 +128,10 @@ def _converted(data: Toml) -> Case:
 
 
 def _errors(data: Toml, schema: type) -> dict[str, CaseError]:
-    """Return the errors of the data by key, each found after removing the last, up to the first missing key."""
+    """Return the errors of parsed TOML by key.
+
+    Each error is found after removing the key of the last one, up to the first missing key.
+    """
     found: dict[str, CaseError] = {}
     data = copy.deepcopy(data)
     while True:
@@ -155,7 +163,7 @@ def read_toml(text: str, source: str) -> Toml:
 
 
 def _resolve(case: Case) -> Case:
-    """Return the case with the defaults that depend on other keys."""
+    """Return the case with those defaults filled in that depend on other keys."""
     case = msgspec.structs.replace(case, domain=case.domain.resolved(case))
     case = _with_times(case)  # stiffness depends on the number of tokens
     output, atoms = case.output, case.hand_over is not None
@@ -173,7 +181,7 @@ def _resolve(case: Case) -> Case:
 
 
 def _with_times(case: Case) -> Case:
-    """Return the case with its method and step resolved; with depth in layers, the number of layers sets the end."""
+    """Return the case with its time method and step filled in; the number of layers determines the end time."""
     time = case.time
     if time.method == "auto":
         adaptive = "adaptive" in case.domain.features and not case.stabilizers.noise and not _is_stiff(case)
@@ -192,7 +200,10 @@ def _with_times(case: Case) -> Case:
 
 
 def _step_to(end: float, layers: int) -> float:
-    """Return end/layers, rounded so that the last layer is not before the end, where output.times may have an entry."""
+    """Return end/layers, rounded up if necessary, so that the last layer is not before the end.
+
+    The list output.times may contain the end.
+    """
     step = end / layers
     return step if layers * step >= end else math.nextafter(step, math.inf)
 

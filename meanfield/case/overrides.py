@@ -18,10 +18,10 @@ Overrides = Mapping[str, Any] | Sequence[str]  # values by dotted keys, or texts
 
 
 def overrides_of(changes: Overrides) -> list[str]:
-    """Return changes as a list of overrides. A mapping has dotted keys and numbers, texts, lists or tables as values.
+    """Return changes of a case as a list of overrides "key=value".
 
-    Overrides are returned unchanged. Raises CaseError for anything else: also a text, although it is a sequence, and a
-    value None, which TOML lacks.
+    A mapping has dotted keys, and numbers, texts, lists or tables as values. Overrides are returned unchanged. Raises
+    CaseError for anything else: also a text, although it is a sequence, and a value None, which TOML lacks.
     """
     if isinstance(changes, str) or not isinstance(changes, Mapping | Sequence):
         raise CaseError(f"override {show(changes)}: expected a list of KEY=VALUE, or a mapping")
@@ -91,7 +91,7 @@ def _remove_contradicted(data: Toml, new: Toml) -> None:
 
 
 def _is_late(first: Any, end: Any) -> bool:
-    """Return whether the first output time of a file is not before an end set by an override."""
+    """Return whether the first output time of a case file is at or after an end time that an override sets."""
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (first, end))
     return numbers and first >= end > 0
 

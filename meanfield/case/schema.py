@@ -17,8 +17,9 @@ _TYPES = {"number": "a number", "integer": "an integer", "string": "a text", "bo
 
 
 class Entry(NamedTuple):
-    """Key of a case file. ``variant`` is the manifold or kind that has the key, if not all kinds of the section have
-    it.
+    """Key of a case file with its description.
+
+    ``variant`` is the manifold or kind that has the key, if not all kinds of the section have it.
     """
 
     name: str
@@ -53,7 +54,7 @@ def _schema() -> dict[str, Any]:
 
 
 def entries(prefix: str = "") -> list[Entry]:
-    """Return the keys that begin with ``prefix``, in the order of a case file."""
+    """Return the descriptions of the keys that begin with ``prefix``, in the order of a case file."""
     whole = _schema()
     found = (entry for entry in _entries(whole, whole["$defs"]["Case"], "") if entry.name.startswith(prefix))
     return list(dict.fromkeys(_merged(found)))
@@ -86,7 +87,7 @@ def _entries(whole: Mapping[str, Any], node: Mapping[str, Any], path: str, varia
 
 
 def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
-    """Yield one entry for variants that share a key."""
+    """Yield the entries of keys, with one entry for all manifolds or kinds that share a key."""
     alike: dict[Entry, list[str]] = {}
     for entry in found:
         alike.setdefault(entry._replace(variant=""), []).append(entry.variant)
@@ -95,7 +96,7 @@ def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def _references(value: object) -> Iterator[str]:
-    """Yield the names of the sections that a value may be."""
+    """Yield the names of the sections that are allowed as a value, given the JSON Schema of the value."""
     if isinstance(value, dict):
         if "$ref" in value:
             yield value["$ref"].rpartition("/")[2]
@@ -113,18 +114,18 @@ def _is_list(value: Mapping[str, Any]) -> bool:
 
 
 def _is_tag(value: Mapping[str, Any]) -> bool:
-    """Return whether this key selects a section among those of its kind."""
+    """Return whether a key, given its JSON Schema, selects one kind of a section, such as ``manifold``."""
     return len(value.get("enum", ())) == 1
 
 
 def _word(section: Mapping[str, Any]) -> str:
-    """Return the tag by which a case selects this section, or an empty string."""
+    """Return the tag, such as "circle", by which a case selects a kind of a section; empty without a tag."""
     tags = (value for value in section["properties"].values() if _is_tag(value))
     return next((tag["enum"][0] for tag in tags), "")
 
 
 def _expected(value: Mapping[str, Any]) -> str:
-    """Return a description of the allowed values."""
+    """Return a description of the allowed values of a key, given its JSON Schema."""
     if "anyOf" in value:
         parts = (_expected(part) for part in value["anyOf"] if part.get("type") != "null")
         return " or ".join(dict.fromkeys(parts))

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def layer_in_words(case: Case) -> list[str]:
-    """Return a list such as ["softmax attention, 2 heads, causal mask", "pre layer norm", "gate 0.5"], without
-    defaults.
+    """Return a list such as ["softmax attention, 2 heads", "pre layer norm"] that describes the layer of a case.
+
+    Default settings are omitted.
     """
     return [attention_in_words(case), *_stabilizers(case), *_depth(case), *_local(case)]
 
@@ -44,7 +45,7 @@ def pattern_in_words(pattern: Pattern) -> str:
 
 
 def _matrices(case: Case) -> str:
-    """Return the number of heads, or the matrices of a single head that are not multiples of the identity."""
+    """Return the number of heads as text, or the matrices of one head that are not multiples of the identity."""
     from meanfield.sections.attention import scale_of
 
     attention = case.attention

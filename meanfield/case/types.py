@@ -62,7 +62,7 @@ def _union(*kinds: type | None) -> Any:
 
 @cache
 def _like(section: type[Section], **types: Any) -> type[msgspec.Struct]:
-    """Return a type with the keys and defaults of a section; ``types`` replaces the types of some keys.
+    """Return a type with the keys and defaults of a section, in which ``types`` replaces the types of some keys.
 
     The JSON Schema shows the docstring of this type: numpydoc's sections are left out.
     """

@@ -19,7 +19,7 @@ _MAX_LOG_KERNEL = 700.0  # e^709 is the largest double
 
 
 def model_problems(case: Case) -> Problems:
-    """Yield the faults of the sections that determine the velocity and the local rates."""
+    """Yield the faults (key, value, expected value) of sections that determine velocities and local rates."""
     yield from _attention(case.attention, case.domain, case.stabilizers.scale)
     if isinstance(case.feed_forward, FeedForward):
         yield from _feed_forward(case.feed_forward, case.domain)
@@ -84,7 +84,7 @@ def _reaction(case: Case) -> Problems:
 
 
 def _sizes(case: Case) -> Problems:
-    """Yield factors of a velocity or a rate that are too large in size; any sign is allowed."""
+    """Yield the factors of velocities and rates whose absolute values are too large; any sign is allowed."""
     network, reaction = case.feed_forward, case.reaction
     sized = {"feed_forward.strength": network.strength} if isinstance(network, FeedForward) else {}
     sized |= {"reaction.rate": reaction.rate} if isinstance(reaction, Reaction) else {}
@@ -97,7 +97,7 @@ def _sizes(case: Case) -> Problems:
 
 
 def _largest(matrix: Matrix | RandomMatrix | None) -> float:
-    """Return the entry of a matrix that is largest in size, with its sign; for a random matrix, its scale."""
+    """Return the entry of a matrix with the largest absolute value, with its sign; for a random matrix, its scale."""
     if matrix is None:
         return 0.0
     return matrix.scale if isinstance(matrix, RandomMatrix) else max((x for row in matrix for x in row), key=abs)

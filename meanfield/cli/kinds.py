@@ -15,7 +15,10 @@ HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of an HDF5 file
 
 
 def require_kind(name_or_path: str, *kinds: str) -> None:
-    """Raise CaseError, with the command to use, for an argument known to be none of ``kinds``; see ``kind_of``."""
+    """Raise CaseError, with the command to use, for an argument that is known to be none of the given kinds.
+
+    Kinds are those of ``kind_of``.
+    """
     from meanfield.case.errors import CaseError
 
     found = kind_of(name_or_path)
@@ -24,7 +27,7 @@ def require_kind(name_or_path: str, *kinds: str) -> None:
 
 
 def require_file(path: str, *kinds: str) -> None:
-    """Raise CaseError as ``require_kind``, and OSError, which names the file, for a file that cannot be opened."""
+    """Raise CaseError for a file known to be none of the given kinds, and OSError if the file cannot be opened."""
     from meanfield.runtime.paths import require_readable
 
     require_kind(path, *kinds)
@@ -32,7 +35,7 @@ def require_file(path: str, *kinds: str) -> None:
 
 
 def require_figure(output: str | None) -> None:
-    """Raise FileError where a figure is requested and cannot be drawn there, before anything is computed."""
+    """Raise FileError if a figure cannot be drawn at the path ``output``; None requests no figure."""
     if output is not None:
         from meanfield.figures.saving import figure_target
 
@@ -40,9 +43,9 @@ def require_figure(output: str | None) -> None:
 
 
 def kind_of(name_or_path: str) -> str:
-    """Return ``case``, ``sweep``, ``run`` or ``index``.
+    """Return the kind of a command's argument: ``case``, ``sweep``, ``run`` or ``index`` (of a sweep).
 
-    Empty for a missing file, or one whose reader will report its kind.
+    The kind is empty for a missing file, or for a file whose reader will report its kind.
     """
     path = Path(name_or_path)
     if not path.is_file():
@@ -60,7 +63,7 @@ def _is_shipped(name: str, kind: str) -> bool:
 
 
 def _kind_of_text(path: Path) -> str:
-    """Return the kind by the tables that only a case or only a sweep has."""
+    """Return the kind of a text file, ``case`` or ``sweep``, by the tables that only one of them has; else empty."""
     try:
         with path.open("rb") as file:
             text = file.read(_MAX_BYTES).decode("utf-8-sig")

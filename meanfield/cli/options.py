@@ -16,22 +16,22 @@ _BRANCHES = ("stabilizers.noise", "attention.beta", "attention.value")
 
 
 def option(names: str, metavar: str | None, help_text: str, **more: Any) -> Argument:
-    """Return a function that adds one option, of the names between slashes."""
+    """Return a function that adds one option to a parser; ``names`` are separated by slashes."""
     return lambda parser: parser.add_argument(*names.split("/"), metavar=metavar, help=help_text, **more)
 
 
 def flag(name: str, help_text: str) -> Argument:
-    """Return a function that adds an option without a value."""
+    """Return a function that adds an option without a value to a parser."""
     return lambda parser: parser.add_argument(name, action="store_true", help=help_text)
 
 
 def overwrite(what: str) -> Argument:
-    """Return the option by which an existing file is replaced."""
+    """Return a function that adds the option ``--overwrite``, which replaces an existing file, to a parser."""
     return flag("--overwrite", f"replace {what} (default: refuse)")
 
 
 def _integer(most: int, words: str = "a whole number") -> Callable[[str], int]:
-    """Return a function that reads an integer from 1 to ``most``."""
+    """Return a function that converts the text of an option to an integer from 1 to ``most``."""
 
     def read(text: str) -> int:
         if not (text.isdecimal() and 1 <= int(text) <= most):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 
 def print_found(options: Namespace, facts: Callable[[], Mapping[str, object]], text: Callable[[], str]) -> None:
-    """Print the result of a command: ``facts`` with --json, else ``text``."""
+    """Print the result of a command: ``facts`` as JSON with the option --json, else ``text``."""
     if options.json:
         print_json(facts())
     else:

@@ -113,7 +113,7 @@ def _cut(word: re.Match[str]) -> str:
 
 
 def _errors_of_users() -> dict[type[BaseException], int]:
-    """Return the exit status of each error whose message is one line for users."""
+    """Return the exit status for each class of errors whose message is one line for users."""
     from meanfield.case.errors import CaseError
     from meanfield.runtime.signals import Terminated
     from solvers.io.run_file import FileError
@@ -177,13 +177,13 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parser of each command of a parser, by name; none where it has no commands."""
+    """Return the parsers of the subcommands of a parser, by name; empty if it has none."""
     groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     return groups[0].choices if groups else {}
 
 
 def help_texts() -> dict[str, str]:
-    """Return the help of every command by its words, ``meanfield transformer read`` and the like included."""
+    """Return the help texts of all commands, by their words such as ``meanfield transformer read``."""
     found: dict[str, str] = {}
     waiting: list[argparse.ArgumentParser] = [_parsers()]
     for parser in waiting:  # the loop appends the commands of each parser
@@ -194,7 +194,7 @@ def help_texts() -> dict[str, str]:
 
 @cache
 def _parsers() -> _Parser:
-    """Return the parser, with those of its commands."""
+    """Return the parser of the command line, with the parsers of all commands."""
     parser = _Parser(
         prog="meanfield",
         description="Mean-field theory of Transformers: a token density moved by self-attention.",

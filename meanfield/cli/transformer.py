@@ -20,7 +20,7 @@ OF_COMMAND = ("handler", "command", "output", "figure", "overwrite", "quiet")  #
 
 
 def in_words_of_options(handler: Handler) -> Handler:
-    """Return a command whose errors name options, and whose warnings of texts are lines on standard error."""
+    """Return a command whose errors name options, not arguments of Python; warnings on texts go to standard error."""
 
     @wraps(handler)
     def command(options: Namespace) -> int:
@@ -125,7 +125,7 @@ def study(name: str, noun: str = "", source: str = "") -> Handler:
 
 
 def _arguments(options: Namespace) -> dict[str, Any]:
-    """Return the options with a value that are arguments of a function."""
+    """Return those options of a command that have a value and are arguments of its function."""
     return {name: value for name, value in vars(options).items() if name not in OF_COMMAND and value is not None}
 
 
@@ -135,7 +135,7 @@ def _of_run(options: Namespace) -> dict[str, Any]:
 
 
 def _lines(options: Namespace) -> dict[str, Any]:
-    """Return the function that prints lines of progress, for commands that have such lines."""
+    """Return the argument ``show``, which prints lines of progress, for commands with such lines; else nothing."""
     return {} if getattr(options, "quiet", True) else {"show": print_message}
 
 
@@ -147,7 +147,7 @@ def _of_model(options: Namespace, ending: str) -> str:
 
 
 def _paths(options: Namespace, default: str, source: str | None, overwrite: bool) -> tuple[str, Path]:
-    """Return the paths of the file and of the figure. Raises FileError where they cannot be written."""
+    """Return the paths of the output file and of its figure. Raises FileError if one of them cannot be written."""
     from meanfield.figures.saving import figure_target
     from meanfield.runtime.paths import require_writable
 

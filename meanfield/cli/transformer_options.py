@@ -22,7 +22,7 @@ def seed(words: str) -> Argument:
 
 
 def drop(done: str) -> Argument:
-    """Return the option for tokens that are moved but not ``done``."""
+    """Return the option ``--drop`` for tokens that the model moves, but that are not ``done``, such as "measured"."""
     return option("--drop", "TOKENS", f"special, first or both: tokens that are moved but not {done}", default="")
 
 

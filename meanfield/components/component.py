@@ -54,7 +54,7 @@ class Component:
     sha256: str = ""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return the name under which a module has the component instead of its function; else the fields."""
+        """Return the parts of a pickle: the name under which a module has the component, else its fields."""
         module, name = self.function.__module__, self.function.__qualname__
         if getattr(sys.modules.get(module), name, None) is self:
             return _of_module, (module, name)

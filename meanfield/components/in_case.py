@@ -25,7 +25,7 @@ class OwnFeedForward(Section, frozen=True):
 
 
 def used_by(case: Case) -> list[Component]:
-    """Return the components that a case names."""
+    """Return the loaded user-defined components, such as kernels or reactions, that a case names."""
     names = {
         "kernel": [case.attention.kernel],
         "layer_norm": [case.stabilizers.layer_norm],
@@ -38,15 +38,19 @@ def used_by(case: Case) -> list[Component]:
 
 
 def components_attribute(case: Case) -> dict[str, str]:
-    """Return the attribute ``components`` of a run's file, a line "kind name sha256" for each; empty without
-    components.
+    """Return the attribute ``components`` of a run's file: a line "kind name sha256" for each component.
+
+    The result is empty without components.
     """
     lines = [f"{one.kind} {one.name} {one.sha256}" for one in used_by(case)]
     return {"components": "\n".join(lines)} if lines else {}
 
 
 def section_of(component: Component) -> type[Section]:
-    """Return the section by which a case names a component: the parameters, with the types of their defaults."""
+    """Return the class of the section by which a case names a component: its keys are the component's parameters.
+
+    The types of the keys are those of the defaults.
+    """
     defaults = ((name, _hashable(value)) for name, value in sorted(component.parameters.items()))
     return _section(component.kind, component.name, tuple((name, type(value), value) for name, value in defaults))
 

@@ -28,7 +28,7 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 def call(component: Component, *arguments: Any, **options: Any) -> Any:
-    """Return the value of a component's function. Raises CaseError with the line at which the function failed."""
+    """Return the value of a user-defined component's function. Raises CaseError with the line at which it failed."""
     try:
         return component.function(*arguments, **options)
     except Exception as error:
@@ -40,7 +40,7 @@ def call(component: Component, *arguments: Any, **options: Any) -> Any:
 
 
 def array(component: Component, shape: tuple[int, ...], *arguments: Any, **options: Any) -> Floats:
-    """Return the value of a component's function as floats of ``shape``; a number is broadcast.
+    """Return the value of a user-defined component's function as floats of ``shape``; a number is broadcast.
 
     Raises CaseError for another shape, for masked arrays and for values that are not numbers.
     """
@@ -89,7 +89,7 @@ def _layer_norm(component: Component) -> None:
 
 
 def _own(component: Component) -> type[Section]:
-    """Return the section of a component, after adding the section to the table of user-defined ones."""
+    """Add the section of a user-defined component to the table of such sections, and return the section."""
     section = OWN[component.kind][component.name] = section_of(component)
     return section
 

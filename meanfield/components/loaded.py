@@ -18,7 +18,7 @@ SOURCES: dict[str, str] = {}
 
 
 def loaded_sources(cases: Iterable[Case] = ()) -> tuple[Source, ...]:
-    """Return the sources loaded in this process, for other processes.
+    """Return the files and entry points from which components were loaded, with their texts, for other processes.
 
     Raises CaseError if one of the cases names a component that no file defines.
     """
@@ -35,7 +35,10 @@ def loaded_sources(cases: Iterable[Case] = ()) -> tuple[Source, ...]:
 
 
 def require_components(path: str | Path, attributes: Mapping[str, object], *, same: bool = False) -> None:
-    """Raise CaseError unless the components of a run's file are loaded; ``same`` requires identical digests too."""
+    """Raise CaseError unless all user-defined components that a run's file names are loaded.
+
+    ``same`` also requires that their sources have the same digests.
+    """
     for line in str(attributes.get("components", "")).splitlines():
         kind, name, digest = line.split()
         loaded = LOADED.get((kind, name))

@@ -68,7 +68,10 @@ def load_components(*sources: str | Path | Component) -> list[Component]:
 
 
 def load_sources(sources: Iterable[Source]) -> list[Component]:
-    """Load components from texts of sources, such as those of another process; other components stay loaded."""
+    """Load user-defined components from sources, such as those of another process; other components stay loaded.
+
+    A source is the path and text of a file, or an entry point and an empty text.
+    """
     found = []
     for path, text in sources:
         values = vars(_module(path, text)) if text else _entry_point(path)

@@ -16,7 +16,7 @@ COORDINATES = ("cell_center", "cell_area", "weight", "ring_edge")  # positions o
 
 
 def snapshots_of(run: Run) -> Dataset:
-    """Return ``density`` (time, cell) or ``position`` (time, token, d), and the mesh variables of the file."""
+    """Return a Dataset of ``density`` (time, cell) or ``position`` (time, token, d), with mesh variables."""
     found = {}
     for name, about in run.described().items():
         if "/" in name:  # belongs to a table
@@ -32,7 +32,7 @@ def snapshots_of(run: Run) -> Dataset:
 
 
 def diagnostics_of(run: Run) -> Dataset:
-    """Return each diagnostic over ``sample``, with ``time`` as an index: ``.sel(time=3, method="nearest")``."""
+    """Return the Dataset of the diagnostics over ``sample``, indexed by time: ``.sel(time=3, method="nearest")``."""
     about = run.described()
     columns = {"time": run.sample_times, **run.diagnostics}
     found = {}

@@ -108,9 +108,7 @@ class LivePlot:
 
 
 def _display(figure: Figure) -> Callable[[], None]:
-    """Return a function that shows the current figure: in the cell of a notebook, else in its window where it has
-    one.
-    """
+    """Return a function that shows the current figure: in the cell of a notebook, else in its window if it has one."""
     if "ipykernel" in sys.modules:
         import matplotlib.pyplot as plt
         from IPython.display import display

@@ -18,7 +18,7 @@ _OPTIONS = {argument: option for option, argument in _WORDS.items()} | {
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Raise a FileError of the block again, with command options replaced by Python arguments."""
+    """Raise a FileError of the block again, with options of commands in its message replaced by arguments of Python."""
     try:
         yield
     except FileError as error:
@@ -32,7 +32,10 @@ def in_python() -> Iterator[None]:
 
 @contextmanager
 def in_options(names: Collection[str]) -> Iterator[None]:
-    """Raise an error of the block again, with Python arguments replaced by command options, including ``names``."""
+    """Raise an error of the block again, with arguments of Python in its message replaced by options of commands.
+
+    ``names``: further arguments that are options of the same name.
+    """
     try:
         yield
     except (CaseError, FileError) as error:

@@ -76,8 +76,9 @@ class Result:
         self.attributes = dict(run.attributes)
 
     def __reduce__(self) -> tuple[type[Result], tuple[Run]]:
-        """Return the constructor and the run: pickles of a run in a file hold its path and the parts that have been
-        read.
+        """Return the constructor and the run, for pickles.
+
+        Pickles of a run in a file hold its path and the parts that have been read.
         """
         return Result, (self._run,)
 
@@ -460,7 +461,7 @@ class Result:
         return f'<img alt="{html.escape(title)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
 
     def _plot_fields(self, figure: Figure | SubFigure | None) -> Figure:
-        """Return the figure of a recorded solution."""
+        """Return a figure of the recorded solution of a PDE, drawn into ``figure`` if it is given."""
         from matplotlib.figure import Figure
 
         from meanfield.figures.fields import compose_fields, size_of_fields

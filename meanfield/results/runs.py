@@ -317,7 +317,7 @@ def open_run(path: str | Path) -> Result:
 
 
 def _ready(case: CaseSource, path: Path | None = None) -> Case:
-    """Return a validated case whose files exist."""
+    """Return the validated case of a source; all files that the case names exist, and ``path`` is none of them."""
     case = load_case(case)
     require_files(case, None if path is None else str(path))
     return case

@@ -57,7 +57,10 @@ def flow() -> float:
 
 
 def pair() -> float:
-    """Return the error of the cosine ½ at t = 38.6657808166, by Ei, of two tokens that start 2 rad apart, β = 4."""
+    """Return the error of the cosine of two tokens at the time when the exact cosine is ½, for β = 4.
+
+    The tokens start 2 rad apart. The time t = 38.6657808166 follows from the exponential integral Ei.
+    """
     tokens = "domain={manifold = 'particles', dimension = 2}"
     result = simulate(load_case("merging_pair_circle", [tokens, f"time.end={_time_to_half(4.0)!r}"]))
     a, b = result.position[-1]
@@ -65,8 +68,9 @@ def pair() -> float:
 
 
 def blow_up() -> float:
-    """Return the relative error of the variance s₀/(1 − 2βs₀t) at t = 1 of a Gaussian on the line without layer
-    norm.
+    """Return the relative error of the variance of a Gaussian on the line without layer norm at t = 1.
+
+    The exact variance is s₀/(1 − 2βs₀t).
     """
     result = simulate(load_case("blow_up_line", ["time.end=1"]))
     exact = 0.2 / (1 - 2 * 0.2)
@@ -92,7 +96,7 @@ def _mean_token(s: Floats) -> Floats:
 
 
 def _time_to_half(beta: float) -> float:
-    """Return the time t_SA of two tokens from cosine cos 2 to ½."""
+    """Return the time in which softmax attention moves two tokens from an angle of 2 rad to the cosine ½."""
     from scipy.special import expi
 
     def t(c: float) -> float:

@@ -198,7 +198,7 @@ def open_sweep(path: str | Path) -> Dataset:
 
 
 def _is_grid(found: SweepResults) -> bool:
-    """Return whether every combination of values occurs once."""
+    """Return whether the points of a sweep are a grid: every combination of the values of its keys occurs once."""
     lengths = [len(np.unique(values)) for values in found.parameters.values()]
     count = len(found.status)
     combinations = set(zip(*(values.tolist() for values in found.parameters.values()), strict=True))
@@ -206,7 +206,7 @@ def _is_grid(found: SweepResults) -> bool:
 
 
 def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet: bool) -> None:
-    """Run the points that the index lacks, and store each result as it arrives."""
+    """Run the points of a sweep that have no result in the index ``path``, and store each result as it arrives."""
     lock = Lock(path)
     try:
         index = open_index(path, plan, "meanfield.sweep", overwrite=overwrite, retry=False)
@@ -227,7 +227,7 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
 
 
 def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
-    """Return the sweep of every combination. Raises CaseError."""
+    """Return the sweep of a case over every combination of the values of its keys. Raises CaseError."""
     case = load_case(case)
     if not isinstance(keys, Mapping) or not keys:
         raise CaseError(f'keys = {keys!r}: expected some, such as {{"attention.beta": [2, 4, 8]}}')
@@ -250,7 +250,7 @@ def _solved(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dic
 
 
 def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Return names and values of one point."""
+    """Return the scalars of one point by name, with the values of ``functions`` of its run."""
     row: dict[str, Any] = dict(scalars(result.tables))
     if result.file is None:
         return row
@@ -277,7 +277,7 @@ def _dataset(
 
 
 def _stacked(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
-    """Return the values (points, ...) of one name, NaN where a point has none or a smaller one."""
+    """Return the values (points, ...) of one scalar of all points, padded with NaN to the largest shape."""
     shapes = [np.shape(row[name]) for row in rows.values() if name in row]
     values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)
     for number, row in rows.items():
