@@ -20,7 +20,11 @@ BRUTE_FORCE_PAIRS = 2**22  # pairs of cells in one dense sum: 32 MB of kernel va
 
 
 def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
-    """Measure one velocity, relative to a copy of its input and output, ducc0's transforms and a dense sum."""
+    """Measure one evaluation of the attention velocity on spheres of ``rings`` rings.
+
+    The figures are its time, its ratio to the time of a memory copy of its input and output, to ducc0's transforms and
+    to a dense sum, and its error.
+    """
     bandwidth = copy_bandwidth()
     figures = [Figure.of("memory copy, read and written together", bandwidth / 1e9, "GB/s")]
     for count in rings:
@@ -50,7 +54,10 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
 
 
 def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
-    """Measure one flux (the flux through each side, and the rate), and one velocity and one flux together."""
+    """Measure one evaluation of the upwind flux on spheres, relative to a memory copy, alone and with a velocity.
+
+    It computes the flux through each face and the rate of change of each cell.
+    """
     bandwidth = copy_bandwidth()
     figures = []
     for count in rings:
@@ -82,7 +89,7 @@ def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
 
 
 def scaling(rings: tuple[int, ...] = RINGS) -> list[Figure]:
-    """Measure the growth of the cost of one velocity and one flux from n to 4n rings: 16 times as many cells."""
+    """Measure the growth of the time of one velocity and one flux from n to 4n rings, 16 times as many cells."""
     figures = []
     for beta in BETAS:
         cost = {count: _seconds(sphere_problem(count, beta)) for count in rings}
@@ -101,7 +108,7 @@ def _name(problem: SphereProblem) -> str:
 
 
 def _seconds(problem: SphereProblem) -> tuple[Spread, Spread]:
-    """Return the seconds of one velocity, and of one flux by a known velocity."""
+    """Return the wall times in seconds of one velocity, and of one flux with a known velocity."""
     return timed(problem.components), timed(_one_flux(problem))
 
 
@@ -116,7 +123,7 @@ def _one_flux(problem: SphereProblem) -> Callable[[], None]:
 
 
 def _copy(density: Floats) -> Callable[[], None]:
-    """Return a function that copies four such arrays."""
+    """Return a function that copies four arrays of the size of ``density``."""
     source, target = np.ones((4, len(density))), np.zeros((4, len(density)))
     return lambda: np.copyto(target, source)
 
@@ -131,7 +138,10 @@ def _over_ducc0(problem: SphereProblem) -> tuple[Spread | None, str]:
 
 
 def _brute_force(problem: SphereProblem) -> tuple[Spread, float]:
-    """Return the seconds of a dense sum for all cells, extrapolated from some, and the relative error."""
+    """Return the seconds of a dense sum for the velocity of all cells, and the relative error of the fast velocity.
+
+    Both are measured at some cells. The time is extrapolated to all.
+    """
     cells = problem.mesh.cells
     sampled = np.linspace(0, cells - 1, min(max(BRUTE_FORCE_PAIRS // cells, 1), cells)).astype(int)
     targets = problem.mesh.centers[sampled]

@@ -48,7 +48,11 @@ _CHILD = "import os; {pin}; from benchmarks.gpu import child; child({rings}, {to
 
 
 def gpu(rings: tuple[int, ...] = RINGS, tokens: int = TOKENS, copied: int = COPIED) -> Iterator[Figure]:
-    """Measure velocity, flux and SSPRK3 step on spheres and attention among tokens, relative to CPU and limits."""
+    """Measure velocity, flux and SSPRK3 step on spheres, and attention among tokens, on a GPU.
+
+    Times are compared with those of CORES CPU cores, and with the limit by memory bandwidth. ``copied`` is the size of
+    a memory copy in bytes.
+    """
     try:
         backend = backend_on("gpu")
         if _simulated() and max(rings) > SIMULATED_RINGS:
@@ -87,7 +91,7 @@ def _cells(rings: int) -> str:
 
 
 def _attempt(timings: Callable[[], Timed]) -> tuple[Timed, str]:
-    """Return the times, or none and the error message."""
+    """Return the times in seconds by name with an empty message; after a failure no times and the error message."""
     try:
         return timings(), ""
     except Exception as error:  # CuPy, Numba or a library fails, most likely out of memory
@@ -156,7 +160,7 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float, cpu_
 
 
 def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
-    """Return the seconds of a velocity, and of a flux by a known velocity, including preparation."""
+    """Return the seconds of one velocity, and of one flux with a known velocity, including its step limit."""
     device_mesh, density = _to_device(mesh, backend, number)
     attention = Attention(device_mesh, BETA)
     velocity = attention.output(density, empty="bounded")
@@ -177,7 +181,7 @@ def _velocity_and_flux(mesh: Mesh, backend: Backend, number: Any = np.float64) -
 
 
 def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
-    """Return the seconds of an SSPRK3 step, including preparation.
+    """Return the seconds of one SSPRK3 step of the mean-field equation, including its step limit.
 
     A run needs the memory of this step plus the initial density.
     """
@@ -195,7 +199,7 @@ def _step(mesh: Mesh, backend: Backend, number: Any = np.float64) -> Timed:
 
 
 def _to_device(mesh: Mesh, backend: Backend, number: Any) -> tuple[Mesh, Any]:
-    """Return the mesh and a density on the mesh, on the backend's device."""
+    """Return the mesh and a random density on it, both on the device of ``backend`` in the format ``number``."""
     return mesh.on(backend, number), backend.to_device(initial_perturbed(mesh, amplitude=0.5).astype(number))
 
 
@@ -211,7 +215,7 @@ def _tokens_name(tokens: int, number: Any) -> str:
 
 
 def _attention(backend: Backend, tokens: int, number: Any) -> float:
-    """Return the seconds of the sums over all pairs."""
+    """Return the seconds of the sums of attention over all pairs of ``tokens`` uniform tokens on the sphere."""
     points = backend.to_device(tokens_uniform(tokens, 3).astype(number))
     towards, weights = number(TOKENS_BETA) * points, backend.xp.full_like(points[:, 0], 1 / tokens)
     return _seconds(backend, lambda: exponential_sums(towards, points, weights))
@@ -222,9 +226,9 @@ def _simulated() -> bool:
 
 
 def _reset_peak_memory(backend: Backend) -> int | None:
-    """Return the peak memory of the device's arrays in bytes since the last call; None in the simulator.
+    """Empty the memory pool of the device, and return its peak in bytes since the last call.
 
-    The memory pool is emptied.
+    None in the simulator.
     """
     if _simulated():
         return None
@@ -238,7 +242,10 @@ def _reset_peak_memory(backend: Backend) -> int | None:
 
 
 def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
-    """Return the same times on CORES cores, measured in a separate process; only those finished within CPU_SECONDS."""
+    """Return the times of velocity, flux, step and attention on CORES CPU cores, in seconds by name.
+
+    A separate process measures them; times that it has not printed within CPU_SECONDS are missing.
+    """
     pin = f"os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{CORES}])"
     pin = pin if hasattr(os, "sched_setaffinity") else "pass"
     command = [sys.executable, "-c", _CHILD.format(pin=pin, rings=rings, tokens=tokens)]
@@ -253,7 +260,10 @@ def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:
 
 
 def child(rings: tuple[int, ...], tokens: int) -> None:
-    """Print the CPU's times as lines of JSON in both formats: first attention, then each mesh."""
+    """Print the CPU times of attention, and then of velocity, flux and step on each mesh, as lines of JSON.
+
+    All are measured in float64 and float32.
+    """
     host = host_backend()
     for number in NUMBERS:
         print(json.dumps({_tokens_name(tokens, number): _attention(host, tokens, number)}), flush=True)
@@ -265,12 +275,12 @@ def child(rings: tuple[int, ...], tokens: int) -> None:
 
 
 def _key(what: str, rings: int, number: Any) -> str:
-    """Return the key of a CPU time."""
+    """Return the name of a CPU time: measured quantity ``what``, number of rings, and number format."""
     return f"{what}, {rings}, {number.__name__}"
 
 
 def machine() -> dict[str, str]:
-    """Return the GPU, its driver and library versions; nothing without a GPU or in the simulator."""
+    """Return the name of the GPU and the versions of its driver and libraries; empty without a GPU or if simulated."""
     try:
         backend_on("gpu")
     except NoDevice:

@@ -14,7 +14,7 @@ SIZE = 20.0  # β‖QᵀK‖
 
 
 def general(rings: int = RINGS) -> list[Figure]:
-    """Measure the processor time of one velocity with Q, K and V without symmetry, over that with Q = K = V = I."""
+    """Measure the processor time of one velocity with random matrices Q, K and V, and its ratio to Q = K = V = I."""
     problem = sphere_problem(rings, SIZE)
     mesh, density = problem.mesh, problem.density
     query, value = np.random.default_rng(0).standard_normal((2, 3, 3))

@@ -19,7 +19,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that determine the figures."""
+    """Return the versions of Python and of the packages that influence the measured times."""
     packages = ["numpy", "scipy", "numba", *(["ducc0"] if ducc0_installed() else [])]
     ours = {"Python": platform.python_version(), "meanfield": meanfield.__version__}
     return ours | {name: version(name) for name in packages}

@@ -26,7 +26,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return the spread of positive numbers."""
+        """Return the median, minimum and maximum of positive numbers."""
         return cls(statistics.median(values), min(values), max(values))
 
     def __mul__(self, factor: float) -> Spread:
@@ -70,14 +70,14 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, spread: Spread | None, unit: str, **others: Any) -> Figure:
-        """Return the figure of several measurements, with the value None if there are none."""
+        """Return the figure whose value is the median of several measurements ``spread``, or None if that is None."""
         if spread is None:
             return cls(name, None, unit, **others)
         return cls(name, spread.median, unit, low=spread.low, high=spread.high, **others)
 
     @property
     def target(self) -> str:
-        """Return the target of the value, and whether it was missed; empty without a target."""
+        """Return the target of the value as text, with "missed" if the value violates it; empty without a target."""
         limits = [f"≤ {self.most:g}"] if self.most is not None else []
         limits += [f"≥ {self.least:g}"] if self.least is not None else []
         return ", ".join([*limits, *(["missed"] if self.missed else [])])
@@ -94,7 +94,7 @@ class Figure:
 def timed(
     call: Callable[[], object], repeats: int | None = None, clock: Callable[[], float] = time.perf_counter
 ) -> Spread:
-    """Return the wall time of ``call`` in seconds over ``repeats`` (default: REPEATS) after one warm-up call.
+    """Return the spread of wall times of ``repeats`` calls in seconds (default: REPEATS), after one warm-up call.
 
     clock   clock to use: CORES is the processor time of all threads, which other programs influence least
     """
@@ -107,7 +107,10 @@ def both_timed(
     repeats: int | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Spread]:
-    """Return the wall times of two calls in seconds, measured alternately: slow phases of the machine affect both."""
+    """Return the spreads of wall times of two functions in seconds, called alternately.
+
+    Slow phases of the machine then affect both.
+    """
     calls = one, other
     times: tuple[list[float], ...] = ([], [])
     for call in calls:
@@ -121,7 +124,7 @@ def both_timed(
 
 
 def copy_bandwidth(megabytes: int = 256) -> Spread:
-    """Return the bandwidth in bytes per second, read and written together, of a copy of an array on all cores."""
+    """Return the memory bandwidth of a copy of an array by all cores: bytes read plus bytes written per second."""
     source = np.ones(megabytes * 2**20 // 8)
     target = np.zeros_like(source)
 

@@ -16,7 +16,10 @@ _CHILD = "from benchmarks.memory import child; child({rings})"
 
 
 def memory(sizes: tuple[int, int] = SIZES) -> list[Figure]:
-    """Measure the peak resident memory of mesh, attention and two time steps, and the stored arrays by owner."""
+    """Measure the peak memory of a process that makes two time steps, and the memory of the arrays of each object.
+
+    Both are in bytes per cell; the peak is the growth between spheres of ``sizes`` rings.
+    """
     for rings in sizes:
         _peak(rings)  # compiles missing kernels of that size first, since compilation takes memory
     (few, small), (many, large) = (_peak(rings) for rings in sizes)
@@ -72,7 +75,7 @@ def _peak_bytes() -> int:
 
 
 def _held(rings: int) -> Iterator[tuple[str, float]]:
-    """Yield the bytes per cell of the arrays that a run stores between steps, by owner."""
+    """Yield the names of the objects that a run keeps between steps, each with the bytes per cell of its arrays."""
     from meanfield.equation import Velocity
     from meanfield.model.attention import Attention
     from solvers.mesh.lazy import Lazy

@@ -47,7 +47,10 @@ Convolution = Callable[[Floats], Floats]
 
 
 def notebook(points: int = POINTS) -> list[Figure]:
-    """Measure the time of the program over that of the whole command, and the errors of both growth rates."""
+    """Measure the time of a simple finite-difference program relative to the whole command ``meanfield run``.
+
+    The errors of the growth rates that both find are given too.
+    """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "case.toml").write_text(_CASE, encoding="utf-8")
         whole = timed(lambda: seconds_of(_RUN, folder))
@@ -75,7 +78,7 @@ def _angles(points: int) -> Floats:
 
 
 def _start(points: int) -> Floats:
-    """Return the initial density 1/2π (1 + √2 a cos 3θ) at the points."""
+    """Return the initial density 1/2π (1 + √2 a cos 3θ) with a = AMPLITUDE at equally spaced points of the circle."""
     return np.asarray((1 + np.sqrt(2) * AMPLITUDE * np.cos(DEGREE * _angles(points))) / (2 * np.pi))
 
 
@@ -84,7 +87,7 @@ def _steps(points: int) -> int:
 
 
 def _kernel(points: int) -> Floats:
-    """Return the kernel −sin θ e^{β cos θ} dx of V = K * ρ at the points."""
+    """Return the kernel K = −sin θ e^{β cos θ} dx of the velocity V = K * ρ at equally spaced points of the circle."""
     angle = _angles(points)
     return np.asarray(-np.sin(angle) * np.exp(BETA * np.cos(angle)) * (2 * np.pi / points))
 
@@ -105,7 +108,7 @@ def _by_fft(points: int) -> Convolution:
 
 
 def _step(density: Floats, convolve: Convolution) -> Floats:
-    """Return the density after one step of Lax–Friedrichs."""
+    """Return the density after one Lax–Friedrichs step; ``convolve`` computes the velocity of a density."""
     flux = density * convolve(density)
     mean = 0.5 * (np.roll(density, -1) + np.roll(density, 1))
     return np.asarray(mean - 0.5 * COURANT * (np.roll(flux, -1) - np.roll(flux, 1)))

@@ -22,7 +22,11 @@ TARGETS = {(3, np.float64): 1.2}  # nanoseconds per pair
 
 
 def pairs(sizes: tuple[tuple[int, int], ...] = SIZES, beside_torch: tuple[int, int] = BESIDE_TORCH) -> list[Figure]:
-    """Measure the time per pair in both number formats, the speed over torch's, and the rates of particles."""
+    """Measure the time per pair of sums of attention over all pairs of tokens, in float64 and float32.
+
+    The speed relative to torch, and the time of the velocities of particles, are given too. ``sizes`` are pairs of
+    dimension and number of tokens.
+    """
     figures = []
     for number in (np.float64, np.float32):
         for d, count in sizes:
@@ -47,7 +51,7 @@ def _sums(d: int, count: int, number: Any) -> Callable[[], object]:
 
 
 def _beside_torch(d: int, count: int) -> Figure:
-    """Return the speed over that of scaled_dot_product_attention in float32, as one head."""
+    """Return the speed of the sums over all pairs relative to torch's scaled_dot_product_attention, in float32."""
     name = f"sums over {count}² pairs, d = {d}, float32: speed over torch's attention"
     if find_spec("torch") is None:
         return Figure(name, None, "×", least=0.8, note="skipped: torch is not installed (pip install torch)")

@@ -18,9 +18,10 @@ Answer = Callable[[], float]  # runs a solver and returns its error
 
 
 def peers(cells: int = 64, line: int = 400, wells: int = 100) -> Iterator[Figure]:
-    """Measure the time of other packages over that of `solvers.solve` with its defaults, and the errors of both.
+    """Measure the ratio of the time of other packages to that of `solvers.solve`, and the errors of both.
 
-    Other packages run with their defaults, and with the step whose error is nearest to that of `solve`.
+    The problems are the heat equation, a front of Fisher's equation and the decay rate between two wells. `solve` runs
+    with its defaults; others with their defaults, and with the step whose error is nearest to that of `solve`.
     """
     for name, ours, others in (
         (f"heat in {cells}² cells", lambda: _heat(cells), _others_of_heat(cells)),
@@ -114,7 +115,9 @@ NOISE, REACH = 0.1, 2.2  # D, and half the length of [−2.2, 2.2] with the pote
 
 
 def _rate_error(differences: Floats, span: float) -> float:
-    """Return the relative error of the decay rate of the mass difference between both wells.
+    """Return the relative error of the decay rate of the mass difference between the two wells of a potential.
+
+    ``differences`` are the mass differences at two times, ``span`` apart.
 
     The reference is the slowest mode on 400 cells, accurate to 1e-7.
     """

@@ -22,17 +22,17 @@ class SphereProblem:
     density: Floats
 
     def velocity(self) -> Floats:
-        """Return X in R³ (cells, 3)."""
+        """Return the attention velocity X at the cell centers as vectors in R³ (cells, 3)."""
         return self.attention.output(self.density, empty="bounded")
 
     def components(self) -> Floats:
-        """Return the east and north components of X (2, cells), as used by time steps."""
+        """Return the east and north components (2, cells) of the attention velocity X, the form that time steps use."""
         found = self.attention.along_rings(self.density, empty="bounded")
         assert found is not None
         return found
 
     def flux(self) -> tuple[Advection, Floats]:
-        """Return the advection term with a known velocity, and an array for its rate."""
+        """Return the advection term with a precomputed velocity, and an empty array for its rate of change."""
         known = _Known(self.velocity(), self.components())
         return Advection(self.mesh, known, nonnegative=True), np.zeros(self.mesh.cells)
 
@@ -52,13 +52,19 @@ class _Known:
 
 
 def sphere_problem(rings: int, beta: float) -> SphereProblem:
-    """Return the problem on ``rings`` rings, with a resolved density within a factor of about 5 of uniform."""
+    """Return softmax attention and a smooth random density on a sphere of ``rings`` rings.
+
+    The density is within a factor of about 5 of uniform.
+    """
     mesh = sphere(rings)
     return SphereProblem(mesh, Attention(mesh, beta), initial_perturbed(mesh, amplitude=0.5))
 
 
 def brute_force_velocity(problem: SphereProblem, targets: Floats) -> Floats:
-    """Return X at ``targets`` (n, d) by dense products over all cells; part of the uniform density is analytic."""
+    """Return the attention velocity X at ``targets`` (n, d) by direct sums over all cells.
+
+    A part of the density that is uniform contributes analytically.
+    """
     mesh, beta, mean = problem.mesh, problem.attention.beta, 1.0 / problem.mesh.volume
     mean *= max(
         0.0, 1.0 - (np.abs(problem.density - mean) @ mesh.volumes) ** 2

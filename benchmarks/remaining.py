@@ -35,7 +35,10 @@ class _Timed(Record):
 
 
 def remaining(names: Sequence[str] = tuple(shipped())) -> Iterator[Figure]:
-    """Measure how many shipped cases display a remaining time after a part of the run, and how many accurately."""
+    """Measure for how many shipped cases a remaining time is displayed after a part of the run, and how accurately.
+
+    A displayed time is accurate if it is within a factor FACTOR of the true one.
+    """
     runs = {name: _shown(load(name)) for name in names}
     for part in PARTS:
         ratios = {name: ratio for name, shown in runs.items() if (ratio := _ratio(shown, part)) is not None}
@@ -66,7 +69,10 @@ def _shown(case: Case) -> list[tuple[float, float | None]]:
 
 
 def _ratio(shown: Sequence[tuple[float, float | None]], part: float) -> float | None:
-    """Return displayed over true remaining time at the first step after this part of the run; None if not displayed."""
+    """Return the ratio of the displayed to the true remaining time at the first step after a fraction of the run.
+
+    None if no time is displayed there.
+    """
     clocks = [clock for clock, _ in shown]
     at = bisect_left(clocks, clocks[0] + part * (clocks[-1] - clocks[0]))
     seconds, left = shown[at][1], clocks[-1] - clocks[at]

@@ -50,9 +50,10 @@ CASES: dict[str, tuple[dict[str, Any], float | None]] = {  # name → case, and 
 
 
 def samples(resolution: int | None = None, end: float | None = None) -> list[Figure]:
-    """Measure the processor time of `mf.simulate` over that of its loop.
+    """Measure the ratio of the processor time of `mf.simulate` to that of its time loop alone.
 
-    resolution, end   number of cells, rings or tokens, and end time, in place of the cases' own
+    resolution   number of cells, rings or tokens, instead of the number of each case
+    end          end time, instead of the time of each case
     """
     figures = []
     for name, (data, most) in CASES.items():
@@ -68,7 +69,7 @@ def samples(resolution: int | None = None, end: float | None = None) -> list[Fig
 
 
 def _loop(case: Case) -> int:
-    """Run the time loop alone and return the number of steps."""
+    """Run the time loop of a case without recording and return the number of steps."""
     problem = set_up(case)
     state = new_start(problem).state
     snapshots = Observer(lambda state: None, snapshot_schedule(case), keeps=True)

@@ -42,7 +42,13 @@ DEPARTURES = {"without noise": 0.0, "with noise": 0.01}
 def steps(
     growth: tuple[int, ...] = GROWTH, rings: tuple[int, ...] = RINGS, count: int = STEPS, fine: int = FINE
 ) -> list[Figure]:
-    """Measure steps over kernels, exponents of the cost, all cores over one, and |m| of clusters off equilibrium."""
+    """Measure whole time steps: overhead, growth of cost with the number of cells, speedup by cores, and error.
+
+    growth       numbers of rings for the growth of cost
+    rings        numbers of rings for the speedup
+    count        number of steps for the overhead over kernels
+    fine         number of steps of the reference for the error
+    """
     costs = [(sphere(each).cells, timed(_step(each), clock=CORES).low) for each in growth]
     figures = [_over_kernels(load("metastable_sphere"), count)]
     for (few, short), (many, long) in pairwise(costs):
@@ -56,7 +62,10 @@ def steps(
 
 
 def _step(rings: int) -> Callable[[], None]:
-    """Return a function that makes a step of 1e-3 at β = 9 from the same state, including the stable step."""
+    """Return a function that makes one step of length 1e-3 from the same state at every call.
+
+    The largest stable step is computed too, as in a run.
+    """
     problem = sphere_problem(rings, 9.0)
     equation = mean_field_equation(problem.mesh, Velocity(Attention(problem.mesh, 9.0)))
     state = State(0.0, problem.density.copy())
@@ -71,7 +80,7 @@ def _step(rings: int) -> Callable[[], None]:
 
 
 def _over_one_core(rings: int) -> Spread:
-    """Return the wall time of steps in one thread over that with all cores, measured alternately for several steps."""
+    """Return the speedup of steps by all cores: the ratio of the wall time in one thread to that with all threads."""
     cores, count = launching.WORKERS, max(IN_A_ROW // sphere(rings).cells, 1)
 
     def with_workers(workers: int, call: Callable[[], Any]) -> Any:
@@ -91,7 +100,7 @@ def _over_one_core(rings: int) -> Spread:
 
 
 def _clock_seconds() -> float:
-    """Return the seconds of one reading of the processor time."""
+    """Return the seconds that one reading of the clock of processor time takes."""
     began = time.thread_time()
     for _ in range(200):
         time.thread_time()
@@ -99,7 +108,10 @@ def _clock_seconds() -> float:
 
 
 def _over_kernels(case: Case, count: int) -> Figure:
-    """Return the median processor time of a step in a run over that of its kernels."""
+    """Return the ratio of the processor time of a whole step to the time within its compiled kernels.
+
+    It is measured over ``count`` steps of a case.
+    """
     problem = set_up(case)
     state, launch, inside = State(0.0, problem.initial()), cpu.launch, [0.0]
     integrator, _ = problem.dynamics(state, case.time.end)
@@ -130,7 +142,10 @@ def _over_kernels(case: Case, count: int) -> Figure:
 
 
 def _departure(name: str, noise: float, fine: int) -> Figure:
-    """Return the largest error of |m| of two nearly opposite clusters, relative to a run with many equal steps."""
+    """Return the largest relative error of the length |m| of the mean token of two nearly opposite clusters.
+
+    The reference is a run with at least ``fine`` equal steps.
+    """
     case = parse(NEARLY_OPPOSITE, [f"stabilizers.noise={noise}"])
     found, exact = (_mean(case, count) for count in (1, fine))
     error = float(np.abs(found - exact).max() / exact.max())
@@ -138,7 +153,7 @@ def _departure(name: str, noise: float, fine: int) -> Figure:
 
 
 def _mean(case: Case, count: int) -> np.ndarray:
-    """Return |m| at 400 times of a run with at least ``count`` steps."""
+    """Return the length |m| of the mean token (400,) at equally spaced times of a run with at least ``count`` steps."""
     problem, end, means = set_up(case), case.time.end, []
     x = problem.space.centers * problem.space.volumes[:, None]
     sample = Observer(lambda state: means.append(np.linalg.norm(state.values @ x)), Every(end, 400))

@@ -35,7 +35,10 @@ output = {{snapshots = 1, samples = {samples}}}
 
 
 def sweep(betas: Sequence[float] = BETAS, seeds: int = SEEDS, tokens: int = TOKENS, end: float = END) -> list[Figure]:
-    """Measure the time of ``meanfield sweep`` over that of the Euler steps, and the errors of both mean tokens."""
+    """Measure the ratio of the time of ``meanfield sweep`` to that of Euler steps of all systems in one array.
+
+    The errors of the mean token by both are given too.
+    """
     text = _SWEEP.format(tokens=tokens, end=end, samples=SAMPLES, betas=list(betas), seeds=seeds)
     points = np.stack([tokens_uniform(tokens, 2, seed) for seed in range(seeds)])
     points, beta = np.tile(points, (len(betas), 1, 1)), np.repeat(betas, seeds)
@@ -65,7 +68,7 @@ def sweep(betas: Sequence[float] = BETAS, seeds: int = SEEDS, tokens: int = TOKE
 
 
 def _whole_command(text: str, repeats: int | None = None) -> tuple[Spread, Floats]:
-    """Return the wall times of a sweep, and the mean tokens of its points."""
+    """Return the wall times of the sweep described by ``text``, and the mean token at the end of each of its runs."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sweep.toml").write_text(text, encoding="utf-8")
         command = ["sweep", "sweep.toml", "-o", "index.h5", "--quiet", "--overwrite"]
@@ -74,7 +77,7 @@ def _whole_command(text: str, repeats: int | None = None) -> tuple[Spread, Float
 
 
 def _euler_torch(points: Floats, beta: Floats, end: float) -> Floats:
-    """Return the tokens of :func:`_euler`, computed in PyTorch."""
+    """Return the result of :func:`_euler`, computed in PyTorch."""
     import torch
 
     x, dt = torch.from_numpy(points), end / STEPS
@@ -87,7 +90,10 @@ def _euler_torch(points: Floats, beta: Floats, end: float) -> Floats:
 
 
 def _euler(points: Floats, beta: Floats, end: float) -> Floats:
-    """Return tokens (systems, n, 2) at time ``end`` by projected Euler steps of ẋ = P_x A(x), softmax, β (systems,)."""
+    """Return tokens (systems, n, 2) at time ``end`` by STEPS projected Euler steps of softmax attention ẋ = P_x A(x).
+
+    ``points`` (systems, n, 2) are the initial tokens; each system has its own ``beta`` (systems,).
+    """
     x, dt = points, end / STEPS
     for _ in range(STEPS):
         exponents = beta[:, None, None] * (x @ x.transpose(0, 2, 1))

@@ -29,12 +29,12 @@ HISTORY_COLUMNS = {
 
 
 def line(figure: Figure) -> str:
-    """Return a figure as one line for a terminal."""
+    """Return a measured figure as one line of text: name, value with unit, and target or note."""
     return f"{figure.name:<78} {_number(figure):>28}  {figure.target or figure.note}".rstrip()
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """Return the table of the results of :func:`to_json`, with machine and date."""
+    """Return the Markdown table of the measured figures in ``results``, the content of :func:`to_json`."""
     machine, versions = results["machine"], results["versions"]
     rows = [
         f"| {_escaped(figure.name)} | {_number(figure)} | {figure.target or figure.note} |"
@@ -53,7 +53,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versions: dict[str, str]) -> str:
-    """Return the JSON text of figures, with the machine and versions of their measurement."""
+    """Return measured figures as JSON text, with date, machine and software versions."""
     content = {
         "date": date,
         "machine": machine,
@@ -64,7 +64,10 @@ def to_json(figures: Iterable[Figure], date: str, machine: dict[str, Any], versi
 
 
 def update_page(path: Path, results: dict[str, Any]) -> None:
-    """Replace the table between the markers of a page. Raises ValueError unless each marker occurs once."""
+    """Replace the table of figures between the markers BEGIN and END of the page ``path``.
+
+    Raises ValueError unless each marker occurs once.
+    """
     text = path.read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"{path}: expected the marks {BEGIN} and {END}, each once")
@@ -74,7 +77,7 @@ def update_page(path: Path, results: dict[str, Any]) -> None:
 
 
 def row_of_commit(results: dict[str, Any], commit: str) -> str:
-    """Return one row of the table over commits from the results of :func:`to_json`; a dash marks a missing figure."""
+    """Return one row of the Markdown table of figures over commits; a dash marks a missing figure."""
     found = {figure.name: figure for figure in _figures(results)}
     cells = [_number(replace(found[name], low=None)) if name in found else "–" for name in HISTORY_COLUMNS.values()]
     return f"| {results['date']} | {commit} | {results['machine']['processor']} | {' | '.join(cells)} |\n"

@@ -17,7 +17,10 @@ COUNT, SAMPLED = 1_000_000, 1000
 
 
 def tokens(count: int = COUNT, sampled: int = SAMPLED) -> list[Figure]:
-    """Measure the time of A among ``count`` tokens, its error at ``sampled`` tokens, and the time of direct sums."""
+    """Measure the time of the attention A of all ``count`` tokens, and its error at ``sampled`` tokens.
+
+    Ratios to the times of direct sums and of ducc0's transforms are given too.
+    """
     figures = []
     for d, place in ((2, "circle"), (3, "sphere")):
         for name, points in (("uniform", tokens_uniform(count, d)), ("clustered", _clustered(count, d))):
@@ -46,7 +49,10 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
 
 
 def _beside_ducc0(name: str, points: Floats, velocity: ParticleVelocity) -> list[Figure]:
-    """Return the ratio of processor time to that of ducc0's transforms at these points, if ducc0 is installed."""
+    """Return the ratio of the processor time of attention to that of ducc0's transforms at the same points.
+
+    The list is empty on the circle and without ducc0.
+    """
     if points.shape[1] != 3 or not ducc0_installed():
         return []
     peer = ducc0_at_points(points, exponential_degree(3, BETA))

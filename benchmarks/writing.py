@@ -58,7 +58,10 @@ def writing(
 
 
 def _share(case: Case, path: Path, parts: Parts) -> float:
-    """Return the fraction of the seconds of a run of ``case`` into ``path`` that calls of ``parts`` take."""
+    """Return the fraction of the wall time of a run of ``case`` into the file ``path`` that calls of methods take.
+
+    ``parts`` are classes with the names of the methods.
+    """
     spent = [0.0]
     with _timing(spent, parts):
         began = time.perf_counter()
@@ -68,7 +71,10 @@ def _share(case: Case, path: Path, parts: Parts) -> float:
 
 @contextmanager
 def _timing(spent: list[float], parts: Parts) -> Iterator[None]:
-    """Add to ``spent`` the seconds of calls of ``parts``; of nested calls only the outermost counts."""
+    """Add to ``spent[0]`` the seconds of calls of the methods ``parts`` within the ``with`` block.
+
+    Of nested calls only the outermost counts.
+    """
     originals = [(owner, name, getattr(owner, name)) for owner, names in parts for name in names]
     depth = [0]
 

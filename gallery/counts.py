@@ -9,10 +9,11 @@ from solvers.mesh.mesh import Floats
 
 
 def parking_centers(points: Floats, angle: float) -> NDArray[np.intp]:
-    """Return the indices of unit vectors (n, d) that are farther than ``angle`` (radians) from all previous centers.
+    """Return the indices of the centers that sequential parking selects from unit vectors ``points`` (n, d).
 
-    The first point is a center. Rényi (1958) studied the line. Under a causal mask such tokens hold clusters for a long
-    time, for angles of order 1/√β (Karagodin, Polyanskiy, Rigollet 2411.04990).
+    A point is a center if it is farther than ``angle`` (radians) from all previous centers. Rényi (1958) studied the
+    line. Under a causal mask, tokens gather around these centers for a long time, for angles of order 1/√β (Karagodin,
+    Polyanskiy, Rigollet, arXiv:2411.04990).
     """
     centers: list[int] = []
     nearest = np.cos(angle)
@@ -25,7 +26,7 @@ def parking_centers(points: Floats, angle: float) -> NDArray[np.intp]:
 def in_one_hemisphere(points: Floats) -> bool:
     """Return whether some w has ⟨x, w⟩ > 0 for all ``points`` (n, d), that is, 0 is outside their convex hull.
 
-    The test is the distance of (0, 1) from the cone of the (x, 1), by non-negative least squares.
+    Non-negative least squares gives the distance of (0, 1) from the cone of the vectors (x, 1), zero if 0 is inside.
     """
     from scipy.optimize import nnls
 
@@ -38,7 +39,7 @@ def in_one_hemisphere(points: Floats) -> bool:
 def share_in_one_hemisphere(count: int, dimension: int) -> float:
     """Return the probability that ``count`` uniform directions in R^``dimension`` are in one hemisphere (Wendel 1962).
 
-    The probability is 2^{−(n−1)} Σ_{k<d} C(n−1, k).
+    The probability is 2^{−(n−1)} Σ_{k<d} C(n−1, k) for n directions in R^d.
     """
     from scipy.special import comb
 

@@ -16,7 +16,10 @@ Floats = NDArray[np.float64]
 
 
 def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats, Floats]:
-    """Return the times, and 1 − g without cancellation, of n orthonormal tokens of radius 1 with a layer norm."""
+    """Return times and 1 − g of a run of n tokens that begin orthonormal; g is the common cosine of all pairs.
+
+    ``norm`` is the layer norm, and ``more`` are changes of the case. 1 − g is computed without cancellation.
+    """
     changes = [f"stabilizers.layer_norm={norm}", f"attention.beta={beta}", f"domain.count={n}", f"domain.dimension={n}"]
     case = mf.load_case("tokens_equiangular", [*changes, f"time.end={end}", "output.samples=4", *more])
     result = mf.simulate(case)
@@ -26,10 +29,11 @@ def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats,
 
 
 def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
-    """Return 1 − g at the times, with g = 0 and r = 1 at the first time 0 (Karagodin and others 2510.22026, table 1).
+    """Return 1 − g at ``times`` for n tokens with equal cosines g of all pairs and radius r, by its ODE.
 
-    dg/dt = 2e^{βg}(1 − g)((n−1)g + 1)/(e^β + (n−1)e^{βg})/s, with pre: s = r, dr/dt = ⟨θ, A⟩; peri: s = r|A|,
-    dr/dt = ⟨θ, A⟩/|A|; ngpt: s = |A|.
+    dg/dt = 2e^{βg}(1 − g)((n−1)g + 1)/(e^β + (n−1)e^{βg})/s with g = 0 and r = 1 at time 0, θ the direction of a token
+    and A its attention. Layer norm pre: s = r, dr/dt = ⟨θ, A⟩; peri: s = r|A|, dr/dt = ⟨θ, A⟩/|A|; ngpt: s = |A|
+    (Karagodin and others, arXiv:2510.22026, table 1).
     """
     near = np.exp(beta)
 
@@ -50,9 +54,10 @@ def formula(norm: str, n: int, beta: float, times: Floats) -> Floats:
 def late_exponential(
     norm: str, end: float, expected: float, *more: str, clock: Callable[[Floats], Floats] = np.asarray
 ) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
-    """Return the rate of log(1 − g) in ``clock(t)`` while 1e-11 < 1 − g < 1e-3, for 8 tokens, β = 2; and the curves.
+    """Return the late exponential rate of 1 − g, g the common cosine of 8 tokens at β = 2, and curves to draw.
 
-    The formula's curve has the ``expected`` rate, beginning at the first late time.
+    The rate is the slope of log(1 − g) over ``clock(t)`` while 1e-11 < 1 − g < 1e-3. The curves are 1 − g of the run,
+    and an exponential of the ``expected`` rate from the first late time on.
     """
     time, gap = run(norm, 8, 2.0, end, *more)
     late = (gap < 1e-3) & (gap > 1e-11)
@@ -62,7 +67,10 @@ def late_exponential(
 
 
 def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
-    """Return the power of t in 1 − g from t = 1000 to 2000, for 8 tokens at β = 2, and curves to draw."""
+    """Return the late power p of 1 − g ∝ tᵖ, g the common cosine of 8 tokens at β = 2, and curves to draw.
+
+    It is fitted from t = 1000 to 2000. The curves are 1 − g of the run, and a line of slope −2.
+    """
     time, gap = run(norm, 8, 2.0, 2000.0, *more)
     late, after = time > 1000, time > 1
     power = np.polyfit(np.log(time[late]), np.log(gap[late]), 1)[0]
@@ -71,12 +79,12 @@ def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Fl
 
 
 def draw_late_rate(x: str, curves: dict[str, tuple[Floats, Floats]], *, logx: bool = False) -> None:
-    """Draw 1 − g on a logarithmic axis."""
+    """Draw curves of 1 − g on a logarithmic axis; g is the common cosine of all pairs of tokens."""
     draw(x, "1 − g", logx=logx, logy=True, **curves)
 
 
 def after_a_layer(n: int, cosine: float, beta: float) -> float:
-    """Return the cosine of n tokens of equal cosines after one layer without residual."""
+    """Return the common cosine of all pairs of n tokens after one attention layer without residual, from ``cosine``."""
     changes = [f"attention.beta={beta}", f"domain.count={n}", f"domain.dimension={n}", f"initial.cosine={cosine}"]
     changes += ["time.step=1", "time.method=layers", "time.layers=1", "stabilizers.residual=false"]
     quiet = ["output.snapshots=1", "output.samples=1", 'output.diagnostics=["mass"]']

@@ -15,9 +15,10 @@ N, MET = 32, 0.999  # number of tokens, and the cosine above which two tokens ha
 
 
 def formula(beta: float, normalization: str) -> float:
-    """Return the time until n orthonormal tokens have met (2512.01868, section 6.1).
+    """Return the time until the common cosine g of N tokens that begin orthonormal reaches MET.
 
-    dg/dt = 2e^{βg}(1 − g)((n − 1)g + 1)/Z with Z = e^β + (n − 1)e^{βg} (softmax) or n (unnormalized).
+    dg/dt = 2e^{βg}(1 − g)((n − 1)g + 1)/Z, g(0) = 0, with Z = e^β + (n − 1)e^{βg} (softmax) or n (unnormalized), n = N
+    (arXiv:2512.01868, section 6.1).
     """
 
     def slowness(g: float) -> float:
@@ -28,9 +29,10 @@ def formula(beta: float, normalization: str) -> float:
 
 
 def run(d: int, beta: float, normalization: str, seeds: int) -> tuple[float, Floats, Floats]:
-    """Return the time when half of the pairs of uniform tokens in R^d have met, averaged over seeds.
+    """Return the time at which half of the pairs of N tokens in R^d have met, the sample times, and shares of pairs.
 
-    All times and the fractions of pairs that have met are returned too.
+    Tokens begin as uniform random directions. Two tokens have met once their cosine exceeds MET. The shares are
+    averaged over random starts.
     """
     end = 1.5 * formula(beta, normalization)
     changes = [f"attention.normalization={normalization}", f"domain.count={N}", f"domain.dimension={d}"]

@@ -6,9 +6,10 @@ import numpy as np
 
 
 def rate(count: int, beta: float, mode: int) -> float:
-    """Return the growth rate of a mode, for f(φ) = e^{β cos φ} sin φ.
+    """Return the growth rate of perturbations ∝ cos(mφ_j) of a regular polygon of k tokens under softmax attention.
 
-    The rate is −Σ_j f′(2πj/k)(1 − cos(2πmj/k))/Σ_j e^{β cos(2πj/k)}.
+    It is −Σ_j f′(φ_j)(1 − cos mφ_j)/Σ_j e^{β cos φ_j} with f(φ) = e^{β cos φ} sin φ and φ_j = 2πj/k, for k = ``count``
+    and m = ``mode``.
     """
     angles = 2 * np.pi * np.arange(count) / count
     slope = np.exp(beta * np.cos(angles)) * (np.cos(angles) - beta * np.sin(angles) ** 2)
@@ -16,7 +17,10 @@ def rate(count: int, beta: float, mode: int) -> float:
 
 
 def self_attention(count: int, beta: float) -> float:
-    """Return a = Σ_j e^{β cos φ_j} cos φ_j/Σ_j e^{β cos φ_j}: the attention of a token is a times the token."""
+    """Return the factor a of the attention A(x) = a x of each token x of a regular polygon, with V = I.
+
+    a = Σ_j e^{β cos φ_j} cos φ_j/Σ_j e^{β cos φ_j} with φ_j = 2πj/``count``.
+    """
     angles = 2 * np.pi * np.arange(count) / count
     weights = np.exp(beta * np.cos(angles))
     return float(weights @ np.cos(angles) / weights.sum())

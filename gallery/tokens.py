@@ -13,7 +13,10 @@ Floats = NDArray[np.float64]
 
 
 def run(points: Any, end: float, *changes: str) -> tuple[Floats, Floats]:
-    """Return the times, and the positions (time, token, d) of tokens that start at ``points`` (n, d)."""
+    """Return the times and positions (times, n, d) of a run of tokens from ``points`` (n, d) to the time ``end``.
+
+    ``changes`` are changes of the shipped case of two tokens, such as "attention.beta=4".
+    """
     points = np.asarray(points, float)
     start = [f"initial.points={points.tolist()}", f"domain.dimension={points.shape[1]}", f"time.end={end}"]
     quiet = ["output.samples=1", 'output.diagnostics=["mass"]']
@@ -34,5 +37,5 @@ def on_circle(angles: Any) -> Floats:
 
 
 def continuous_angles(path: Floats) -> Floats:
-    """Return the continuous angles (time, token) of tokens on the circle."""
+    """Return the angles (times, n) of tokens ``path`` (times, n, 2) on the circle, continuous in time."""
     return np.asarray(np.unwrap(np.arctan2(path[..., 1], path[..., 0]), axis=0))

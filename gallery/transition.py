@@ -15,15 +15,19 @@ Curve = tuple[list[float], list[float]]
 
 
 def formula(d: int) -> float:
-    """Return β* with I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d (Mun and Rosenzweig 2606.05140v1, abstract)."""
+    """Return β* beyond which the transition of unnormalized attention with noise in R^d is discontinuous.
+
+    It satisfies I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d, I the modified Bessel function (Mun and Rosenzweig,
+    arXiv:2606.05140v1, abstract).
+    """
     return float(brentq(lambda beta: ive(d / 2 + 1, beta) / ive(d / 2, beta) - 1 / d, 0.5, 5.0))
 
 
 def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
-    """Return β* at which the branch of ordered states leaves the uniform one vertically, and the branch for each β.
+    """Return β* beyond which the transition is discontinuous, by continuation, and curves of order over noise κ/κ#.
 
-    The slope (1 − κ/κ#)/order² of a branch at its first point vanishes at β*; it is interpolated linearly between two
-    β.
+    At β* the branch of ordered states leaves the uniform density at the critical noise κ# with dκ/d(order²) = 0. The
+    slope (1 − κ#/κ)/order² at the first point of a branch is interpolated linearly to zero between the two ``betas``.
     """
     slopes, curves = [], {}
     for beta in betas:
@@ -36,7 +40,7 @@ def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
 
 
 def first_order(d: int, betas: tuple[float, float]) -> tuple[Statement, dict[str, Curve]]:
-    """Return the statement on β* in dimension d, found between two β, and the branches to draw."""
+    """Return a statement that compares β* of :func:`formula` and of :func:`run` in dimension d, and curves to draw."""
     found, curves = run(d, betas)
     statement = Statement(
         text=f"β* beyond which the transition is discontinuous, d = {d}",

@@ -18,7 +18,10 @@ gammas, weights = np.linspace(1.6, 2.4, 9), []
 
 
 def cosine(weight):
-    """Return the cosine of two tokens after a layer without residual, for this attention of a token to itself."""
+    """Return the cosine of two tokens after a layer without residual, in which a token attends to itself by ``weight``.
+
+    Before the layer all pairs of the N tokens have the cosine RHO. Attention to all other tokens is equal.
+    """
     b = (1 - weight) / (N - 1)
     a, others = weight - b, 1 + (N - 1) * RHO
     common = 2 * a * b * others + b**2 * N * others

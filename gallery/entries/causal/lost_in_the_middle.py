@@ -26,7 +26,7 @@ assert TIME * rates.max() <= min(3 - np.sqrt(3), 2 * (1 - np.exp(-BIAS)))  # con
 
 
 def profile(place):
-    """Return the profile of the source at σ₀ = ``place``: the sum over modes."""
+    """Return the predicted correlation, times N, of the last token with the token at the fraction ``place`` = σ₀."""
     log = np.log(np.expm1(BIAS) / np.expm1(BIAS * place))
     kernel = BIAS * np.exp(BIAS * place) / np.expm1(BIAS)
     return sum(
@@ -38,7 +38,10 @@ def profile(place):
 # %%
 # Tokens: row N of the exponential of the matrix of weights, for each mode.
 def of_tokens(count):
-    """Return positions and profile of ``count`` tokens, and the position of the minimum by a parabola."""
+    """Return positions in (0, 1), correlations with the last token, and the position of the least correlation.
+
+    They solve the linearized equations of ``count`` tokens. The minimum is that of a cubic fitted near it.
+    """
     distance = np.arange(count)[:, None] - np.arange(count)
     bias = np.where(distance > 0, np.exp(-BIAS * distance / count), 0.0)
     bias[1:] /= bias[1:].sum(axis=1, keepdims=True)

@@ -18,7 +18,7 @@ length = np.linalg.norm(np.asarray(result.diagnostics["centroid"])[-1])
 
 
 def rate(time, s):
-    """Return ⟨z⟩, which is also ds/dt."""
+    """Return ds/dt = coth s − s/sinh² s, which is also the mean of z = ⟨x, e⟩."""
     return 1 / np.tanh(s) - s / np.sinh(s) ** 2
 
 

@@ -17,7 +17,10 @@ BETAS = np.geomspace(1e2, 1e5, 7)
 
 
 def modes(beta, seed):
-    """Return the number of local maxima of Σ_i e^{−β(x − x_i)²/2}, on a convolution grid of 16 points per bandwidth."""
+    """Return the number of local maxima of Σ_i e^{−β(x − x_i)²/2} for β random samples x_i of N(0, 1).
+
+    The sum is a convolution on a grid of 16 points per bandwidth.
+    """
     samples = np.random.default_rng(seed).standard_normal(round(beta))
     step = 1 / (16 * np.sqrt(beta))
     cells = np.floor((samples + 8) / step).astype(int)

@@ -18,7 +18,10 @@ from meanfield.analysis.branches.varied import OverNoise
 
 
 def couplings(d, beta):
-    """Return K_c/K# and K_fold/K#; 1 if no ordered state is a minimizer while the uniform density is stable."""
+    """Return the couplings K_c and K_fold over K#, at which ordered states become minimizers, and first exist.
+
+    K# = 1/κ# is the coupling of linear theory. Both ratios are 1 if no ordered state is a minimizer below K#.
+    """
     nodes = Equilibria(d, beta, "unnormalized", nodes=64)
     branch = follow(OverNoise(nodes), steps=60)
     gain = []

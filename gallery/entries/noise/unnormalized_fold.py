@@ -22,7 +22,10 @@ kernel = np.exp(BETA * np.cos(angle[:, None] - angle))
 
 
 def stationary(kappa):
-    """Return the mean length of the state found by iterating ρ ∝ e^{(k∗ρ)/(βκ)} from a narrow density."""
+    """Return the length of the mean token of the stationary density at noise κ = ``kappa``.
+
+    It is found by iterating ρ ← e^{(k∗ρ)/(βκ)}, normalized, from a narrow density; k is the kernel e^{β cos φ}.
+    """
     rho = np.exp(50 * np.cos(angle))
     for _ in range(20000):
         rho /= rho.mean()

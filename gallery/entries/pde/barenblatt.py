@@ -17,7 +17,7 @@ x = mesh.centers[:, 0]
 
 
 def barenblatt(time):
-    """Return t^{−1/3} (C − ξ²/12)₊, ξ = x t^{−1/3}, with C = 1; the edge is at √12 t^{1/3}."""
+    """Return the Barenblatt solution t^{−1/3} (1 − ξ²/12)₊ with ξ = x t^{−1/3} at the cell centers x."""
     return np.maximum(1 - (x / time ** (1 / 3)) ** 2 / 12, 0) / time ** (1 / 3)
 
 

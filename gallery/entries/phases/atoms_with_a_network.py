@@ -23,7 +23,10 @@ network += ["feed_forward.bias=[-0.5, -0.5, -0.5, -0.5]", "feed_forward.activati
 
 
 def arcs(angles):
-    """Return the number of atoms and the mass of the arcs that begin at each atom."""
+    """Return the number of atoms, and for each atom the mass on the arc of length ``arc`` that begins there.
+
+    Atoms are groups of tokens closer than MERGED. The mass is counted as 0 for an arc with a single atom.
+    """
     angles = np.sort(angles % (2 * np.pi))
     atoms = angles[np.append(True, np.diff(angles) > MERGED)]
     after = (angles - atoms[:, None] + MERGED / 2) % (2 * np.pi) < arc

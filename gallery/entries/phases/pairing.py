@@ -31,7 +31,7 @@ assert np.abs(angles[:, 2] - angles[0, 2]).max() < 1e-3  # the third is fixed
 
 
 def limit(s):
-    """Return the angle of two tokens with dy_i/ds = P y_j."""
+    """Return the angle φ of the closest pair at times s by dφ/ds = −2 sin φ, the limit β → ∞, from φ(0) = ANGLE."""
     return 2 * np.arctan(np.tan(ANGLE / 2) * np.exp(-2 * s))
 
 

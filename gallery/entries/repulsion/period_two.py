@@ -22,7 +22,10 @@ expected = 2 / (2 * self_attention(N, BETA) + rate(N, BETA, mode))
 
 
 def layers(step, count, size):
-    """Return the angles after each layer, minus those of the polygon."""
+    """Return the angles of the tokens after each of ``count`` layers, minus the angles of the regular polygon.
+
+    ``step`` is the step of a layer and ``size`` the amplitude of the initial perturbation.
+    """
     changes = [f"attention.beta={BETA}", "attention.value=[[-1, 0], [0, -1]]", "time.method=layers"]
     changes += [f"time.layers={count}", f"time.step={step}", f"output.snapshots={count}"]
     return continuous_angles(run(on_circle(angles + size * wave), step * count, *changes)[1]) - angles

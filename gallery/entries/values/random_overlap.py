@@ -26,7 +26,7 @@ time = np.arange(LAYERS + 1) * step**2
 
 
 def rate(u):
-    """Return du/dt = U(1 − u) with U = (1 + (n − 1)u)/n for n tokens, which tends to u(1 − u) for many tokens."""
+    """Return the rate du/dt of the overlap u of n = N tokens, (1 − u)(1 + (n − 1)u)/n, about u(1 − u) for many."""
     return (1 + (N - 1) * u) / N * (1 - u)
 
 
