@@ -226,7 +226,7 @@ def _simulated() -> bool:
 
 
 def _reset_peak_memory(backend: Backend) -> int | None:
-    """Empty the memory pool of the device, and return its peak in bytes since the last call.
+    """Clear the memory pool of the device, and return its peak in bytes since the last call.
 
     None in the simulator.
     """

@@ -52,9 +52,9 @@ class Statement:
     def verdict(self) -> str:
         """Return the verdict as text: "reproduced", "consistent with", "refuted by" or "off by" a relative difference.
 
-    Within the tolerance, a number is reproduced for a tolerance of at most 5 %, else consistent; it is refuted if
-    another number ``holds``.
-    """
+        Within the tolerance, a number is reproduced for a tolerance of at most 5 %, else consistent; it is refuted if
+        another number ``holds``.
+        """
         if not self.difference <= self.tolerance:
             return f"off by {self.difference:.2g}"
         if self.holds is not None:
