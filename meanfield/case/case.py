@@ -172,7 +172,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
 
     @property
     def speed_bound(self) -> float:
-        """Return an upper bound of the angular velocity of any token by attention, for multiples of the identity."""
+        """Return an upper bound of the angular velocity of any token by attention, if Q, K and V are multiples of I."""
         attention = self.attention
         return abs(attention.value_scale) * math.exp(attention.log_kernel_bound * self.stabilizers.scale**2)
 

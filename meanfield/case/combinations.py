@@ -74,9 +74,9 @@ def _labels(case: Case) -> Used | None:
 
 
 def _where(key: str, holds: Callable[[Any], object] = lambda value: True) -> Callable[[Case], Used | None]:
-    """Return the function ``used`` of an option: the dotted key and its value, where the value satisfies ``holds``.
+    """Return a function of a case: a dotted ``key`` with its value in the case, if the value satisfies ``holds``.
 
-    The function returns None for a key or a section that the case lacks.
+    Otherwise the function returns None, and also for a key or a section that the case lacks.
     """
 
     def used(case: Case) -> Used | None:

@@ -45,7 +45,10 @@ def with_lines(error: CaseError, source: str, lines: Mapping[str, int | None]) -
 
 
 def remove(data: Mapping[str, object], key: str) -> bool:
-    """Remove the last named part of a key such as ``attention.heads[1].weight`` from a table; return success."""
+    """Remove the entry that a dotted key such as ``attention.heads[1].weight`` names from nested tables.
+
+    For a key of a list, the whole list is removed. Returns whether an entry was removed.
+    """
     parts = re.findall(r"[\w\-]+|\[\d+\]", key)
     while parts and parts[-1].startswith("["):
         parts.pop()

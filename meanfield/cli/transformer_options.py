@@ -22,7 +22,10 @@ def seed(words: str) -> Argument:
 
 
 def drop(done: str) -> Argument:
-    """Return the option ``--drop`` for tokens that the model moves, but that are not ``done``, such as "measured"."""
+    """Return the option ``--drop``, which excludes special tokens or the first one from an action.
+
+    ``done`` names the action in the help, such as "measured"; the model moves these tokens nevertheless.
+    """
     return option("--drop", "TOKENS", f"special, first or both: tokens that are moved but not {done}", default="")
 
 

@@ -134,9 +134,10 @@ def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) 
 
 @lru_cache(maxsize=4)
 def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmonics, Floats]:
-    """Return what a kernel density on the circle or sphere needs: mesh, tree of its centers, transform, multipliers.
+    """Return objects for kernel densities on the circle or sphere: mesh, tree of its centers, transform, multipliers.
 
-    The mesh is sufficiently fine for the scale. The multipliers are those of the kernel, 1 for degree 0.
+    The mesh resolves the width ``scale`` of the kernel. Harmonics of each degree are multiplied by the multipliers of
+    the kernel, 1 for degree 0.
     """
     from scipy.spatial import KDTree
 

@@ -153,10 +153,10 @@ def pairs_on_circle(masses: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Return indices and offsets that locate the edges of the bins among multiples of the cell width on a circle.
+    """Return arrays that locate the bin edges ANGLES among the multiples of the cell width on a circle.
 
-    They are the cells from 0 to one beyond π, for an odd number of cells; the cell below each of ANGLES, and the angle
-    beyond.
+    They are the cells at all multiples from 0 to beyond π; for each edge the number of the multiple below it, and the
+    angle of the edge from there.
     """
     width, last = 2 * np.pi / cells, cells // 2 + 1
     lag = np.minimum(ANGLES / width, last - 1).astype(np.intp)

@@ -167,7 +167,10 @@ def _check_dimensions(component: Component) -> None:
 
 
 def _tables() -> list[Table]:
-    """Return the tables of diagnostics of all domains whose samples are points with masses."""
+    """Return the tables of built-in diagnostics of all domains with a mesh or with tokens.
+
+    On these domains a diagnostic is a function of points with masses.
+    """
     names = {kind.diagnostics for kind in DOMAINS.values() if kind.mesh is not None or kind.has_tokens}
     return [load(name) for name in sorted(names)]
 

@@ -55,7 +55,7 @@ class Scale:
 
     @classmethod
     def of(cls, ratios: Sequence[Floats]) -> Scale:
-        """Return the common scale of the densities ``ratios``, in units of the uniform density."""
+        """Return the common color scale of several densities ``ratios``, in units of the uniform density."""
         low, high = min(float(ratio.min()) for ratio in ratios), max(float(ratio.max()) for ratio in ratios)
         extreme = max(high - 1, 1 - low)
         if extreme < 0.5:
@@ -65,31 +65,31 @@ class Scale:
 
     @classmethod
     def of_density(cls, peaks: Floats, density_name: str) -> Scale:
-        """Return the scale of densities in their own units, given the maximum of each snapshot.
+        """Return the color scale of densities that are not relative to a uniform one, given each snapshot's maximum.
 
         It extends from the highest maximum to three decades below the lowest one.
         """
         return cls(lowest_shown(peaks), float(peaks.max()), deviation=False, density_name=density_name)
 
     def values(self, ratio: Floats) -> Floats:
-        """Return the values that a map shows for densities ρ/ρ̄, not below the range of the scale."""
+        """Return the values whose colors a map shows for densities ρ/ρ̄: ρ/ρ̄ − 1, or ρ/ρ̄ but at least ``low``."""
         return ratio - 1 if self.deviation else ratio.clip(self.low)
 
     def heights(self, ratio: Floats) -> Floats:
-        """Return the values that a profile shows for densities ρ/ρ̄.
+        """Return the heights of a density's curve over position, for densities ρ/ρ̄: ρ/ρ̄ − 1, or ρ/ρ̄ on a log axis.
 
-        Values below the scale leave the panel instead of following its lower edge.
+        Small ρ/ρ̄ are set to a value below the axis, so that the curve leaves the panel there.
         """
         return ratio - 1 if self.deviation else ratio.clip(self.low / 10)
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Return the limits of the axis of a profile that shows ``heights``, with a margin."""
+        """Return the limits of the vertical axis for the curve of a density over position, with a margin."""
         return (1.1 * self.low, 1.1 * self.high) if self.deviation else (self.low, 1.5 * self.high)
 
     @property
     def norm(self) -> Normalize:
-        """Return the map of values to the range of colors for Matplotlib."""
+        """Return Matplotlib's map of values to the range of colors, linear for deviations, else logarithmic."""
         from matplotlib.colors import LogNorm, Normalize
 
         return (Normalize if self.deviation else LogNorm)(self.low, self.high)

@@ -61,7 +61,7 @@ def coordinate_of(run_data: RunData) -> Coordinate | None:
 
 
 def angle_on_circle(run_data: RunData) -> Coordinate:
-    """Return the coordinate of the circle: the angle φ over one turn, starting at the cut."""
+    """Return the coordinate of the circle: the angle φ over one turn, starting at the angle ``run_data.cut``."""
     edges = np.linspace(0, 2 * np.pi, int(run_data.ring_cells[0]) + 1) + run_data.cut
     return Coordinate(edges, "angle φ (rad)", _parts_of_pi(edges, 2))
 
@@ -76,7 +76,7 @@ def polar_angle(run_data: RunData) -> Coordinate:
 
 
 def token_on_line(run_data: RunData) -> Coordinate:
-    """Return the coordinate of the line: the token x, linear within the core and logarithmic beyond."""
+    """Return the coordinate of the line: the position x of a token, linear near zero and logarithmic beyond."""
     assert run_data.edges is not None
     if run_data.core == 0:
         return Coordinate(run_data.edges, "token x", _round_numbers(run_data.edges), "ρ(x)")

@@ -139,7 +139,7 @@ def rounding_notes(case: Case) -> list[str]:
 
 
 def _hand_over(case: Case, count: int) -> list[str]:
-    """Return a line that says when atoms (point masses, one for each cluster) can replace the tokens.
+    """Return a list with a line that says when atoms (point masses, one for each cluster) can replace the tokens.
 
     The list is empty without such a handover, or if there are at most as many tokens as atoms are allowed.
     """

@@ -115,7 +115,7 @@ class Attention(Section, frozen=True):
         return (Head(self.query, self.key, self.value),) if self.heads is None else self.heads
 
     def matrices(self) -> Iterator[tuple[str, Matrix | RandomMatrix | None]]:
-        """Yield the dotted key and value of query, key and value of each head."""
+        """Yield the dotted key and the matrix of the query, the key and the value of each head."""
         for index, head in enumerate(self.all_heads):
             table = "attention" if self.heads is None else f"attention.heads[{index}]"
             yield from ((f"{table}.{name}", getattr(head, name)) for name in ("query", "key", "value"))
@@ -142,14 +142,14 @@ class Attention(Section, frozen=True):
 
     @property
     def scales(self) -> float:
-        """Return the product q k of Q = q I and K = k I, or 1 for other matrices."""
+        """Return the product q k if Q = qI and K = kI are multiples of the identity, else 1."""
         head = self.all_heads[0]
         query, key = scale_of(head.query), scale_of(head.key)
         return 1.0 if query is None or key is None else query * key
 
     @property
     def value_scale(self) -> float:
-        """Return v for V = v I, or 1 for another matrix."""
+        """Return the number v if V = vI is a multiple of the identity, else 1."""
         scale = scale_of(self.all_heads[0].value) if self.is_scalar else None
         return 1.0 if scale is None else scale
 
@@ -227,7 +227,7 @@ Reaction = Linear | Logistic | Replicator
 
 
 def scale_of(matrix: Matrix | RandomMatrix | None) -> float | None:
-    """Return the factor of a multiple of the identity, or None for any other matrix."""
+    """Return the number c of a matrix cI, a multiple of the identity; None for any other matrix."""
     if matrix is None:
         return 1.0
     if isinstance(matrix, RandomMatrix) or not matrix or any(len(row) != len(matrix) for row in matrix):

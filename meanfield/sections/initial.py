@@ -347,7 +347,10 @@ Initial = (
 
 
 def _degree(key: str, degree: int, domain: Domain) -> Problems:
-    """Yield unresolved degrees: a half wave has to span more than one cell, on the sphere one ring."""
+    """Yield a fault if the cells do not resolve harmonics of a degree, or if the domain has no degrees.
+
+    Half a wave has to span more than one cell, on the sphere more than one ring.
+    """
     if domain.has_tokens and domain.d > 3:
         yield key, degree, f"an initial.kind without degrees {domain.where} with domain.dimension > 3"
     if domain.max_degree is not None and degree > domain.max_degree:

@@ -48,5 +48,5 @@ def matrix_problem(key: str, matrix: Matrix, d: int) -> Problems:
 
 
 def any_of(choices: tuple[str, ...]) -> str:
-    """Return ``"a", "b" or "c"``."""
+    """Return several choices as text for a message, such as ``"a", "b" or "c"``."""
     return ", ".join(f'"{choice}"' for choice in choices[:-1]) + (" or " if choices[1:] else "") + f'"{choices[-1]}"'

@@ -88,7 +88,7 @@ class Index:
             self.write("running")
 
     def start(self) -> None:
-        """Write the index with the results of earlier starts, before the first new result."""
+        """Write the index file of the sweep with the results of earlier runs of the command, before any new result."""
         self.write("running")
 
     def write(self, state: str) -> None:

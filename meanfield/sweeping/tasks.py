@@ -56,7 +56,7 @@ class Work:
     def tasks(self, at_once: int = 1) -> Iterator[Task]:
         """Yield all tasks, created on demand; a task is a group of points that one worker solves.
 
-        ``at_once``: number of points of a task whose points are solved one by one.
+        ``at_once``: number of points in a task, if its points are not solved together in one array.
         """
         filling: dict[Hashable, Task] = {}
         for number in self.numbers:

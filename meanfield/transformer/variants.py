@@ -83,9 +83,10 @@ def start_of(states: HiddenStates, variant: Variant) -> Floats:
 
 
 def with_weights(arrays: dict[str, Floats], kind: str, seed: int, layer: int) -> dict[str, Floats]:
-    """Return the weights of a layer with attention matrices of a kind: "trained", "random" or "rotated".
+    """Return the weights of a layer, given by name in ``arrays``, with attention matrices of another ``kind``.
 
-    Random and rotated matrices are equal for equal seeds and layers.
+    The kinds are "trained" (unchanged), "random" (Gaussian entries, the same norm) and "rotated" (the same singular
+    values, random singular vectors). Equal seeds and layer numbers give equal matrices.
     """
     if kind == "trained":
         return arrays

@@ -253,7 +253,8 @@ class Diffusion:
     def _potential(self, operator: Operator, dt: float, start: Floats, values: Floats) -> Floats:
         """Return the potential ψ of one RKL2 step from ``start``, and write the end u = start + A ψ to ``values``.
 
-        A is ``operator.apply``, div(D∇·) over its coefficient. A limiter may then limit the fluxes of ψ between cells.
+        A is ``operator.apply``: div(D∇·), divided by D if D is a number. A limiter may then limit the fluxes of ψ
+        between cells.
         """
         stages = self._stages(dt, operator.explicit_dt)
         step = rkl2.width(stages) * dt * operator.coefficient

@@ -33,7 +33,7 @@ class Operator(Protocol):
         ...
 
     def matrix(self) -> Any:
-        """Return the sparse matrix (cells, cells) that :meth:`apply` applies, L over its coefficient, on the host."""
+        """Return the sparse matrix (cells, cells) of L divided by ``coefficient``, as in :meth:`apply`, on the host."""
         ...
 
 
@@ -74,7 +74,7 @@ class FaceOperator:
             out -= self._decay * values
 
     def matrix(self) -> Any:
-        """Return the matrix (cells, cells) of the operator div(D∇u) over its coefficient, sparse, on the host."""
+        """Return the sparse matrix (cells, cells) of div(D∇u), divided by D if D is a number, on the host."""
         conductances = self.mesh.backend.to_host(self.conductances)
         if self._opposite is None:
             matrix = links_matrix(self.mesh.on_host, conductances)
@@ -134,7 +134,7 @@ class TensorOperator:
             out -= self._decay * values
 
     def matrix(self) -> Any:
-        """Return the matrix (cells, cells) of the operator div(D∇u) over its coefficient, sparse, on the host."""
+        """Return the sparse matrix (cells, cells) of div(D∇u), divided by D if D is a number, on the host."""
         from scipy.sparse import coo_matrix
 
         to_host, cells = self.mesh.backend.to_host, self.mesh.cells

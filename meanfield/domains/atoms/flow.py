@@ -140,9 +140,10 @@ class _TimeMap:
 
     @property
     def inverse_angle(self) -> float:
-        """Return the factor by which the speed of atoms slows the transformed time: 1 + |β|, or 0 in uniform time.
+        """Return 1 + |β|, the inverse of the angle over which velocities of atoms change; 0 if time s is uniform.
 
-        It is g/((u + t − t₀)|ẋ|) in the notation of the module.
+        A step in the transformed time s covers less time by the factor 1 + g, where g is this number times the largest
+        angle (u + t − t₀)|ẋ|; u is the unit of time, and t₀ the start.
         """
         return 0.0 if self.uniform_time else 1 + abs(self.velocity.particles.beta)
 

@@ -85,9 +85,10 @@ class _Stages:
         self._atoms = AtomIntegrator(velocity, states, self.events)
 
     def dynamics(self, state: State, until: float) -> tuple[Integrator, float]:
-        """Return the integrator of a state, before or after its handover to atoms, and the time of the next check.
+        """Return the integrator of a state, and the time up to which this integrator is valid.
 
-        A state that has collapsed is handed over here. Without a further check the time is infinite.
+        That time is the next check whether the state has collapsed to clusters. If it has, this method first replaces
+        its clusters by atoms (point masses); the time is then infinite.
         """
         if self._states.are_atoms(state.values):
             return self._atoms, np.inf

@@ -77,7 +77,7 @@ class SequenceDiffusion:
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> float:
         """Advance tokens u (n, d) by diffusion over the time dt in place, and return 0.
 
-        The result stands for the least value of the limiter, which a density has.
+        Stiff terms of densities return the least value of u here, of which 0 means that none was negative.
         """
         if not self.on_sphere:
             values[...] = self._spread(dt, values)

@@ -145,6 +145,10 @@ def set_reach(ax: Axes, reach: float) -> None:
 
 
 def caption(run_data: RunData, spread: int, share: float) -> str:
-    """Return the caption of the projections: snapshot ``spread`` of the axes, and their ``share`` of its variance."""
+    """Return the caption of projections of tokens on the principal axes of a snapshot.
+
+    spread   number of this snapshot
+    share    fraction of the variance of its directions along these axes
+    """
     when = run_data.moment(run_data.times[spread])
     return f"directions on the two principal axes of the tokens at {when}: {share:.0%} of their variance; area: mass"

@@ -28,9 +28,9 @@ def is_plain(case: Case) -> bool:
 
 
 def centroid_of_moebius(case: Case) -> Prediction | None:
-    """Return the predicted length of the mean token for a uniform density moved along an axis; None for other cases.
+    """Return the predicted length of the mean token from a uniform density that the flow ẋ = Pₓ e has moved along e.
 
-    It is exact at β = 0 for d = 2 and 3, else the limit d → ∞, drawn for d ≥ HIGH_DIMENSION.
+    It is exact for β = 0 and d = 2 or 3. For d ≥ HIGH_DIMENSION it is the limit d → ∞. None for other cases.
     """
     from meanfield.sections.initial import Moebius
 
@@ -47,27 +47,27 @@ def centroid_of_moebius(case: Case) -> Prediction | None:
 
 
 def _on_circle(parameter: float, times: Floats) -> Floats:
-    """Return the solution r of ṙ = r(1 − r²)/2 at these times, with r(0) = tanh(s/2) for ``parameter`` s.
+    """Return the length r of the mean token on the circle at ``times``: ṙ = r(1 − r²)/2 from r(0) = tanh(s/2).
 
-    r²/(1 − r²) grows as eᵗ.
+    s = ``parameter``. The solution follows from r²/(1 − r²) ∝ eᵗ.
     """
     odds = np.sinh(parameter / 2) ** 2 * np.exp(np.minimum(times, 700.0))
     return np.asarray(np.sqrt(odds / (1 + odds)))
 
 
 def _mean_cosine(parameter: Floats) -> Floats:
-    """Return coth s − s/sinh² s, the mean of z for the uniform density on S² moved by ``parameter`` s along the axis.
+    """Return coth s − s/sinh² s, the length of the mean token of the uniform density on S² moved along an axis.
 
-    It is also the rate ṡ at β = 0.
+    The flow ẋ = Pₓ e along the axis e has moved it for the time s = ``parameter``. It is also the rate ṡ at β = 0.
     """
     s = np.clip(parameter, 1e-6, 300.0)
     return np.asarray(np.where(parameter < 1e-6, 2 * parameter / 3, 1 / np.tanh(s) - s / np.sinh(s) ** 2))
 
 
 def _orthogonal(length: float, times: Floats) -> Floats:
-    """Return √g at these times for ġ = 2g(1 − g) with √g = ``length`` at first.
+    """Return the length √g of the mean token at ``times`` in the limit d → ∞: ġ = 2g(1 − g) from √g = ``length``.
 
-    g is the cosine of two of many tokens that are orthogonal apart from the axis.
+    g is the cosine of two of many tokens; their components across the axis of the mean token are orthogonal.
     """
     odds = length**2 / (1 - length**2) * np.exp(np.minimum(2 * times, 700.0))
     return np.asarray(np.sqrt(odds / (1 + odds)))
@@ -76,7 +76,7 @@ def _orthogonal(length: float, times: Floats) -> Floats:
 def centroid_of_equiangular(case: Case) -> Prediction | None:
     """Return the predicted length √((1 + (n − 1)g)/n) of the mean token for n tokens with equal cosines g of all pairs.
 
-    None for other cases. See 2312.10794, version 4, section 6.
+    None for other cases. See arXiv:2312.10794v4, section 6.
     """
     from meanfield.sections.initial import Equiangular
 
@@ -118,9 +118,9 @@ def centroid_of_selection(case: Case) -> Prediction | None:
 
 
 def radius_of_constant_field(case: Case) -> Prediction | None:
-    """Return the predicted radius |c|e^{(1 − γ)t} of tokens of a field close to a constant c, for gate γ and V = I.
+    """Return the predicted radius |c|e^{(1 − γ)t} of tokens that begin close to one common vector c, V = I.
 
-    None for other cases; there is no layer norm.
+    γ is the gate of the decay −γx, and there is no layer norm. None for other cases.
     """
     from meanfield.sections.attention import Attention
     from meanfield.sections.evolution import Stabilizers

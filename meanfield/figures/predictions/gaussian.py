@@ -40,7 +40,7 @@ def variance_of(case: Case) -> Prediction | None:
 
 
 def _value(case: Case) -> Floats | None:
-    """Return the matrix V (d, d) of a case, or None if its attention is otherwise not plain or β = 0."""
+    """Return the matrix V (d, d) of a case with softmax attention, Q = K = I and β ≠ 0, else None."""
     from meanfield.sections.attention import Attention
 
     plain = msgspec.structs.replace(case.attention, value=None) == Attention(beta=case.attention.beta)

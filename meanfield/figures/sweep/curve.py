@@ -25,9 +25,9 @@ _TEXT = 32  # characters of a value in a legend
 
 
 def draw_curves(ax: Axes, found: SweepResults, x: str, value: str, lines: str | None) -> None:
-    """Draw the scalar ``value`` of the runs of a sweep over the key ``x``, a line for each value of the key ``lines``.
+    """Draw the scalar result ``value`` of the runs of a sweep over ``x``, with a line for each value of ``lines``.
 
-    A theoretical curve is added if there is one.
+    ``x`` and ``lines`` are keys of the case that vary between runs. A theoretical curve is added if there is one.
     """
     values, positions = scalar(found, value), abscissas(found, x)
     groups = [found.done] if lines is None else _groups(found, lines)
@@ -61,7 +61,7 @@ def _draw_spread(ax: Axes, x: Floats, values: Floats, name: str | None, *, line:
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats) -> None:
-    """Set names, scales and ticks of the axes for ``value`` over the key ``x``."""
+    """Set names, scales and ticks of the axes for the result ``value`` over the varied key ``x`` of a sweep."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set(xlabel=axis_name(x), ylabel=long_name(value))
@@ -81,7 +81,10 @@ def _set_axes(ax: Axes, found: SweepResults, x: str, value: str, values: Floats)
 
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int) -> None:
-    """Draw the theoretical curve over the key ``x``, and the critical noise, if the theory applies."""
+    """Draw the theoretical curve of a result over the varied key ``x`` of a sweep, and the critical noise.
+
+    Each is drawn only if a theory applies.
+    """
     from meanfield.case.load import parse
 
     case = parse(found.attributes["case"])
@@ -114,7 +117,7 @@ def abscissas(found: SweepResults, key: str) -> Floats:
 
 
 def _groups(found: SweepResults, key: str) -> list[NDArray[np.intp]]:
-    """Return the completed runs of a sweep, grouped by the value of a key."""
+    """Return the completed runs of a sweep in groups with equal values of a varied key."""
     values = found.parameters[key]
     groups = [found.done[values[found.done] == value] for value in dict.fromkeys(values.tolist())]
     return [group for group in groups if len(group)]

@@ -27,9 +27,10 @@ _CURVE = 60  # points of a theoretical curve
 def draw_maps(
     figure: Figure, axes: list[Axes], found: SweepResults, x: str, y: str, value: str, panels: str | None
 ) -> None:
-    """Draw the mean of the scalar ``value`` of a sweep over ``x`` ("time" or a key) and the key ``y``.
+    """Draw maps of the mean of a scalar result ``value`` of a sweep, over ``x`` and ``y``.
 
-    There is a panel for each value of the key ``panels``.
+    ``y`` is a key of the case that varies between runs, ``x`` another such key or "time". There is a map for each value
+    of the key ``panels``.
     """
     names = [None] if panels is None else list(dict.fromkeys(found.parameters[panels].tolist()))
     drawn: list[tuple[Collection, Axes]] = []
@@ -49,7 +50,10 @@ def draw_maps(
 
 
 def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """Draw a scalar of a sweep over two keys, a cell for each pair of values, empty without completed runs."""
+    """Draw a map of a scalar result over two varied keys of a sweep, with a cell for each pair of their values.
+
+    The runs are those with the numbers ``group``. Cells without such a run stay empty.
+    """
     values, at = scalar(found, value)[group], [abscissas(found, key)[group] for key in (x, y)]
     axes = [np.unique(abscissas(found, key)) for key in (x, y)]
     columns, rows = (np.searchsorted(axis, a) for axis, a in zip(axes, at, strict=True))
@@ -59,13 +63,19 @@ def _draw_cells(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, 
 
 
 def _draw_points(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """Draw a scalar of a sweep with random keys, a dot for each run."""
+    """Draw a scalar result of the runs with the numbers ``group``, as a colored dot for each run.
+
+    The position of a dot is the run's values of the keys ``x`` and ``y``, which are random in this sweep.
+    """
     values = scalar(found, value)[group]
     return ax.scatter(abscissas(found, x)[group], abscissas(found, y)[group], c=values, s=30, cmap=color_map())
 
 
 def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: str, value: str) -> Collection:
-    """Draw a diagnostic of a sweep over time, a row for each value of the key ``y``."""
+    """Draw a map of a diagnostic over time, with a row for each value of the varied key ``y`` of a sweep.
+
+    A row is the mean of the runs with this value among those with the numbers ``group``.
+    """
     times, _ = _series(found, int(group[0]), value)
     rows = np.unique(abscissas(found, y))
     row_of_point = np.searchsorted(rows, abscissas(found, y)[group])
@@ -88,7 +98,7 @@ def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Float
 
 
 def _means(values: Floats, rows: Integers, columns: Integers, shape: tuple[int, int]) -> Floats:
-    """Return the mean of the finite values in each cell of a map of this shape, NaN in empty cells."""
+    """Return the mean (shape) of the finite values (n,) in each cell of a map, given rows and columns; NaN if none."""
     sums, counts, good = np.zeros(shape), np.zeros(shape), np.isfinite(values)
     np.add.at(sums, (rows[good], columns[good]), values[good])
     np.add.at(counts, (rows[good], columns[good]), 1)
@@ -108,12 +118,12 @@ def cell_edges(centers: Floats, *, log: bool) -> Floats:
 
 
 def _is_log(found: SweepResults, key: str) -> bool:
-    """Return whether the values of a key of a sweep have logarithmic spacing."""
+    """Return whether the values of a varied key of a sweep have logarithmic spacing."""
     return found.spacings[key] == "log"
 
 
 def _set_axes(ax: Axes, found: SweepResults, x: str, y: str) -> None:
-    """Set names, scales and ticks of the axes of a map over the keys ``x`` and ``y``."""
+    """Set names, scales and ticks of the axes of a map over the varied keys ``x`` and ``y`` of a sweep."""
     for key, axis in ((x, ax.xaxis), (y, ax.yaxis)):
         axis.set_label_text(axis_name(key))
         if key != "time" and _is_log(found, key):
@@ -140,7 +150,7 @@ def _leave_outer_labels(axes: list[Axes]) -> None:
 
 
 def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> None:
-    """Draw the theoretical curve on a map of a sweep, if there is one."""
+    """Draw the theoretical curve, such as the critical noise, on a map of a sweep, if there is one."""
     from meanfield.case.load import parse
 
     curve = beside_map(parse(found.attributes["case"]), x, y, value)

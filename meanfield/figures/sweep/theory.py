@@ -69,7 +69,7 @@ def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
 def critical_line(case: Case, x: str) -> float | None:
     """Return the noise of a case above which the uniform density is stable.
 
-    None unless ``x`` is the noise and linear theory applies.
+    None unless ``x``, the varied key of a sweep, is the noise and linear theory applies.
     """
     if x != "stabilizers.noise" or not _has_theory(case):
         return None

@@ -145,7 +145,7 @@ def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
 
 
 def _reached(scaled: Floats, pair: int) -> str:
-    """Return a phrase with the scales of logits at which a pair of maps is as similar as the sources print.
+    """Return a phrase with the factors of the logits up to which two attention maps are as similar as published.
 
     ``scaled`` (measure, pair, scale) are cosine and divergence of the maps.
     """

@@ -190,7 +190,10 @@ def _summary(found: Outcome) -> str:
 
 
 def last_layer_table(found: Outcome) -> str:
-    """Return a Markdown table of each variant's measures after the last layer, as mean ± standard deviation."""
+    """Return a Markdown table of cosine, clusters and other measures of tokens after the last layer.
+
+    Rows are variants of a model, such as without layer norm; numbers are mean ± standard deviation over texts.
+    """
     columns = {quantity: grouped(found, quantity) for quantity in MEASURES}
     rows = []
     for name in next(iter(columns.values())):

@@ -49,9 +49,9 @@ class SuperTimeStepping(ErrorControlled):
 
 
 def spectral_radius(problem: SemiDiscrete, state: State) -> float:
-    """Estimate the largest |eigenvalue| of ∂f/∂u at a state from above, for ∂ₜu = f(t, u) = ``problem``.
+    """Estimate an upper bound of the |eigenvalues| of ∂f/∂u at a state, for ∂ₜu = f(t, u) = ``problem``.
 
-    The result is 1.1 times that of power iterations.
+    The bound is 1.1 times the |eigenvalue| found by power iterations.
     """
     values, rate = state.values, problem.full(state.time, state.values)
     size = 1e-6 * (1.0 + root_mean_square(values))
