@@ -93,7 +93,10 @@ def find_clusters_of_tokens(
 
 
 def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
-    """Return the clusters of few tokens, with their kernel density by a sum over all pairs; none of them is stray."""
+    """Return the clusters of few tokens, by their kernel density as a sum over all pairs.
+
+    Each token belongs to a cluster, or none does if the density is nearly uniform.
+    """
     n, d = directions.shape
     sharp, cosines = scale**-2, directions @ directions.T
     density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
@@ -109,9 +112,9 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
 
 
 def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
-    """Return the cover of tokens by the cells of a mesh finer than the scale s: their means in the occupied cells.
+    """Return the mean directions of tokens in cells finer than the scale s, with the kernel density in these cells.
 
-    The kernel density at these cells is computed by a transform.
+    They represent the tokens. The kernel density is computed by a harmonic transform.
     """
     mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
     cells = tree.query(directions)[1]
@@ -153,9 +156,10 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
 
 
 def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
-    """Return the cover of tokens by leaders: tokens with distances above COVER_RADIUS·s from each other.
+    """Return tokens at distances above COVER_RADIUS·s from each other, the leaders, with the kernel density there.
 
-    The kernel density at each leader is computed by a sum over all, with tokens at their nearest leader.
+    The leaders represent all tokens. The kernel density is a sum over leaders, each with the mass of the tokens nearest
+    to it.
     """
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
     leaders = _cover(directions[some], COVER_RADIUS * scale)

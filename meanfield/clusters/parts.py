@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 
 def _go_on() -> None:
-    """Continue the computation: no check is set."""
+    """Do nothing between the parts of a long computation: no function is set that could cancel it."""
 
 
 _check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)

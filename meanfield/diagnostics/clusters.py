@@ -38,11 +38,14 @@ def cluster_center(sample: Clustered) -> Floats:
 def pairs(sample: Clustered) -> Floats:
     """Return the probability of each of 64 bins of z = ⟨x, y⟩ for two random tokens x and y.
 
-    Of particles the two are different, with the probability of a pair (i, j) proportional to the masses m_i m_j.
+    In a run of particles, x and y are different: a pair (i, j), i ≠ j, has a probability ∝ m_i m_j with the masses m.
     """
     return sample.pairs
 
 
 def pairs_close(sample: Clustered) -> float:
-    """Return the probability of ⟨x, y⟩ ≥ 1 − 1e-3 for two random tokens x and y, of two different particles."""
+    """Return the probability that two random tokens x and y are close, ⟨x, y⟩ ≥ 1 − 1e-3.
+
+    In a run of particles, x and y are different particles.
+    """
     return float(close_pairs(sample.pairs))

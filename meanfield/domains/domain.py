@@ -92,7 +92,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
 
     @property
     def layer_in_words(self) -> list[str]:
-        """Return texts about parts of a layer that only this section sets, beyond the other sections of a case."""
+        """Return texts on the layer that follow from this section [domain], such as "without biases"; usually none."""
         return []
 
     @property
@@ -129,11 +129,11 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return None
 
     def resolved(self, case: Case) -> Domain:
-        """Return this section with defaults filled in that depend on other sections of the case."""
+        """Return this section [domain] with those defaults filled in that depend on other sections of the case."""
         return self
 
     def problems(self, case: Case) -> Problems:
-        """Yield the errors of this section beyond types and ranges: the key, its value, and what is expected.
+        """Yield the errors of this section [domain] beyond types and ranges: the key, its value, and what is expected.
 
         These include options that this kind of domain excludes.
         """

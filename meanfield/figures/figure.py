@@ -139,7 +139,10 @@ def _particles(run: Run, case: Case) -> TokenData:
 
 
 def _ring_cells(run: Run) -> Integers:
-    """Return the number of cells in each ring of directions, without the repetitions for each radius."""
+    """Return the number of cells (rings,) in each ring of latitude of a run's mesh.
+
+    With a free radius the mesh is that of the directions, which the run file repeats for each radius.
+    """
     kind = kind_of(run.manifold)
     if not kind.has_radius or kind.edges is None:
         return run.ring_cells

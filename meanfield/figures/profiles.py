@@ -75,7 +75,7 @@ def coordinate(run_data: RunData) -> Coordinate:
 
 
 def columns(run_data: RunData) -> list[int]:
-    """Return the snapshots drawn over time, at most COLUMNS of those on the time axis."""
+    """Return the snapshots that are the columns of an image of a density over time, at most COLUMNS."""
     shown = [k for k in range(len(run_data.times)) if run_data.times[k] > 0 or not run_data.log_time]
     return [shown[i] for i in np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))] if shown else []
 

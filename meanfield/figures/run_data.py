@@ -158,7 +158,10 @@ class RunData:
         return is_early(moments, amounts, first, last)
 
     def changes(self) -> Iterator[tuple[Floats, Floats]]:
-        """Yield times and finite values of each of the diagnostics whose changes mark events."""
+        """Yield times and finite values of each recorded diagnostic whose changes mark events, such as the energy.
+
+        Diagnostics that are constant to rounding are left out; of the radius the values are logarithms.
+        """
         for name in ("entropy", "energy", "clusters", "radius"):
             values = self.diagnostics.get(name, np.empty(0))
             finite = np.isfinite(values)

@@ -317,7 +317,7 @@ def by_row(sizes: Sizes) -> Sizes:
 
 
 def size_of(output: Floats) -> Floats:
-    """Return the lengths |A| (...) of vectors A (..., d), raised to the smallest positive number, for use as divisors.
+    """Return the lengths |A| (...) of vectors A (..., d), at least the smallest positive number, for use as divisors.
 
     Vectors are scaled first, so that squares of their components do not underflow.
     """

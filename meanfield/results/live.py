@@ -93,12 +93,12 @@ class LivePlot:
             self.draw()
 
     def finish(self) -> None:
-        """Draw the samples since the last drawing. The run calls this method at its end."""
+        """Draw the diagnostics once more at the end of the run, with the samples since the last drawing."""
         if self._times:
             self.draw()
 
     def draw(self) -> None:
-        """Draw all samples so far."""
+        """Draw the diagnostics of the run over time, with all samples so far."""
         for ax, line, name in zip(self._axes, self._lines, self.names, strict=True):
             line.set_data(self._times, self._values[name])
             ax.relim()

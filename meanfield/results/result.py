@@ -453,7 +453,7 @@ class Result:
         return f"{picture}<details><summary>{self.stop_reason}</summary><pre>{facts}</pre></details>"
 
     def _picture(self) -> str:
-        """Return the figure as an HTML element."""
+        """Return the figure of the run as an HTML element."""
         file = io.BytesIO()
         self.plot().savefig(file, format="png", dpi=80)
         title = self._run.path.name if self._run.is_solution else self.case.title

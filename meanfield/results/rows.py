@@ -99,7 +99,7 @@ class DiagnosticsTable(Mapping[str, "Floats"]):
 
     @property
     def time(self) -> Floats:
-        """Return the times (samples,) of the samples."""
+        """Return the times (samples,) at which the diagnostics were recorded."""
         return self._run.sample_times
 
     def to_xarray(self) -> Dataset:

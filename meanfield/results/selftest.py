@@ -29,7 +29,10 @@ class CheckOutcome:
 
 
 def selftest() -> Iterator[CheckOutcome]:
-    """Yield each check when it is done; less than a minute on two cores, mostly the first compilation."""
+    """Yield the outcome of each check of the installation as soon as it is known.
+
+    All checks take less than a minute on two cores, mostly for the first compilation.
+    """
     for name, (check, limit) in CHECKS.items():
         yield CheckOutcome(name, check(), limit)
 

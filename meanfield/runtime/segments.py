@@ -58,7 +58,7 @@ def resume_advice(attributes: Mapping[str, object], path: str | Path) -> str:
 
 
 def case_of(run: Run) -> Case:
-    """Return the case of the first segment of a run.
+    """Return the case with which a run has started, before any resumption with changes.
 
     Raises FileError for a file without a case, CaseError for an invalid one.
     """
@@ -80,7 +80,9 @@ def case_table(attributes: Mapping[str, object]) -> dict[str, Any]:
 
 
 def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
-    """Return all segments that the attributes of a run file describe, the first included; none without a whole case.
+    """Return all segments of a run (its parts between resumptions) from the attributes of its file.
+
+    The list is empty without a whole case.
 
     Raises FileError for attributes that hold no valid case or segments.
     """
@@ -97,7 +99,7 @@ def read_segments(attributes: Mapping[str, object]) -> list[Segment]:
 
 
 def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
-    """Return the case of a resumed run: the case of the last segment with ``changes``, such as "attention.beta=4".
+    """Return the case of a resumed run: the case before the resumption with ``changes``, such as "attention.beta=4".
 
     Raises CaseError for keys that cannot change within a run.
     """
@@ -114,9 +116,10 @@ def next_case(segments: Sequence[Segment], changes: Sequence[str]) -> Case:
 def next_segment(
     segments: Sequence[Segment], case: Case, changes: Sequence[str], time: float, until: float | None, command: str
 ) -> Segment:
-    """Return a new segment that starts at ``time`` and is planned until ``until``, by default the end of ``case``.
+    """Return the next segment of a run (part between resumptions), from ``time`` until ``until``.
 
-    An interrupted extension continues to its planned end, unless time.end has changed.
+    The default of ``until`` is the end of ``case``. An interrupted extension continues to its planned end, unless
+    time.end has changed.
     """
     last = segments[-1]
     if until is not None:
@@ -130,5 +133,5 @@ def next_segment(
 
 
 def with_segment(attributes: Mapping[str, object], segment: Segment) -> dict[str, str]:
-    """Return the attribute ``segments`` of a run file, extended by one segment."""
+    """Return the attribute ``segments`` of a run file with one more segment: a part of the run after a resumption."""
     return {"segments": f"{attributes.get('segments', '')}{json.dumps(asdict(segment), ensure_ascii=False)}\n"}

@@ -115,7 +115,7 @@ class Attention(Section, frozen=True):
         return (Head(self.query, self.key, self.value),) if self.heads is None else self.heads
 
     def matrices(self) -> Iterator[tuple[str, Matrix | RandomMatrix | None]]:
-        """Yield the dotted key and the matrix of the query, the key and the value of each head."""
+        """Yield the matrices Q, K and V of each head, each with its name in a case such as "attention.query"."""
         for index, head in enumerate(self.all_heads):
             table = "attention" if self.heads is None else f"attention.heads[{index}]"
             yield from ((f"{table}.{name}", getattr(head, name)) for name in ("query", "key", "value"))
@@ -155,9 +155,9 @@ class Attention(Section, frozen=True):
 
     @property
     def log_kernel_bound(self) -> float:
-        """Return the logarithm of the largest weight of a token, for Q = K = I if the matrices are unknown.
+        """Return the logarithm of the largest attention weight between unit vectors.
 
-        The value is 0 except for unnormalized attention that is not rescaled.
+        Unknown matrices count as Q = K = I. The result is 0 except for unnormalized attention that is not rescaled.
         """
         relative = NORMALIZATIONS[self.normalization].is_relative
         grows = not relative and not self.rescaled and KERNELS[self.kernel].log_factor is None

@@ -42,7 +42,10 @@ class InitialKind(Section, frozen=True):
     }
 
     def problems(self, domain: Domain) -> Problems:
-        """Yield the faults of the section beyond types and ranges, on a domain that allows this kind."""
+        """Yield the faults of this section [initial] beyond types and ranges, on a ``domain`` that allows its kind.
+
+        A fault is a key, its value and the expected value.
+        """
         yield from ()
 
 

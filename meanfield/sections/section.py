@@ -33,7 +33,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def tag_of(section: Any) -> str:
-    """Return the tag by which a case selects this section among those of its kind."""
+    """Return the word by which a case selects a variant of a section, such as "circle" for a section [domain]."""
     return str(section.__struct_config__.tag)
 
 

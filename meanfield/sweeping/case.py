@@ -210,7 +210,10 @@ def _base(case: object, folder: Path) -> str:
 
 
 def _check_design(file: _File) -> None:
-    """Raise CaseError if ``points`` or ``seed`` of a sweep file are missing or not allowed with its design."""
+    """Raise CaseError if ``points`` or ``seed`` of a sweep file are missing, or not allowed with its design.
+
+    The design, such as "grid" or "zip", is the way in which values of the varied keys are combined to runs.
+    """
     if file.design in RANDOM_DESIGNS and file.points is None:
         raise CaseError(f'points: missing; expected an integer >= 1 with design = "{file.design}"')
     for key, value in (("points", file.points), ("seed", file.seed)):

@@ -55,17 +55,17 @@ class SweepResults:
 
     @property
     def status(self) -> Texts:
-        """Return the status (points,) of each point: "waiting", "done", "failed" or "over time"."""
+        """Return the status (points,) of each run of the sweep: "waiting", "done", "failed" or "over time"."""
         return self.results.heads.status
 
     @property
     def reasons(self) -> Texts:
-        """Return the reasons (points,) why points failed, or stopped early."""
+        """Return the reasons (points,) why runs of the sweep failed or stopped early; empty for all others."""
         return self.results.heads.reasons
 
     @property
     def wall_times(self) -> Floats:
-        """Return the wall time (points,) of each point in seconds."""
+        """Return the wall time (points,) of each run of the sweep in seconds."""
         return self.results.heads.wall_times
 
     @property
@@ -75,16 +75,16 @@ class SweepResults:
 
     @property
     def is_random(self) -> bool:
-        """Return whether the points of the sweep are random or space-filling, rather than on a grid."""
+        """Return whether the values of the varied keys are random or space-filling, rather than on a grid."""
         return self._file.get("design") in RANDOM_DESIGNS
 
     @property
     def done(self) -> NDArray[np.intp]:
-        """Return the numbers of the points that have finished with results."""
+        """Return the numbers of the runs of the sweep that have finished with results."""
         return np.flatnonzero(self.status == DONE)
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats]:
-        """Return the times (samples,) and the values (samples, ...) of a column of the diagnostics at one point.
+        """Return the times (samples,) and the values (samples, ...) of a diagnostic in one run of the sweep.
 
         Raises FileError for a missing column.
         """

@@ -24,7 +24,9 @@ def lengths(centroids: Floats) -> Floats:
 
 
 def scalars(tables: Tables) -> dict[str, Floats]:
-    """Return the scalars of a point: the last value of each column, and each of SCALARS whose required column exists.
+    """Return the final results of a run of a sweep by name, from its diagnostics over time ``tables``.
+
+    They are the last value of each diagnostic, and those of SCALARS whose required diagnostic was recorded.
 
     Without a sample the result is empty.
     """

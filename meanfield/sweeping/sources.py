@@ -45,7 +45,7 @@ class ResultFile:
         self.heads = self._heads_of_file.some(self._rows_of_file)
 
     def require_columns(self) -> None:
-        """Raise ValueError unless each column has a row of numbers for each point, and the shapes of columns agree."""
+        """Raise ValueError unless each column of the file has a numeric row for each run, with consistent shapes."""
         count = len(self._heads_of_file.numbers)
         with self._opened() as file:
             for group in ("result", "samples"):
@@ -62,12 +62,12 @@ class ResultFile:
             return shapes_in(file)
 
     def read(self, rows: Rows) -> Columns:
-        """Return the results of some points of the file; ``rows`` are their indices in ``heads``."""
+        """Return the results of some runs (points of a sweep) in the file; ``rows`` are their indices in ``heads``."""
         with self._opened() as file:
             return read_columns(file, self._heads_of_file, self._rows_of_file[rows])
 
     def scalar(self, name: str) -> Floats | None:
-        """Return a scalar (points, ...) of all points of the file, None where the file has no such scalar."""
+        """Return a scalar result (points, ...) of all runs (points of a sweep) in the file; None if it is absent."""
         with self._opened() as file:
             return values_of(file, f"result/{name}")[self._rows_of_file] if name in group_of(file, "result") else None
 
@@ -96,7 +96,7 @@ class Merged:
     """
 
     def __init__(self, count: int, sources: Sequence[ResultFile], again: tuple[str, ...] = ()) -> None:
-        """Merge the sources; points with a status in ``again`` count as waiting."""
+        """Merge the results of a sweep in several files; runs with a status in ``again`` count as waiting."""
         self.count, self.sources = count, tuple(sources)
         self.shapes = Shapes({}, {})  # shapes that contain the rows of all sources
         self._source = np.full(count, -1)
@@ -113,7 +113,7 @@ class Merged:
             self._add(index, again)
 
     def add(self, source: ResultFile) -> None:
-        """Add a file of results, whose points take precedence over those of earlier files."""
+        """Add a file with results of runs (points of a sweep), which replace earlier results of the same runs."""
         self.sources = (*self.sources, source)
         self._add(len(self.sources) - 1, ())
 
@@ -130,7 +130,7 @@ class Merged:
             getattr(self.heads, name)[numbers] = getattr(heads, name)[rows]
 
     def require_columns(self) -> None:
-        """Raise ValueError unless each column of each file has a row of numbers for each point, and shapes agree."""
+        """Raise ValueError unless each column of each file has a numeric row for each run, with consistent shapes."""
         for source in self.sources:
             source.require_columns()
 

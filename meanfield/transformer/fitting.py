@@ -35,7 +35,10 @@ from solvers.mesh.mesh import Floats
 
 
 def summary(found: Outcome) -> str:
-    """Return a table of the error of each law, averaged over layers, for the texts fitted to and those held back."""
+    """Return a table of the error of each fitted law, a map of tokens by a layer, averaged over layers.
+
+    Columns are the texts that the laws were fitted to, and those held back.
+    """
     rows = [
         [law, *(f"{part.mean():.3g}" for part in errors)]
         for law, errors in zip(found["law"], found["error"], strict=True)
@@ -44,7 +47,7 @@ def summary(found: Outcome) -> str:
 
 
 def draw(figure: Figure, found: Outcome) -> None:
-    """Draw the error of each law by layer, and β and v of the law that has two numbers for each layer.
+    """Draw the error of each fitted law (map of tokens by a layer), and β and v of the law with only these numbers.
 
     β is the inverse temperature of attention, v the factor in V = vI. Errors of held-back texts are solid lines, those
     of texts fitted to are dotted.
@@ -144,7 +147,7 @@ class Texts:
 
 
 def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> dict[str, Labelled]:
-    """Fit laws of growing size to the hidden states of texts, and test the laws on the last ``options.held`` texts.
+    """Fit laws of growing size, maps of tokens by a layer, to hidden states, and test them on ``options.held`` texts.
 
     Returns error (law, set, layer), where set is the texts fitted to or those held back, and the numbers beta and value
     (law, layer) of each law, NaN for tokens at rest and the whole model. Raises CaseError for too few texts.
@@ -198,7 +201,10 @@ def gathered(texts: Sequence[HiddenStates]) -> Texts:
 
 
 def errors_of(laws: Sequence[LayerLaw], texts: Texts) -> list[float]:
-    """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the law of each layer, which maps directions from x to x'."""
+    """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the fitted law of each layer.
+
+    A law is a map that approximates the layer, which moves directions of tokens from x to x'.
+    """
     with torch.no_grad():
         return [float(_error(law, texts, k)) for k, law in enumerate(laws)]
 
@@ -210,7 +216,10 @@ def _error(law: LayerLaw, texts: Texts, k: int) -> Tensor:
 
 
 def _shapes(options: Options) -> dict[str, dict[str, Any]]:
-    """Return the options of ``LayerLaw`` for each law by name; each law has the previous one as a special case."""
+    """Return the options of ``LayerLaw`` for each law to be fitted, by name, from the smallest to the largest.
+
+    Each law has the previous one as a special case.
+    """
     low = {"rank": options.rank}
     return {
         "one β, one v": {},
@@ -222,7 +231,7 @@ def _shapes(options: Options) -> dict[str, dict[str, Any]]:
 
 
 def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
-    """Copy the parameters of a smaller law into a larger one, so that both are the same map before the fit.
+    """Copy the parameters of a smaller fitted law into a larger one, so that both are the same map before its fit.
 
     The additional terms of the larger law begin with a factor 0.
     """
@@ -236,7 +245,9 @@ def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
 
 
 def descend(laws: Sequence[LayerLaw], texts: Texts, options: Options) -> None:
-    """Fit laws to texts: minimize the sum of the errors of all layers by Adam, with a rate that decreases to 0.
+    """Fit laws, one map of tokens for each layer, to texts: minimize the sum of their errors by Adam.
+
+    The learning rate decreases to 0.
 
     Each law keeps the parameters with which its error was smallest.
     """
@@ -273,7 +284,7 @@ def _keep_best(
 
 
 def _whole(texts: Sequence[HiddenStates]) -> list[float]:
-    """Return the error by layer of the whole model as computed by this package, which is rounding.
+    """Return the error after each layer of this package's computation of the whole model, which is rounding.
 
     The computation starts from the model's states before the first layer and goes through all layers. Errors are
     relative to the motion in each layer, like those of the fitted laws.

@@ -53,7 +53,8 @@ class Variant:
 def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) -> Iterator[Floats]:
     """Yield for each text the states (layers·repeat + 1, n, d) of its tokens in a variant of the model.
 
-    With ``variant`` = None tokens do not move: all layers + 1 states are those before the first layer.
+    A variant leaves out parts, replaces attention matrices or repeats layers. With ``variant`` = None tokens do not
+    move: all layers + 1 states are those before the first layer.
     """
     if variant is None:
         yield from (np.broadcast_to(states.hidden[0], states.hidden.shape) for states in texts)
@@ -73,12 +74,12 @@ def states_of_variant(texts: Sequence[HiddenStates], variant: Variant | None) ->
 
 
 def layer_arrays(states: HiddenStates, family: Family, layer: int, variant: Variant) -> dict[str, Floats]:
-    """Return the weights of one layer of a model, counted from 0, with the attention matrices of a variant."""
+    """Return the weights of one layer, counted from 0, with trained, random or rotated attention matrices."""
     return with_weights(arrays_of(family, states.network, layer), variant.weights, variant.seed, layer)
 
 
 def start_of(states: HiddenStates, variant: Variant) -> Floats:
-    """Return the states (n, d) of tokens before the first layer of a variant, which may leave positions out."""
+    """Return the states (n, d) of tokens before the first layer, without positions if the ``variant`` omits these."""
     return start_without_positions(states) if "positions" in variant.without else states.hidden[0]
 
 

@@ -29,7 +29,7 @@ RINGS, ARCS = 256, 2048  # largest numbers of rings, and of cells in one dimensi
 
 
 def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
-    """Return the data of a run with at most the numbers of snapshots, samples and cells for a page, and notes.
+    """Return the data of a run reduced to the numbers of snapshots, samples and cells that a page can show, and notes.
 
     There is a note on each reduction.
     """

@@ -35,7 +35,7 @@ def are_points(run_data: RunData) -> bool:
 
 
 def thinned_tokens(run_data: RunData) -> tuple[RunData, list[str]]:
-    """Return the data of a run with at most the numbers of tokens, snapshots and samples for a page, and notes.
+    """Return the data of a run reduced to the tokens, snapshots and samples that a page can show, and notes.
 
     There is a note on each reduction.
     """

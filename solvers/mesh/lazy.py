@@ -33,7 +33,10 @@ class Lazy:
     number: type[np.floating[Any]] = np.float64
 
     def at(self, index: Array) -> Array:
-        """Evaluate the rows at indices of any shape, on the host; the axes of a row follow those of the indices."""
+        """Evaluate the rows of the array at indices of any shape, by its formula, on the host.
+
+        In the result the axes of a row follow the axes of the indices.
+        """
         rows = self.rows(index.reshape(-1)).reshape(*index.shape, *self.shape[1:])
         return rows.astype(self.number, copy=False) if rows.dtype.kind == "f" else rows
 

@@ -16,7 +16,7 @@ def width(stages: int) -> float:
 
 
 def stage_weights(j: int) -> tuple[float, float, float]:
-    """Return the weights μ_j, ν_j and 1 − b_{j−1} of stage j = 2, 3, … of RKL2, as in the formula of this module."""
+    """Return the weights μ_j, ν_j and 1 − b_{j−1} of stage j = 2, 3, … of RKL2 (Meyer, Balsara and Aslam 2014)."""
     mu, nu = (2 * j - 1) / j * _b(j) / _b(j - 1), -(j - 1) / j * _b(j) / _b(j - 2)
     return mu, nu, 1 - _b(j - 1)
 

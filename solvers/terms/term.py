@@ -164,7 +164,7 @@ class Stepping:
         self._longest_takes_time, self._step_takes_time = takes(term.longest_step, 2), takes(term.step, 4)
 
     def longest_step(self, time: float, values: Floats) -> Step:
-        """Return the term's ``longest_step`` of ``values`` at a time."""
+        """Return the longest step that the stiff term allows for ``values`` at a time, by its ``longest_step``."""
         return self._term.longest_step(values, *((time,) if self._longest_takes_time else ()))
 
     def step(self, time: float, dt: float, values: Floats, limited: bool) -> Step:

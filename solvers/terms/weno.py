@@ -72,7 +72,7 @@ def _stencils(mesh: Mesh) -> tuple[Integers, Integers]:
     flat, neighbor = sides.reshape(-1), mesh.side_cells
 
     def onward(side: Any) -> tuple[Any, Any]:
-        """Return the cell across a side and the opposite side of that cell; at a boundary the arguments' own."""
+        """Return the cell across each side, and that cell's opposite side; at a boundary the same cell and side."""
         beyond = neighbor[side ^ 1]
         inner = beyond != neighbor[side]
         return beyond, np.where(inner, opposite[np.where(inner, side ^ 1, side)], side)

@@ -76,7 +76,7 @@ class Between:
         return found
 
     def dynamics(self, first_step: float | None = None) -> LookAhead:
-        """Return the integrator together with bounds of its steps: none crosses a sudden change of a rate in time."""
+        """Return a new integrator with bounds of its steps: none crosses a sudden change of a rate in time."""
         limits = self.spacing, self.max_step, first_step
         return LookAhead(self.equation, self.integrator(), self.rtol, self.atol, *limits)
 

@@ -100,8 +100,7 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
 def _uniform(varied: Varied, nodes: Equilibria, critical: float) -> Equilibrium:
     """Return the uniform density at the critical parameter, the first state of a branch.
 
-    As many growth rates are positive as margins μ − 1. The error of the margins is at least that of the critical
-    parameter.
+    Signs of growth rates within the error of the critical parameter are unknown.
     """
     found = varied.equilibrium(np.zeros_like(nodes.nodes), critical)
     spectra = tuple(replace(one, error=max(one.error, _CRITICAL)) for one in found.spectra)

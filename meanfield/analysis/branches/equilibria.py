@@ -189,7 +189,7 @@ class Equilibria:
         """Return the rounding error of h = v/(βκ) φ(Z), the logarithm of the density up to a constant.
 
         For small β, h is large compared with the logarithm u of the density. Z is the kernel integrated over the
-        density.
+        density, and φ = log for softmax, φ(Z) = Z for unnormalized attention.
         """
         largest = 1.0 if self._log else float(self._kernel.max())
         return 8 * float(np.finfo(float).eps) * abs(self.gain) / noise * largest

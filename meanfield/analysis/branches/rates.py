@@ -59,7 +59,10 @@ class Spectrum:
 
     @property
     def signs(self) -> NDArray[np.intp]:
-        """Return the sign of each margin μ − 1: 1, −1, or 0 where the margin is below its error."""
+        """Return the sign of each margin (n,): 1, −1, or 0 where the margin is below its error.
+
+        A margin is a number with the sign of a growth rate, but a smaller rounding error.
+        """
         return np.where(np.abs(self.margins) <= self.error, 0, np.sign(self.margins)).astype(np.intp)
 
     @property
@@ -69,7 +72,7 @@ class Spectrum:
 
     @property
     def unknown(self) -> int:
-        """Return the number of growth rates of unknown sign: their margins μ − 1 are below the rounding error."""
+        """Return the number of growth rates whose sign is lost to rounding."""
         return int((self.signs == 0).sum())
 
 
@@ -106,19 +109,20 @@ class _Density:
         return np.asarray((np.sign(self.equilibria.beta) or 1.0) ** m * self.equilibria.kernel(m))
 
     def operator(self, m: int) -> tuple[Floats, Floats]:
-        """Return K = v/(βκ) φ'(Z) k f of order m as a symmetric matrix (nodes, nodes), and the scale (nodes,) of g.
+        """Return the operator K of order m about the axis as a symmetric matrix (nodes, nodes), and a scale (nodes,).
 
-        The linearized equation is f ∂ₜg = −κ A (I − K) g for f g a perturbation of f. The matrix acts on g times the
-        scale.
+        A perturbation f g of the stationary density f obeys f ∂ₜg = −κ A (I − K) g, where A = −div(f∇·) and
+        K g = v/(βκ) φ'(Z) ∫k f g. k is the kernel, Z = ∫k f, and φ = log for softmax, φ(Z) = Z for unnormalized
+        attention. The matrix acts on g times the scale.
         """
         root = self.root * np.sqrt(self.inner)
         matrix = self.equilibria.gain / self.noise * root[:, None] * self.kernel(m) * root
         return matrix, self.root / np.sqrt(self.inner)
 
     def _defect(self) -> float:
-        """Return |Kg − g|/|g| for the rotation g of the axis, for which exactly K g = g; 0 for the uniform density.
+        """Return the error |Kg − g|/|g| of the nodes and of the density f, by a rotation g of the axis; 0 if uniform.
 
-        The number measures the error of the nodes and of f.
+        K is that of :meth:`operator`, for which exactly K g = g.
         """
         rotation = self.neutral(1)
         if rotation is None:
@@ -140,7 +144,10 @@ class _Density:
 
 
 def _spectrum(density: _Density, m: int) -> Spectrum:
-    """Return the growth rates of perturbations of order m, and the margins μ − 1 that give their signs."""
+    """Return the growth rates of perturbations of order m about the axis, and numbers μ − 1 with the same signs.
+
+    μ are the eigenvalues of the operator K of :meth:`_Density.operator`.
+    """
     from scipy.linalg import eigvalsh
 
     operator, scale = density.operator(m)
@@ -176,7 +183,8 @@ def _eigenvalues(sigma: Floats, factor: Floats) -> Floats:
 def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[Floats, Floats]:
     """Return σ and M such that the linearized equation −κ A (I − K) for √f g is diag(σ) M in the slowest modes of A.
 
-    σ are singular values of B with A = BᵀB, smallest first. Rows are exact relative to σ, so that exponentially small
+    f g is a perturbation of the density f, with A and K as in :meth:`_Density.operator`. σ are singular values of B
+    with A = BᵀB, smallest first. Rows are exact relative to σ, so that exponentially small
     rates have the signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to what I −
     K returns: A acts from the complement of f/φ' g0 to that of f g0.
     """

@@ -151,7 +151,10 @@ def _changes(before: BranchPoint, after: BranchPoint) -> list[tuple[int, int]]:
 
 
 def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order: int, index: int) -> Bifurcation:
-    """Return the bifurcation between two points of a branch at which the margin ``index`` of ``order`` is zero."""
+    """Return the bifurcation between two points of a branch at which a growth rate is zero.
+
+    The rate is that of perturbations of ``order`` about the axis, with the number ``index``.
+    """
 
     def margin(place: BranchPoint) -> float:
         return float(place.equilibrium.spectra[order].margins[index])

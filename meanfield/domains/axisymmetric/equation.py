@@ -143,7 +143,10 @@ class AxisymmetricAttention:
         return output
 
     def _uniform_share(self, masses: Floats) -> Floats:
-        """Return the share () of the uniform correction: 1 for the uniform density, 0 for one far from uniform."""
+        """Return the fraction () of the error at the uniform density that is subtracted from the sums over cells.
+
+        It is 1 for the uniform density, and 0 far from uniform.
+        """
         return uniform_share(masses - self.uniform * self.mesh.volumes, np.ones(()))
 
     def _error_of_uniform(self) -> Floats:

@@ -61,8 +61,8 @@ def of_formula(place: Place, kind: sections.Formula) -> Floats:
 def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
     """Return the density (..., cells) of mass 1 that is proportional to ``values`` (..., cells).
 
-    Raises CaseError about the ``key`` of the case, with what it gives, for values that are negative, not finite, or all
-    zero.
+    Raises CaseError for values that are negative, not finite, or all zero; ``key`` and ``given`` are the key of the
+    case and its value, for the message.
     """
     if not np.isfinite(values).all() or values.min() < 0:
         raise refusal(key, given, "values that are finite and nowhere negative")

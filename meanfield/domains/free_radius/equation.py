@@ -66,7 +66,7 @@ class FreeRadius:
         return volumes
 
     def on(self, backend: Backend) -> FreeRadius:
-        """Return these cells with their arrays on the device of a backend, except :meth:`radii`."""
+        """Return the same cells of radius and direction, with arrays on a backend's device except :meth:`radii`."""
         return replace(self, directions=self.directions.on(backend), radial=self.radial.on(backend))
 
     def radii(self, time: float = 0.0) -> Floats:

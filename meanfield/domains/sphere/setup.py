@@ -81,9 +81,9 @@ def _to_device(mesh: Mesh) -> Callable[[Floats], Floats]:
 
 
 def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int) -> Motion:
-    """Return the dynamics of the continuous flow of a case, and the function that prepares a first step.
+    """Return the dynamics of a case in continuous time, and a function that compiles the kernels of a step.
 
-    The velocity changes from interval to interval of time, each with one set of matrices.
+    ``velocity`` gives the velocity field in each of the ``intervals`` of time, which differ in their matrices.
     """
 
     @lru_cache(maxsize=1)
@@ -106,9 +106,9 @@ def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], interv
 
 
 def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
-    """Return the dynamics of a case by one discrete layer after another, and the function that prepares a first step.
+    """Return the dynamics of a case in discrete layers, and a function that compiles the kernels of a layer.
 
-    A layer pushes the density forward by the map of its tokens.
+    A layer pushes the density forward by its map of tokens.
     """
     layer = LayerMap(
         mesh,

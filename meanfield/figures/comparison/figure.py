@@ -117,7 +117,10 @@ def _draw_distances(figure: SubFigure, comparison: Comparison) -> None:
 
 
 def _draw_curves(ax: Axes, comparison: Comparison, kind: str, title: str) -> None:
-    """Draw the distances L¹, W₁, W₂ and that of the mean tokens over time, as far as they are defined."""
+    """Draw the distances of snapshots over time: L¹, W₁, W₂, and that of the mean tokens, where these are defined.
+
+    ``kind`` is the prefix of their columns: "" for two runs, "step_" or "last_" for the snapshots of one run.
+    """
     columns = {name: comparison.columns[kind + name] for name, _, _ in _CURVES}
     drawn = np.concatenate(list(columns.values()))
     drawn = drawn[np.isfinite(drawn)]

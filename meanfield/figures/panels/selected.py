@@ -133,7 +133,10 @@ def _draw_rows(figure: SubFigure, run_data: RunData, names: Sequence[str], acros
 def _axes_in_rows(
     figure: Figure | SubFigure, names: Sequence[str], across: int
 ) -> tuple[dict[str, Axes], Sequence[str]]:
-    """Return axes by name, ``across`` in a row with an odd last one across the page, and the names of the last row."""
+    """Return new axes by the names of their panels, ``across`` panels in a row, and the names in the last row.
+
+    An odd last panel fills its row.
+    """
     rows = [names[i : i + across] for i in range(0, len(names), across)]
     layout: list[Any] = [list(row) * (across // len(row)) for row in rows]
     return figure.subplot_mosaic(layout), rows[-1]

@@ -140,16 +140,16 @@ class Pair:
 
 
 def centroid_of_pair(case: Case) -> Prediction | None:
-    """Return the predicted length of the mean of two equal tokens that move by plain attention; None for other cases.
+    """Return the predicted length of the mean of two equal tokens that move by softmax attention alone, Q = K = V = I.
 
-    The predicted event is the time at which their angle is 60°.
+    The predicted event is the time at which their angle is 60°. None for other cases.
     """
     pair = pair_of(case)
     return None if pair is None else Prediction(pair.trace, moment=float(pair.time(0.5)), event="angle 60°")
 
 
 def pair_of(case: Case) -> Pair | None:
-    """Return the two equal tokens of a case that move by plain attention as a `Pair`, None for other cases."""
+    """Return the two equal tokens of a case that move by softmax attention alone, Q = K = V = I, else None."""
     from meanfield.figures.predictions.flows import is_plain
 
     beta, cosine = case.attention.beta, cosine_of_pair(case)

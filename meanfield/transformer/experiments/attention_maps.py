@@ -30,10 +30,11 @@ SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the l
 
 
 def attention_maps(subjects: Subjects) -> Outcome:
-    """Return cosine and divergence of attention maps of the Transformer and of other networks or controls.
+    """Return cosine and divergence between attention maps of the Transformer and other maps, the pairs.
 
-    Both are by state (untrained, trained), pair and layer, with bootstrap intervals. For untrained networks the
-    measures are also by scale of the logits.
+    The other maps are those of the PDE network, shuffled or uniform ones, and those of another seed. Both measures are
+    by state (untrained, trained), pair and layer, with bootstrap intervals; for untrained networks also by a factor of
+    the logits.
     """
     inputs = subjects.inputs(EXAMPLES)
     values = _compared(subjects, inputs)  # measure, state, pair, seed, layer, example
@@ -68,9 +69,10 @@ def compare_maps(p: Floats, q: Floats) -> Floats:
 
 
 def bootstrap(values: Floats) -> Floats:
-    """Return bootstrap intervals of values (2, state, pair, seed, layer, example), resampled over seeds and examples.
+    """Return bootstrap intervals (2, state, pair, layer, bound) of the mean of two measures over seeds and examples.
 
-    The shape is (2, state, pair, layer, bound).
+    ``values`` (2, state, pair, seed, layer, example) are cosine and divergence of pairs of attention maps. The bounds
+    are the 2.5 and 97.5 % quantiles.
     """
     gathered = np.moveaxis(values, 3, -2).reshape(*values.shape[:3], values.shape[4], -1)
     random = np.random.default_rng(0)
@@ -104,7 +106,10 @@ def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
 
 
 def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
-    """Return cosine and divergence of attention maps as an array (measure, state, pair, seed, layer, example)."""
+    """Return cosine and divergence of attention maps, (measure, state, pair, seed, layer, example).
+
+    A pair is the Transformer and the PDE network, its shuffled maps, uniform maps, or another seed.
+    """
     rows = []
     for state in range(len(STATES)):
         ours, theirs = (
@@ -121,7 +126,8 @@ def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
 def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
     """Return cosine and divergence of attention maps of untrained networks with scaled logits: (measure, pair, scale).
 
-    The measures are means over seeds, layers and examples.
+    A pair is the Transformer and the PDE network, or uniform maps. The measures are means over seeds, layers and
+    examples.
     """
     found = np.empty((2, 2, len(SCALES)))
     for k, scale in enumerate(SCALES):
@@ -154,7 +160,10 @@ def _reached(scaled: Floats, pair: int) -> str:
 
 
 def _numbers(found: Outcome) -> tuple[Floats, ...]:
-    """Return means (measure, state, pair, layer), intervals, and means by scale (measure, pair, scale)."""
+    """Return the measures of attention maps in ``found`` as arrays: means, intervals, and means by factor of logits.
+
+    The shapes are (measure, state, pair, layer), the same with bounds, and (measure, pair, scale).
+    """
     return tuple(np.stack([found[f"{name}{kind}"] for name in MEASURES]) for kind in ("", "_interval", "_scaled"))
 
 

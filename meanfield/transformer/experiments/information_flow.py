@@ -33,7 +33,10 @@ CURVES = {
 
 
 def information_flow(subjects: Subjects) -> Outcome:
-    """Return similarity, cosine, rank and norm of each network's states by layer, and the states of one example."""
+    """Return measures of the hidden states of each network by layer, and the states of one example.
+
+    They are the similarity of two layers, the mean cosine of two tokens, the effective rank, and the norm.
+    """
     inputs = subjects.inputs(EXAMPLES)
     layers = {id(network): _states(network, inputs) for subject in subjects.all for network in subject.states}
     found = {
@@ -69,7 +72,7 @@ def _states(network: TokenNetwork, inputs: object) -> Floats:
 
 
 def _rows(u: Floats) -> Floats:
-    """Return the states of all tokens as rows, (examples·n, d)."""
+    """Return the states of all tokens of all examples as rows, (examples·n, d), from an array (examples, n, d)."""
     return u.reshape(-1, u.shape[-1])
 
 

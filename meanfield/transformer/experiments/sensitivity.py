@@ -41,9 +41,10 @@ Map = Callable[[Tensor], Tensor]
 
 
 def sensitivity(subjects: Subjects) -> Outcome:
-    """Return gains of perturbations by direction and size, Lyapunov exponents, and those of a known flow.
+    """Return the gains of small perturbations through each network, Lyapunov exponents, and those of a known flow.
 
-    The gain is the change of a network's last states by that of its first states.
+    A gain is the ratio of the change of the states after the last layer to that before the first. Gains are given for
+    several directions and sizes of the perturbation.
     """
     inputs = subjects.inputs(EXAMPLES)
     gains = subjects.measure(lambda network: gains_of(network, inputs))
@@ -64,9 +65,10 @@ def sensitivity(subjects: Subjects) -> Outcome:
 
 
 def gains_of(network: TokenNetwork, inputs: Tensor) -> Floats:
-    """Return the gains (direction, size) of perturbations by a network, as geometric means over examples.
+    """Return the gains (direction, size) of perturbations through a network, as geometric means over examples.
 
-    The gain is the change of the last states by that of the first. Directions are Gaussian or adversarial.
+    A gain is the ratio of the change of the states after the last layer to that before the first. Directions are
+    Gaussian or adversarial.
     """
     wide = copy.deepcopy(network).double()
     with torch.no_grad():
@@ -124,9 +126,9 @@ def _change(layers: Map, states: Tensor, direction: Tensor, size: float) -> Tens
 
 
 def _gain(layers: Map, states: Tensor, direction: Tensor, size: float) -> float:
-    """Return the change of the last states by that of the first, for a perturbation of the first in one direction.
+    """Return the ratio of the change after all layers to a perturbation of the states before, in one direction.
 
-    ``size`` is relative to the first states. The gain is a geometric mean over examples.
+    ``size`` is relative to these states. The ratio is a geometric mean over examples.
     """
     sizes = size * _lengths(states)
     with torch.no_grad():

@@ -73,9 +73,10 @@ ABLATIONS = (
 
 
 def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: Workers = HERE) -> Outcome:
-    """Return the logarithm of the growth of each ablation's quantity by layers: (ablation, form, layer).
+    """Return the log of the growth by layers of a mode, a radius or a deviation, without some parts of a network.
 
-    The forms are density, particles, field and the exact value. Nothing is random, and the arguments are not used.
+    The array is (ablation, form, layer): an ablation is a network without some parts; the forms are density, particles,
+    field and the exact value. Nothing is random, and the arguments are not used.
     """
     found = np.full((len(ABLATIONS), len(FORMS), LAYERS), np.nan)
     for k, one in enumerate(ABLATIONS):
@@ -96,7 +97,10 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
 
 
 def exact(one: Ablation) -> Floats:
-    """Return the exact logarithm of the growth (layers,) of an ablation's quantity from the beginning to each layer."""
+    """Return the exact log of the growth (layers,) of the mode, radius or deviation that an ablation measures.
+
+    The growth is that from before the first layer to after each layer.
+    """
     if one.measured == "mode":
         rate, c = float(growth_rates(2, BETA, [MODE])[0]), _strength(1.0)
         per_layer = math.log(1 + (STEP * rate / (1 + STEP * c) if one.residual else rate / c))
@@ -146,9 +150,9 @@ def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floa
 
 
 def _of_nodes(one: Ablation) -> Floats:
-    """Return the log of the growth (layers,) of the deviation of weighted tokens on the line, the form "particles".
+    """Return the log of the growth (layers,) of the standard deviation of weighted tokens on the line, by layers.
 
-    The tokens are quadrature nodes, whose sums equal those of a Gaussian to rounding.
+    The tokens are nodes of a quadrature rule, whose sums equal those of a Gaussian to rounding.
     """
     nodes, weights = np.polynomial.hermite_e.hermegauss(TOKENS)
     masses = weights / weights.sum()

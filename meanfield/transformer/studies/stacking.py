@@ -104,8 +104,8 @@ def histogram(
 def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] = ()) -> dict[str, Labelled]:
     """Return the distributions of the cosines of two tokens after each layer, for a model with repeated layers.
 
-    Further variants are as many layers of its mean-field dynamics, random and rotated attention matrices, and tokens at
-    rest. Raises CaseError for a model whose attention has no mean-field velocity.
+    Given for comparison are as many layers of its mean-field dynamics, of random and of rotated attention matrices, and
+    tokens at rest. Raises CaseError for a model whose attention has no mean-field velocity.
     """
     require_attention(states.name, states.config)
     keep = states.kept(drop)
@@ -128,9 +128,10 @@ def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] 
 
 
 def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
-    """Return the atoms (point masses) recovered from the cosines of the states (n, d) of each variant in ``last``.
+    """Return few atoms (point masses) whose pairwise cosines are distributed like those of tokens, by variant.
 
-    Masses and Gram matrices are NaN beyond the atoms of a variant.
+    ``last`` holds the states (n, d) after the last layer, by variant of a model. Masses and Gram matrices of the atoms
+    are padded with NaN.
     """
     count, names = len(last), ("recovered",)
     masses, grams = np.full((count, MAX_ATOMS), np.nan), np.full((count, MAX_ATOMS, MAX_ATOMS), np.nan)
