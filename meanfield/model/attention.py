@@ -290,8 +290,8 @@ class Attention:
     def _checked(self, name: str, density: Floats, empty: Empty, axes: int = 1) -> Floats:
         """Return a density (cells,) or densities (rows, cells) as floating-point numbers.
 
-        Raises ArgumentError for another shape or type, and for an unknown ``empty``. Raises it for numbers that are not
-        finite too, unless ``empty`` is "bounded".
+        Raises ArgumentError for another shape or type, for an unknown ``empty``, and for numbers that are not finite;
+        ``empty`` = "bounded" allows these in an array.
         """
         if empty not in get_args(Empty):
             raise ArgumentError("empty", empty, f"one of {', '.join(get_args(Empty))}")

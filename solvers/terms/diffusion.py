@@ -156,7 +156,10 @@ class Diffusion:
         return step
 
     def longest_steps(self, values: Floats, time: float = 0.0) -> list[Step]:
-        """Return ``longest_step`` of each field.
+        """Return for each field the time in which its diffusion moves half of its mass, ½ ∫ρ / ∫abs(div D∇ρ).
+
+        For fields of any sign, ∫abs(u − ū) + 10⁻³ ∫abs(u) replaces ∫ρ, where ū is the mean. The least of these times
+        is :meth:`longest_step`.
 
         Parameters
         ----------
@@ -168,7 +171,7 @@ class Diffusion:
         Returns
         -------
         list of float
-            Step of each field.
+            Longest step of each field; ∞ for a steady one.
         """
         self._check(values)
         dot, volumes = self.mesh.backend.dot, self.mesh.volumes

@@ -44,7 +44,7 @@ class FaceFluxes:
         self._flux = flux
 
     def on(self, mesh: Mesh) -> Callable[[float, Floats], Floats]:
-        """Return the fluxes on a mesh.
+        """Return the function that gives the velocity's fluxes through the faces of a mesh.
 
         Parameters
         ----------
@@ -54,7 +54,8 @@ class FaceFluxes:
         Returns
         -------
         callable
-            Function (time, u) → (faces,) array, of a field (cells,) or of fields (fields, cells).
+            Function (time, u) → (faces,) array of the integrals of X·n over each face, for a field u (cells,) or
+            fields (fields, cells).
         """
         return self._flux
 
@@ -104,7 +105,7 @@ class StreamFunction:
         self._psi = psi
 
     def on(self, mesh: Mesh) -> Callable[[float, Floats], Floats]:
-        """Return the fluxes on a mesh.
+        """Return a function that gives the flux of the velocity k × ∇ψ through each face of a mesh.
 
         Parameters
         ----------
@@ -114,7 +115,7 @@ class StreamFunction:
         Returns
         -------
         callable
-            Function (time, u) → (faces,) array of ψ(x₀) − ψ(x₁), independent of u.
+            Function (time, u) → (faces,) array of ψ(x₀) − ψ(x₁) for faces from x₀ to x₁, independent of u.
 
         Raises
         ------

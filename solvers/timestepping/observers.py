@@ -64,7 +64,7 @@ class Observer:
         return vars(self) | {"_state": None}  # a weak reference is only valid in one process
 
     def begin(self, state: State) -> bool:
-        """Call the function if it is due at the start of a run.
+        """Begin a run: call the observer's function if a call is scheduled at the start time.
 
         Parameters
         ----------
@@ -86,19 +86,21 @@ class Observer:
         return self.observe_if_due(state)
 
     def due(self) -> float:
-        """Return the next scheduled time.
+        """Return the time at which the observer's function is called next.
 
         Returns
         -------
         float
-            Due time; ∞ after the last.
+            Next scheduled time; ∞ after the last.
         """
         if self._due[0] != self.count:
             self._due = self.count, self.schedule.due(self.count)
         return self._due[1]
 
     def observe_if_due(self, state: State) -> bool:
-        """Call the function if it is due.
+        """Call the observer's function with a state that has reached the next scheduled time.
+
+        Nothing happens for an earlier state. A call counts for all scheduled times up to the time of the state.
 
         Parameters
         ----------
@@ -119,7 +121,7 @@ class Observer:
         return ends
 
     def follows(self, state: State) -> bool:
-        """Return whether a state is that of the run, and not one interpolated within a step.
+        """Return whether a state is the object with which the run was begun, not one interpolated within a step.
 
         Parameters
         ----------
@@ -138,7 +140,7 @@ class Observer:
         return is_reached(self.due(), state.time)
 
     def observe_event(self, state: State) -> None:
-        """Call the function unless it is due, or was called at this time.
+        """Call the observer's function at an event, unless it is or was called at this time anyway.
 
         Parameters
         ----------
@@ -149,7 +151,7 @@ class Observer:
             self.observe_now(state)
 
     def observe_now(self, state: State) -> bool:
-        """Call the function, due or not.
+        """Call the observer's function with a state, whether a call is scheduled at its time or not.
 
         Parameters
         ----------

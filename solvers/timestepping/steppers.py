@@ -49,12 +49,14 @@ class Stepper:
             raise ValueError(f"weights = {a}: expected those of a method of order {self.order}")
 
     def step(self, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]) -> Step:
-        """Advance the prepared state by dt in place.
+        """Advance the values of a state by one Runge–Kutta step dt of the explicit terms, in place.
+
+        ``equation.prepare`` must have been called for this state: the first stage uses its result.
 
         Parameters
         ----------
         equation : Equation
-            Equation whose explicit terms are prepared at the state.
+            Equation with the explicit terms; its stiff term is not used.
         state : State
             State; its values change, its time and number of steps do not.
         dt : float
@@ -66,7 +68,7 @@ class Stepper:
         Returns
         -------
         float
-            Least stable time step of the later stages.
+            Least stable time step of the stages after the first; ∞ for a method of one stage.
         """
         start, rate, *first = (array.reshape(-1) for array in work)
         values, backend = state.values.reshape(-1), backend_for(state.values)

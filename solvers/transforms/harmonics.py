@@ -30,7 +30,7 @@ class Harmonics(Protocol):
     degree: int
 
     def analysis(self, masses: Floats) -> Complexes:
-        """Return the coefficients Σ_j conj(Y(x_j)) w_j of point masses w at the cell centers.
+        """Return the harmonic coefficients Σ_j conj(Y(x_j)) w_j of point masses w at the cell centers x.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class Harmonics(Protocol):
         ...
 
     def of_density(self, density: Floats) -> Complexes:
-        """Return the coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density ρ, with the volumes V of the cells.
+        """Return the harmonic coefficients Σ_j conj(Y(x_j)) ρ_j V_j of a density ρ, with the cell volumes V.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class Harmonics(Protocol):
         ...
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return the real function with given coefficients at the cell centers.
+        """Return the values at the cell centers of the real function with given harmonic coefficients.
 
         Parameters
         ----------
@@ -200,14 +200,16 @@ class SphereHarmonics:
         return self._of_modes(self._along_rings.analysis(masses))
 
     def of_density(self, density: Floats, level: Floats | None = None) -> Complexes:
-        """Return the coefficients of densities, or of densities less levels.
+        """Return the harmonic coefficients Σ_j conj(Y_lm(x_j)) (ρ_j − a) V_j of densities ρ less constants a.
+
+        V are the cell volumes, and x the cell centers.
 
         Parameters
         ----------
         density : (..., cells) array
-            Densities, of at most two dimensions.
+            Densities ρ, of at most two dimensions.
         level : (...) array, optional
-            Number to subtract from each density.
+            Constant a to subtract from each density, 0 by default.
 
         Returns
         -------
@@ -251,12 +253,12 @@ class SphereHarmonics:
         return self._along_rings.vectors(*self._modes(sets))
 
     def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """Return a function f and vectors ∇p + x r at the cell centers.
+        """Return f and the vectors ∇p + x r at the cell centers x, for functions f, p and r given by coefficients.
 
         Parameters
         ----------
         coefficients : (degree + 1, degree + 1) complex array
-            Coefficients c. Those of f, p and r are c times the multipliers of each degree.
+            Harmonic coefficients c. Those of f, p and r are c times their own multiplier of each degree.
         multipliers : (2 or 3, degree + 1) array
             Multipliers of f, p and r; without the last row r = 0. The highest degree of p must vanish.
 
@@ -274,7 +276,7 @@ class SphereHarmonics:
         return values, vectors
 
     def gradient_along_rings(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
-        """Return a function f and the components of ∇p along east and north.
+        """Return f and the east and north components of ∇p at the cell centers, for f and p given by coefficients.
 
         Parameters
         ----------

@@ -151,12 +151,14 @@ class PointHarmonics:
         return _like(masses.reshape(len(masses), -1), weights, 1)
 
     def interpolate(self, values: Floats) -> Floats:
-        """Return values at the points of a function given on the grid.
+        """Interpolate a function from the centers of the cells of ``grid`` to the points.
+
+        The result is exact to rounding for functions without harmonics above the highest degree.
 
         Parameters
         ----------
         values : (cells,) or (sets, cells) array
-            Values at the centers of ``grid`` of a function of at most the highest degree.
+            Values of the function at the cell centers of ``grid``.
 
         Returns
         -------

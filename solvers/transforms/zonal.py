@@ -122,7 +122,10 @@ class ZonalOperator(Protocol):
         ...
 
     def of_density(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of ``apply`` for a density, with a uniform part that is summed in closed form.
+        """Return Σ_j K(⟨x_i, x_j⟩) w_j and ∇Σ_j G(⟨x_i, x_j⟩) w_j + x_i Σ_j R(⟨x_i, x_j⟩) w_j for a density.
+
+        The masses w_j are density times volume of the cells, and x the cell centers, as in :meth:`apply`. A uniform
+        part of the density is summed in closed form, without the error of the sum over cells.
 
         Parameters
         ----------

@@ -38,9 +38,9 @@ CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
 def with_hand_over(case: Case, problem: Problem) -> Problem:
     """Return a problem that continues with atoms, point masses in place of clusters, after its state has collapsed.
 
-    The given problem is on a circle or sphere, or of tokens. Three numbers are
-    stored with the run: the time of the handover, and two differences from a handover that is later by ``again``: the
-    relative change of the time left to the next merger, and the distance of the atoms (radians).
+    The given problem is on a circle or sphere, or of tokens. Three numbers are stored with the run: the time of the
+    handover, and two differences from a handover that is later by ``again``. These are the relative change of the time
+    left to the next merger, and the distance of the atoms (radians).
     """
     velocity = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
     states = _states(case, problem, velocity)
