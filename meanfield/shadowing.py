@@ -33,7 +33,10 @@ def secure_imports() -> None:
 
 
 def _leave_out_working_folder() -> None:
-    """Remove the folder that Python has put first; the source folder of this package is moved to the end instead."""
+    """Remove the first folder of the import path, where Python has put the working folder or that of the script.
+
+    If it is the source folder of this package, it is moved to the end of the path instead.
+    """
     folder = sys.path.pop(0)
     if _same(folder, _ROOT):
         sys.path.append(folder)

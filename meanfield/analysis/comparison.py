@@ -212,7 +212,7 @@ def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
 
 
 def _table(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
-    """Return one array (rows,) for each name of DISTANCES."""
+    """Return the distances of all rows of a comparison as one array (rows,) for each name of DISTANCES."""
     return {name: np.array([row[name] for row in rows]) for name in DISTANCES}
 
 

@@ -68,7 +68,7 @@ def _rows(comparison: Comparison) -> list[str]:
 
 
 def _cell(column: Floats, row: int) -> str:
-    """Return a number of the table as text with four figures, a dash for NaN."""
+    """Return the number in a row of a comparison's table as text with four figures, a dash for NaN."""
     return "-" if np.isnan(column[row]) else f"{column[row]:.4g}"
 
 

@@ -83,7 +83,7 @@ def describe(path: str | Path | Run) -> Facts:
 
 
 def format_text(facts: Facts) -> str:
-    """Return the facts of ``describe`` as about ten lines of text."""
+    """Return the status of a run, the result of ``describe``, as about ten lines of text."""
     return "\n".join(f"{name:9} {text}" for name, text in _lines(facts) if text)
 
 
@@ -255,7 +255,7 @@ def _resumed(facts: Facts) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration such as 12.3 s, or 1:02:03 from a minute on."""
+    """Return a duration as text such as "12.3 s", or "1:02:03" from a minute on."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     hours, rest = divmod(round(seconds), 3600)
@@ -296,6 +296,6 @@ def _mass_drift(run: Run) -> float | None:
 
 
 def _last(run: Run, name: str) -> float | None:
-    """Return the last value of a diagnostic, or None if it has none."""
+    """Return the last value of a diagnostic of a run, or None if it has none."""
     values = run.diagnostics.get(name)
     return float(values[-1]) if values is not None and len(values) else None

@@ -83,7 +83,7 @@ def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
 
 
 def _recorded(run: Run, sample: int) -> Counted:
-    """Return the clusters recorded in a sample."""
+    """Return the clusters that the diagnostics of a run have recorded in a sample."""
     masses, centers = (run.diagnostics[name][sample] for name in RECORDED)
     present = np.isfinite(masses)
     number = run.diagnostics["clusters"][sample] if "clusters" in run.diagnostics else present.sum()

@@ -123,7 +123,7 @@ def report(case: Case) -> str:
 
 
 def _rate(rate: float) -> str:
-    """Return a rate with eight decimals, or with five digits if it is small."""
+    """Return a growth rate as text with eight decimals, or with five digits if it is small."""
     return f"{rate:+.8f}" if rate == 0 or abs(rate) >= _SMALL else f"{rate:+.4e}"
 
 

@@ -141,7 +141,7 @@ def new_case(manifold: str, phenomenon: str) -> str:
 
 
 def _initial(kind: type[Domain]) -> dict[str, Any]:
-    """Return the table of a nearly uniform initial state on a domain."""
+    """Return the table [initial] of a case file for a nearly uniform initial state on a domain."""
     if kind.has_tokens:
         return {"kind": "uniform"}
     return {"kind": "perturbed", "amplitude": 1e-2, "degrees": 8, "seed": 0}

@@ -175,7 +175,7 @@ def _keys(struct: types.StructType) -> list[str]:
 
 
 def _choice(kind: types.Type, name: str) -> types.LiteralType | None:
-    """Return the possible tags if ``name`` is the tag of a tagged union, else None."""
+    """Return the possible tags if ``name`` is the tag field of a tagged union of types, else None."""
     tags = tuple(struct.tag for struct in _structs(kind) if struct.tag_field == name)
     return types.LiteralType(tags) if name and tags else None
 

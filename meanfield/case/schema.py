@@ -41,7 +41,7 @@ def schema() -> dict[str, Any]:
 
 
 def _schema() -> dict[str, Any]:
-    """Return the JSON Schema with one name for each manifold, without aliases."""
+    """Return the JSON Schema of a case file with one name for each manifold, without aliases."""
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(type_of_case({}))}
     for section in _sections(Section):
         for name, value in whole["$defs"].get(section.__name__, {}).get("properties", {}).items():

@@ -17,7 +17,7 @@ _MAX_SAMPLES = 10**7
 
 
 def check(case: Case) -> None:
-    """Raise CaseError for impossible values and combinations of a case: one for each key, and one for the model.
+    """Raise CaseError for impossible values and combinations of a case, with a line for each faulty key.
 
     The model is checked only if its parts are compatible, since its checks compute with them.
     """

@@ -20,7 +20,7 @@ class OwnFeedForward(Section, frozen=True):
 
     @property
     def activation(self) -> str:
-        """Return the name of the field, which captions show instead of an activation."""
+        """Return the name of the component that replaces the network; captions show it in place of an activation."""
         return tag_of(self)
 
 

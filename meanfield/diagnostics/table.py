@@ -115,7 +115,7 @@ class Diagnostics:
         return [self.sample_of(*each) for each in zip(times, states, strict=True)]
 
     def only(self, names: Sequence[str]) -> Self:
-        """Return the diagnostics with the given names alone."""
+        """Return the same selection of diagnostics restricted to the given names."""
         return type(self)(names, self.table, self.lengths, self.sample_of)
 
 

@@ -38,12 +38,12 @@ class Axis:
 
     @property
     def middles(self) -> Floats:
-        """Return the middle (cells,) of each cell."""
+        """Return the middles (cells,) of the cells along an axis of a grid."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     @property
     def bounds(self) -> Floats:
-        """Return the lower and upper edge (cells, 2) of each cell."""
+        """Return the lower and upper edges (cells, 2) of the cells along an axis of a grid."""
         return np.stack([self.edges[:-1], self.edges[1:]], axis=1)
 
 

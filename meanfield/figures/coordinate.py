@@ -43,11 +43,11 @@ class Coordinate:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Return the ends of the axis."""
+        """Return the ends of the axis along this coordinate."""
         return float(self.edges[0]), float(self.edges[-1])
 
     def draw_on(self, axis: Axis) -> None:
-        """Set the ticks, the label and the limits of ``axis``."""
+        """Set the ticks, the label and the limits of a figure's ``axis`` along this coordinate."""
         places, texts = zip(*self.ticks, strict=True)
         axis.set_ticks(places, texts)
         axis.set_label_text(self.label)

@@ -68,7 +68,7 @@ def _is_free(axes: Axes, box: Bbox, boxes: Sequence[Bbox], taken: Sequence[tuple
 
 
 def _path(axes: Axes, line: LabeledLine) -> Path:
-    """Return a line in pixels."""
+    """Return a line that is given in data coordinates as a path in pixels."""
     from matplotlib.path import Path
 
     return Path(axes.transData.transform(line.points))

@@ -115,7 +115,7 @@ class RunData:
 
     @property
     def kind(self) -> type[Domain]:
-        """Return the class that describes the domain."""
+        """Return the class that describes the domain of the run, by the name of its manifold."""
         return kind_of(self.manifold)
 
     @property

@@ -56,7 +56,7 @@ def movie(
 
 
 def _animate(run_data: RunData | Run, writer: AbstractMovieWriter, target: Path, quiet: bool) -> None:
-    """Write a frame for each snapshot to ``target``. Raises FileError if ffmpeg fails."""
+    """Write a movie with a frame for each snapshot of a run to ``target``. Raises FileError if ffmpeg fails."""
     from subprocess import CalledProcessError
 
     from tqdm import tqdm

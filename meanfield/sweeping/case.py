@@ -90,7 +90,7 @@ class SweepPoints(Sequence[Point]):
     def __getitem__(self, number: slice) -> list[Point]: ...
 
     def __getitem__(self, number: int | slice) -> Point | list[Point]:
-        """Return a point or a list of points. Raises CaseError for an invalid case."""
+        """Return a point (run) or a list of points. Raises CaseError for an invalid case."""
         if isinstance(number, slice):
             return [self[k] for k in range(*number.indices(len(self)))]
         if number in self._first:
@@ -141,7 +141,7 @@ class Sweep:
 
     @property
     def rows(self) -> Sequence[dict[str, Value]]:
-        """Return the values of the varied keys at each point of the sweep."""
+        """Return the values of the varied keys at each point (run) of the sweep."""
         return self.points.rows
 
 
@@ -222,7 +222,7 @@ def _check_design(file: _File) -> None:
 
 
 def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
-    """Return the table [set], whose settings all points share, as overrides "key=value".
+    """Return the table [set], whose settings all points (runs) share, as overrides "key=value".
 
     Raises CaseError for a key that also varies: one of those in ``spacings``.
     """

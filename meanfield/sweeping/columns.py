@@ -47,7 +47,7 @@ class Heads:
     counts: Integers
 
     def some(self, rows: Any) -> Heads:
-        """Return the heads of some rows, given by a slice or an index array; a row is a point of the sweep."""
+        """Return the heads of some rows, given by a slice or an index array; a row is a point (run) of the sweep."""
         return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
@@ -64,7 +64,7 @@ class Columns:
         return Shapes(*({name: v.shape[1:] for name, v in group.items()} for group in (self.scalars, self.tables)))
 
     def rows(self, rows: NDArray[np.intp]) -> Columns:
-        """Return the results of some rows, given by their indices; a row is a point of the sweep."""
+        """Return the results of some rows, given by their indices; a row is a point (run) of the sweep."""
         some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
         return Columns(self.heads.some(rows), *some)
 
@@ -154,7 +154,10 @@ def put(values: Floats, row: Any, smaller: Floats) -> None:
 
 
 def write_heads(file: h5py.Group, heads: Heads) -> None:
-    """Write the heads of some points (numbers, status, reasons, times) as datasets, and create groups for results."""
+    """Write the heads of some points (runs), which are numbers, status, reasons and times, as datasets.
+
+    Groups for the results are created, too.
+    """
     import h5py
 
     file.create_dataset("point", data=heads.numbers)
@@ -168,7 +171,7 @@ def write_heads(file: h5py.Group, heads: Heads) -> None:
 
 
 def create_columns(file: h5py.Group, count: int, shapes: Shapes, rows_at_once: int) -> None:
-    """Create datasets, filled with NaN, for the scalars and tables of ``count`` points.
+    """Create datasets, filled with NaN, for the scalars and tables of ``count`` points (runs).
 
     ``shapes`` are those of one point. ``rows_at_once`` points are written together later, which determines the chunks.
     """
@@ -195,14 +198,14 @@ def _storage(count: int, shape: tuple[int, ...], rows_at_once: int) -> dict[str,
 
 
 def write_columns(file: h5py.Group, columns: Columns) -> None:
-    """Write the results of some points into an empty HDF5 file."""
+    """Write the results of some points (runs) into an empty HDF5 file."""
     write_heads(file, columns.heads)
     create_columns(file, len(columns.heads.numbers), columns.shapes(), len(columns.heads.numbers))
     fill_columns(file, slice(None), columns)
 
 
 def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
-    """Write the results of some points into a slice of the rows of existing datasets; values have the full shapes."""
+    """Write the results of some points (runs), in full shapes, into a slice of the rows of existing datasets."""
     for group, values in (("result", columns.scalars), ("samples", columns.tables)):
         for name, data in values.items():
             if data.size:
@@ -210,7 +213,7 @@ def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
 
 
 def read_heads(file: h5py.Group) -> Heads:
-    """Return the heads (numbers, status, reasons, times) of all points in a file.
+    """Return the heads (numbers, status, reasons, times) of all points (runs) in a file.
 
     Raises ValueError where their lengths differ.
     """
@@ -234,7 +237,7 @@ def shapes_in(file: h5py.Group) -> Shapes:
 
 
 def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Columns:
-    """Return the results of some points in a file, given by their increasing indices; ``heads`` has all its points."""
+    """Return the results of some points (runs) in a file by their increasing indices; ``heads`` has all its points."""
     first, last = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     found: list[dict[str, Floats]] = []
     for group in ("result", "samples"):
@@ -256,7 +259,7 @@ def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[
 def _same_once(texts: Texts) -> Texts:
     """Return texts in which equal texts are one object, to save memory.
 
-    Most of 10⁵ points have the same status, and no reason.
+    Most of 10⁵ points (runs) have the same status, and no reason.
     """
     known = dict[Any, Any]()
     if np.ndim(texts):

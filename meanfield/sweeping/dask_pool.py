@@ -27,9 +27,9 @@ _MAX_TOGETHER, _PER_THREAD = 32, 8  # largest number of points of a task; least 
 
 
 def with_dask(address: str) -> Solver:
-    """Return a solver, a generator of the results of points, that uses the Dask scheduler at ``address``, "host:port".
+    """Return a solver, a generator of the results of runs, that uses the Dask scheduler at ``address``, "host:port".
 
-    Other workers take over lost points. Raises CaseError where Dask is not installed or no scheduler answers; the
+    Other workers take over lost runs. Raises CaseError where Dask is not installed or no scheduler answers; the
     solver raises SolverLost where the scheduler ends. Without workers the solver prints a message and waits for one.
     """
     client = client_of(address)
@@ -45,7 +45,7 @@ def with_dask(address: str) -> Solver:
 def with_client(client: Client, name: str = "client") -> Solver:
     """Return a solver, a generator of the results of points, that uses a Dask client, called ``name`` in messages.
 
-    The client stays open. Where a task of several points kills its workers, each of its points is tried alone.
+    The client stays open. Where a task of several points (runs) kills its workers, each of its points is tried alone.
     """
 
     def solve(work: Work) -> Solved:
@@ -110,7 +110,7 @@ class _Threads:
 def solve_on_worker(
     cases: dict[int, str], keep: bool, limit: float | None, components: tuple[Source, ...]
 ) -> dict[int, PointResult]:
-    """Return the results of all points of a task by number; this function is called on a Dask worker.
+    """Return the results of all points (runs) of a task by number; this function is called on a Dask worker.
 
     With a time limit a separate process is used, because threads of workers cannot be stopped.
     """
@@ -142,5 +142,5 @@ def client_of(address: str) -> Client:
 
 
 def _failure(error: BaseException) -> PointResult:
-    """Return the result of a point that killed several Dask workers: status "failed", with the error as its reason."""
+    """Return the result of a run that killed several Dask workers: status "failed", with the error as its reason."""
     return PointResult(FAILED, reason=f"{type(error).__name__}: {' '.join(str(error).split())}")

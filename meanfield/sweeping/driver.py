@@ -80,19 +80,19 @@ def sweep(
 
 
 def work_of(index: Index) -> Work:
-    """Return the unsolved points of an index, with their cases, as the work of a solver."""
+    """Return the unsolved points (runs) of an index, with their cases, as the work of a solver."""
     sweep = index.sweep
     return Work(index.waiting, lambda number: sweep.points[number].case, sweep.keep.files, sweep.limit)
 
 
 def kept_points(index: Index) -> str:
-    """Return a text that says how many points of a sweep have results in its index."""
+    """Return a text that says how many points (runs) of a sweep have results in its index."""
     count = len(index.sweep.rows)
     return f"{count - len(index.waiting)} of {count} points are kept in {index.path}"
 
 
 def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
-    """Solve the points of ``work``, store results as they arrive, print how the sweep ended, and return the status.
+    """Make the runs of ``work``, store results as they arrive, print how the sweep ended, and return the status.
 
     The exit status is DONE, POINTS_FAILED or INTERRUPTED.
     """
@@ -121,7 +121,7 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
 
 
 def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
-    """Print how the sweep ended: failed points, points over the time limit, and the next command."""
+    """Print how the sweep ended: failed points, points (runs) over the time limit, and the next command."""
     count = len(sweep.rows)
     if failed := index.failed:
         point, reason = sweep.points[failed[0]], index.results.heads.reasons[failed[0]]

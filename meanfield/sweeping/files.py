@@ -21,7 +21,7 @@ _NAME = re.compile(rf"(\d{{4,}})-([0-9a-f]{{{_LENGTH}}})\.h5(?:\.[0-9a-f]+\.new)
 
 
 def points_folder(path: Path) -> Path:
-    """Return the folder beside the index ``path`` that holds the results of single points until the sweep ends."""
+    """Return the folder beside the index ``path`` that holds the results of single runs until the sweep ends."""
     return path.with_name(f"{path.stem}.points")
 
 
@@ -31,7 +31,7 @@ def runs_folder(path: Path) -> Path:
 
 
 def point_file(path: Path, identity: str, number: int) -> Path:
-    """Return the path of the file with the result of point ``number``; ``path`` is the index, ``identity`` its hash."""
+    """Return the path of the file with the result of run ``number``; ``path`` is the index, ``identity`` its hash."""
     return points_folder(path) / f"{number:04}-{identity[:_LENGTH]}.h5"
 
 
@@ -53,7 +53,7 @@ def part_writers(path: Path) -> list[str]:
 
 
 def own_points(path: Path, identity: str) -> dict[Path, int]:
-    """Return the files of single points of the sweep with this identity (hash), with the numbers of the points.
+    """Return the files of single points (runs) of the sweep with this identity (hash), with the numbers of the points.
 
     Unfinished files are included.
     """
@@ -62,7 +62,7 @@ def own_points(path: Path, identity: str) -> dict[Path, int]:
 
 
 def remove_points(path: Path, *identities: str) -> None:
-    """Remove the files of single points of the sweeps with these identities (hashes), and their folder if empty."""
+    """Remove the files of single runs of the sweeps with these identities (hashes), and their folder if empty."""
     for identity in identities:
         for file in own_points(path, identity):
             file.unlink(missing_ok=True)

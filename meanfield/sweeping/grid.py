@@ -76,13 +76,13 @@ class SweptKey:
     drawn: Range | None = None
 
     def draw(self, random: np.random.Generator) -> Value:
-        """Return a random value of the key."""
+        """Return a random value of the varied key."""
         if self.drawn is not None:
             return self.drawn.drawn_at(float(random.random()))
         return self.values[int(random.integers(len(self.values)))]
 
     def value_at(self, fraction: float) -> Value:
-        """Return the value of the key for a uniform draw 0 ≤ ``fraction`` < 1."""
+        """Return the value of the varied key for a uniform draw 0 ≤ ``fraction`` < 1."""
         if self.drawn is not None:
             return self.drawn.drawn_at(fraction)
         return self.values[int(fraction * len(self.values))]
@@ -112,7 +112,7 @@ class Rows(Sequence[Row]):
 
 
 def plan(table: Any, design: str, points: int | None, seed: int, max_points: int) -> tuple[dict[str, str], Rows]:
-    """Return the spacing of each varied key, and the values of these keys at each point of a sweep.
+    """Return the spacing of each varied key, and the values of these keys at each point (run) of a sweep.
 
     ``table`` is the table [keys] of a sweep file. Raises CaseError for an invalid table or too many points.
     """
@@ -234,13 +234,13 @@ def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
 
 
 def _grid(keys: dict[str, SweptKey]) -> Iterator[Row]:
-    """Yield the points of the design "grid": all combinations of values of the keys; the last key varies fastest."""
+    """Yield the points (runs) of the design "grid": all combinations of values; the last key varies fastest."""
     for values in product(*(key.values for key in keys.values())):
         yield dict(zip(keys, values, strict=True))
 
 
 def _zip(keys: dict[str, SweptKey]) -> Iterator[Row]:
-    """Yield the points of the design "zip": the first value of each key, then the second of each key, and so on.
+    """Yield the points (runs) of the design "zip": the first value of each key, then the second of each key, and so on.
 
     Raises CaseError for keys with different numbers of values.
     """

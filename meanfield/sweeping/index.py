@@ -57,21 +57,21 @@ class Index:
 
     @property
     def waiting(self) -> list[int]:
-        """Return the numbers of the unsolved points."""
+        """Return the numbers of the unsolved points (runs)."""
         return np.flatnonzero(self.results.heads.status == WAITING).tolist()
 
     @property
     def failed(self) -> list[int]:
-        """Return the numbers of the failed points."""
+        """Return the numbers of the failed points (runs)."""
         return np.flatnonzero(self.results.heads.status == FAILED).tolist()
 
     @property
     def over_time(self) -> int:
-        """Return the number of points that ran over the time limit."""
+        """Return the number of points (runs) that ran over the time limit."""
         return int((self.results.heads.status == OVER_TIME).sum())
 
     def put(self, results: Mapping[int, PointResult]) -> None:
-        """Store the results of some points in a file beside the index, and from time to time in the index.
+        """Store the results of some points (runs) in a file beside the index, and from time to time in the index.
 
         Raises FileError for a disk error.
         """
@@ -92,7 +92,7 @@ class Index:
         self.write("running")
 
     def write(self, state: str) -> None:
-        """Rewrite the index with all results, and remove the files of single points.
+        """Rewrite the index with all results, and remove the files of single points (runs).
 
         ``state`` is "running", "finished" or "interrupted". Raises FileError for a disk error.
         """
@@ -147,7 +147,7 @@ class PartOfIndex(Index):
 
     @property
     def waiting(self) -> list[int]:
-        """Return the numbers of the unsolved points of this part."""
+        """Return the numbers of the unsolved points (runs) of this part."""
         return [number for number in super().waiting if number % self.parts == self.part]
 
     def start(self) -> None:
@@ -157,7 +157,7 @@ class PartOfIndex(Index):
                 self._replace("interrupted", overwrite=False)
 
     def write(self, state: str) -> None:
-        """Write nothing: the files of single points stay for the merge."""
+        """Write nothing: the files of single points (runs) stay for the merge."""
 
 
 def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
@@ -206,8 +206,8 @@ def _replaced(path: Path) -> tuple[str, ...]:
 def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
     """Return the text of the sweep file in an earlier index, and the files that hold its results.
 
-    The text is "" unless the index is finished. The files are the index and the files of points beside it, which may be
-    newer. Raises FileError for a file that is no index, or the index of another sweep.
+    The text is "" unless the index is finished. The files are the index and the files of single runs beside it, which
+    may be newer. Raises FileError for a file that is no index, or the index of another sweep.
     """
     import h5py
 
@@ -232,7 +232,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
 
 
 def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
-    """Yield the files with results of points beside the index ``path``, for the sweep with this identity (hash).
+    """Yield the files with results of points (runs) beside the index ``path``, for the sweep with this identity (hash).
 
     Truncated files are skipped, and their points solved again.
     """

@@ -30,7 +30,7 @@ _BLOCK = 1 << 22  # bytes of the rows that are assembled at once
 
 
 def image_of_points(columns: Columns, identity: str) -> bytes:
-    """Return the bytes of an HDF5 file with the results of some points; ``identity`` is the hash of their sweep."""
+    """Return the bytes of an HDF5 file with the results of some runs; ``identity`` is the hash of their sweep."""
 
     def fill(file: h5py.File) -> None:
         file.attrs["identity"] = identity
@@ -60,7 +60,7 @@ class Parameters:
 
 
 def lay_out_index(file: h5py.File, parameters: Parameters, results: Merged) -> None:
-    """Write the index of a sweep, one row for each point: varied keys, states and results.
+    """Write the index of a sweep, one row for each point (run): varied keys, states and results.
 
     Results are written in blocks of rows that bound the memory.
     """
@@ -88,7 +88,7 @@ def _lay_out_parameters(file: h5py.File, parameters: Parameters) -> None:
 
 
 def _column(values: list[Any]) -> Any:
-    """Return the values of a key at all points as an array of numbers, or as an array of texts.
+    """Return the values of a key at all points (runs) as an array of numbers, or as an array of texts.
 
     Values other than texts are then written in TOML.
     """

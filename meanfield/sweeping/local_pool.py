@@ -50,7 +50,7 @@ def cores() -> int:
 def with_processes(jobs: int) -> Solver:
     """Return a solver, a generator of the results of points, that uses ``jobs`` local processes, which share the cores.
 
-    The solver uses this process alone where Python cannot be started, or for a few batches of small points.
+    The solver uses this process alone where Python cannot be started, or for a few batches of small points (runs).
     """
 
     def solve(work: Work) -> Solved:
@@ -74,7 +74,7 @@ def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
 def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
     """Yield the results of tasks that up to ``jobs`` worker processes on this machine solve.
 
-    A point whose worker dies is tried once more, alone, and then fails.
+    A point (run) whose worker dies is tried once more, alone, and then fails.
     """
     tries, again = Counter[int](), list[Task]()
     threads, workers = max(cores() // jobs, 1), list[_Worker]()
@@ -139,7 +139,7 @@ class _Worker:
             self.pipe.send((as_text(task), work.keep, work.limit, work.sources))
 
     def answer(self) -> dict[int, PointResult] | None:
-        """Wait for results of some of the worker's points and return them, or None where the worker has died."""
+        """Wait for results of some of the worker's points (runs) and return them, or None where the worker has died."""
         try:
             results: dict[int, PointResult] = self.pipe.recv()
         except (EOFError, OSError):

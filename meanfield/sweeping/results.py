@@ -99,7 +99,7 @@ class SweepResults:
 
     @property
     def _file(self) -> dict[str, Any]:
-        """Return the sweep file as a table."""
+        """Return the content of the sweep file, from the text in the index, as a table."""
         return tomllib.loads(self.attributes["sweep"])
 
 
@@ -174,7 +174,7 @@ def tables_of(found: SweepResults) -> Iterator[tuple[int, Mapping[str, Floats]]]
 
 
 def read_points(path: str | Path) -> int:
-    """Read the diagnostics of each point to find damage, and return the number of solved points.
+    """Read the diagnostics of each point (run) to find damage, and return the number of solved points.
 
     ``read_sweep`` does not read the diagnostics. Raises FileError for damaged diagnostics.
     """
@@ -211,7 +211,7 @@ def _text(name: str, value: object) -> str:
 
 
 def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: Merged) -> None:
-    """Raise ValueError unless all parameters and results of a sweep have one row for each of ``count`` points."""
+    """Raise ValueError unless all parameters and results of a sweep have one row for each of ``count`` runs."""
     for name, values in parameters.items():
         if np.ndim(values) < 1 or len(values) != count:
             raise ValueError(f"{name} has {np.shape(values)} values, expected {count} points")
@@ -280,14 +280,14 @@ def _state(found: SweepResults) -> str:
 
 
 def _points(found: SweepResults) -> str:
-    """Return a line with the numbers of points of each status, and their total wall time."""
+    """Return a line with the numbers of points (runs) of each status, and their total wall time."""
     counts = Counter(found.status)
     texts = [f"{len(found.status)}"] + [f"{count} {status}" for status, count in sorted(counts.items())]
     return ", ".join(texts) + f", {found.wall_times.sum():.1f} s of work"
 
 
 def _key(found: SweepResults, name: str) -> str:
-    """Return a line with the values of a varied key."""
+    """Return a line of text with the values of a varied key of a sweep."""
     values = found.parameters[name]
     distinct = list(dict.fromkeys(values.tolist()))
     if values.dtype == object or len(distinct) <= 4:
@@ -296,7 +296,7 @@ def _key(found: SweepResults, name: str) -> str:
 
 
 def _failures(found: SweepResults) -> list[str]:
-    """Return the most frequent reasons why points failed, each as a text with its count."""
+    """Return the most frequent reasons why points (runs) failed, each as a text with its count."""
     reasons = Counter(r for r, status in zip(found.reasons, found.status, strict=True) if status == FAILED)
     return [f"{count} times: {text}" for text, count in reasons.most_common(_REASONS)]
 

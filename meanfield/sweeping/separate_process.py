@@ -24,7 +24,7 @@ _own = threading.local()  # the process of each thread
 def solve_in_separate_process(
     cases: Mapping[int, str], keep: bool, limit: float | None, components: tuple[Source, ...] = ()
 ) -> dict[int, PointResult]:
-    """Return the results of the points of a task by number, computed in a separate process of this thread.
+    """Return the results of the points (runs) of a task by number, computed in a separate process of this thread.
 
     The arguments are those of `meanfield.sweeping.together.solve_task`. The process is started once, and ends with the
     process that started it. Raises RuntimeError where the process dies or cannot start.

@@ -72,7 +72,7 @@ class ResultFile:
             return values_of(file, f"result/{name}")[self._rows_of_file] if name in group_of(file, "result") else None
 
     def over_time(self, row: int, column: str) -> tuple[Floats, Floats] | list[str]:
-        """Return the times and the values over time of a column at one point.
+        """Return the times and the values over time of a column at one point (run).
 
         If the column is missing, return the names of all columns instead.
         """
@@ -118,7 +118,7 @@ class Merged:
         self._add(len(self.sources) - 1, ())
 
     def _add(self, index: int, again: tuple[str, ...]) -> None:
-        """Merge the points of source ``index`` into the results, except points with a status in ``again``."""
+        """Merge the points (runs) of source ``index`` into the results, except points with a status in ``again``."""
         self.shapes |= self.sources[index].shapes
         heads = self.sources[index].heads
         if len(heads.numbers) and not 0 <= heads.numbers.min() <= heads.numbers.max() < self.count:
@@ -135,7 +135,7 @@ class Merged:
             source.require_columns()
 
     def block(self, first: int, last: int, shapes: Shapes) -> Columns:
-        """Return the results of the points from ``first`` to before ``last``, padded with NaN to ``shapes``."""
+        """Return the results of the points (runs) from ``first`` to before ``last``, padded with NaN to ``shapes``."""
         count = last - first
         scalars, tables = (
             {name: np.full((count, *shape), np.nan) for name, shape in group.items()}
@@ -153,7 +153,7 @@ class Merged:
         return Columns(self.heads.some(slice(first, last)), scalars, tables)
 
     def scalar(self, name: str) -> Floats:
-        """Return a scalar (points, ...) of all points of the sweep, NaN where values are missing."""
+        """Return a scalar (points, ...) of all points (runs) of the sweep, NaN where values are missing."""
         values = np.full((self.count, *self.shapes.scalars[name]), np.nan)
         for index, source in enumerate(self.sources):
             numbers = np.flatnonzero(self._source == index)
@@ -162,7 +162,7 @@ class Merged:
         return values
 
     def over_time(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
-        """Return the times and the values over time of a column at one point.
+        """Return the times and the values over time of a column at one point (run).
 
         If the column is missing, return the names of all columns instead.
         """

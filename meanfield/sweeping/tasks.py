@@ -49,12 +49,12 @@ class Work:
 
     @property
     def few(self) -> int:
-        """Return the number of batches of points that take less time than the start of a worker process."""
+        """Return the number of batches of points (runs) that take less time than the start of a worker process."""
         batch = batch_of(self.case(self.numbers[0])) if len(self.numbers) else None
         return 0 if batch is None else batch.few
 
     def tasks(self, at_once: int = 1) -> Iterator[Task]:
-        """Yield all tasks, created on demand; a task is a group of points that one worker solves.
+        """Yield all tasks, created on demand; a task is a group of points (runs) that one worker solves.
 
         ``at_once``: number of points in a task, if its points are not solved together in one array.
         """

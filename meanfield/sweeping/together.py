@@ -25,7 +25,7 @@ def solve_task(
     limit: float | None = None,
     components: tuple[Source, ...] = (),
 ) -> Iterator[dict[int, PointResult]]:
-    """Yield results of points by number, in groups as they arrive; errors are in the results, and never raised.
+    """Yield results of points (runs) by number, in groups as they arrive; errors are in the results, and never raised.
 
     ``cases``: the case of each point, or its TOML. The other arguments are those of
     :func:`meanfield.sweeping.point.solve_point`.
@@ -46,7 +46,7 @@ def solve_task(
 
 
 def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -> Iterator[dict[int, PointResult]]:
-    """Yield results, by number in groups, of the points that can be solved together in one array.
+    """Yield results, by number in groups, of the points (runs) that can be solved together in one array.
 
     Points that fail there are omitted; the caller solves them alone, for the reason.
     """
@@ -88,5 +88,5 @@ def merged(groups: Iterable[dict[int, PointResult]]) -> dict[int, PointResult]:
 
 
 def _timed(results: dict[int, PointResult], seconds: float) -> dict[int, PointResult]:
-    """Return results of points that were solved together in ``seconds``; the wall time of each is an equal part."""
+    """Return results of runs that were solved together in ``seconds``; the wall time of each is an equal part."""
     return {number: replace(result, wall_time=seconds / len(results)) for number, result in results.items()}

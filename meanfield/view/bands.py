@@ -23,7 +23,7 @@ Band = dict[str, Any]
 
 
 def pair_band(run_data: RunData) -> Band:
-    """Return the shares of the pairs of tokens in bins of 3° of their angle over time, as data for the page of a run.
+    """Return the shares of pairs of tokens in bins of 3° of their angle over time, as data for a run's HTML page.
 
     The shares for uniform directions are included for comparison.
     """
@@ -58,7 +58,7 @@ def _uniform_shares(edges: Floats, d: int) -> Floats:
 
 
 def field_bands(run_data: RunData) -> list[Band]:
-    """Return the field of a token sequence over time, along its two principal axes, as data for the page of a run."""
+    """Return the field of a token sequence over time, along two principal axes, as data for a run's HTML page."""
     length = tokens_of(run_data).length
     assert length is not None
     parts = field_parts(run_data, range(len(run_data.times)), MAX_PLACES)
@@ -81,7 +81,7 @@ def field_bands(run_data: RunData) -> list[Band]:
 
 
 def _levels(values: Floats, part: Callable[[Floats], Floats]) -> Band:
-    """Return values (snapshots, cells) as encoded levels of a scale for the page of a run.
+    """Return values (snapshots, cells) as encoded levels of a scale for the HTML page of a run.
 
     ``part`` maps values to positions on the scale from 0 to 1.
     """

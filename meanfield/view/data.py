@@ -99,7 +99,7 @@ def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
 
 
 def encode(run_data: RunData, scale: Scale) -> str:
-    """Return the densities of all snapshots as levels of the color ``scale``, encoded as text for the page."""
+    """Return the densities of all snapshots as levels of the color ``scale``, encoded as text for the HTML page."""
     dtype = stage_of(run_data).dtype
     return packed(levels(run_data.ratio(k), scale, dtype) for k in range(len(run_data.times)))
 
@@ -110,7 +110,7 @@ def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16])
 
 
 def timeline(run_data: RunData) -> Described:
-    """Return the data for the page that all runs share: times, numbers of clusters, and panels of diagnostics."""
+    """Return the data for the HTML page that all runs share: times, numbers of clusters, and panels of diagnostics."""
     return {
         "colors": hex_colors(COLOR_MAP),
         "times": rounded(run_data.times),
@@ -142,7 +142,7 @@ def describe(run_data: RunData) -> tuple[Described, str]:
 
 
 def _scale(scale: Scale) -> Described:
-    """Return the color scale of densities as plain values for the page."""
+    """Return the color scale of densities as plain values for the HTML page."""
     symbol = scale.density_name or ("ρ/ρ̄ − 1" if scale.deviation else "ρ/ρ̄")
     return {
         "low": scale.low,
@@ -155,7 +155,7 @@ def _scale(scale: Scale) -> Described:
 
 
 def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
-    """Return the uniform density that is drawn in a profile on the page: a value for each cell, or a single value.
+    """Return the uniform density that is drawn in a profile on the HTML page: a value for each cell, or a single value.
 
     None if the domain has no uniform density.
     """

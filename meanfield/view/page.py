@@ -135,7 +135,7 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
 
 
 def _cells(run_data: RunData) -> Shown:
-    """Return a density for the page: data, encoded levels, instructions, and notes on omitted data.
+    """Return a density for the HTML page: data, encoded levels, instructions, and notes on omitted data.
 
     The density is that of the run, its marginal on directions if the radius is free, or the binned density of many
     tokens.
@@ -155,7 +155,7 @@ def _cells(run_data: RunData) -> Shown:
 
 
 def _points(run_data: RunData) -> Shown:
-    """Return individual tokens for the page: data, encoded directions, instructions, and notes on omitted data."""
+    """Return individual tokens for the HTML page: data, encoded directions, instructions, and notes on omitted data."""
     from meanfield.view.stages import CLUSTERS, TURNING
     from meanfield.view.tokens import describe_tokens, thinned_tokens
 
@@ -173,5 +173,5 @@ def filled(body: str, parts: Mapping[str, str]) -> str:
 
 
 def source(name: str) -> str:
-    """Return the text of a file of the folder web, such as a script of the page."""
+    """Return the text of a file of the folder web, such as a script of the HTML page."""
     return (files("meanfield.view") / "web" / name).read_text(encoding="utf-8")

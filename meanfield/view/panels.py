@@ -24,7 +24,7 @@ Panel = dict[str, Any]
 
 
 def panels(run_data: RunData) -> list[Panel]:
-    """Return the panels of the page of a run, one for each recorded diagnostic, known ones first.
+    """Return the panels of the HTML page of a run, one for each recorded diagnostic, known ones first.
 
     There is no panel for fewer than two samples.
     """
@@ -44,12 +44,12 @@ def rounded(values: Floats) -> list[float | None]:
 
 
 def curve_of(values: Floats, color: str, label: str = "") -> Panel:
-    """Return a curve of a panel of the page as plain values."""
+    """Return a curve of a panel of the HTML page as plain values."""
     return {"label": label, "color": color, "values": rounded(values)}
 
 
 def linear(title: str, curves: list[Panel], low: float | None = None, **options: Any) -> Panel:
-    """Return a panel of the page with a linear axis that includes all values; ``low`` sets its lower end."""
+    """Return a panel of the HTML page with a linear axis that includes all values; ``low`` sets its lower end."""
     values = np.array([value for curve in curves for value in curve["values"] if value is not None] or [0.0])
     lowest, highest = float(values.min() if low is None else low), float(values.max())
     # Values that are constant to rounding have a range relative to their size, so that ticks differ.
@@ -60,7 +60,7 @@ def linear(title: str, curves: list[Panel], low: float | None = None, **options:
 
 
 def _logarithmic(title: str, curves: list[Panel], **options: Any) -> Panel:
-    """Return a panel of the page with a log axis that includes all positive values within DECADES of the largest."""
+    """Return a panel of the HTML page with a log axis for all positive values within DECADES of the largest."""
     positive = [value for curve in curves for value in curve["values"] if value is not None and value > 0] or [1.0]
     high = 2 * max(positive)
     low = max(min(positive) / 2, high * 10.0**-DECADES)
@@ -91,7 +91,7 @@ def _clusters(run_data: RunData) -> Panel:
 
 
 def _cluster_mass(run_data: RunData) -> Panel:
-    """Return a panel of the page with the masses of the heaviest clusters, one for each color."""
+    """Return a panel of the HTML page with the masses of the heaviest clusters over time, a curve for each."""
     colors = ["#888888" if color == "0.5" else color for color in DEGREE_COLORS]
     masses = [values for values in run_data.diagnostics["cluster_mass"].T if np.isfinite(values).any()]
     found = enumerate(zip(masses, colors, strict=False), 1)
@@ -118,7 +118,7 @@ def _mass(run_data: RunData) -> Panel:
 
 
 def _power(run_data: RunData) -> Panel:
-    """Return a panel of the page with the power of the harmonics of degrees 1 … 8 of the density over time.
+    """Return a panel of the HTML page with the power of the harmonics of degrees 1 … 8 of the density over time.
 
     The growth e^{2λt} of the fastest mode that linear theory predicts is added if the density is nearly uniform at
     first.
@@ -146,7 +146,7 @@ def _growth(start: float, rate: float, degree: int, time: Floats, high: float) -
 
 
 def _with_prediction(panel: Panel, run_data: RunData, name: str) -> Panel:
-    """Return a panel of the page with the predicted curve of its diagnostic, and the time of the predicted event.
+    """Return a panel of the HTML page with the predicted curve of its diagnostic, and the time of the predicted event.
 
     The panel is unchanged if there is no prediction.
     """
@@ -167,7 +167,7 @@ def _size(name: str, title: str) -> Callable[[RunData], Panel]:
 
 
 def _escaped(run_data: RunData) -> Panel:
-    """Return a panel of the page with the masses in the cells at the ends of the mesh."""
+    """Return a panel of the HTML page with the masses in the cells at the ends of the mesh."""
     ends = run_data.kind.ends
     found = zip(run_data.diagnostics["escaped"].T, (SKY, VERMILION), ends, strict=True)
     curves = [curve_of(values, color, end) for values, color, end in found]
@@ -175,7 +175,7 @@ def _escaped(run_data: RunData) -> Panel:
 
 
 def _label_centroid(run_data: RunData) -> Panel:
-    """Return a panel of the page with the angle of the mean token at each position in the sequence from the first.
+    """Return a panel of the HTML page with the angles between the mean tokens at each position and at the first.
 
     Positions in the sequence are the labels of a causal mask; at most DEGREES of them are shown.
     """
@@ -190,7 +190,7 @@ def _label_centroid(run_data: RunData) -> Panel:
 
 
 def radii(run_data: RunData) -> Panel:
-    """Return a panel of the page with the quantiles of the radius of tokens, at up to SNAPSHOTS times."""
+    """Return a panel of the HTML page with the quantiles of the radius of tokens, at up to SNAPSHOTS times."""
     shown = np.unique(np.linspace(0, len(run_data.times) - 1, SNAPSHOTS).round().astype(int))
     find = quantiles if run_data.particles is None else token_quantiles
     found = find(run_data, shown, np.array(list(PARTS))).T
@@ -202,7 +202,7 @@ def radii(run_data: RunData) -> Panel:
 
 
 def _other(run_data: RunData, name: str) -> Panel:
-    """Return a panel of the page for a diagnostic of a user: a curve for each of the first eight components."""
+    """Return a panel of the HTML page for a diagnostic of a user: a curve for each of the first eight components."""
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics["time"]), -1)[:, :DEGREES]
     if values.shape[1] == 1:
         return linear(name, [curve_of(values[:, 0], INK)])

@@ -63,7 +63,7 @@ def _pictures(run: Run, shown: list[int]) -> Iterator[str]:
 
 
 def _panels(run: Run) -> list[Described]:
-    """Return a panel of the page for each diagnostic over time, with a curve for each of the first components."""
+    """Return a panel of the HTML page for each diagnostic over time, with a curve for each of the first components."""
     samples = evenly(len(run.sample_times), SAMPLES)
     panels = []
     for name, values in run.diagnostics.items() if len(samples) > 1 else ():

@@ -37,16 +37,16 @@ class Stage:
 
 
 def _axis(run_data: RunData) -> dict[str, Any]:
-    """Return the coordinate of a density in one dimension as plain values for the page."""
+    """Return the coordinate of a density in one dimension as plain values for the HTML page."""
     assert run_data.coordinate is not None
     shown = run_data.coordinate
     return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
 
 
 def cluster_marks(run_data: RunData, k: int) -> Marks:
-    """Return the clusters of snapshot k for the page, heaviest first: angle and mass, or polar angle, azimuth and mass.
+    """Return the clusters of snapshot k for the HTML page, heaviest first: angle(s) and mass of each.
 
-    The list is empty if clusters are unknown.
+    On the sphere the angles are polar angle and azimuth. The list is empty if clusters are unknown.
     """
     if run_data.clusters is None:
         return []
@@ -66,7 +66,7 @@ GLOBE = Stage("globe", np.uint8, None, cluster_marks, (*TURNING, CLUSTERS))
 
 
 def stage_of(run_data: RunData) -> Stage:
-    """Return the picture of a domain on the page, as a `Stage`."""
+    """Return the description of the picture of a run's domain on its HTML page, a `Stage`."""
     assert run_data.kind.stage is not None
     stage: Stage = load(run_data.kind.stage)
     return stage

@@ -58,7 +58,7 @@ def view_sweep(path: str | Path, target: str | Path, *, overwrite: bool = False)
 def _write_pages(path: Path, folder: Path, count: int, overwrite: bool) -> dict[int, str]:
     """Write a page for each of the ``count`` runs of a sweep that has a run file, to ``folder``.
 
-    Return the addresses of the pages relative to the page of the sweep, by the number of the run.
+    Return the addresses of the pages relative to the HTML page of the sweep, by the number of the run.
     """
     points = [number for number in range(count) if run_file(path, number).is_file()]
     if folder.exists() and points and not overwrite:

@@ -91,7 +91,7 @@ def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:
 
 
 def _marks(run_data: RunData, k: int, matrix: Floats) -> Marks:
-    """Return the clusters of snapshot k for the page, heaviest first: position in the picture, and mass.
+    """Return the clusters of snapshot k for the HTML page, heaviest first: position in the picture, and mass.
 
     The position is an angle on the circle, polar angle and azimuth on the sphere, else coordinates along the axes
     ``matrix`` (d, axes).

@@ -47,11 +47,11 @@ class LivePage(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Return the address of the page for the browser."""
+        """Return the address of a run's HTML page for the browser."""
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
     def show(self, run: Run) -> None:
-        """Update the page if the run has a new snapshot and the last page was loaded, or if the run has ended."""
+        """Update the HTML page if the run has a new snapshot and the last page was loaded, or if the run has ended."""
         state = run.snapshots, run.attributes["stop_reason"]
         early = self.taken < self.version and run.writer is not None
         if state == self._state or run.snapshots == 0 or early:
@@ -66,7 +66,7 @@ class LivePage(ThreadingHTTPServer):
     def answer(self, host: str, path: str) -> bytes | None:
         """Return the body of the answer to a request, or None for an unknown address.
 
-        It is the page, or for the name "version" the number of its version.
+        It is the HTML page, or for the name "version" the number of its version.
         """
         if host != f"{HOST}:{self.server_port}":  # another site's name that resolves to this address
             return None
@@ -113,7 +113,7 @@ def serving() -> Iterator[LivePage]:
 
 
 def watch(path: str | Path, say: Callable[[str], None]) -> str:
-    """Serve the page of a run to browsers on this machine until the run has ended, and return how it ended.
+    """Serve the HTML page of a run to browsers on this machine until the run has ended, and return how it ended.
 
     The result is ``stop_reason`` of the file, or "killed". The function ``say`` is called with the address. Raises
     FileError for a file that cannot be read or shown, or is not being written.

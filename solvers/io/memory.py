@@ -209,7 +209,7 @@ class InMemoryWriter:
         self.update(**{"stop_reason": "finished", **attributes})
 
     def run(self) -> InMemoryRun:
-        """Return the run with copies of all rows written so far."""
+        """Return the run in memory, with copies of all rows written so far."""
         times, sample_times = np.array(self._times), np.array(self._sample_times)
         diagnostics = {
             name: np.concatenate([np.empty((0, *self._columns[name])), *rows]) for name, rows in self._rows.items()

@@ -45,7 +45,7 @@ class Pieces:
     bulges: Floats
 
     def on(self, backend: Backend) -> Pieces:
-        """Return the same pieces with their arrays on the device of a backend."""
+        """Return the same pieces of a mesh's cells with their arrays on the device of a backend."""
         return replace(self, **{name: backend.to_device(value) for name, value in vars(self).items()})
 
     def project(self, points: Floats) -> Floats:

@@ -158,7 +158,7 @@ class Advection:
         self._sent: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the configuration without work arrays: a copy of the term allocates its own."""
+        """Return the configuration of the term for a copy, without work arrays: the copy allocates its own."""
         return {name: value for name, value in vars(self).items() if name not in _WORK} | {
             "_sent": None, "_fields": [], "_seen": False,
         }  # fmt: skip

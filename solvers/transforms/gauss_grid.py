@@ -34,7 +34,7 @@ class GaussGrid:
         self.ring_cells: Integers = np.full(rings, count, dtype=np.int32)
 
     def on(self, backend: Backend) -> GaussGrid:
-        """Return a copy with its arrays on the device of a backend, like :meth:`solvers.mesh.mesh.Mesh.on`."""
+        """Return a copy of the Gauss grid with its arrays on the device of a backend, like `Mesh.on`."""
         device_grid = copy(self)
         device_grid.centers, device_grid.volumes = backend.to_device(self.centers), backend.to_device(self.volumes)
         return device_grid

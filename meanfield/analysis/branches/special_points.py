@@ -107,8 +107,8 @@ class _NotConverged(Exception):
 def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> Iterator[Fold | Bifurcation | Unlocated]:
     """Yield the folds and bifurcations of a branch between two of its points, one step apart.
 
-    A rate changes its sign where its margins at both ends have opposite signs, both beyond rounding. Where Newton's
-    iteration fails, Unlocated is yielded.
+    They are found where a growth rate has opposite signs at both points, beyond rounding. Where Newton's iteration
+    fails, Unlocated is yielded.
     """
     try:
         yield from _split(varied, before, after, _HALVINGS)
@@ -138,9 +138,9 @@ def _split(
 
 
 def _changes(before: BranchPoint, after: BranchPoint) -> list[tuple[int, int]]:
-    """Return (order, index) of each margin whose signs at two points of a branch are opposite, beyond rounding.
+    """Return (order, index) of each growth rate whose signs at two points of a branch are opposite, beyond rounding.
 
-    A margin μ − 1 has the sign of a growth rate of perturbations of this order about the axis.
+    The rates are those of perturbations of an order about the axis; their signs are those of the stored margins.
     """
     pairs = zip(before.equilibrium.spectra, after.equilibrium.spectra, strict=True)
     return [

@@ -21,10 +21,10 @@ class Varied(Protocol):
     name: str
 
     def equilibria(self, p: float) -> Equilibria:
-        """Return the discretized equations of stationary densities at p."""
+        """Return the discretized equations of stationary densities at the value p of the varied parameter."""
 
     def critical(self, degree: int) -> float:
-        """Return p at which modes of this degree neither grow nor decay about the uniform density.
+        """Return the parameter p at which modes of this degree neither grow nor decay about the uniform density.
 
         Raises ValueError where no such p exists.
         """
@@ -32,17 +32,17 @@ class Varied(Protocol):
     def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
         """Return the residual u − log f[u] of the stationary equation, and its derivatives by u and by log p.
 
-        u (nodes,) is the logarithm of the density; see `Equilibria.residual`.
+        p is the varied parameter. u (nodes,) is the logarithm of the density; see `Equilibria.residual`.
         """
 
     def rounding(self, p: float) -> float:
-        """Return the rounding error of u, the logarithm of a stationary density, at p."""
+        """Return the rounding error of u, the logarithm of a stationary density, at the varied parameter p."""
 
     def equilibrium(self, u: Floats, p: float) -> Equilibrium:
-        """Return the stationary density e^u at p, with its linear stability."""
+        """Return the stationary density e^u at the varied parameter p, with its linear stability."""
 
     def parameter(self, point: Equilibrium) -> float:
-        """Return the value of p at which a density is stationary."""
+        """Return the value of the varied parameter p at which a density is stationary."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ Event = tuple[float, dict[str, Any]]  # time, and a value for each column
 
 
 def no_check(state: State) -> None:
-    """Accept every state: the check of a problem whose runs need none."""
+    """Accept every state: a check after each step that never ends a run."""
 
 
 @dataclass(frozen=True)

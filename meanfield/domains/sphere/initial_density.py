@@ -32,10 +32,10 @@ def initial_density(case: Case, mesh: Mesh) -> Floats:
 def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
     """Return the initial densities (labels·cells) of the labels of a causal mask, each of mass 1/labels.
 
-    A label is a position of tokens in the sequence. Points, and tokens of a file, are split into consecutive groups of
-    equal size, of a file up to one token; each label begins with one group. An array may have a row for each label, a
-    formula the name ``label``. The parts of by_label are consecutive too, each for equally many labels. Any other
-    density is that of all labels. Raises CaseError as ``initial_density``.
+    A label is a position of tokens in the sequence. Points, and tokens of a file, are split into consecutive groups,
+    one for each label, whose sizes differ by at most one. An array may have a row for each label; a formula may depend
+    on ``label``. Initial densities of the kind by_label are consecutive parts, each for equally many labels. Any other
+    density is that of each label. Raises CaseError as ``initial_density``.
     """
     try:
         return np.concatenate([density / labels for density in _of_labels(case.initial, mesh, labels)])

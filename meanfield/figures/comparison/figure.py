@@ -74,7 +74,10 @@ def _is_narrow(comparison: Comparison) -> bool:
 
 
 def _has_pairs(comparison: Comparison) -> bool:
-    """Return whether two runs are tokens in four or more dimensions, whose angles alone are drawn."""
+    """Return whether both runs are of tokens whose states are not drawn, so that angles of pairs are drawn instead.
+
+    These are tokens in four or more dimensions.
+    """
     particles = all(kind_of(run.manifold).has_tokens for run in comparison.runs)
     counts = [len(run.weights) for run in comparison.runs if kind_of(run.manifold).has_tokens]
     return particles and len(comparison.runs) == 2 and min(counts) > 1 and comparison.space not in _DRAWN

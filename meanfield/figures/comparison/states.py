@@ -104,7 +104,7 @@ def draw_maps(figure: SubFigure, comparison: Comparison, rows: list[int]) -> Non
 
 
 def _snapshots(comparison: Comparison, row: int) -> list[tuple[Run, int]]:
-    """Return each run with the number of its snapshot in a row of the comparison."""
+    """Return each run of a comparison with the number of its snapshot that the given row compares."""
     return list(zip(comparison.runs, comparison.pairs[row], strict=False))
 
 

@@ -131,7 +131,7 @@ class Pair:
         return np.interp(times, self.time(cosines), np.sqrt((1 + cosines) / 2))
 
     def _antiderivative(self, c: Floats) -> Floats:
-        """Return the antiderivative of dt/dc, up to a constant, at cosines c."""
+        """Return the time t, up to a constant, at which the cosine of the pair is c: the antiderivative of dt/dc."""
         from scipy.special import exp1, expi
 
         tails = np.exp(2 * self.beta) * exp1(self.beta * (1 + c)) + expi(self.beta * (1 - c))

@@ -34,7 +34,7 @@ class Subject:
 
     @property
     def states(self) -> tuple[TokenNetwork, TokenNetwork]:
-        """Return the untrained and the trained network."""
+        """Return the network of the experiment before and after training."""
         return self.untrained, self.fit.network
 
 
