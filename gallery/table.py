@@ -45,7 +45,7 @@ TABLE = "| statement | source | expected | found | verdict |\n|---|---|---|---|-
 
 
 def name_of(entry: Path) -> str:
-    """Return topic and name of an entry, such as growth/circle."""
+    """Return topic and name of an entry of the gallery, such as growth/circle."""
     return entry.relative_to(FOLDER).with_suffix("").as_posix()
 
 
@@ -64,12 +64,12 @@ def statement_of(entry: Path, figures: Path | None = None) -> Statement:
 
 
 def statements(figures: Path | None = None) -> dict[str, Statement]:
-    """Return all statements by name of the entry."""
+    """Return the statements of all entries of the gallery by the name of the entry."""
     return {name_of(entry): statement_of(entry, figures) for entry in ENTRIES}
 
 
 def page(found: Mapping[str, Statement]) -> str:
-    """Return the page in Markdown."""
+    """Return the page of all statements of the gallery in Markdown, a table for each topic."""
     topics = groupby(found.items(), key=lambda item: item[0].partition("/")[0])
     tables = [
         f"\n## {topic.replace('_', ' ').capitalize()}\n\n{TABLE}" + "\n".join(row(*item) for item in rows) + "\n"
@@ -81,7 +81,7 @@ def page(found: Mapping[str, Statement]) -> str:
 
 
 def row(name: str, one: Statement) -> str:
-    """Return a statement's row in the table of the page, with links to the entry and to the papers."""
+    """Return the row of a statement of the literature in a Markdown table, with links to its entry and the papers."""
     statement = f"[{_cell(one.text)}](../gallery/entries/{name}.py) (`{name}`)"
     source = _linked(f"{one.source}; read: {one.read}")
     verdict = f"{one.verdict} (to {one.tolerance:.2g}: {_cell(one.reason)})"

@@ -188,7 +188,7 @@ class OpenTrack:
         return self.first + len(self.columns)
 
     def as_track(self, masses: Floats, centers: Floats) -> Track:
-        """Return the track with its masses and centers, taken from those of all samples."""
+        """Return this followed cluster with its masses and centers, taken from the arrays of all samples."""
         samples = np.arange(self.first, self.stop)
         return Track(self.first, masses[samples, self.columns], centers[samples, self.columns], self.into)
 

@@ -19,7 +19,7 @@ _MAX_SAMPLES = 10**7
 def check(case: Case) -> None:
     """Raise CaseError for impossible values and combinations of a case, with a line for each faulty key.
 
-    The model is checked only if its parts are compatible, since its checks compute with them.
+    Velocities and local rates are checked only if the parts of the case are compatible, since these checks use all.
     """
     if case.time.end == 0:
         raise CaseError("time.end: missing; expected a number > 0")

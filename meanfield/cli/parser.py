@@ -208,7 +208,7 @@ def _parsers() -> _Parser:
 
 
 def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, Command]) -> None:
-    """Add the commands of a table to the parser of the preceding words."""
+    """Add the commands of a table to a parser; ``words`` are the words of the command line that precede them."""
     parser.set_defaults(handler=None)
     group = parser.add_subparsers(title="commands", metavar="COMMAND", prog=words, parser_class=_Parser)
     for name, (handler, summary, usage, arguments) in table.items():

@@ -56,7 +56,7 @@ def find_clusters_of_tokens(
 ) -> Clusters:
     """Return the clusters of tokens at ``points`` (n, d), d ≥ 2, of any length, with masses (n,).
 
-    The basin is the cluster of each token.
+    ``basin`` of the result (n,) is the number of the cluster of each token.
 
     scale        s, radians: tokens within s are joined. Good values: 1/√β, at most 0.25
     max_tokens   number of tokens of the graph for d > 3, evenly through the list; on circle and sphere all tokens count

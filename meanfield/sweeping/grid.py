@@ -40,7 +40,7 @@ class Range(Section, frozen=True, kw_only=True):
     def drawn_at(self, fraction: float) -> float:
         """Return the number of the range for a uniform draw 0 ≤ ``fraction`` < 1.
 
-        All integers, ends included, have equal probability.
+        In a linear range of integers, all integers, ends included, have equal probability.
         """
         if not self.integer:
             return self.at(fraction)

@@ -69,7 +69,9 @@ def images_of(map: Callable[[Floats], Floats], points: Floats) -> Floats:
 def _replaced(
     pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Integers, Floats, Floats]:
-    """Return the arrays of :func:`split_long`: the pieces not in ``long``, followed by the split pieces.
+    """Return images, corners, masses and bulges of all pieces, in which split pieces replace those in ``long``.
+
+    They are the results of :func:`split_long`: first the pieces that are not split, then the split ones.
 
     done   images (n, corners, d) and masses (n, corners) of the split pieces, in blocks
     """

@@ -58,10 +58,10 @@ class StepController:
     order: int
 
     def factor(self, error: Numbers, before: Numbers = math.nan) -> Floats:
-        """Return the next step length over this one, by the errors of this step and of the previous one (``before``).
+        """Return the ratio of the next step length to this one, by the errors of this step and of the previous one.
 
-        Errors are relative to the allowed ones. The factor is from SHRINK to GROW; a NaN ``error`` gives SHRINK, a NaN
-        ``before`` is ignored.
+        ``error`` and ``before`` are these errors, relative to the allowed ones. The factor is from SHRINK to GROW; a
+        NaN ``error`` gives SHRINK, a NaN ``before`` is ignored.
         """
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             change = SAFETY * np.power(error, -1 / self.order)
@@ -172,7 +172,7 @@ class HalvingError:
             self._split = explicit_change / (MAX_SPLIT * size) if size > 0 else math.inf
 
     def of_halves(self, values: Floats, before: Floats) -> float:
-        """Return the error of a step over the allowed one; ∞ if it is not finite.
+        """Return the ratio of the error of a step to the allowed error; ∞ if it is not finite.
 
         values   values after two half steps
         before   values before the step

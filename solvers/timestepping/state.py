@@ -93,7 +93,7 @@ class State:
 
     @property
     def when(self) -> str:
-        """Return the time and the number of steps as text, for messages."""
+        """Return the time of the state and the number of steps so far as text, for messages."""
         return f"at time {self.time:.6g}, step {self.steps}"
 
     def for_reading(self) -> State:

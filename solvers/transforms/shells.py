@@ -89,9 +89,10 @@ class SphereShells:
         return normalizer, values[:, 1:].swapaxes(1, 2) + uniform[1, :, 1, None, None] * self.mesh.centers
 
     def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
-        """Return sums over source shells by harmonic transforms, (n, 4, directions): Z, then the components of N.
+        """Return sums of a kernel over shells by harmonic transforms, (n, 4, directions): Z, then the components of N.
 
-        Z and N, and the arguments, are those of :meth:`sums`.
+        Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') for target shell i and source shells j; N has the factor λ_j ω' in
+        addition. The arguments are those of :meth:`sums`.
         """
         harmonics, empty = self._harmonics, self.mesh.backend.empty
         modes = empty((len(kernel), len(masses), 4, len(kernel)), complex)

@@ -185,8 +185,8 @@ def _linearization(density: _Density, m: int, neutral: Floats | None) -> tuple[F
 
     f g is a perturbation of the density f, with A and K as in :meth:`_Density.operator`. σ are singular values of B
     with A = BᵀB, smallest first. Rows are exact relative to σ, so that exponentially small
-    rates have the signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to what I −
-    K returns: A acts from the complement of f/φ' g0 to that of f g0.
+    rates have the signs that I − K gives them. With a neutral g0, (I − K) g0 = 0, and f/φ' g0 is orthogonal to the
+    range of I − K: A acts from the complement of f/φ' g0 to that of f g0.
     """
     basis, first = _basis_and_derivative(density, m)
     image = basis.T @ (density.root[:, None] * density.inner[:, None] * density.kernel(m) * density.root) @ basis

@@ -108,9 +108,10 @@ class AxisymmetricAttention:
         return vectors
 
     def _fill(self, vectors: Floats, normalizer: Floats, masses: Floats, share: Floats, empty: Empty) -> None:
-        """Set rows of the attention field (cells, parts), where its normalizer has underflowed, as ``empty`` requires.
+        """Set the attention field (cells, parts) in cells where its normalizer has underflowed, far from all mass.
 
-        The last part is that along growing polar angle.
+        ``empty`` = "exact" gives accurate values, "nan" NaN; "bounded" changes nothing. ``share`` is the fraction of
+        the correction at the uniform density. The last part is that along growing polar angle.
         """
         if empty == "bounded" or not self.normalization.is_relative:
             return

@@ -25,8 +25,8 @@ def initial_perturbed(mesh: Mesh, dimension: int, amplitude: float, degrees: int
 
     p̄ is the uniform distribution and a the amplitude. g has unit variance over the sphere, with equal power in degrees
     1 … ``degrees``. For small a·g the result is p̄ e^{a·g}, as on the circle and the sphere. For large d, however, the
-    functions φ_l grow towards the poles, up to the square root of the number of harmonics, and e^{a·g} would have all
-    its mass there. The function depends on the seed alone, not on the resolution.
+    harmonics φ_l of g grow towards the poles, up to the square root of the number of harmonics, and e^{a·g} would have
+    all its mass there. The function depends on the seed alone, not on the resolution.
     """
     draws = np.random.default_rng(seed).standard_normal(degrees) * (amplitude / np.sqrt(degrees))
 

@@ -71,7 +71,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
         return MAX_DEGREE
 
     def resolved(self, case: Case) -> Domain:
-        """Return this section with the number and dimension of tokens, from points in [initial] if there are any."""
+        """Return this section [domain] with the number and dimension of tokens, from points in [initial] if any."""
         points = case.initial.points if isinstance(case.initial, Points) else ()
         count = self.count if self.count is not None or not points else len(points)
         dimension = self.dimension or (len(points[0]) if points else 3)

@@ -148,7 +148,7 @@ def particle_velocity(case: Case, heads: Sequence[Head], masses: Floats | None =
 def pattern_of(case: Case) -> TokenPattern | None:
     """Return the sparse pattern of pairs of tokens that attend in a case; None where all pairs attend.
 
-    In a periodic sequence the window continues past the ends.
+    In a periodic sequence the window of neighbors continues past the ends.
     """
     section, sequence = case.attention.pattern, case.sequence
     if section is None:

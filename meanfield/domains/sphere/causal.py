@@ -68,7 +68,8 @@ class CausalVelocity:
     def _of_output(self, time: float, share: float, output: Floats) -> Floats:
         """Return the velocity X (cells, d) of tokens of one label from the attention field ``output`` (cells, d).
 
-        The field is that of ρ_{≤s}, the density of the labels up to s, over its mass ``share``; it is overwritten.
+        The field is that of ρ_{≤s}, the density of the labels up to s, divided by its mass ``share``. The field is
+        overwritten.
         """
         if not self.velocity.attention.normalization.is_relative:
             output *= share

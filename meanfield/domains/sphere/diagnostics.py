@@ -73,8 +73,9 @@ class Samples:
     def normalizer_and_speed(self) -> tuple[Floats, Floats]:
         """Return Σ m Z e^{−log_bound} (samples,) and the root mean square speed (samples,) of the tokens.
 
-        Z = Σ_h w_h Z_h are the sums of the kernels of all heads over the density, and m the masses of the cells. Fields
-        are computed for one sample after the other and not stored, unless all together are faster.
+        Z = Σ_h w_h Z_h are the sums of the kernels of all heads over the density, log_bound is the logarithm of the
+        largest kernel, and m are the masses of the cells. Fields are computed for one sample after the other and not
+        stored, unless all together are faster.
         """
         first, masses = self.velocities[0], self.masses_by_label.reshape(len(self.times), -1)
         if self.by_label.shape[1] == 1 and first.takes_rows and all(one is first for one in self.velocities):

@@ -118,7 +118,7 @@ def _draw_speed(ax: Axes, run_data: RunData) -> None:
 
 
 def _is_over(run_data: RunData) -> NDArray[np.bool_]:
-    """Return for each sample (samples,) whether all tokens form one cluster from there until the end.
+    """Return for each sample (samples,) whether all tokens form one cluster from that sample until the end.
 
     Such tokens move only by the tolerance of the time steps.
     """

@@ -72,7 +72,7 @@ class FigureOptions:
 
     @property
     def context(self) -> Any:
-        """Return the Matplotlib settings of these options."""
+        """Return the Matplotlib settings for these options of a figure, such as font sizes and colors."""
         return STYLES[self.style] | {"image.cmap": self.cmap}
 
 

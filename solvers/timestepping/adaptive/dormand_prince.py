@@ -156,9 +156,9 @@ class DormandPrince:
         return np.asarray(np.minimum(np.minimum(100 * trial, second), longest))
 
     def _advance(self) -> Floats:
-        """Compute the values after one step of each system; return the errors (rows,) over the allowed ones.
+        """Compute the values after one step of each system; return the ratios (rows,) of errors to allowed errors.
 
-        An error is NaN where the values are not finite.
+        A ratio is NaN where the values are not finite.
         """
         before, dt, rates = self.values, self._columns(self._taken), self._rates
         times = self.time + self._nodes[:, None] * self._taken

@@ -270,10 +270,10 @@ def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> t
 def step_error(
     dt: float | Floats, start: Measured, end: Measured, norms: Callable[[Numbers], Floats], rtol: float, rounding: float
 ) -> Floats:
-    """Return the errors (...) of steps over the allowed ones, by norms (..., 2) of moments; ∞ where not finite.
+    """Return the ratios (...) of the errors of steps to the allowed errors, in norms (..., 2); ∞ where not finite.
 
-    An error is that of the trapezoidal rule for the moments M: |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)|, allowed is about rtol |M₁ −
-    M₀|.
+    The error is that of the trapezoidal rule for the moments M, |M₁ − M₀ − ½ dt (Ṁ₀ + Ṁ₁)|. The allowed error is about
+    rtol |M₁ − M₀|.
 
     dt           lengths of the steps, of a shape to multiply moments with
     start, end   moments at the beginnings and ends of the steps

@@ -88,7 +88,7 @@ class ErrorControlled(ABC):
         raise Exploding(f"{state.when}: step size underflow (blow-up?)")
 
     def _try(self, state: State, dt: float) -> tuple[Floats, float]:
-        """Return the values after a step of dt, and its error over the allowed one, in root mean squares.
+        """Return the values after a step of dt, and the ratio of its error to the allowed one, in root mean squares.
 
         The ratio is ∞ if it is not finite, or if a solver does not converge.
         """
