@@ -107,7 +107,7 @@ class SweepPoints(Sequence[Point]):
         return point
 
     def identity(self, keep: Keep) -> str:
-        """Return a hash of the cases of all points, in order, and of ``keep``.
+        """Return a hash that identifies a sweep, of the cases of all points (runs) in order, and of ``keep``.
 
         Raises CaseError for the first invalid case.
         """
@@ -222,7 +222,7 @@ def _check_design(file: _File) -> None:
 
 
 def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
-    """Return the table [set], whose settings all points (runs) share, as overrides "key=value".
+    """Return the table [set] of a sweep file, settings of all points (runs), as overrides "key=value".
 
     Raises CaseError for a key that also varies: one of those in ``spacings``.
     """

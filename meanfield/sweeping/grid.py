@@ -167,12 +167,12 @@ def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda val
 
 
 def _is_range(value: object) -> bool:
-    """Return whether a value of the table [keys] is a range or seeds, rather than a table of further keys."""
+    """Return whether a value in the table [keys] of a sweep file is a range or seeds, not a table of keys."""
     return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "integer", "seeds"})
 
 
 def _key(name: str, value: Any, design: str) -> SweptKey:
-    """Return the values of one key of a sweep from its entry in the table [keys].
+    """Return the values of one varied key from its entry in the table [keys] of a sweep file.
 
     Raises CaseError for an invalid entry.
     """
@@ -201,7 +201,10 @@ def _key(name: str, value: Any, design: str) -> SweptKey:
 
 
 def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
-    """Return an entry of the table [keys] as an object of class ``kind``. Raises CaseError, which names the key."""
+    """Return an entry of the table [keys] of a sweep file as an object of class ``kind``.
+
+    Raises CaseError, which names the key.
+    """
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -134,7 +134,7 @@ class ConservationLaw:
         """Compute the fluxes f(u)·n through the faces for u = ``values``; return the stable time step min 2V/(Σ A a).
 
         Σ A a sums over the faces of a cell of volume V: A is a face's area, a the wave speed there. For two equal
-        faces, 2V/(Σ A a) is the width of the cell over the speed.
+        faces, 2V/(Σ A a) is the width of the cell divided by the speed.
         """
         mesh = self.mesh
         check_field("values", values, mesh)

@@ -63,7 +63,7 @@ class Source:
         self._rate: Any = None
 
     def prepare(self, time: float, values: Floats) -> Step:
-        """Store f(time, values) for ``rate``; return 1 over the largest ``|eigenvalue|`` of ∂f/∂u, a stable step."""
+        """Store f(time, values) for ``rate``; return the stable step, 1/max ``|eigenvalue|`` of ∂f/∂u."""
         before = values.copy() if self._rate is None else None
         rate = self._evaluated(time, values)
         if before is not None:

@@ -123,7 +123,8 @@ def _split(
 ) -> list[Fold | Bifurcation | Unlocated]:
     """Return the folds and bifurcations of a branch between two of its points.
 
-    The step is halved, at most ``halvings`` times, to separate a fold from other changes of sign of order 0.
+    The step is halved, at most ``halvings`` times, to separate a fold from other sign changes of rates of axisymmetric
+    perturbations.
     """
     changes = _changes(before, after)
     if before.tangent[-1] * after.tangent[-1] >= 0:

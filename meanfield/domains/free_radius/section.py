@@ -88,7 +88,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     def estimates(self, case: Case) -> list[str]:
         """Return a line about the relative error of the variance of an initial Gaussian on this mesh; none for others.
 
-        The error follows from the size of the cells at the mean radius over the width of the Gaussian.
+        The error follows from the ratio of the size of the cells at the mean radius to the width of the Gaussian.
         """
         initial = case.initial
         if not isinstance(initial, Gaussian):

@@ -58,7 +58,7 @@ class CausalVelocity:
         return normalizer.reshape(-1), result.reshape(-1, self.dimension)
 
     def _seen(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
-        """Yield for each label the mass of the density of all labels up to it, and that density over its mass."""
+        """Yield for each label the mass of the density of all labels up to it, and this density scaled to mass 1."""
         seen = backend_for(by_label).xp.zeros_like(by_label[0])
         for k, of_label in enumerate(by_label):
             seen += of_label

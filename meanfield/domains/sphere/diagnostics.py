@@ -149,7 +149,10 @@ def energy(samples: Samples) -> Floats:
 
 
 def speed(samples: Samples) -> Floats:
-    """Return the root mean square speeds √∫|X|²ρ (samples,) of the tokens, each label of a causal mask by its X."""
+    """Return the root mean square speeds √∫|X|²ρ (samples,) of the tokens.
+
+    Under a causal mask, each label (position in the sequence) has its own velocity X.
+    """
     return samples.normalizer_and_speed[1]
 
 

@@ -134,7 +134,7 @@ class FieldLayer(nn.Module):
 def identity_layer(beta: float, step: float, **network: Any) -> FieldLayer:
     """Return a layer of the PDE network with attention alone and Q = K = V = I in R², in float64.
 
-    ``network`` are further keys of the section [network].
+    ``network`` are further keys of the section [network] of a training file.
     """
     section = Network(kind="pde", dimension=2, heads=1, feed_forward=False, **network)
     layer = FieldLayer(section, Pde(step=step), False, Matrices(section)).double()

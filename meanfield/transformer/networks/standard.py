@@ -138,7 +138,10 @@ class Transformer(nn.Module):
         return embeddings
 
     def end(self, states: Tensor) -> Tensor:
-        """Return the input of the output head: the last layer's states (batch, n, d), normalized for pre and peri."""
+        """Return the input of the output head: states (batch, n, d) after the last layer.
+
+        They are normalized for the layer norms pre and peri.
+        """
         return self.last(states)  # type: ignore[no-any-return]
 
 

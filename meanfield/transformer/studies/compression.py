@@ -60,7 +60,7 @@ def compress(
 
 
 def mean_distance(found: Outcome) -> Floats:
-    """Return the W₁ distance of two prompts, averaged over all pairs of prompts: (variant, layer)."""
+    """Return the mean W₁ distance of two prompts over all pairs, (variant, layer), for each variant of a model."""
     n = len(found["prompt"])
     return np.asarray(found["distance"].sum(axis=(2, 3)) / (n * (n - 1)))
 

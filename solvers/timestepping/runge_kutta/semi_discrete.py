@@ -234,7 +234,7 @@ def _gmres(left: Vector, right: Floats, preconditioner: Vector, rtol: float) -> 
 
     left             linear function of an array
     preconditioner   approximate inverse of ``left``
-    rtol             residual of x over the norm of ``right``
+    rtol             norm of the residual of x, relative to that of ``right``
     """
     from scipy.sparse.linalg import LinearOperator, gmres
 
