@@ -42,7 +42,7 @@ OWN: dict[str, dict[str, type[Section]]] = {"reaction": {}, "feed_forward": {}, 
 
 
 def matrix_problem(key: str, matrix: Matrix, d: int) -> Problems:
-    """Yield a fault unless the matrix is d×d."""
+    """Yield a fault of a case unless the matrix given by ``key`` is d×d."""
     if [len(row) for row in matrix] != [d] * d:
         yield key, matrix, f"a {d}×{d} matrix"
 

@@ -65,10 +65,10 @@ def initial_von_mises_fisher(
     """Return a mixture Σ_k m_k e^{c_k ⟨x,μ_k⟩} / ∫… (cells) of von Mises–Fisher densities, averaged about the axis e.
 
     ``cosines`` are z_k = ⟨μ_k,e⟩, by default 1, and Σ m_k is scaled to 1. Off the axis the density is the mean over all
-    rotations about the axis: e^{c z cosθ} g(c √(1 − z²) sinθ), as in `polar_kernel`. c < 0 is centered at the opposite
-    of μ. A component narrower than half a cell is deposited as the circle of latitude through its mean, ⟨x,e⟩ = zA, so
-    that its mass and mean angle are kept: A = c/(k + √(k² + c²)), k = (d − 1)/2, is I_{d/2}(c)/I_{d/2−1}(c) up to a
-    relative error of d/c² (Amos 1974).
+    rotations about the axis, e^{c z cosθ} g(c √(1 − z²) sinθ), where g(b) = Γ(ν + 1)(2/b)^ν I_ν(b), ν = (d − 3)/2.
+    c < 0 is centered at the opposite of μ. A component narrower than half a cell is deposited as the circle of latitude
+    through its mean, ⟨x,e⟩ = zA, so that its mass and mean angle are kept. A = c/(k + √(k² + c²)), k = (d − 1)/2, is
+    I_{d/2}(c)/I_{d/2−1}(c) up to a relative error of d/c² (Amos 1974).
     """
     density = np.zeros(mesh.cells)
     for c, mass, z in zip(concentrations, masses, cosines or [1.0] * len(masses), strict=True):

@@ -69,7 +69,7 @@ def _states_height(comparison: Comparison) -> list[float]:
 
 
 def _is_narrow(comparison: Comparison) -> bool:
-    """Return whether states are drawn as lines over one coordinate."""
+    """Return whether the states of the compared runs are drawn as lines over one coordinate, not as maps."""
     return comparison.space in ("S1", "R1") or comparison.space.startswith("polar")
 
 
