@@ -1,4 +1,4 @@
-"""Shipped cases and sweeps, in an installed package and in a source folder."""
+"""Shipped cases, sweeps and entries of the gallery, in an installed package and in a source folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def shipped_folder(kind: str) -> Traversable:
-    """Return the folder of the shipped "cases" or "sweeps".
+    """Return the folder of the shipped "cases", "sweeps" or "gallery/entries".
 
     A wheel has the folder inside the package, a source folder beside it. The folder beside the package could not be
     found by imports, which may refer to another installed source folder.

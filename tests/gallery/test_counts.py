@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gallery.counts import in_one_hemisphere, parking_centers, share_in_one_hemisphere
+from meanfield.gallery.counts import in_one_hemisphere, parking_centers, share_in_one_hemisphere
 
 
 def test_parking_centers_are_apart_and_cover_the_rest():

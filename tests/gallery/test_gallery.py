@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gallery.not_computed import NOT_COMPUTED
-from gallery.statement import Statement
-from gallery.table import ENTRIES, HEAD, name_of, page, row, statement_of
+from meanfield.gallery.not_computed import NOT_COMPUTED
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.table import ENTRIES, HEAD, name_of, page, row, statement_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "statements.md").read_text("utf-8")
@@ -54,8 +54,8 @@ def test_what_is_not_computed_names_entries_that_exist() -> None:
 
 
 def test_one_command_runs_an_entry(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gallery", "merging/equiangular", "--figures", str(tmp_path)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "meanfield.gallery", "merging/equiangular", "--figures", str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "verdict    reproduced" in ran.stdout, ran.stderr
     assert (tmp_path / "merging_equiangular.png").stat().st_size > 10_000
 

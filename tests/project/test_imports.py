@@ -29,8 +29,8 @@ ROOMS = [  # each may import itself and those before it; meanfield itself, the v
     "meanfield.domains.atoms", "meanfield.domains.trained", "meanfield.components", "meanfield.simulation",
     "meanfield.runtime", "meanfield.running",
     "meanfield.sweeping", "meanfield.analysis", "meanfield.figures", "meanfield.export", "meanfield.movie",
-    "meanfield.view", "meanfield.domains.pictures", "meanfield.results", "meanfield.transformer", "meanfield.cli",
-    "meanfield.__main__",
+    "meanfield.view", "meanfield.domains.pictures", "meanfield.results", "meanfield.gallery", "meanfield.transformer",
+    "meanfield.cli", "meanfield.__main__",
 ]  # fmt: skip
 NEW_DOMAINS = sorted(
     {f"meanfield.domains.{path.parent.name}" for path in MEANFIELD.glob("domains/*/section.py")} - {*ROOMS}

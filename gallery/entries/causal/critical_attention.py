@@ -9,9 +9,9 @@ all others.
 
 import numpy as np
 
-from gallery.equiangular import after_a_layer
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import after_a_layer
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 RHO, COUNTS = 0.5, (64, 256)
 gammas = np.linspace(0.5, 4, 15)

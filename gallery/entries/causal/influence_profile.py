@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import iv
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 N, END = 256, 1.0
 changes = ["attention.beta=0", "attention.mask=causal", f"domain.count={N}", f"domain.dimension={N}", f"time.end={END}"]

@@ -9,9 +9,9 @@ otherwise.
 import numpy as np
 from scipy.optimize import brentq
 
-from gallery.equiangular import after_a_layer
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import after_a_layer
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 N, RHO = 256, 0.5
 gammas, weights = np.linspace(1.6, 2.4, 9), []

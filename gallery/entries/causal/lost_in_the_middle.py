@@ -16,8 +16,8 @@ from scipy.linalg import expm
 from scipy.optimize import minimize_scalar
 from scipy.special import iv
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, BIAS, TIME, WORDS, N = 1.0, 1.5, 1.0, 8, 400
 modes = np.arange(1, 9)

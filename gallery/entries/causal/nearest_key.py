@@ -8,10 +8,10 @@ A query among n uniform keys on S^{d−1} gives half of its attention to one of 
 import numpy as np
 from scipy.optimize import brentq
 
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import uniform
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import uniform
 
 D, sizes, betas = 5, np.array([300, 1000, 3000, 10000]), []
 for n in sizes:

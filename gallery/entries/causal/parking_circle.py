@@ -10,11 +10,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import exp1
 
-from gallery.counts import parking_centers
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import uniform
+from meanfield.gallery.counts import parking_centers
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import uniform
 
 DELTA, N = 0.05, 6000
 parking = quad(lambda t: np.exp(-2 * (np.log(t) + exp1(t) + np.euler_gamma)) if t else 1.0, 0, np.inf)[0]

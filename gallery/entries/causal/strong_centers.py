@@ -9,9 +9,9 @@ clusters. It becomes the center of a cluster, but not all clusters have such a c
 import numpy as np
 
 import meanfield as mf
-from gallery.counts import parking_centers
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.counts import parking_centers
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, N = 60.0, 150
 DELTA = 4 / np.sqrt(BETA)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import cumulative_simpson, simpson
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 changes = ["attention.normalization=unnormalized", "attention.beta=2", "attention.mask=none", "domain.count=32"]
 result = mf.simulate(mf.load_case("tokens_causal", [*changes, "time.end=1", "output.samples=200"]))

@@ -10,8 +10,8 @@ from scipy.integrate import cumulative_simpson
 from scipy.special import iv
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA = 2.0
 changes = [f"attention.beta={BETA}", "attention.normalization=unnormalized", "initial.amplitude=0.3", "time.end=0.6"]

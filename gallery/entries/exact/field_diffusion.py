@@ -8,8 +8,8 @@ Without attention the mode cos kx of a field u(x, t) decays as e^{−κk²t}; wi
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 changes = [f"attention.value={np.zeros((3, 3)).tolist()}", "stabilizers.layer_norm=none", "time.end=1"]
 case = mf.load_case("representation_rate", changes)

@@ -8,8 +8,8 @@ The mean token of n independent tokens differs from that of the density by order
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 sizes, seeds, deviations = (64, 256, 1024), range(16), []
 for n in sizes:

@@ -9,8 +9,8 @@ attention and every β.
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 Z0, END = -0.6, 2.0
 points = [[1.0, 0.0], [Z0, float(np.sqrt(1 - Z0**2))]]

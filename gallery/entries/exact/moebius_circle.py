@@ -8,8 +8,8 @@ The Poisson kernel (1−r²)/(1−2r cos φ+r²)/2π keeps its form, and dr/dt =
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("flow_beta0_circle")
 result = mf.simulate(case)

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, N = 5.0, 64  # tokens on the ring, whose sums equal the integrals to rounding
 angle = 2 * np.pi * np.arange(N) / N

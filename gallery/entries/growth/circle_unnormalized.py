@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import iv
 
 import meanfield as mf
-from gallery.figure import draw_growth
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw_growth
+from meanfield.gallery.statement import Statement
 
 BETA = 2.0
 case = mf.load_case("growth_circle", [f"attention.beta={BETA}", "attention.normalization=unnormalized", "time.end=3"])

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 D, L, BETA = 8, 1, 5.0
 changes = ["domain.manifold=axisymmetric", f"domain.dimension={D}", "domain.resolution=192", f"attention.beta={BETA}"]

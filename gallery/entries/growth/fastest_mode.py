@@ -8,8 +8,8 @@ For large β the fastest degree obeys l(l+d−2) ≈ 2β, so that √(2β) clust
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA = 1000.0
 theory = mf.stability(mf.load_case("growth_circle", [f"attention.beta={BETA}"]), 100)

@@ -9,9 +9,9 @@ modes per unit of length (Rice), dominates the slope of the mean where x² < log
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
 
 BETAS = np.geomspace(1e2, 1e5, 7)
 

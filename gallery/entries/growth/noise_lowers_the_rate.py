@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw_growth
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw_growth
+from meanfield.gallery.statement import Statement
 
 KAPPA = 0.05
 case = mf.load_case("growth_circle", [f"stabilizers.noise={KAPPA}"])

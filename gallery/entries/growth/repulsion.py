@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw_growth
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw_growth
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("growth_circle", ["attention.value=[[-1, 0], [0, -1]]", "initial.amplitude=1e-3", "time.end=4"])
 result = mf.simulate(case)

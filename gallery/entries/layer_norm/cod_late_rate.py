@@ -7,8 +7,8 @@ At late times, 1 − g of equiangular tokens falls as e^{−4√(t+1)} with the 
 
 import numpy as np
 
-from gallery.equiangular import draw_late_rate, late_exponential
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import draw_late_rate, late_exponential
+from meanfield.gallery.statement import Statement
 
 rate, curves = late_exponential("cod", 40.0, -4.0, clock=lambda time: np.sqrt(time + 1))
 

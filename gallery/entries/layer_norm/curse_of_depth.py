@@ -8,8 +8,8 @@ With outputs scaled by 1/âˆš(t+1), directions move as with post in the time 2(âˆ
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 END = 8.0
 cosines, paths = {}, {}

@@ -8,8 +8,8 @@ x ← N(x + Δt A(x)) differs from the continuous flow in proportion to Δt.
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 END, errors = 2.0, []
 exact = np.asarray(

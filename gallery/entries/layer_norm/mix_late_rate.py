@@ -5,8 +5,8 @@ Layer norm mix: post first, then pre
 Tokens converge exponentially until the switch, and as (t + const)⁻² afterwards.
 """
 
-from gallery.equiangular import draw_late_rate, late_power
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import draw_late_rate, late_power
+from meanfield.gallery.statement import Statement
 
 power, curves = late_power("mix", "stabilizers.switch=2")
 

@@ -5,8 +5,8 @@ nGPT: tokens converge as e^{−2t}
 At late times, 1 − g of equiangular tokens falls as e^{−2αt} with the layer norm ngpt.
 """
 
-from gallery.equiangular import draw_late_rate, late_exponential
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import draw_late_rate, late_exponential
+from meanfield.gallery.statement import Statement
 
 rate, curves = late_exponential("ngpt", 10.0, -2.0, "stabilizers.alpha=1")
 

@@ -5,8 +5,8 @@ Layer norm post: tokens converge exponentially
 At late times, 1 − g of equiangular tokens falls as e^{−2t} with the layer norm post, for every β.
 """
 
-from gallery.equiangular import draw_late_rate, late_exponential
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import draw_late_rate, late_exponential
+from meanfield.gallery.statement import Statement
 
 rate, curves = late_exponential("post", 12.0, -2.0)
 

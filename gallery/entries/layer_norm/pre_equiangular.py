@@ -5,9 +5,9 @@ Layer norm pre: equiangular tokens
 Directions move at P_θA/s with s = r, dr/dt = ⟨θ, A⟩; the cosine g of equiangular tokens obeys one equation.
 """
 
-from gallery.equiangular import formula, run
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import formula, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 N, BETA, END = 8, 2.0, 10.0
 time, apart = run("pre", N, BETA, END, "initial.radius=1")

@@ -5,8 +5,8 @@ Layer norm pre: tokens converge as t⁻²
 At late times, 1 − g falls as a power of time instead of exponentially, since the radius grows as t.
 """
 
-from gallery.equiangular import draw_late_rate, late_power
-from gallery.statement import Statement
+from meanfield.gallery.equiangular import draw_late_rate, late_power
+from meanfield.gallery.statement import Statement
 
 power, curves = late_power("pre")
 

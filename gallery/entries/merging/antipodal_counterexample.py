@@ -8,9 +8,9 @@ therefore holds for almost every start only. The uniform density is an equilibri
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import on_circle, run
 
 time, path = run(on_circle([0, 0, np.pi]), 50.0, "attention.beta=1", "output.snapshots=50")
 apart = np.linalg.norm(path[:, 0] - path[:, 2], axis=1)

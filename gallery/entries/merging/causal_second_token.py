@@ -8,8 +8,8 @@ With V = I, token k approaches the first at the late rate 1 − 1/k, so that all
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 result = mf.simulate(mf.load_case("tokens_causal"))
 time, tokens = np.asarray(result.time), np.asarray(result.position)

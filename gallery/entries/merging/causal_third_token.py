@@ -10,8 +10,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, END = 3.0, 3.0
 changes = [f"attention.beta={BETA}", "attention.mask=causal", f"time.end={END}"]

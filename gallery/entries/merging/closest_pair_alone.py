@@ -8,9 +8,9 @@ differ by the factor e^{βΔ}, where Δ is the difference of the cosines with th
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle, run
 
 ANGLES, betas, ratios = np.array([0.0, 0.8, 2.8]), np.array([10.0, 12.0, 14.0, 16.0]), []
 for beta in betas:

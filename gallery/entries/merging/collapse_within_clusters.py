@@ -8,9 +8,9 @@ before groups merge after e^{β(1 − cos)}.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import on_circle, run
 
 betas, times, curves = (8.0, 12.0, 16.0), [], {}
 for beta in betas:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 changes = ["attention.normalization=unnormalized", "time.end=0.5", "output.snapshots=2", "output.samples=4"]
 case = mf.load_case("tokens_equiangular", changes)

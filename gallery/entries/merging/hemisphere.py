@@ -8,8 +8,8 @@ If all tokens lie in an open hemisphere about w, the smallest ⟨x, w⟩ never d
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 generator = np.random.default_rng(0)
 points = generator.standard_normal((12, 3))

@@ -8,8 +8,8 @@ The cosine g of two tokens of a density about an axis obeys dg/dt = 2g(1 − g) 
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("collapse_high_dimension", ["domain.resolution=256"])
 result = mf.simulate(case)

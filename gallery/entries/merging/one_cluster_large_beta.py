@@ -9,9 +9,9 @@ also 18. The last merger takes up to e^{2β} units of time, 10⁷ and 10¹⁵. T
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
 
 N, shares, curves = 3, [], {}
 for beta in (9.0, 18.0)[: size(1, 2)]:

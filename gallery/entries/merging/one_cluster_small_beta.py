@@ -7,10 +7,10 @@ For β ≤ 1 almost every start on the circle ends in one cluster.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import run, uniform
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run, uniform
 
 seeds, lengths = range(size(12, 200)), []
 for seed in seeds:

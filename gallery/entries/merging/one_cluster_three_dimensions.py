@@ -7,10 +7,10 @@ For d ≥ 3 almost every start ends in one cluster, for every β.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import run, uniform
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run, uniform
 
 curves, ends = {}, []
 for beta in (0.5, 1.5, 3.0):

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import quad
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, ANGLE = 4.0, 2.0
 points = [[float(np.cos(1)), sign * float(np.sin(1))] for sign in (1, -1)]

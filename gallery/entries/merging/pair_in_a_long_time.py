@@ -8,8 +8,8 @@ Two tokens with the initial cosine ρ merge after about e^{β(1−ρ)}/(2β(1−
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, ANGLE = 40.0, 2.0
 rho = np.cos(ANGLE)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import quad
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA = 4.0
 changes = [f"attention.beta={BETA}", "attention.normalization=unnormalized", "time.end=1.5", "output.snapshots=60"]

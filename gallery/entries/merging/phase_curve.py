@@ -7,10 +7,10 @@ In the plane of t and β, the time at which 32 random tokens meet follows the cu
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.meeting import formula, run
-from gallery.size import size
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.meeting import formula, run
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
 
 SEEDS = {128: size(1, 2048)} | ({1024: 64} if size(0, 1) else {})  # 2048 as in the authors' code
 betas = (1.0, 3.0, 5.0, 9.0)[: size(2, 4)]

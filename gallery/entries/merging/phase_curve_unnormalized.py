@@ -8,10 +8,10 @@ bends in the opposite direction (figure 4).
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.meeting import formula, run
-from gallery.size import size
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.meeting import formula, run
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
 
 D, SEEDS = size(128, 1024), size(1, 64)
 betas = (1.0, 3.0, 5.0, 9.0)[: size(2, 4)]

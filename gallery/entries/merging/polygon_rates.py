@@ -8,10 +8,10 @@ cos(2πmj/k))/Σ_j e^{β cos(2πj/k)} with f(φ) = e^{β cos φ} sin φ.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.polygon import rate
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.polygon import rate
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle, run
 
 K, BETA, M, SMALL = 5, 3.0, 2, 1e-6
 angles = 2 * np.pi * np.arange(K) / K

@@ -10,9 +10,9 @@ long-lived. Here K = I.
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
 
 N, D = 32, 128
 ENSEMBLES = {("ginibre", 0.5): size(2, 100), ("ginibre", 1.0): size(2, 100), ("ginibre", 4.0): 1, ("goe", 1.0): 1}

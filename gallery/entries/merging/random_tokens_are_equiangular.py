@@ -7,10 +7,10 @@ All cosines of n ≤ d uniform tokens follow those of orthonormal tokens, up to 
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import run, uniform
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run, uniform
 
 N, BETA, END = 12, 1.0, 1.0
 curve = run(np.eye(N), END, f"attention.beta={BETA}")[1]

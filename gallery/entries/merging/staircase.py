@@ -8,9 +8,9 @@ With k remaining clusters of masses m_j, 2βe^{−β}E is Σ m_j². A merger of 
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import on_circle
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import on_circle
 
 BETA, MASSES = 12.0, [0.5, 0.3, 0.2]
 changes = [

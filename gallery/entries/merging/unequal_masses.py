@@ -10,8 +10,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, MASSES, END = 3.0, (0.8, 0.2), 5.0
 changes = [f"attention.beta={BETA}", f"initial.masses={list(MASSES)}", f"time.end={END}"]

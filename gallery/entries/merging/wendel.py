@@ -8,11 +8,11 @@ converge to one cluster (cone collapse). For n ≤ d the probability is 1.
 
 import numpy as np
 
-from gallery.counts import in_one_hemisphere, share_in_one_hemisphere
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import uniform
+from meanfield.gallery.counts import in_one_hemisphere, share_in_one_hemisphere
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import uniform
 
 D, N, draws = 4, 9, size(4000, 100_000)
 counts = range(4, 13)

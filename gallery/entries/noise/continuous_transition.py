@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
 from meanfield.analysis.branches.branch import branch_of
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA = 2.0
 branch = branch_of(mf.load_case("noise_below", [f"attention.beta={BETA}"])).branch

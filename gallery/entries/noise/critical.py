@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 # %%
 # Two runs on the sphere near the critical noise, where the rate of degree 1 is linear in κ and zero. The mode is along

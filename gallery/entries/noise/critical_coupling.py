@@ -8,9 +8,9 @@ K# = β^{d/2}/(2^{d/2} Γ(d/2) I_{d/2}(β)) without normalization, which is 1/(2
 import numpy as np
 from scipy.special import gamma, iv
 
-from gallery.figure import draw
-from gallery.statement import Statement
 from meanfield.analysis.branches.equilibria import Equilibria
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, dimensions = 3.0, np.array([2, 3, 5, 8, 16])
 couplings = [1 / (2 * Equilibria(d, BETA, "unnormalized", nodes=64).critical_noise(1)) for d in dimensions]

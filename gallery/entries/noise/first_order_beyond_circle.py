@@ -6,8 +6,8 @@ Without normalization the transition is continuous up to β* with I_{d/2+1}(β*)
 beyond. At β* the branch of ordered states changes from decreasing to increasing noise where it leaves the uniform one.
 """
 
-from gallery.figure import draw
-from gallery.transition import first_order
+from meanfield.gallery.figure import draw
+from meanfield.gallery.transition import first_order
 
 STATEMENT, curves = first_order(d=2, betas=(2.3, 2.6))
 

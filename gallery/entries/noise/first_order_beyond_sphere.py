@@ -5,8 +5,8 @@ First-order transition on the sphere beyond β*
 The threshold for d = 3 is I_{5/2}(β*)/I_{3/2}(β*) = 1/3 (noise/first_order_beyond_circle has the circle).
 """
 
-from gallery.figure import draw
-from gallery.transition import first_order
+from meanfield.gallery.figure import draw
+from meanfield.gallery.transition import first_order
 
 STATEMENT, curves = first_order(d=3, betas=(1.7, 1.95))
 

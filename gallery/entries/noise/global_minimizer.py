@@ -9,12 +9,12 @@ ordered states beyond the fold equals F of the uniform density.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.transition import formula
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
 from meanfield.analysis.branches.varied import OverNoise
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.transition import formula
 
 
 def couplings(d, beta):

@@ -8,8 +8,8 @@ Without attention degree l on the sphere decays as e^{−l(l+1)κt}.
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw_growth
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw_growth
+from meanfield.gallery.statement import Statement
 
 KAPPA = 0.1
 changes = ["attention.value=[[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]", f"stabilizers.noise={KAPPA}"]

@@ -9,11 +9,11 @@ the clusters exchange mass at the rate that ``branch`` reports as the largest ei
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
 from meanfield.analysis.branches.varied import OverNoise
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA = 4.0
 at = Equilibria(2, BETA, nodes=64)

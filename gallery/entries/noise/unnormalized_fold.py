@@ -8,9 +8,9 @@ For β beyond 2.4469 on the circle ordered states exist above the critical noise
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
 from meanfield.analysis.branches.branch import branch_of
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA = 4.0
 changes = [f"attention.beta={BETA}", "attention.normalization=unnormalized"]

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 KAPPA = 0.3
 changes = ["attention.beta=0", f"stabilizers.noise={KAPPA}", "time.end=60", "initial.amplitude=0.5"]

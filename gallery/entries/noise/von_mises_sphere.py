@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 KAPPA = 0.2
 changes = ["domain.resolution=32", f"stabilizers.noise={KAPPA}", "initial.parameter=1.0", "time.end=30"]

@@ -8,8 +8,8 @@ sphere.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import Diffusion, Equation, interval, solve
 
 mesh = interval(0.0, 14.0, 280)  # half of an even field: the second kink is the mirror image in x = 0

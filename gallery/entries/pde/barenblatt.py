@@ -7,8 +7,8 @@ Barenblatt solution of the porous medium equation
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import Equation, NonlinearDiffusion, State, interval
 from solvers.timestepping.evolution import evolve
 

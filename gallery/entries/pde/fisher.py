@@ -8,8 +8,8 @@ Fisher, Kolmogorov, Petrovsky, Piskunov: the speed of the front
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import Diffusion, Equation, interval, solve
 
 mesh, t = interval(0.0, 400.0, 2000), 160.0

@@ -7,8 +7,8 @@ In the plane dM₂/dt = 4M(1 − M/8π): the second moment falls if the mass M e
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import Convolution, DriftDiffusion, box
 
 mesh = box((96, 96), ((-6.0, 6.0), (-6.0, 6.0)))

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ive
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import Advection, Diffusion, Equation, SteadyState, circle, solve
 
 RATIO, mesh = 3.0, circle(128)

@@ -7,8 +7,8 @@ With the excluded area c|sin γ| between rods, degree 2 grows for c > 32/π.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import DenseKernel, DriftDiffusion, sphere
 
 rates, strengths, mesh = [], (9.0, 11.0), sphere(24)

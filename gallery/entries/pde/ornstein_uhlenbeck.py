@@ -7,8 +7,8 @@ Ornstein and Uhlenbeck: variance in time
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import DriftDiffusion, Equation, State, interval
 from solvers.timestepping.evolution import evolve
 

@@ -8,8 +8,8 @@ Mean-field alignment of noise 1 and strength K: r = I_{3/2}(Kr)/I_{1/2}(Kr) = co
 import numpy as np
 from scipy.optimize import brentq
 
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import DriftDiffusion, axisymmetric
 
 K, orders = 4.5, []

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 VALUE, betas, speeds = (1.0, 0.5), np.array([1.0, 4.0, 16.0, 64.0]), []
 for beta in betas:

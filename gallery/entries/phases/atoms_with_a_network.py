@@ -10,10 +10,10 @@ such arc has several atoms.
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle
 
 BETA, N, BOUND, MERGED = 16.0, 60, 0.5742, 1e-3  # tokens closer than MERGED form an atom
 arc, excess, curves = 1 / (2 * np.sqrt(BETA)), [], {}

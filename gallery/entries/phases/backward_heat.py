@@ -11,8 +11,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, L = 400.0, 3
 changes = [f"attention.beta={BETA}", f"initial.degree={L}", "domain.resolution=512", "time.end=8"]

@@ -8,9 +8,9 @@ moves along a straight line to the vertex of its cell, as e^{−t}.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run
 
 POINTS = [[3.0, 0.0], [-1.0, 2.5], [-1.0, -2.5], [0.4, 0.2]]
 changes = ["attention.beta=60", "stabilizers.layer_norm=none", "stabilizers.gate=1", "output.snapshots=60"]

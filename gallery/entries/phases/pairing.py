@@ -10,9 +10,9 @@ merges at s = O(1/β).
 import numpy as np
 from scipy.integrate import quad
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle, run
 
 BETA, ANGLE, HALF = 30.0, 0.8, 0.4
 scale = float(np.exp(BETA * (1 - np.cos(ANGLE))))

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 from solvers import Equation, circle, solve
 
 BETA, CELLS, END = 300.0, 256, 0.4

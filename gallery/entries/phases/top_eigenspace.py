@@ -8,9 +8,9 @@ circle of the first two axes at the rate 1 − 0.2, each to its own projection.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run, uniform
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run, uniform
 
 VALUE, BETA = np.diag([1.0, 1.0, 0.2]), 2000.0
 start = uniform(40, 3, 0)

@@ -8,10 +8,10 @@ a = Σ_j e^{β cos 2πj/n} cos(2πj/n)/Σ_j e^{β cos 2πj/n}.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.polygon import self_attention
-from gallery.statement import Statement
-from gallery.tokens import on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.polygon import self_attention
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import on_circle, run
 
 N, BETA = 6, 2.0
 angles = 2 * np.pi * np.arange(N) / N

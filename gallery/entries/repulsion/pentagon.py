@@ -9,9 +9,9 @@ cos(2πmj/5)) = 0 with f(φ) = e^{β cos φ} sin φ.
 import numpy as np
 from scipy.optimize import brentq
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle, run
 
 ANGLES, SMALL = 2 * np.pi * np.arange(5) / 5, 1e-5
 

@@ -9,10 +9,10 @@ period two (flip bifurcation).
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.polygon import rate, self_attention
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.polygon import rate, self_attention
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle, run
 
 N, BETA, SMALL = 6, 2.0, 1e-6
 angles = 2 * np.pi * np.arange(N) / N

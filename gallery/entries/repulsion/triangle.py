@@ -8,9 +8,9 @@ e^{−β/2}(½ + ¾β). For β < −2/3 the triangle is stable, and tokens do no
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import continuous_angles, on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import continuous_angles, on_circle, run
 
 ANGLES, SMALL = 2 * np.pi * np.arange(3) / 3, 1e-5
 wave, negative = np.cos(ANGLES), "attention.key=[[-1, 0], [0, -1]]"

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import ive
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 changes = ["attention.normalization=sinkhorn", "domain.resolution=128", "time.end=4", "output.samples=40"]
 case = mf.load_case("growth_circle", changes)

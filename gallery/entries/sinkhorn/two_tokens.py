@@ -9,9 +9,9 @@ dφ/dt = −p sin φ.
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import on_circle, run
 
 BETA, MASSES, END = 2.0, [0.8, 0.2], 3.0
 changes = [f"attention.beta={BETA}", "attention.normalization=sinkhorn", f"initial.masses={MASSES}"]

@@ -8,8 +8,8 @@ On the line, with V = 1, a Gaussian of variance s remains Gaussian with ds/dt = 
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("blow_up_line")
 result = mf.simulate(case)

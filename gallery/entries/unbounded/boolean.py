@@ -8,9 +8,9 @@ most two columns remain, those of the outermost tokens (leaders).
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run
 
 points = np.random.default_rng(0).uniform(-1, 1, (12, 1))
 time, path = run(points, 7.0, "attention.beta=1", "stabilizers.layer_norm=none", "output.snapshots=60")

@@ -8,8 +8,8 @@ A nearly constant field u(x, t) grows as e^{(1 − γ)t} for V = I and a gate γ
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("representation_blow_up", ["domain.count=32"])
 result = mf.simulate(case)

@@ -8,8 +8,8 @@ With V = −1 on the line the variance of a Gaussian is s₀/(1 + 2βs₀t).
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("contraction_line", ["time.end=2"])
 result = mf.simulate(case)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("gate_line", ["time.end=1"])
 result = mf.simulate(case)

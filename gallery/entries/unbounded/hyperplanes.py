@@ -8,9 +8,9 @@ one of them 0.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run
 
 VALUE = np.diag([1.0, 0.4, -0.5])
 points = np.random.default_rng(0).uniform(-1, 1, (20, 3))

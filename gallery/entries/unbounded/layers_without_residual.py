@@ -8,8 +8,8 @@ A Gaussian on the line with x ← A(x) has s_{k+1} = β² s_k³, so that log(βs
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 case = mf.load_case("drift_line")
 result = mf.simulate(case)

@@ -7,9 +7,9 @@ With V = I and x rescaled by e^{−t}, tokens converge to the vertices of a conv
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run
 
 points = np.random.default_rng(3).uniform(-1, 1, (16, 2))
 time, path = run(points, 9.0, "attention.beta=1", "stabilizers.layer_norm=none", "output.snapshots=40")

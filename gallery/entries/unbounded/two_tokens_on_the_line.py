@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 BETA, A, END = 1.5, 0.6, 0.5
 points = [[A, 0.0], [-A, 0.0]]

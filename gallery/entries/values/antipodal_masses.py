@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 END = 3.0
 changes = ["attention.value=[[-1.0, 0.0], [0.0, -1.0]]", f"time.end={END}"]

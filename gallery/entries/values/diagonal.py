@@ -8,8 +8,8 @@ With V symmetric x(t) = e^{tV}x₀/‖e^{tV}x₀‖ converges to the leading eig
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 END = 2.0
 start = [0.28, 0.96]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.size import size
-from gallery.statement import Statement
-from gallery.tokens import on_circle, run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.size import size
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import on_circle, run
 
 LAYERS, STEP, ANGLE, COUNT = 400, 0.25, 2.0, size(40, 2000)
 paths = []

@@ -8,9 +8,9 @@ u₀/(u₀ + (1 − u₀)e^{−t}), where t is the sum of the squared steps.
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run
 
 N, D, LAYERS, END = 6, 400, 24, 2.4
 step = np.sqrt(END / LAYERS)

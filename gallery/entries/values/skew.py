@@ -8,8 +8,8 @@ One token obeys x(t) = e^{tV}x₀/‖e^{tV}x₀‖; a skew V gives a rigid rotat
 import numpy as np
 
 import meanfield as mf
-from gallery.figure import draw
-from gallery.statement import Statement
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
 
 OMEGA, END = 0.7, 3.0
 points = [[1.0, 0.0], [1.0, 0.0]]

@@ -9,9 +9,9 @@ negative definite V they split to both sides of the eigenvector of the most nega
 
 import numpy as np
 
-from gallery.figure import draw
-from gallery.statement import Statement
-from gallery.tokens import run, uniform
+from meanfield.gallery.figure import draw
+from meanfield.gallery.statement import Statement
+from meanfield.gallery.tokens import run, uniform
 
 SPECTRA = {"positive": [2.0, 0.9, -1.2], "negative": [-0.4, -0.8, -2.0]}
 start, curves, right = uniform(16, 3, 1), {}, []

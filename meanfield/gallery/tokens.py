@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import meanfield as mf
-
-Floats = NDArray[np.float64]
+from solvers.mesh.mesh import Floats
 
 
 def run(points: Any, end: float, *changes: str) -> tuple[Floats, Floats]:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
-
-from .figure import draw
-
-Floats = NDArray[np.float64]
+from meanfield.gallery.figure import draw
+from solvers.mesh.mesh import Floats
 
 
 def run(norm: str, n: int, beta: float, end: float, *more: str) -> tuple[Floats, Floats]:

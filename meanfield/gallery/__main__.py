@@ -1,4 +1,4 @@
-"""Entries of the gallery: ``python -m gallery [NAME ...]`` prints each statement with its number and verdict.
+"""Entries of the gallery: ``python -m meanfield.gallery [NAME ...]`` prints each statement with its number and verdict.
 
 Without names, all entries run and are printed as a table. Names are those of the table, such as
 noise/unnormalized_fold.
@@ -10,12 +10,12 @@ import argparse
 import os
 from pathlib import Path
 
-from .size import NAME
-from .table import FOLDER, page, statement_of, statements
+from meanfield.gallery.size import NAME
+from meanfield.gallery.table import FOLDER, page, statement_of, statements
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m gallery", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m meanfield.gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="entries to run (default: all, as a table)")
     parser.add_argument("--full", action="store_true", help="use ensembles of full size (default: small ones)")
     parser.add_argument("--page", type=Path, help="write the table to this page (default: print the table)")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import quad
 
 import meanfield as mf
+from solvers.mesh.mesh import Floats
 
-Floats = NDArray[np.float64]
 N, MET = 32, 0.999  # number of tokens, and the cosine above which two tokens have met
 
 

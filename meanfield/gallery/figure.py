@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meanfield.figures.figure import STYLE
 from meanfield.figures.run_data import BLUE, VERMILION
+from solvers.mesh.mesh import Floats
 
-Floats = NDArray[np.float64]
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: distinguishable with color blindness
 MAX_MARKED = 20  # maximum number of points of a curve with markers
 
@@ -39,6 +38,7 @@ def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tu
         _, ax = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
         colors = iter(COLORS)
         for name, (abscissas, ordinates) in curves.items():
+            style: dict[str, Any]
             if name.startswith("formula"):
                 style = {"linestyle": "--", "color": "black", "linewidth": 1.2, "zorder": 3}
             else:

@@ -1,4 +1,4 @@
-"""Sizes of ensembles: small ones in tests and in the built site, full ones by ``python -m gallery --full``."""
+"""Sizes of ensembles: small by default, full by ``python -m meanfield.gallery --full``."""
 
 from __future__ import annotations
 

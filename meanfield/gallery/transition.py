@@ -8,8 +8,7 @@ from scipy.special import ive
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
 from meanfield.analysis.branches.varied import OverNoise
-
-from .statement import Statement
+from meanfield.gallery.statement import Statement
 
 Curve = tuple[list[float], list[float]]
 

@@ -1,4 +1,4 @@
-"""Table of all statements; an entry is a script in a folder of gallery/entries that defines STATEMENT."""
+"""Table of all statements; an entry is a script in a subfolder of gallery/entries that defines STATEMENT."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
-from .not_computed import NOT_COMPUTED
-from .statement import Statement
+from meanfield.gallery.not_computed import NOT_COMPUTED
+from meanfield.gallery.statement import Statement
+from meanfield.shipped import shipped_folder
 
-FOLDER = Path(__file__).parent / "entries"
+FOLDER = Path(str(shipped_folder("gallery/entries")))
 ENTRIES = sorted(FOLDER.glob("*/*.py"))
 ARXIV = re.compile(r"\b\d{4}\.\d{5}(v\d+)?\b")
 HEAD = """\
@@ -23,11 +24,11 @@ Each row is an entry of the gallery: a short Python script that computes a numbe
 runs an entry and prints the result:
 
 ```text
-python -m gallery noise/unnormalized_fold
+python -m meanfield.gallery noise/unnormalized_fold
 ```
 
-`python -m gallery --page docs/statements.md` runs all entries and writes this page; `--full` uses ensembles of full
-size. A test runs each entry at its small size and compares the result with this page.
+`python -m meanfield.gallery --page statements.md` runs all entries and writes this page; `--full` uses ensembles of
+full size. A test runs each entry at its small size and compares the result with this page.
 
 - *Expected* is the number from the formula of the source, or from a formula *derived here*.
 - *Read* names the parts of the source that were read. Where only the abstract was available, the formula was derived

@@ -1,4 +1,0 @@
-"""Statements of the literature, one entry each: statement, source, expected number, number found here, and verdict.
-
-`python -m gallery` runs all entries and prints the table of docs/statements.md; `python -m gallery NAME` runs one.
-"""
