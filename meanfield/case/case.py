@@ -84,7 +84,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     output: Output = Output()
 
     def replace(self, changes: Overrides) -> Case:
-        """Return the case with changes, validated.
+        """Return a copy of the case with changes of some keys, validated.
 
         If the case records all default diagnostics, the new case records those of its own domain.
 

@@ -147,7 +147,7 @@ class Attention:
         self.rate, self.rate_degree = float(rates.max()), int(rates.argmax())
 
     def output(self, density: Floats, *, empty: Empty = "exact") -> Floats:
-        """Return A[ρ] at the cell centers.
+        """Return the self-attention A[ρ] of a density ρ at the cell centers.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Attention:
     def along_rings(
         self, density: Floats, normalizer: Floats | None = None, *, empty: Empty = "exact"
     ) -> Floats | None:
-        """Return the components of Pₓ A[ρ] along east and north, on a sphere of rings.
+        """Return the components east and north of the tangential self-attention Pₓ A[ρ], on a sphere of rings.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Attention:
         return output.T
 
     def normalizer_and_output(self, density: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Return the scaled sum of the kernels over the density, and A[ρ], at the cell centers.
+        """Return the scaled sum of the kernels over a density ρ, and the self-attention A[ρ], at the cell centers.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Attention:
         return zonal and not self.normalization.is_two_sided
 
     def of_rows(self, densities: Floats, *, empty: Empty = "exact") -> tuple[Floats, Floats]:
-        """Return normalizers and A of several densities, each row independent of the other rows.
+        """Return scaled kernel sums and self-attention A[ρ] of several densities ρ, each independent of the others.
 
         Requires ``takes_rows`` or ``has_components``.
 

@@ -129,7 +129,7 @@ class Head:
         return float(np.linalg.norm(self.value, 2)) if scale is None else scale
 
     def value_matrix(self, dimension: int) -> Floats:
-        """Return V as a matrix.
+        """Return the value matrix V of the head, also where it is given as a number or as a product.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class Head:
         return value if self.out is None else np.asarray(self.out @ value)
 
     def values(self, output: Floats, factor: Factor) -> Floats:
-        """Return factor · V y of vectors y, in place where possible.
+        """Return factor · V y for vectors y and the head's value matrix V, in place where possible.
 
         Parameters
         ----------

@@ -100,7 +100,7 @@ class LayerNorm:
         return self.scheme.sees_size
 
     def keeps_radius(self, time: float | Floats) -> bool:
-        """Return whether tokens keep their radius at a time, or at all of several times.
+        """Return whether the layer norm keeps the radius of tokens at a time, or at all of several times.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class LayerNorm:
         return 0.0 if self.keeps_radius(time) else gate
 
     def speed_scale(self, time: float | Floats, radius: Sizes, output: Floats | None) -> Sizes:
-        """Return the scale s by which the speed of tokens is divided.
+        """Return the number s by which layer norm divides the speed of tokens.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class LayerNorm:
     def rates(
         self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> tuple[Floats, Floats]:
-        """Return the angular and radial velocities of tokens.
+        """Return the angular velocity θ̇ and the radial velocity ṙ of tokens x = rθ from the output A of a layer.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class LayerNorm:
     def velocity(
         self, time: float | Floats, radius: Floats, direction: Floats, output: Floats, gate: float = 0.0
     ) -> Floats:
-        """Return the velocity ẋ = r θ̇ + ṙ θ of tokens.
+        """Return the velocity ẋ = r θ̇ + ṙ θ of tokens x = rθ from the output A of a layer.
 
         Parameters
         ----------

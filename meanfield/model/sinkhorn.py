@@ -66,11 +66,14 @@ def _is_positive(matrix: Floats) -> bool:
 
 
 def doubly_stochastic_density(sums: HeadSums, back: HeadSums | None, density: Floats, empty: Empty = "bounded") -> Sums:
-    """Return the sums of Sinkhorn attention over a density (cells), as :func:`doubly_stochastic` defines them.
+    """Return the sums of Sinkhorn attention over a density ρ: s, Z e^{−s} (cells,) and ∫ y P ρ dy (cells, d).
 
-    Cells with almost no mass are left out of the marginals of the kernel P(x,y) = f(x) k(x,y) g(y). In these cells
-    ``empty`` sets ∫ y P ρ dy, with the f that makes ∫ P(x,y) ρ(y) dy = 1 there too. ``sums`` are those of the head,
-    ``back`` those of its :func:`transposed` head, or None.
+    Z is the sum of the kernel k, and P(x,y) = f(x) k(x,y) g(y) is doubly stochastic: its integrals with ρ over x and
+    over y are 1. Cells with almost no mass are left out of these integrals. At such cells x, ``empty`` selects the
+    values of ∫ y P ρ dy; exact values have the f(x) with ∫ P(x,y) ρ(y) dy = 1.
+
+    sums   operator of sums over y with the kernel k(x,y)
+    back   operator of sums with k(y,x); None if k is symmetric
     """
 
     def sums_of(side: HeadSums, cells: Empty = "bounded") -> Callable[[Floats], Sums]:
@@ -100,9 +103,10 @@ def doubly_stochastic(
 ) -> Sums:
     """Return the sums of Sinkhorn attention: s and Z e^{−s} (n,) of the kernel k itself, and ∫ y P(x,y) ρ(y) dy (n, d).
 
-    P(x,y) = f(x) k(x,y) g(y) is doubly stochastic: its integrals with ρ over x and over y are 1. ``sums`` supplies s
-    and Z e^{−s}. ``forth`` and ``back``, of the :func:`transposed` head, are as for :func:`balanced`; ``last`` replaces
-    ``forth`` after the last round. Raises Unbalanced where the iteration has not converged after ``rounds`` rounds.
+    P(x,y) = f(x) k(x,y) g(y) is doubly stochastic: its integrals with ρ over x and over y are 1. ``forth`` and
+    ``back`` are sums of k(x,y) over y and over x, see :func:`balanced`; ``last`` replaces ``forth`` after the last
+    round. ``sums`` supplies s and Z e^{−s}. Raises Unbalanced where the iteration has not converged after ``rounds``
+    rounds.
     """
     log_g, normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
     if last is not None:

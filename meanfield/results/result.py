@@ -89,7 +89,7 @@ class Result:
 
     @property
     def density(self) -> Floats | Snapshots:
-        """Return the density ρ (time, cell) with respect to area.
+        """Return the density ρ (time, cell) with respect to area in all snapshots.
 
         Rows of a file are read when they are indexed. For a recorded solution of a PDE these are values of the first
         field.
@@ -103,7 +103,7 @@ class Result:
 
     @property
     def position(self) -> Floats | Snapshots:
-        """Return the positions x (time, token, d) of particles.
+        """Return the positions x (time, token, d) of the particles in all snapshots.
 
         Rows of a file are read when they are indexed.
 
@@ -143,7 +143,7 @@ class Result:
 
     @cached_property
     def mesh(self) -> Mesh:
-        """Return the mesh of the density.
+        """Return the mesh on which the density of the run is given.
 
         Raises
         ------
@@ -171,7 +171,7 @@ class Result:
         return str(self.attributes["message"])
 
     def to_xarray(self) -> Dataset:
-        """Return the snapshots as a Dataset with coordinates, units and names.
+        """Return the snapshots of the run as a Dataset with coordinates, units and names.
 
         ``result.diagnostics.to_xarray()`` returns the diagnostics.
 
@@ -186,7 +186,7 @@ class Result:
         return snapshots_of(self._run)
 
     def clusters(self, time: float | None = None) -> Clusters:
-        """Return the clusters of a snapshot, heaviest first.
+        """Return the clusters in a snapshot of the run, heaviest first.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Result:
         return cluster_finder(self._run)(number)
 
     def mergers(self) -> list[Merger]:
-        """Return the mergers of clusters, in order of time.
+        """Return the mergers of clusters during the run, in order of time.
 
         Clusters are followed by the diagnostics cluster_mass and cluster_center, else by the snapshots.
 
@@ -307,7 +307,7 @@ class Result:
             return figure.figure
 
     def movie(self, path: str | Path, *, fps: int = 12, overwrite: bool = False, progress: bool = False) -> Path:
-        """Animate the snapshots as a movie.
+        """Animate the snapshots of the run as a movie.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Result:
             return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
 
     def view(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a page for a web browser, a single file that needs no network.
+        """Write the run as a page for a web browser, a single file that needs no network.
 
         Long runs and fine meshes are thinned, with a line on standard error.
 
@@ -369,7 +369,7 @@ class Result:
     def export(
         self, path: str | Path, to: str, *, diagnostics: Sequence[str] | None = None, overwrite: bool = False
     ) -> Path:
-        """Export the run for other programs.
+        """Export the run into a file for other programs.
 
         Parameters
         ----------
@@ -404,7 +404,7 @@ class Result:
             return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write a run file, with the checkpoint from which :func:`~meanfield.resume` continues.
+        """Write the run into a run file, with the checkpoint from which :func:`~meanfield.resume` continues.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ class Outcome:
         return self.summary
 
     def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw the figure of the outcome.
+        """Draw the figure of the study's outcome.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Outcome:
         return figure
 
     def to_xarray(self) -> Dataset:
-        """Return the arrays as a Dataset with dimensions, descriptions and units.
+        """Return the arrays of the study as a Dataset with dimensions, descriptions and units.
 
         Returns
         -------

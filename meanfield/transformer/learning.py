@@ -180,7 +180,7 @@ def experiment(
     dask: str | None = None,
     show: Printer = print_nothing,
 ) -> Outcome:
-    """Measure both networks, untrained and trained, over several seeds, with controls.
+    """Measure the Transformer and the PDE network, untrained and trained, over several seeds, with controls.
 
     Parameters
     ----------

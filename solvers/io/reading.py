@@ -346,7 +346,7 @@ class Run:
         return found[back.reshape(numbers.shape)]
 
     def described(self) -> dict[str, Described]:
-        """Return the dimensions and attributes of every dataset.
+        """Return the dimensions and attributes of every dataset of the run file.
 
         Returns
         -------

@@ -195,7 +195,7 @@ class Advection:
         return reduce(np.minimum, steps)
 
     def prepare_with(self, velocity: Floats, values: Floats) -> Step:
-        """Prepare one field for a given velocity, as ``prepare`` does.
+        """Compute the fluxes of one field by a given velocity; return the largest stable time step.
 
         Parameters
         ----------

@@ -55,7 +55,7 @@ class Euler:
         check_number("gamma", self.gamma, above=1)
 
     def conserved(self, density: Floats, velocity: Floats, pressure: Floats) -> Floats:
-        """Return the conserved fields of a density, a velocity and a pressure.
+        """Return the conserved fields ρ, ρv and E of a gas from density, velocity and pressure.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class Euler:
         return u
 
     def primitive(self, u: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return density, velocity and pressure of conserved fields.
+        """Return the density, the velocity and the pressure of a gas from its conserved fields.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Euler:
         return u[0], velocity, (self.gamma - 1) * (u[-1] - 0.5 * u[0] * (velocity**2).sum(axis=0))
 
     def flux(self, u: Floats, x: Floats) -> Floats:
-        """Return the flux (ρv, ρv⊗v + p, (E + p)v).
+        """Return the flux (ρv, ρv⊗v + p, (E + p)v) of the Euler equations.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Euler:
         return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
-        """Return the state across a wall, with the momentum ρv − 2(ρv·n)n.
+        """Return the mirror image of a state at a wall, with the momentum ρv − 2(ρv·n)n.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class ShallowWater:
         check_number("gravity", self.gravity)
 
     def flux(self, u: Floats, x: Floats) -> Floats:
-        """Return the flux (hv, hv⊗v + ½gh²).
+        """Return the flux (hv, hv⊗v + ½gh²) of the shallow-water equations.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class ShallowWater:
         return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
-        """Return the state across a wall, with the momentum hv − 2(hv·n)n.
+        """Return the mirror image of a state at a wall, with the momentum hv − 2(hv·n)n.
 
         Parameters
         ----------

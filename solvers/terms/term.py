@@ -133,7 +133,7 @@ class StiffTerm(Protocol):  # numpydoc ignore=PR01
         ...
 
     def step(self, dt: float, values: Floats, limited: bool = True, time: float = 0.0) -> Step:
-        """Advance ``values`` in place from ``time`` to time + dt.
+        """Advance ``values`` in place from ``time`` to time + dt by the stiff term alone.
 
         Parameters
         ----------

@@ -111,7 +111,7 @@ class Equation:
         return working
 
     def with_stiff_found(self) -> Equation:
-        """Return the equation with self-stepping explicit terms moved to the stiff ones, if it has no stiff term.
+        """Return the equation with those explicit terms as stiff ones that have a step of their own.
 
         Returns
         -------

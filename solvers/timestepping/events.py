@@ -20,7 +20,7 @@ TIME_RTOL = 1e-12  # accuracy of an event's time relative to the step
 
 
 def largest_value(values: Floats) -> float:
-    """Return the largest of the values.
+    """Return the largest value of a state, the default event function of `Threshold`.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class SteadyState:
         check_positive(rtol=self.rtol)
 
     def of(self, problem: SemiDiscrete) -> Event:
-        """Return the event for an equation whose rates determine steadiness.
+        """Return the event function that is zero where the state of an equation becomes steady.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ class Schedule(Protocol):
     """Interface of a schedule: the time of each event as a function of its number, free of accumulated rounding."""
 
     def due(self, count: int) -> float:
-        """Return the time of an event.
+        """Return the scheduled time of the event with a given number.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Every:
         _expect_count("parts", self.parts)
 
     def due(self, count: int) -> float:
-        """Return the time of an event.
+        """Return the scheduled time of the event with a given number.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Logarithmic:
         _expect_count("parts", self.parts)
 
     def due(self, count: int) -> float:
-        """Return the time of an event.
+        """Return the scheduled time of the event with a given number.
 
         Parameters
         ----------
@@ -184,7 +184,7 @@ class Listed:
         _expect(ordered, "times", self.times, "numbers that do not decrease")
 
     def due(self, count: int) -> float:
-        """Return the time of an event.
+        """Return the scheduled time of the event with a given number.
 
         Parameters
         ----------

@@ -203,7 +203,7 @@ class Solution:
         return dataset(self.t, self.u, self._on_mesh(), fields)
 
     def plot(self, ax: Axes | None = None, *, time: float | None = None, field: int = 0, **style: Any) -> Axes:
-        """Draw a field with Matplotlib.
+        """Draw a field of the solution with Matplotlib.
 
         Parameters
         ----------
@@ -232,7 +232,7 @@ class Solution:
         return draw(self.t, self.u, self._on_mesh(), ax, time, field, **style)
 
     def movie(self, path: str | Path, *, field: int = 0, fps: int = 10, **style: Any) -> Path:
-        """Draw a field at each stored time into an animation, on one range of values.
+        """Animate a field of the solution over the stored times, on one range of values.
 
         Parameters
         ----------

@@ -97,7 +97,7 @@ class State:
         return f"at time {self.time:.6g}, step {self.steps}"
 
     def for_reading(self) -> State:
-        """Return a state with read-only values on the host.
+        """Return the same state with read-only values on the host.
 
         Returns
         -------

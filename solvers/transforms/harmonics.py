@@ -236,12 +236,12 @@ class SphereHarmonics:
         return self._along_rings.synthesis(*self._modes(coefficients[None]))
 
     def vectors(self, sets: Complexes) -> tuple[Floats, Floats]:
-        """Return a function and a vector field at the cell centers.
+        """Return a function and a vector field at the cell centers from their harmonic coefficients.
 
         Parameters
         ----------
         sets : (4, degree + 1, degree + 1) complex array
-            Coefficients of the function and of the three components.
+            Harmonic coefficients of the function and of the three components of the vectors.
 
         Returns
         -------

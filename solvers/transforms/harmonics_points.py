@@ -89,7 +89,7 @@ class PointHarmonics:
         self._nonuniform = NonuniformTransform(host_backend().polar_angles(points, -0.5 * spacing), degree, _TOLERANCE)
 
     def analysis(self, weights: Floats) -> Complexes:
-        """Return the coefficients Σ_j conj(Y(x_j)) w_j of weights w at the points.
+        """Return the harmonic coefficients Σ_j conj(Y(x_j)) w_j of weights w at the points x.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class PointHarmonics:
         return _like(coefficients, weights, 1)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
-        """Return the real function with given coefficients at the points.
+        """Return the values at the points of the real function with given harmonic coefficients.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class PointHarmonics:
         return _like(self.interpolate(values), coefficients, self._ndim)
 
     def equivalent_weights(self, weights: Floats) -> Floats:
-        """Return masses on the grid that have the same coefficients as weights at the points.
+        """Return masses on the grid that have the same harmonic coefficients as weights at the points.
 
         Parameters
         ----------

@@ -123,7 +123,7 @@ class Zonal:
         return self._applied(u)[0]
 
     def drift(self, u: Floats) -> Floats:
-        """Return the gradient of :meth:`potential` at the cell centers.
+        """Return the gradient of ∫K(⟨x, y⟩) u(y) dy at the cell centers x.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class Convolution:
         return self._inverse(self._forward(u) * self._potential)
 
     def drift(self, u: Floats) -> Floats:
-        """Return the gradient of :meth:`potential` at the cell centers.
+        """Return the gradient of ∫K(x − y) u(y) dy at the cell centers x.
 
         Parameters
         ----------

@@ -171,7 +171,7 @@ class CircleZonal:
 
     @classmethod
     def of_rows(cls, operators: Sequence[CircleZonal]) -> CircleZonal:
-        """Return one operator for rows of masses on one circle, each row with its own kernels.
+        """Return one operator of zonal sums for rows of masses on one circle, each row with its own kernels.
 
         Parameters
         ----------
@@ -259,7 +259,9 @@ class SphereZonal:
         return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
-        """Return the sums of ``of_density`` without R, with vectors as components east and north.
+        """Return Σ_j K w_j and the components east and north of ∇Σ_j G w_j for a density.
+
+        K and G are functions of ⟨x_i, x_j⟩ at the cell centers x, and w_j is density times volume of cell j.
 
         Parameters
         ----------

@@ -75,12 +75,12 @@ class BranchOfCase:
         return self.branch.critical * {NOISE: self.unit, BETA: self.beta_unit, VALUE: 1.0}[self.over]
 
     def uniform_is_stable(self, below: bool) -> bool:
-        """Return whether the uniform density is stable to the first degree on one side of the critical value.
+        """Return whether harmonics of the branch's degree decay about the uniform density on one side of ``critical``.
 
         Parameters
         ----------
         below : bool
-            Whether the side is below the critical value, or above.
+            Whether the side is below the critical value of the varied key, or above.
 
         Returns
         -------
@@ -126,7 +126,7 @@ class BranchOfCase:
         return abs(value) if self.branch.degree == 1 else value
 
     def parameter(self, point: Equilibrium) -> float:
-        """Return the value of the varied key at a state, in units of the case.
+        """Return the value of the key that varies along the branch, in units of the case, at a state.
 
         Parameters
         ----------

@@ -162,7 +162,7 @@ class TrainingCase(Section, frozen=True):
     about: ClassVar = {"title": Key("one line for figures", "Digits")}
 
     def replace(self, overrides: Sequence[str]) -> TrainingCase:
-        """Return a copy with other values of some keys.
+        """Return a copy of the training case with other values of some keys.
 
         Parameters
         ----------

@@ -90,7 +90,7 @@ class Fit:
         return max(len(self.history.test_loss) - 1, 0)
 
     def plot(self, figure: Figure | None = None) -> Figure:
-        """Draw loss, accuracy, gradients and states.
+        """Draw loss, accuracy, gradient norms and sizes of states during the training.
 
         Parameters
         ----------

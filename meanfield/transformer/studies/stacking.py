@@ -44,7 +44,7 @@ def histogram(
     seed: int = 0,
     drop: str | Sequence[str] = (),
 ) -> Outcome:
-    """Find the distribution of the cosines of two tokens after each layer, the layers of a model repeated.
+    """Find the distribution of the cosines of two tokens after each layer of a model with repeated layers.
 
     The variants are the model, the mean-field dynamics of its attention alone, random and rotated attention matrices,
     and tokens at rest.

@@ -97,14 +97,14 @@ class _Flow:
         self._times, self._lengths, self.least = times, lengths, np.full(len(times), np.inf)
 
     def scale(self) -> None:
-        """Multiply the prepared fluxes of each row, computed for h = 1, by its step length h set by ``begin``."""
+        """Multiply the fluxes of each density, prepared for unit step length, by its step length set by ``begin``."""
         self._advection.scale_copies(self._lengths)
 
     def prepare(self, part: float, values: Floats) -> Step:
         """Compute the fluxes of densities (rows, cells) by the velocity h X; return ∞.
 
-        The densities are those after the fraction ``part`` of each step. The longest stable steps are in the attribute
-        ``steps`` (rows,).
+        X is the velocity of each density and h its step length. The densities are those after the fraction ``part`` of
+        each step. The longest stable steps are in the attribute ``steps`` (rows,).
         """
         lengths, flat = self._lengths, values.reshape(-1)
         velocity = self._velocity(self._times + part * lengths, values) * lengths[:, None, None]
