@@ -85,7 +85,7 @@ class Template:
         self._data = read_toml(text, source)
 
     def case(self, overrides: Sequence[str] = ()) -> Case:
-        """Return the case of the text with ``overrides``. Raises CaseError."""
+        """Return the case of the template's text with ``overrides``, such as "attention.beta=4". Raises CaseError."""
         return _case_of(_copied(self._data), overrides)
 
 

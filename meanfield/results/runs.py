@@ -317,7 +317,10 @@ def open_run(path: str | Path) -> Result:
 
 
 def _ready(case: CaseSource, path: Path | None = None) -> Case:
-    """Return the validated case of a source; all files that the case names exist, and ``path`` is none of them."""
+    """Return the validated case of a source, after a check of the files that the case names.
+
+    Raises CaseError for a missing file, and FileError if ``path`` is one of these files.
+    """
     case = load_case(case)
     require_files(case, None if path is None else str(path))
     return case

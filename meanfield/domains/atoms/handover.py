@@ -87,9 +87,9 @@ def hand_over_error(
 
     A handover replaces collapsed clusters by atoms.
 
-    atoms_at   values → their atoms
-    end        time up to which the next merger is computed; the result without a merger
-    carry_on   values, from, to → values, as before a handover
+    atoms_at   values → the atoms that replace their clusters
+    end        time up to which the next merger is searched
+    carry_on   (values, from, to) → values at the time "to", by the motion without a handover
     """
     early, _ = advance(velocity, atoms_at(values), time, later)
     late = atoms_at(carry_on(values, time, later))
