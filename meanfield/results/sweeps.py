@@ -198,7 +198,7 @@ def open_sweep(path: str | Path) -> Dataset:
 
 
 def _is_grid(found: SweepResults) -> bool:
-    """Return whether the points of a sweep are a grid: every combination of the values of its keys occurs once."""
+    """Return whether the runs of a sweep are a grid: every combination of the values of its keys occurs once."""
     lengths = [len(np.unique(values)) for values in found.parameters.values()]
     count = len(found.status)
     combinations = set(zip(*(values.tolist() for values in found.parameters.values()), strict=True))
@@ -206,7 +206,7 @@ def _is_grid(found: SweepResults) -> bool:
 
 
 def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet: bool) -> None:
-    """Run the points of a sweep that have no result in the index ``path``, and store each result as it arrives."""
+    """Make those runs of a sweep that have no result in the index ``path``, and store each result as it arrives."""
     lock = Lock(path)
     try:
         index = open_index(path, plan, "meanfield.sweep", overwrite=overwrite, retry=False)
@@ -250,7 +250,7 @@ def _solved(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dic
 
 
 def _row(result: PointResult, functions: Mapping[str, Scalar]) -> dict[str, Any]:
-    """Return the scalars of one point by name, with the values of ``functions`` of its run."""
+    """Return the scalar results of one run of a sweep by name, with the values of ``functions`` of the run."""
     row: dict[str, Any] = dict(scalars(result.tables))
     if result.file is None:
         return row
@@ -277,7 +277,7 @@ def _dataset(
 
 
 def _stacked(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
-    """Return the values (points, ...) of one scalar of all points, padded with NaN to the largest shape."""
+    """Return the values (points, ...) of one scalar result in all runs of a sweep, padded with NaN to one shape."""
     shapes = [np.shape(row[name]) for row in rows.values() if name in row]
     values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)
     for number, row in rows.items():
