@@ -43,8 +43,8 @@ def zonal_multipliers_on(mesh: Mesh, kernel: Kernel, beta: float) -> Floats:
 def check_zonal(dimension: int, kernel: Kernel, beta: float) -> None:
     """Raise ArgumentError for a zonal kernel that cells of the circle (d = 2) or the sphere (d = 3) do not resolve.
 
-    On both: where tokens attend to the edge of the window by e^8 more than to their own position, which harmonics would
-    lose to rounding. On the sphere: where MAX_DEGREES are too few for the kernel.
+    On both, a kernel is refused if tokens attend to the edge of its window by e^8 more than to their own position,
+    which harmonics would lose to rounding. On the sphere it is refused, too, if it needs more than MAX_DEGREES degrees.
     """
     min_beta = kernel.least_beta(kernel.window or 0.0)
     if beta < min_beta:

@@ -30,8 +30,8 @@ def batch_key(case: Case) -> Hashable | None:
     """Return the properties that cases of tokens must share to be solved together; None for one solved alone.
 
     Cases are solved alone with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, a
-    file of matrices, two-sided attention, a layer norm that changes at a time or moves radii, kernels other than the
-    exponential, and more than MAX_TOKENS tokens.
+    file of matrices, two-sided (sinkhorn) attention, a layer norm that changes at a time or moves radii, kernels other
+    than the exponential, and more than MAX_TOKENS tokens.
     """
     attention, norm, count = case.attention, case.stabilizers.layer_norm, case.domain.count
     scheme = LAYER_NORMS[norm]

@@ -32,7 +32,7 @@ def batch_key(case: Case) -> Hashable | None:
     """Return the properties that cases have to share to be solved together; None for a case that is solved alone.
 
     Cases are solved alone with single precision, labels, a reaction, a handover, layers, a stop condition, a file of
-    matrices, or two-sided attention.
+    matrices, or two-sided (sinkhorn) attention.
     """
     attention, time = case.attention, case.time
     is_solved_alone = (

@@ -62,7 +62,7 @@ def rows_shown(comparison: Comparison) -> list[int]:
 
 
 def _states_height(comparison: Comparison) -> list[float]:
-    """Return a list with the height of the states in inches, empty if states are not drawn."""
+    """Return a list with the height in inches of the drawn states of compared runs, empty if none are drawn."""
     if comparison.space == "S2":
         return [maps_height(comparison, rows_shown(comparison))]
     return [2.9] if _is_narrow(comparison) or _has_pairs(comparison) else []
