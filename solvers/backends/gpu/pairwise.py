@@ -13,11 +13,12 @@ from numba import cuda
 
 from .arrays import SIMULATED, empty, xp
 from .launching import THREADS, device_function, run
+from .pair_products import exponential_sums_by_products
 
 PAIR_SOURCES = 16  # exponents that a thread holds in registers
 _ROWS = 4  # rows of the sums that are added at a time; the first ones stay in registers
 PAIR_BYTES = 8 * THREADS  # of a row of a tile: in float64 one thread of a block for each target
-_DEPTH = 16  # components of the sources in shared memory at a time
+_DEPTH = 16  # most components of sources in shared memory: products of matrices are faster for more
 _SHARES = 32 if SIMULATED else 1 << 17  # threads for targets that are chosen, each with all sources or a part of them
 _MAX_PARTS = 5 if SIMULATED else 256  # of the sources of a target: one thread adds up what they come to
 
@@ -43,16 +44,14 @@ def _add_all(targets, sources, vectors, running, causal, log_scale, sums):
         first = group * PAIR_SOURCES
         for j in range(PAIR_SOURCES):
             exponents[j] = 0.0
-        for start in range(0, depth, _DEPTH):
-            width = min(_DEPTH, depth - start)
-            cuda.syncthreads()
-            for place in range(lane, PAIR_SOURCES * width, lanes):
-                shared[place % width, place // width] = sources[first + place // width, start + place % width]
-            cuda.syncthreads()
-            for k in range(width):
-                target = targets[tile, start + k, lane]
-                for j in range(PAIR_SOURCES):
-                    exponents[j] += target * shared[k, j]
+        cuda.syncthreads()
+        for place in range(lane, PAIR_SOURCES * depth, lanes):
+            shared[place % depth, place // depth] = sources[first + place // depth, place % depth]
+        cuda.syncthreads()
+        for k in range(depth):
+            target = targets[tile, k, lane]
+            for j in range(PAIR_SOURCES):
+                exponents[j] += target * shared[k, j]
         if causal:
             for j in range(PAIR_SOURCES):
                 if first + j > tile * lanes + lane:
@@ -96,7 +95,10 @@ def exponential_sums(worker, workers, targets, sources, vectors, running, causal
     causal     whether target i includes sources j ≤ i only
     log_scale  (tiles, lanes) s
     """
-    tiles, _, lanes = targets.shape
+    tiles, depth, lanes = targets.shape
+    if depth > _DEPTH:
+        exponential_sums_by_products(targets, sources, vectors, running, causal, log_scale, sums)
+        return
     run(_add_all, (tiles, lanes), targets, sources, vectors, running, causal, log_scale, sums)
 
 
