@@ -5,7 +5,7 @@ import numpy as np
 from .caching import compiled
 from .exponential import CONTRACT, exponential
 from .launching import index, inline
-from .product import add_rows
+from .product import add_rows, add_rows_to_two
 
 PAIR_SOURCES, PAIR_BYTES = 96, 256  # a tile of exponents fills half of a core's fastest cache
 _TOGETHER = 4  # consecutive tiles that use a group of sources while the group is in cache
@@ -88,9 +88,9 @@ def _add_group(targets, sources, first, vectors, running, ahead, scale, total, e
     exponents, shrink    work arrays (PAIR_SOURCES, lanes) and (lanes,), with shrink = 1 at first
     """
     lanes = targets.shape[1]
-    for j in range(PAIR_SOURCES):
-        exponents[j] = 0.0
-        add_rows(sources[first + j], targets, 0, lanes, exponents[j])
+    exponents[:] = 0.0
+    for j in range(0, PAIR_SOURCES, 2):
+        add_rows_to_two(sources[first + j], sources[first + j + 1], targets, exponents[j], exponents[j + 1])
     _hide_later(exponents, ahead, lanes)
     if running:
         _raise_scale(exponents, scale, shrink, lanes)
@@ -100,7 +100,10 @@ def _add_group(targets, sources, first, vectors, running, ahead, scale, total, e
     for row in range(len(total)):
         for i in range(lanes):
             total[row, i] *= shrink[i]
-        add_rows(vectors[row], exponents, 0, lanes, total[row])
+    for row in range(0, len(total) - 1, 2):
+        add_rows_to_two(vectors[row], vectors[row + 1], exponents, total[row], total[row + 1])
+    if len(total) % 2:
+        add_rows(vectors[-1], exponents, 0, lanes, total[-1])
 
 
 @_kernel
