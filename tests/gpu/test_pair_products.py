@@ -7,7 +7,7 @@ from support.pair_sums import assert_same, expected
 
 from solvers.transforms.pairwise import exponential_sums
 
-COUNT = 43 if SIMULATED else 5000  # points in several tiles of sources, the last one not full
+COUNT = 43 if SIMULATED else 2500  # points in several tiles of sources, the last one not full
 RANDOM = np.random.default_rng(0)
 LOGS, SCALE, WEIGHTS = 100 * RANDOM.standard_normal(COUNT), np.linspace(-1.0, 2.0, COUNT), RANDOM.random(COUNT) + 0.1
 WEIGHTS[3::7] = 0.0
@@ -20,7 +20,7 @@ def points(d, size=1.0, seed=1):
 
 @pytest.fixture(autouse=True)
 def _several_tiles_of_targets(monkeypatch):
-    monkeypatch.setattr("solvers.backends.gpu.pair_products._TILE_BYTES", 1 << 12 if SIMULATED else 1 << 25)
+    monkeypatch.setattr("solvers.backends.gpu.pair_products._TILE_BYTES", 1 << 12 if SIMULATED else 1 << 23)
 
 
 def sums_on_device(targets, sources, weights, **options):
