@@ -35,6 +35,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../gallery/entries",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
+    "thumbnail_size": (420, 290),  # pixels
     "capture_repr": (),
     "download_all_examples": False,
     "show_signature": False,

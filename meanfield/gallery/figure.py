@@ -12,6 +12,7 @@ from solvers.mesh.mesh import Floats
 
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: distinguishable with color blindness
 MAX_MARKED = 20  # maximum number of points of a curve with markers
+SIZE, DPI = (4.2, 2.9), 150  # inches, dots per inch: the text is readable in a thumbnail, too
 
 
 def draw_growth(time: Floats, power: Floats, rate: float) -> None:
@@ -35,14 +36,17 @@ def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tu
     from matplotlib import pyplot
 
     with matplotlib.rc_context(STYLE):
-        _, ax = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
+        _, ax = pyplot.subplots(figsize=SIZE, dpi=DPI, layout="constrained")
         colors = iter(COLORS)
+        # A single curve is a band, in which the dashed curve of a formula that agrees with it is visible.
+        width = 5.0 if sum(not name.startswith("formula") for name in curves) == 1 else 2.5
         for name, (abscissas, ordinates) in curves.items():
             style: dict[str, Any]
             if name.startswith("formula"):
-                style = {"linestyle": "--", "color": "black", "linewidth": 1.2, "zorder": 3}
+                style = {"linestyle": "--", "color": "black", "linewidth": 1.4, "zorder": 3}
             else:
-                style = {"color": next(colors), "marker": "o" if len(abscissas) <= MAX_MARKED else "", "linewidth": 1.8}
+                marker = "o" if len(abscissas) <= MAX_MARKED else ""
+                style = {"color": next(colors), "marker": marker, "linewidth": 2.5 if marker else width}
             ax.plot(abscissas, ordinates, label=name.replace("_", " "), **style)
         ax.set(xlabel=x, ylabel=y, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
         if len(curves) > 1:

@@ -41,5 +41,5 @@ STATEMENT = Statement(
 # %%
 shown = place > 0.02
 curves = {"run": (place[shown], profile[:-1][shown]), "formula": (place[shown], expected(place[shown]))}
-draw("relative position in the context", "n⟨x_n(t), x_s(0)⟩", **curves)
+draw("relative position in the context", r"$n\langle x_n(t), x_s(0)\rangle$", **curves)
 print(STATEMENT)

@@ -29,6 +29,6 @@ draw(
     "degree l",
     "growth rate",
     rates=(theory.degrees, theory.rates),
-    formula_l=(np.full(2, np.sqrt(2 * BETA)), [0, theory.rates.max()]),
+    formula=(np.full(2, np.sqrt(2 * BETA)), [0, theory.rates.max()]),
 )
 print(STATEMENT)

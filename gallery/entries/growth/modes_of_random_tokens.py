@@ -33,5 +33,11 @@ STATEMENT = Statement(
 )
 
 # %%
-draw("sample", "modes", counted=(range(SAMPLES), counts), formula=([0, SAMPLES - 1], np.full(2, STATEMENT.expected)))
+modes, samples = np.unique(counts, return_counts=True)
+draw(
+    "modes",
+    "samples",
+    counted=(modes, samples),
+    formula_of_the_mean=(np.full(2, STATEMENT.expected), [0, samples.max()]),
+)
 print(STATEMENT)

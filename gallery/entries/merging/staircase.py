@@ -34,5 +34,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw("time", "2βe^{−β}E", run=(time, levels), formula=(time[[0, -1]], np.full(2, 0.64 + 0.04)))
+draw("time", r"$2\beta e^{-\beta}E$", run=(time, levels), formula=(time[[0, -1]], np.full(2, 0.64 + 0.04)))
 print(STATEMENT)

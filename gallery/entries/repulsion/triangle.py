@@ -32,5 +32,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw("β", "growth rate times e^{β/2}", runs=(betas, rates), formula=(betas, 0.5 + 0.75 * betas))
+draw("β", r"growth rate times $e^{\beta/2}$", runs=(betas, rates), formula=(betas, 0.5 + 0.75 * betas))
 print(STATEMENT)

@@ -36,5 +36,5 @@ STATEMENT = Statement(
 )
 
 # %%
-draw("time", "e^{−t}⟨φ, x⟩", **{f"token_{k}": (time, along[:, k]) for k in range(5)})
+draw("time", r"$e^{-t}\langle\varphi, x\rangle$", **{f"token_{k}": (time, along[:, k]) for k in range(5)})
 print(STATEMENT)
