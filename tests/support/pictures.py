@@ -17,8 +17,7 @@ from PIL import Image
 from docs.figures import COMMANDS, DOCS
 from meanfield.cli.parser import main
 
-OLD = ("studies/transformer_prompts",)  # without description: to be made anew
-PICTURES = {Path(name).name: (DOCS / name).with_suffix(".png") for name in COMMANDS if name not in OLD}
+PICTURES = {Path(name).name: (DOCS / name).with_suffix(".png") for name in COMMANDS}
 BLOCKS = 100  # blocks across and down a picture, whose mean colors are compared
 TOLERANCE = 16  # largest difference of mean colors, of 255: less than a line that enters a block, about 25
 
