@@ -13,6 +13,7 @@ from solvers.mesh.mesh import Floats
 COLORS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito: distinguishable with color blindness
 MAX_MARKED = 20  # maximum number of points of a curve with markers
 SIZE, DPI = (4.2, 2.9), 150  # inches, dots per inch: the text is readable in a thumbnail, too
+SMALL_NUMBERS = {"axes.formatter.limits": (-3, 5), "axes.formatter.use_mathtext": True}  # powers of ten beside an axis
 
 
 def draw_growth(time: Floats, power: Floats, rate: float) -> None:
@@ -30,12 +31,12 @@ def draw_growth(time: Floats, power: Floats, rate: float) -> None:
 def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tuple[Any, Any]) -> None:
     """Draw curves ``name=(abscissas, ordinates)``; names beginning with formula are dashed.
 
-    Underscores in names are drawn as spaces.
+    Underscores in names are drawn as spaces. The label ``y`` of the ordinates stands above their axis.
     """
     import matplotlib
     from matplotlib import pyplot
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE | SMALL_NUMBERS):
         _, ax = pyplot.subplots(figsize=SIZE, dpi=DPI, layout="constrained")
         colors = iter(COLORS)
         # A single curve is a band, in which the dashed curve of a formula that agrees with it is visible.
@@ -48,6 +49,7 @@ def draw(x: str, y: str, *, logx: bool = False, logy: bool = False, **curves: tu
                 marker = "o" if len(abscissas) <= MAX_MARKED else ""
                 style = {"color": next(colors), "marker": marker, "linewidth": 2.5 if marker else width}
             ax.plot(abscissas, ordinates, label=name.replace("_", " "), **style)
-        ax.set(xlabel=x, ylabel=y, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
+        ax.set_title(y, loc="left")
+        ax.set(xlabel=x, xscale="log" if logx else "linear", yscale="log" if logy else "linear")
         if len(curves) > 1:
             ax.legend(frameon=False)

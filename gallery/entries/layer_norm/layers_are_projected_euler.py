@@ -35,5 +35,5 @@ STATEMENT = Statement(
 # %%
 steps = [END / layers for layers in (160, 320)]
 formula = [errors[0], errors[0] / 2]
-draw("step", "largest error", logx=True, logy=True, runs=(steps, errors), formula_of_first_order=(steps, formula))
+draw("step", "largest error", runs=(steps, errors), formula_of_first_order=(steps, formula))
 print(STATEMENT)
