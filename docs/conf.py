@@ -4,8 +4,11 @@ sphinx-build -W docs build/site
 """
 
 import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -66,7 +69,21 @@ def link_entries(app, page, source):
     source[0] = re.sub(r"\(\.\./gallery/entries/(\w+/\w+)\.py\)", r"(gallery/\1.rst)", source[0])
 
 
+def write_run(app, exception):
+    """Write the page of a run that browser.md embeds, by the commands of browser.md."""
+    if exception is not None or app.builder.format != "html":
+        return
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", (HERE / "browser.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    with TemporaryDirectory() as folder:
+        for command in block.split("&&"):
+            words = [sys.executable, "-m", *shlex.split(command)]
+            subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        for page in Path(folder).glob("*.html"):
+            (app.outdir / page.name).write_bytes(page.read_bytes())
+
+
 def setup(app):
-    """Write the reference before Sphinx lists the pages."""
+    """Write the reference before Sphinx lists the pages, and the page of a run after the site."""
     app.connect("config-inited", lambda app, config: write_pages(Path(app.srcdir) / "reference"))
     app.connect("source-read", link_entries)
+    app.connect("build-finished", write_run)

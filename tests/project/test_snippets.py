@@ -19,7 +19,7 @@ from meanfield.cli.parser import main
 from meanfield.sweeping import case as sweep_case
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("sweeps", "experiments", "studies", "reliability", "performance", "transformer")
+PAGES = ("sweeps", "experiments", "studies", "reliability", "performance", "transformer", "browser")
 INSTALL = "pip install 'meanfield-transformers[transformer]'"
 BRIEF = "training.epochs=1 network.layers=1 network.dimension=8 network.heads=1 network.width=8 data.most=60"
 FEWER = {  # additional arguments by a word of the command
@@ -138,6 +138,13 @@ def test_configuration_of_dask_is_yaml() -> None:
     yaml = need_module("yaml")
     (text,) = blocks("sweeps", "yaml")
     assert yaml.safe_load(text)["distributed"]["comm"]["require-encryption"] is True
+
+
+def test_the_embedded_page_is_written_by_the_commands_of_its_page() -> None:
+    """The build of the site runs the commands (docs/conf.py)."""
+    (commands,) = lines("browser")
+    (source,) = re.findall(r'<iframe [^>]*src="(.*?)"', (ROOT / "docs/browser.md").read_text("utf-8"))
+    assert commands.endswith(f"-o {source}")
 
 
 def test_every_snippet_is_run_by_a_test() -> None:
