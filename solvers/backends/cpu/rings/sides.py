@@ -5,7 +5,8 @@ side. ``flux`` is A u·n as computed by each cell, by plane and place: it holds 
 ``rows`` has the place of the first face. A ring between two rings of equal size has sides east, north, west, south at
 every cell, and loops over the ring have unit stride.
 
-rows       (rings, 16) integers, see :mod:`solvers.terms.ring_geometry`
+rows       (rings, 16) integers, see :mod:`solvers.terms.ring_geometry`; kinds and times are 1 or 2, so that shifts and
+           bits replace divisions by these numbers, which take long on a GPU
 begin, end  the cells that all workers share
 """
 
@@ -53,12 +54,12 @@ def side_of(k, j, row):
         return 0, row[START] + j, row[FLUX_WITHIN] + j, row[START] + east
     if k <= north:
         f = j * north + north - k
-        return 1, row[FACE_NORTH] + f, row[FLUX_NORTH] + f, row[NORTH] + f // row[NORTH_TIMES]
+        return 1, row[FACE_NORTH] + f, row[FLUX_NORTH] + f, row[NORTH] + (f >> row[NORTH_TIMES] - 1)
     if k == north + 1:
         west = j - 1 if j > 0 else row[COUNT] - 1
         return 1, row[START] + west, row[FLUX_WITHIN] + west, row[START] + west
     f = j * south + k - north - 2
-    return 0, row[FACE_SOUTH] + f, row[FLUX_SOUTH] + f, row[SOUTH] + f // row[SOUTH_TIMES]
+    return 0, row[FACE_SOUTH] + f, row[FLUX_SOUTH] + f, row[SOUTH] + (f >> row[SOUTH_TIMES] - 1)
 
 
 @helper
