@@ -36,7 +36,7 @@ class Backend(Protocol):
     PAIR_BYTES: int  # of a row of a tile of targets
     PAIR_SOURCES: int  # in a group
     REMAP_PARTS: int  # partial sums of a remap
-    TRANSFORM_CELLS: int  # cells of rings that are transformed together
+    MAX_PRODUCTS: float  # products for a cell of a ring in sums over the ring, above which FFTs take less time
     WORKERS: int  # threads of the host
 
     # Arrays.
@@ -57,6 +57,7 @@ class Backend(Protocol):
     def rfft(self, values: Array, /) -> Array: ...
     def irfft(self, spectrum: Array, count: int, norm: str = ..., /) -> Array: ...
     def sums_at(self, places: Array, amounts: Array, count: int, /) -> Array: ...
+    def wave_table(self, count: int, points: int, degree: int, /) -> Array: ...
     def solve_tridiagonal(self, below: Array, diagonal: Array, above: Array, right: Array, /) -> Array: ...
     def true_indices(self, mask: Array, /) -> tuple[Array, int | Array]: ...
     def may_have_true(self, mask: Array, /) -> bool: ...
@@ -105,12 +106,13 @@ class Backend(Protocol):
 
     # Kernels of transforms and of sums over pairs.
     exponential_sums: Kernel
-    fold_rings: Kernel
     gradient_to_vectors: Kernel
     legendre_analysis: Kernel
     legendre_synthesis: Kernel
     apply_blocks: Kernel
-    unfold_rings: Kernel
+    ring_analysis: Kernel
+    ring_functions: Kernel
+    ring_synthesis: Kernel
     zonal_sets: Kernel
 
     # Kernels of the push-forward.
@@ -125,9 +127,10 @@ class Backend(Protocol):
 class HostBackend(Backend, Protocol):
     """Backend of the host, with additional functions: `solvers.backends.cpu`."""
 
+    TRANSFORM_CELLS: int  # cells of rings that are transformed together
+
     # Functions of arrays.
     def polar_angles(self, points: Array, shift: float, /) -> Array: ...
-    def wave_table(self, count: int, points: int, degree: int, /) -> Array: ...
     def plan_bands(self, ring_cells: Array, rows: Array, /) -> tuple[Array, Array, Array, int]: ...
 
     def join_bands(
@@ -152,9 +155,8 @@ class HostBackend(Backend, Protocol):
 
     # Kernels of rings.
     flux_in_bands: Kernel
-    ring_analysis: Kernel
-    ring_functions: Kernel
-    ring_synthesis: Kernel
+    fold_rings: Kernel
+    unfold_rings: Kernel
 
     # Kernels of nonuniform transforms.
     add_bands: Kernel

@@ -1,7 +1,7 @@
 """Transforms along the rings of a sphere: from cells to azimuthal modes, and from modes to values and vectors.
 
-Low degrees on the CPU use sums with tables of waves, other transforms FFTs. Both are exact for every order, also beyond
-half of a ring's cells.
+A GPU and low degrees on the CPU use sums over all cells of a ring, other transforms FFTs. Both are exact for every
+order, also beyond half of a ring's cells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from .gauss_grid import GaussGrid
 
 Rings = Mesh | GaussGrid
 Outputs = list[tuple[bool, Floats]]  # for each set of modes: whether to take ∂/∂φ, and a factor (rings,)
-MAX_PRODUCTS = 100  # products for a cell above which FFTs take less time; on small meshes the limit would be about 200
 PRODUCTS = 16  # products that take as long as one item of other kernels, the unit for the number of threads
 
 
@@ -67,21 +66,22 @@ class RingTransform(Protocol):
 
 
 class RingSums:
-    """Transform between cells and azimuthal modes of rings by sums with tables of waves, for low degrees on the CPU."""
+    """Transform between cells and azimuthal modes of rings by sums: for low degrees on the CPU, for all on a GPU."""
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, self._shape = mesh, (degree + 1, (len(mesh.ring_cells) + 1) // 2)
-        self._ones = np.ones(len(mesh.ring_cells))
-        self._of_gradient = _stacked(_of_gradient(self._ones, 1.0 / mesh.ring_axis[0]), [0, 1, 0, 2])  # east first
-        self._of_vectors = _stacked([(False, self._ones)] * 4, [0, 0, 1, 2])
-        self._rings = mesh.ring_start, mesh.ring_cells
+        backend, ones = mesh.backend, np.ones(len(mesh.ring_cells))
+        to_device = backend.to_device
+        self._ones = to_device(ones)
+        of_gradient = _stacked(_of_gradient(ones, 1.0 / mesh.ring_axis[0]), [0, 1, 0, 2])  # east first
+        self._of_gradient = list(map(to_device, of_gradient))
+        self._of_vectors = list(map(to_device, _stacked([(False, ones)] * 4, [0, 0, 1, 2])))
+        self._rings = to_device(mesh.ring_start), to_device(mesh.ring_cells)
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
-        self._points = _points(counts)
         kinds, which = np.unique(counts, return_inverse=True)
-        wave_table = host_backend().wave_table
-        tables = [wave_table(int(count), int(n), degree) for count, n in zip(kinds, _points(kinds), strict=True)]
+        tables = [backend.wave_table(int(n), int(q), degree) for n, q in zip(kinds, _points(kinds), strict=True)]
         starts = np.concatenate([[0], np.cumsum([len(table) for table in tables])])
-        self._tables = self._points, np.concatenate(tables), starts[which]
+        self._tables = list(map(to_device, (_points(counts), np.concatenate(tables), starts[which])))
         self._work = int(_products(counts, degree) @ counts) // PRODUCTS
         self._analysis_work = int(_products(counts, np.minimum(degree, counts // 2)) @ counts) // PRODUCTS
 
@@ -95,30 +95,30 @@ class RingSums:
     def _volumes(self) -> Floats:
         """Return the volume of one cell of each ring of latitude, (rings,); all cells of a ring are equal."""
         assert isinstance(self.mesh, Mesh)
-        return self.mesh.volumes[self.mesh.ring_start[:-1]].astype(np.float64)
+        first_cells = self.mesh.backend.to_device(self.mesh.ring_start[:-1])
+        return self.mesh.volumes[first_cells].astype(np.float64)
 
     def _analysis(self, values: Floats, level: Floats | None, weights: Floats) -> Floats:
-        if not (values.flags.c_contiguous and values.flags.writeable):
+        if not (values.flags.c_contiguous and getattr(values.flags, "writeable", True)):
             values = values.copy()  # other layouts would compile the kernel anew
-        rows = values.reshape(-1, self.mesh.cells)
-        level = np.zeros(len(rows)) if level is None else np.reshape(level, -1)
-        host = host_backend()
-        modes = host.empty((len(rows), 4, *self._shape))
-        host.launch(
-            host.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
+        rows, backend = values.reshape(-1, self.mesh.cells), self.mesh.backend
+        level = backend.zeros(len(rows)) if level is None else backend.xp.reshape(level, -1)
+        modes = backend.empty((len(rows), 4, *self._shape))
+        backend.launch(
+            backend.ring_analysis, len(rows) * self._analysis_work, rows, level, weights, *self._rings, *self._tables,
             modes,
         )  # fmt: skip
         return modes[0] if values.ndim == 1 else modes
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
-        host = host_backend()
-        values = host.empty(self.mesh.cells, self.mesh.volumes.dtype)
-        host.launch(host.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
+        backend = self.mesh.backend
+        values = backend.empty(self.mesh.cells, self.mesh.volumes.dtype)
+        backend.launch(backend.ring_synthesis, self._work, re, im, *self._rings, *self._tables, values)
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
         values, components = self._functions(re, im, *self._of_vectors)
-        return values, np.ascontiguousarray(components.T)
+        return values, self.mesh.backend.xp.ascontiguousarray(components.T)
 
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         values, fields = self._functions(re, im, *self._of_gradient)
@@ -136,11 +136,11 @@ class RingSums:
         """
         cells, number, shape, sets = self.mesh.cells, self.mesh.volumes.dtype, re.shape[:-3], re.shape[-3]
         modes = (each.reshape(-1, *each.shape[-3:]) for each in (re, im))
-        host = host_backend()
-        values = host.empty((*shape, cells), number)  # separate, so that the memory can be freed before the fields
-        fields = host.empty((sets - 1, *shape, cells), number)
-        host.launch(
-            host.ring_functions, values.size // cells * sets * self._work, *modes, by_order, scales,
+        backend = self.mesh.backend
+        values = backend.empty((*shape, cells), number)  # separate, so that the memory can be freed before the fields
+        fields = backend.empty((sets - 1, *shape, cells), number)
+        backend.launch(
+            backend.ring_functions, values.size // cells * sets * self._work, *modes, by_order, scales,
             places, *self._rings, *self._tables, values.reshape(-1, cells), fields.reshape(sets - 1, -1, cells),
         )  # fmt: skip
         return values, fields
@@ -192,59 +192,57 @@ class _Block:
 
 
 class RingFFTs:
-    """Transform between cells and azimuthal modes of rings by batched FFTs of consecutive equal rings.
+    """Transform between cells and azimuthal modes of rings by batched FFTs of consecutive equal rings, on the CPU.
 
     Modes beyond half of a ring's cells are exact too, as aliases of lower modes.
     """
 
     def __init__(self, mesh: Rings, degree: int) -> None:
         self.mesh, rings = mesh, len(mesh.ring_cells)
-        to_device = mesh.backend.to_device
-        self._one = to_device(np.ones(rings))
-        self._over_sine = to_device(1.0 / mesh.ring_axis[0])
-        self._mirror = to_device(np.arange(rings)[::-1][: (rings + 1) // 2].copy())
+        self._one, self._over_sine = np.ones(rings), 1.0 / mesh.ring_axis[0]
+        self._mirror = np.arange(rings)[::-1][: (rings + 1) // 2].copy()
         self._blocks = list(_blocks(mesh))
         self._shape = 2, degree + 1, rings
 
     def analysis(self, masses: Floats) -> Floats:
         if masses.ndim > 1:
-            of_rows: Floats = self.mesh.backend.xp.stack([self.analysis(row) for row in masses])
+            of_rows: Floats = np.stack([self.analysis(row) for row in masses])
             return of_rows
-        backend, half = self.mesh.backend, len(self._mirror)
-        of_rings = backend.empty(self._shape)
+        host, half = host_backend(), len(self._mirror)
+        of_rings = host.empty(self._shape)
         for block in self._blocks:
             rows = masses[block.start : block.stop].reshape(-1, block.cells)
-            spectrum = backend.rfft(rows)
-            backend.launch(backend.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *of_rings)
+            spectrum = host.rfft(rows)
+            host.launch(host.unfold_rings, spectrum.size, spectrum, block.cells, block.first_ring, *of_rings)
         north, south = of_rings[:, :, :half], of_rings[:, :, self._mirror]
         if len(self._one) % 2:
             south[:, :, -1] = 0.0
-        modes: Floats = backend.xp.concatenate([north + south, north - south])
+        modes: Floats = np.concatenate([north + south, north - south])
         return modes
 
     def of_density(self, density: Floats, level: Floats | None) -> Floats:
         assert isinstance(self.mesh, Mesh)
-        mesh, backend = self.mesh, self.mesh.backend
+        mesh, host = self.mesh, host_backend()
         if density.ndim > 1:
-            levels = backend.zeros(len(density)) if level is None else level
+            levels = host.zeros(len(density)) if level is None else level
             modes = [self.of_density(*row) for row in zip(density, levels, strict=True)]
-            of_rows: Floats = backend.xp.stack(modes)
+            of_rows: Floats = np.stack(modes)
             return of_rows
         if level is None:
             return self.analysis(density * mesh.volumes)
-        masses = backend.empty(mesh.cells, mesh.volumes.dtype)
-        backend.launch(backend.masses_above, mesh.cells, density, mesh.volumes, backend.xp.reshape(level, 1), masses)
+        masses = host.empty(mesh.cells, mesh.volumes.dtype)
+        host.launch(host.masses_above, mesh.cells, density, mesh.volumes, np.reshape(level, 1), masses)
         return self.analysis(masses)
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
-        values: Floats = self.mesh.backend.empty(self.mesh.cells, self.mesh.volumes.dtype)
+        values: Floats = host_backend().empty(self.mesh.cells, self.mesh.volumes.dtype)
         for here, (block_values,) in self._synthesized(re, im, [(False, self._one)]):
             values[here] = block_values
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
-        backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
-        values, vectors = backend.empty(cells, number), backend.empty((cells, 3), number)
+        host, cells, number = host_backend(), self.mesh.cells, self.mesh.volumes.dtype
+        values, vectors = host.empty(cells, number), host.empty((cells, 3), number)
         for here, (value, *components) in self._synthesized(re, im, [(False, self._one)] * 4):
             values[here] = value
             for axis, component in enumerate(components):
@@ -255,12 +253,11 @@ class RingFFTs:
     def gradient(self, re: Floats, im: Floats) -> tuple[Floats, Floats, Floats]:
         if re.ndim > 3:
             of_values, of_components, of_radial = zip(*map(self.gradient, re, im), strict=True)
-            xp = self.mesh.backend.xp
-            return xp.stack(of_values), xp.stack(of_components, axis=1), xp.stack(of_radial)
-        backend, cells, number = self.mesh.backend, self.mesh.cells, self.mesh.volumes.dtype
+            return np.stack(of_values), np.stack(of_components, axis=1), np.stack(of_radial)
+        host, cells, number = host_backend(), self.mesh.cells, self.mesh.volumes.dtype
         outputs = _of_gradient(self._one, self._over_sine)
-        values, components = backend.empty(cells, number), backend.empty((2, cells), number)
-        radial = backend.empty(cells if len(re) > 3 else 0, number)
+        values, components = host.empty(cells, number), host.empty((2, cells), number)
+        radial = host.empty(cells if len(re) > 3 else 0, number)
         for here, (value, north, east, *along) in self._synthesized(re, im, outputs[: len(re)]):
             values[here], components[0, here], components[1, here] = value, east, north
             if along:
@@ -274,16 +271,16 @@ class RingFFTs:
         Functions have the azimuthal modes ``re`` and ``im`` (sets, degree + 1, rings). An output is a pair: whether to
         take ∂/∂φ, and a factor (rings,).
         """
-        backend, number = self.mesh.backend, np.result_type(self.mesh.volumes.dtype, np.complex64)
+        host, number = host_backend(), np.result_type(self.mesh.volumes.dtype, np.complex64)
         for block in self._blocks:
             values = []
             for k, (by_order, scale) in enumerate(outputs):
-                spectrum = backend.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
-                backend.launch(
-                    backend.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
+                spectrum = host.empty((block.last_ring - block.first_ring, block.cells // 2 + 1), number)
+                host.launch(
+                    host.fold_rings, spectrum.size, re[k], im[k], block.cells, block.first_ring, by_order, scale,
                     spectrum,
                 )  # fmt: skip
-                values.append(backend.irfft(spectrum, block.cells, "forward").reshape(-1))
+                values.append(host.irfft(spectrum, block.cells, "forward").reshape(-1))
             yield slice(block.start, block.stop), values
 
 
@@ -291,7 +288,7 @@ def _blocks(mesh: Rings) -> Iterator[_Block]:
     counts, start = mesh.ring_cells, mesh.ring_start
     changes = np.flatnonzero(np.diff(counts)) + 1
     for first, last in zip([0, *changes], [*changes, len(counts)], strict=True):
-        height = max(mesh.backend.TRANSFORM_CELLS // int(counts[first]), 1)
+        height = max(host_backend().TRANSFORM_CELLS // int(counts[first]), 1)
         for ring in range(int(first), int(last), height):
             end = min(ring + height, int(last))
             yield _Block(int(counts[first]), ring, end, int(start[ring]), int(start[end]))
@@ -300,8 +297,9 @@ def _blocks(mesh: Rings) -> Iterator[_Block]:
 def ring_transform(mesh: Rings, degree: int) -> RingTransform:
     """Return the faster transform between the cells and the azimuthal modes up to ``degree`` of a sphere's rings.
 
-    It uses FFTs, or sums with tables of waves for low degrees on the host.
+    It uses sums where a cell takes few products, else FFTs; a GPU, where an FFT of each length of a ring would be a
+    launch of its own, uses sums.
     """
     counts = np.asarray(mesh.ring_cells, dtype=np.int64)
-    few = float(_products(counts, degree) @ counts) <= MAX_PRODUCTS * mesh.cells
-    return RingSums(mesh, degree) if few and mesh.backend is host_backend() else RingFFTs(mesh, degree)
+    few = float(_products(counts, degree) @ counts) <= mesh.backend.MAX_PRODUCTS * mesh.cells
+    return RingSums(mesh, degree) if few else RingFFTs(mesh, degree)

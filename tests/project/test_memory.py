@@ -82,11 +82,8 @@ def counted(monkeypatch):
 
 
 @pytest.fixture
-def mesh(monkeypatch):
-    """Return a sphere with the same share of cells in one transform as for 10⁷ cells."""
-    made = sphere(RINGS)
-    monkeypatch.setattr(gpu, "TRANSFORM_CELLS", int(gpu.TRANSFORM_CELLS * made.cells / CELLS))
-    return made
+def mesh():
+    return sphere(RINGS)
 
 
 @only_simulated

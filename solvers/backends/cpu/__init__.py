@@ -4,6 +4,7 @@
 # ruff: noqa: F401
 
 from .arrays import (
+    MAX_PRODUCTS,
     PAIRS_ONLY,
     TRANSFORM_CELLS,
     cached,

@@ -10,6 +10,7 @@ from ..protocol import Array
 from .caching import compiled
 from .launching import index, launch, share, workers_for
 
+MAX_PRODUCTS = 100.0  # products for a cell of a ring above which FFTs take less time; on small meshes about 200
 TRANSFORM_CELLS = 1 << 17  # cells of rings that are transformed together, which fit into a core's cache
 FFT_LIGHT = 2  # numbers of a transform that take as long as an item of most kernels; SciPy starts its own threads
 DOT_PARTS = 64  # parts of a sum over all cells

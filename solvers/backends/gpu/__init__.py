@@ -4,8 +4,8 @@
 # ruff: noqa: F401
 
 from .arrays import (
+    MAX_PRODUCTS,
     PAIRS_ONLY,
-    TRANSFORM_CELLS,
     cached,
     distance,
     dot,
@@ -32,7 +32,8 @@ from .pairwise import (
     true_indices,
 )
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from .rings import fold_rings, legendre_analysis, legendre_synthesis, unfold_rings
+from .legendre import legendre_analysis, legendre_synthesis
+from .rings import ring_analysis, ring_functions, ring_synthesis, wave_table
 from .shared import (
     advance,
     advance_first,

@@ -1,7 +1,7 @@
 """Arrays on the device, by CuPy."""
 
-from functools import cache
 from importlib import import_module
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import DTypeLike
 from ..protocol import Array
 
 SIMULATED = bool(vars(cuda.config)["ENABLE_CUDASIM"])  # by Numba, with a Python thread for each thread, so few are used
-TRANSFORM_CELLS = 1 << 22  # cells of rings that are transformed together: few launches and little temporary memory
-PLANS = 256  # cached plans of transforms
+MAX_PRODUCTS = inf  # sums over rings for any degree, in one launch; each length of a ring would have its own FFT
 PAIRS_ONLY = True  # a device sums pairs fast and has no transform for arbitrary points
 
 
@@ -59,7 +58,6 @@ def to_host(array):
 
 def rfft(values):
     """Return the Fourier sums Σ_j values[..., j] e^{−2πijk/n} for k = 0 … n/2, along the last axis of n values."""
-    _keep_plans()
     return xp.fft.rfft(values)
 
 
@@ -68,7 +66,6 @@ def irfft(spectrum, count, norm="backward"):
 
     With norm="forward" the values are not divided by ``count``.
     """
-    _keep_plans()
     # xp.fft.irfft would copy the spectrum, which cuFFT overwrites.
     return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)
 
@@ -96,9 +93,3 @@ def erfc(values):
 def _special():
     """Return CuPy's counterpart of the module scipy.special, for arrays on the GPU."""
     return import_module("cupyx.scipy.special")
-
-
-@cache
-def _keep_plans():
-    """Reserve a cache for the FFT plans of all rings of a mesh: CuPy keeps 16, and a new plan takes long."""
-    xp.fft.config.get_plan_cache().set_size(PLANS)

@@ -62,14 +62,8 @@ def _on_device(value: Any) -> Any:
         return _own_memory()
     if not SIMULATED and value is rows_of_run:
         return _own_rows()
-    if not SIMULATED and value is cells_of_run:
-        return _one_cell
-    if not SIMULATED and value is gather:
-        return _gather
-    if not SIMULATED and value is scatter:
-        return _scatter
-    if value is ring_of:
-        return _ring_of
+    if not SIMULATED and value in _IN_REGISTERS:
+        return _IN_REGISTERS[value]
     return translated(value) if hasattr(value, "py_func") else value
 
 
@@ -137,6 +131,9 @@ def _gather(values, first, count, step, end, turn, rows, k):
 def _scatter(rows, k, first, count, step, end, turn, values):
     """Copy row k of ``rows`` to a run's only cell, or to a face, the counterpart of ``scatter``."""
     values[first if turn == 0 or first < end else first - turn] = rows[k, 0]
+
+
+_IN_REGISTERS = {cells_of_run: _one_cell, gather: _gather, scatter: _scatter, ring_of: _ring_of}
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Harmonic transform on rings of latitude: a thread for each result, or for a few rings of an order."""
+"""Legendre transforms over the rings of a sphere: a thread for each result, or for a few rings of an order."""
 
-from math import cos, pi, sin, sqrt
+from math import pi, sqrt
 
 from numba import cuda, float64
 
@@ -24,60 +24,6 @@ def _legendre_norm(m):
 def _legendre_up(l, m):
     """Return α_l of the recurrence P̄_lm = α_l (cos θ P̄_{l−1,m} − P̄_{l−2,m}/α_{l−1}) of Legendre functions."""
     return sqrt((4.0 * l * l - 1.0) / (l * l - m * m))
-
-
-@cuda.jit
-def _unfold(spectrum, cells, first_ring, modes_re, modes_im):
-    ring_count = spectrum.shape[0]
-    item = cuda.grid(1)
-    if item < modes_re.shape[0] * ring_count:
-        m, r = item // ring_count, item % ring_count
-        k = m % cells
-        mirrored = 2 * k > cells
-        value = spectrum[r, cells - k if mirrored else k]
-        re, im = value.real, -value.imag if mirrored else value.imag
-        along, across = cos(pi * m / cells), -sin(pi * m / cells)
-        modes_re[m, first_ring + r] = re * along - im * across
-        modes_im[m, first_ring + r] = re * across + im * along
-
-
-def unfold_rings(worker, workers, spectrum, cells, first_ring, modes_re, modes_im):
-    """Compute azimuthal modes Σ_j w_j e^{−imφ_j} of rings of ``cells`` cells from the discrete Fourier transforms of w.
-
-    w_j are the masses of the cells of a ring, φ_j = (j + ½)·2π/cells. The modes m = 0 … L are exact also beyond
-    cells/2. Ring r of the ``spectrum`` is number ``first_ring`` + r of all rings.
-    """
-    shape = shape_of(modes_re.shape[0] * spectrum.shape[0])
-    run(_unfold, shape, spectrum, cells, first_ring, modes_re, modes_im)
-
-
-@cuda.jit
-def _fold(modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
-    degrees, columns = modes_re.shape[0], spectrum.shape[1]
-    item = cuda.grid(1)
-    if item < spectrum.shape[0] * columns:
-        r, k = item // columns, item % columns
-        ring = first_ring + r
-        total_re, total_im = 0.0, 0.0
-        for turn in range(2):  # modes k, k + cells, …, then the conjugates of cells − k, 2 cells − k, …
-            for m in range(k if turn == 0 else cells - k, degrees, cells):
-                along, across = cos(pi * m / cells) * scale[ring], sin(pi * m / cells) * scale[ring]
-                if by_order:
-                    along, across = -across * m, along * m
-                re = modes_re[m, ring] * along - modes_im[m, ring] * across
-                im = modes_re[m, ring] * across + modes_im[m, ring] * along
-                total_re += re
-                total_im += im if turn == 0 else -im
-        spectrum[r, k] = complex(total_re, total_im)
-
-
-def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order, scale, spectrum):
-    """Compute the discrete Fourier transform of the values on each ring from azimuthal modes m = 0 … L.
-
-    The value at a cell is the sum of the modes times e^{imφ_j}, φ_j = (j + ½)·2π/cells, and of their conjugates for
-    m > 0. ``by_order`` multiplies mode m by i·m (the derivative along φ); ``scale`` (rings) multiplies each ring.
-    """
-    run(_fold, shape_of(spectrum.size), modes_re, modes_im, cells, first_ring, by_order, scale, spectrum)
 
 
 @cuda.jit
