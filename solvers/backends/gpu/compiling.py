@@ -50,9 +50,9 @@ def _kind(argument: Any) -> Kind:
 
     The layout is C for an array with contiguous rows, F for contiguous columns, A for any other array.
     """
-    flags = getattr(argument, "flags", None)
-    if flags is None or not argument.ndim:
+    if isinstance(argument, bool | int | float | np.generic):
         return (getattr(argument, "dtype", type(argument)),)
+    flags = argument.flags
     layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
     return argument.dtype, argument.ndim, layout
 
