@@ -19,7 +19,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,10 @@ def _launcher(kernel: Any, kinds: tuple[Kind, ...]) -> Callable[..., None]:
     found = _ENTRY.search(code)
     if found is None or [int(bits) for bits in _PARAMETER.findall(found[2])] != _bits(kinds):
         return lambda shape, arguments: kernel[shape](*arguments)
-    function = import_module("cupy").RawModule(code=code).get_function(found[1])
+    with TemporaryDirectory() as folder:  # CuPy reads PTX from files only
+        file = Path(folder, "kernel.ptx")
+        file.write_text(code, "utf-8")
+        function = import_module("cupy").RawModule(path=str(file)).get_function(found[1])
 
     def launch(shape: tuple[int, int], arguments: tuple[Any, ...]) -> None:
         numbers: list[Any] = []
