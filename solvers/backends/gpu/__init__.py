@@ -22,6 +22,7 @@ from .arrays import (
 )
 from .cells import apply_matrix, persistent_basins, sums_at
 from .launching import WORKERS, launch
+from .legendre import legendre_analysis, legendre_synthesis
 from .pairwise import (
     PAIR_BYTES,
     PAIR_SOURCES,
@@ -32,7 +33,12 @@ from .pairwise import (
     true_indices,
 )
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
-from .legendre import legendre_analysis, legendre_synthesis
+from .ring_transport import (
+    divergence_on_rings,
+    outflow_rates_on_rings,
+    outgoing_flux_on_rings,
+    reconstruct_on_rings,
+)
 from .rings import ring_analysis, ring_functions, ring_synthesis, wave_table
 from .shared import (
     advance,
@@ -44,7 +50,6 @@ from .shared import (
     diffusive_flux_on_surface,
     divergence,
     divergence_of_sides,
-    divergence_on_rings,
     fill_corners,
     flux_at_faces,
     gradient_to_vectors,
@@ -53,15 +58,12 @@ from .shared import (
     locate_on_sphere,
     masses_above,
     outflow_rates,
-    outflow_rates_on_rings,
     outgoing_flux_on_curve,
-    outgoing_flux_on_rings,
     outgoing_flux_on_surface,
     outgoing_flux_through_faces,
     project_to_tangent,
     reconstruct_density,
     reconstruct_on_curve,
-    reconstruct_on_rings,
     reconstruct_on_surface,
     scale_softmax,
     stretch_factors,

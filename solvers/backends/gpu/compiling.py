@@ -58,7 +58,7 @@ def _kind(argument: Any) -> Kind:
 
 
 def _launcher(kernel: Any, kinds: tuple[Kind, ...]) -> Callable[..., None]:
-    """Return a function (shape, arguments) that launches a kernel for arguments of these kinds on the current device."""
+    """Return a function (shape, arguments) that launches a kernel for arguments of these kinds on this device."""
     code = _code(kernel, kinds, _capability())
     found = _ENTRY.search(code)
     if found is None or [int(bits) for bits in _PARAMETER.findall(found[2])] != _bits(kinds):
@@ -78,7 +78,7 @@ def _launcher(kernel: Any, kinds: tuple[Kind, ...]) -> Callable[..., None]:
 
 
 def _numbers(array: Any) -> tuple[int, ...]:
-    """Return the numbers by which Numba passes an array: two null pointers, size, item size, address, shape, strides."""
+    """Return the numbers by which Numba passes an array: two null pointers, size, itemsize, address, shape, strides."""
     return (0, 0, array.size, array.itemsize, array.data.ptr, *array.shape, *array.strides)
 
 

@@ -18,14 +18,11 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import cuda, float64, int64
+from numba import cuda, float64
 
-from ..cpu.launching import put, rows_of_run, scratch, share
-from ..cpu.rings.runs import cells_of_run, gather, scatter
-from ..cpu.rings.sides import START, ring_of
+from ..cpu.launching import put, scratch, share
 from .arrays import SIMULATED, empty
 from .compiling import launch_compiled
-from .unrolling import with_loops_written_out
 
 WORKERS = 1  # host threads beside the kernels
 THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator
@@ -46,8 +43,7 @@ def translated(function: Any) -> Callable[..., Any]:
     source = function.py_func
     named = {name: source.__globals__[name] for name in source.__code__.co_names if name in source.__globals__}
     on_device = {name: _on_device(value) for name, value in named.items()}
-    code = source.__code__ if SIMULATED else with_loops_written_out(source, named)
-    return device_function(FunctionType(code, on_device, source.__name__, source.__defaults__))
+    return device_function(FunctionType(source.__code__, on_device, source.__name__, source.__defaults__))
 
 
 def _on_device(value: Any) -> Any:
@@ -60,10 +56,6 @@ def _on_device(value: Any) -> Any:
         return import_module(".scalars", __package__)
     if not SIMULATED and value is scratch:
         return _own_memory()
-    if not SIMULATED and value is rows_of_run:
-        return _own_rows()
-    if not SIMULATED and value in _IN_REGISTERS:
-        return _IN_REGISTERS[value]
     return translated(value) if hasattr(value, "py_func") else value
 
 
@@ -92,61 +84,10 @@ def _share(worker, workers, items):
     return items * worker // workers, items * (worker + 1) // workers
 
 
-@device_function
-def _ring_of(rows, i):
-    """Return the number of the ring that holds cell i, found from the ring of the first cell of the thread's block.
-
-    All threads of a block call this function. ``rows`` is a table with one row for each ring.
-    """
-    at_first = cuda.shared.array(1, int64)
-    if cuda.threadIdx.x == 0:
-        low, high = 0, len(rows)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if rows[middle, START] <= i:
-                low = middle
-            else:
-                high = middle
-        at_first[0] = low
-    cuda.syncthreads()
-    ring = at_first[0]
-    while ring + 1 < len(rows) and rows[ring + 1, START] <= i:
-        ring += 1
-    return ring
-
-
-@device_function
-def _one_cell(i, stop, row, rows):
-    """Return 1, the number of cells of a run on a GPU, where each thread has a cell."""
-    return 1
-
-
-@device_function
-def _gather(values, first, count, step, end, turn, rows, k):
-    """Copy the value of a run's only cell, or of its neighbor, into row k of ``rows``, the counterpart of ``gather``."""
-    rows[k, 0] = values[first if turn == 0 or first < end else first - turn]
-
-
-@device_function
-def _scatter(rows, k, first, count, step, end, turn, values):
-    """Copy row k of ``rows`` to a run's only cell, or to a face, the counterpart of ``scatter``."""
-    values[first if turn == 0 or first < end else first - turn] = rows[k, 0]
-
-
-_IN_REGISTERS = {cells_of_run: _one_cell, gather: _gather, scatter: _scatter, ring_of: _ring_of}
-
-
 @cache
 def _own_memory() -> Callable[..., Any]:
     """Return a device function that allocates local memory of the calling thread, the counterpart of ``scratch``."""
     memory: Callable[..., Any] = cuda.jit(lambda shape: cuda.local.array(shape, float64), device=True, inline="always")
-    return memory
-
-
-@cache
-def _own_rows() -> Callable[..., Any]:
-    """Return a device function that allocates (27, 1) local numbers, the GPU's counterpart of ``rows_of_run``."""
-    memory: Callable[..., Any] = cuda.jit(lambda: cuda.local.array((27, 1), float64), device=True, inline="always")
     return memory
 
 

@@ -127,7 +127,9 @@ def _synthesize_rings(re, im, by_order, scales, places, ring_start, ring_cells, 
     half, block = (rings + 1) // 2, cuda.blockIdx.x
     s, row, r = block % sets, block // sets % rows, half - 1 - block // (sets * rows)  # long rings first
     lane, lanes, south, count, q = cuda.threadIdx.x, cuda.blockDim.x, rings - 1 - r, ring_cells[r], points[r]
-    columns = cuda.shared.array((4, TILE), np.float64)  # of cosine and sine: of the northern ring, then the southern one
+    columns = cuda.shared.array(
+        (4, TILE), np.float64
+    )  # of cosine and sine: of the northern ring, then the southern one
     for first in range(0, q, lanes):
         at = first + lane
         turn_re, turn_im = _wave(1, at, count)

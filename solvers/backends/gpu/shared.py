@@ -10,7 +10,6 @@ from ..cpu import (
     transport_faces,
     transport_surface,
 )
-from ..cpu.rings import divergence as ring_divergence
 from ..cpu.rings import transform
 from ..cpu.rings import transport as on_rings
 from .launching import on_grid, returning_on_grid
@@ -39,10 +38,6 @@ outgoing_flux_on_curve = on_grid(transport_curve.outgoing_flux_on_curve)
 outgoing_flux_on_surface = on_grid(transport_surface.outgoing_flux_on_surface)
 
 local_components = on_grid(on_rings.local_components)
-reconstruct_on_rings = on_grid(on_rings.reconstruct_on_rings)
-outflow_rates_on_rings = returning_on_grid(ring_divergence.outflow_rates_on_rings)
-divergence_on_rings = on_grid(ring_divergence.divergence_on_rings)
-outgoing_flux_on_rings = on_grid(on_rings.outgoing_flux_on_rings)
 
 fill_corners = on_grid(push_forward.fill_corners)
 reconstruct_density = on_grid(push_forward.reconstruct_density)

@@ -7,25 +7,27 @@ from collections.abc import Mapping
 from copy import deepcopy
 from inspect import getsource
 from textwrap import dedent
-from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Any)
 
 
-def with_loops_written_out(function: FunctionType, named: Mapping[str, Any]) -> CodeType:
-    """Return the code of a function in which loops over a range of constants are written out.
+def with_loops_written_out(function: F) -> F:
+    """Return a function with the same results in which loops over a range of constants are written out.
 
-    The bounds of these loops are expressions of whole numbers and of global constants, which are ``named``; a range of
-    whole numbers alone stays a loop.
+    The bounds of these loops are expressions of whole numbers and of global constants; a range of whole numbers alone
+    stays a loop.
     """
     tree = ast.parse(dedent(getsource(function)))
     definition = tree.body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.decorator_list = []
+    named = function.__globals__
     constants = {name: value for name, value in named.items() if type(value) is int}
     written_out = ast.fix_missing_locations(_WrittenOut(constants).visit(tree))
     space: dict[str, Any] = {}
-    exec(compile(written_out, function.__code__.co_filename, "exec"), space)
-    found: CodeType = space[function.__name__].__code__
+    exec(compile(written_out, function.__code__.co_filename, "exec"), named, space)
+    found: F = space[function.__name__]
     return found
 
 

@@ -30,7 +30,7 @@ ignoring_nan = compiled(fastmath={"nnan", "nsz", "reassoc"}, forceinline=True)  
 
 
 @helper
-def _lost(own, other):
+def loss_through(own, other):
     """Return the mass per time that a cell loses through a side: its outward flux, and what the other cell pulls.
 
     ``own`` is the flux that the cell sends, ``other`` that of the other cell; a negative flux pulls mass in.
@@ -84,8 +84,8 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
                 for cell in range(max(first, begin), min(stop, end)):
                     i, w = index(cell), index(cell + to_west)
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
-                    lost = _lost(sent[0, i], sent[1, i]) + _lost(sent[1, fn], sent[0, fn])
-                    lost += _lost(sent[1, w], sent[0, w]) + _lost(sent[0, fs], sent[1, fs])
+                    lost = loss_through(sent[0, i], sent[1, i]) + loss_through(sent[1, fn], sent[0, fn])
+                    lost += loss_through(sent[1, w], sent[0, w]) + loss_through(sent[0, fs], sent[1, fs])
                     mass = density[i] * area
                     outflow[i] = lost / mass if mass != 0.0 else 0.0
         else:
@@ -93,7 +93,7 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
                 lost, mass = 0.0, density[i] * area
                 for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
                     plane, face, _, _ = side_of(k, i - start, row)
-                    lost += _lost(sent[plane, face], sent[1 - plane, face])
+                    lost += loss_through(sent[plane, face], sent[1 - plane, face])
                 outflow[i] = lost / mass if mass != 0.0 else 0.0
         fastest = max(fastest, _largest(outflow, density, occupied[0], first, stop))
         lost_numbers += _not_numbers(outflow, density, occupied[0], first, stop)
@@ -102,7 +102,7 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
 
 
 @helper
-def _balance(own, other, keep, keep_there):
+def gain_through(own, other, keep, keep_there):
     """Return the mass per time that a cell gains less what it loses through a side.
 
     ``own`` and ``other`` are the fluxes that the cell and its neighbor send; a negative flux pulls mass in. Each is
@@ -112,7 +112,7 @@ def _balance(own, other, keep, keep_there):
 
 
 @helper
-def _kept(dt, outflow):
+def kept_fraction(dt, outflow):
     """Return the fraction min(1, 1/(dt outflow)) of its fluxes with which a cell loses at most its mass within dt."""
     return 1.0 / max(1.0, dt * outflow)
 
@@ -139,17 +139,19 @@ def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate)
                     i, e, w = index(cell), index(cell + to_east), index(cell + to_west)
                     n, s = index(cell + to_north), index(cell + to_south)
                     fn, fs = index(cell + faces_north), index(cell + faces_south)
-                    keep = _kept(dt, outflow[i])
-                    total = _balance(sent[0, i], sent[1, i], keep, _kept(dt, outflow[e]))
-                    total += _balance(sent[1, fn], sent[0, fn], keep, _kept(dt, outflow[n]))
-                    total += _balance(sent[1, w], sent[0, w], keep, _kept(dt, outflow[w]))
-                    total += _balance(sent[0, fs], sent[1, fs], keep, _kept(dt, outflow[s]))
+                    keep = kept_fraction(dt, outflow[i])
+                    total = gain_through(sent[0, i], sent[1, i], keep, kept_fraction(dt, outflow[e]))
+                    total += gain_through(sent[1, fn], sent[0, fn], keep, kept_fraction(dt, outflow[n]))
+                    total += gain_through(sent[1, w], sent[0, w], keep, kept_fraction(dt, outflow[w]))
+                    total += gain_through(sent[0, fs], sent[1, fs], keep, kept_fraction(dt, outflow[s]))
                     rate[i] += total * over
         else:
             for i in range(first, stop):
-                keep, total = _kept(dt, outflow[i]), 0.0
+                keep, total = kept_fraction(dt, outflow[i]), 0.0
                 for k in range(2 + row[NORTH_FACES] + row[SOUTH_FACES]):
                     plane, face, _, neighbor = side_of(k, i - start, row)
-                    total += _balance(sent[plane, face], sent[1 - plane, face], keep, _kept(dt, outflow[neighbor]))
+                    total += gain_through(
+                        sent[plane, face], sent[1 - plane, face], keep, kept_fraction(dt, outflow[neighbor])
+                    )
                 rate[i] += total * over
         first, r = stop, r + 1

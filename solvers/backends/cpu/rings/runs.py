@@ -36,7 +36,7 @@ def first_of_kind(k, first, row):
 
     ``row`` (16,) describes the ring.
     """
-    return first + (k - (first - row[START]) & row[KINDS] - 1)
+    return first + (k - (first - row[START])) % row[KINDS]
 
 
 @helper
@@ -45,7 +45,7 @@ def cells_of_run(i, stop, row, rows):
 
     ``row`` (16,) describes the ring, ``rows`` is the work array of a run of cells.
     """
-    return min(stop - i + row[KINDS] - 1 >> row[KINDS] - 1, rows.shape[1])
+    return min((stop - i + row[KINDS] - 1) // row[KINDS], rows.shape[1])
 
 
 @helper
@@ -63,20 +63,20 @@ def _side_of_run(k, j, row):
         return plane, face, place, neighbor, row[KINDS], row[KINDS], row[COUNT]
     is_north = k <= row[NORTH_FACES]
     step = row[KINDS] * (row[NORTH_FACES] if is_north else row[SOUTH_FACES])
-    return plane, face, place, neighbor, step, step >> (row[NORTH_TIMES] if is_north else row[SOUTH_TIMES]) - 1, 0
+    return plane, face, place, neighbor, step, step // (row[NORTH_TIMES] if is_north else row[SOUTH_TIMES]), 0
 
 
 @helper
 def _cells_before(first, count, step, end, turn):
     """Return how many of the ``count`` cells or faces first, first + step, … precede the ``end`` of a ring.
 
-    For ``turn`` = 0 all do, else the step is 1 or 2.
+    For ``turn`` = 0 all do.
     """
-    return count if turn == 0 else min(count, end - first + step - 1 >> step - 1)
+    return count if turn == 0 else min(count, (end - first + step - 1) // step)
 
 
 @row_kernel
-def gather(values, first, count, step, end, turn, rows, k):
+def _gather(values, first, count, step, end, turn, rows, k):
     """Copy values[first], values[first + step], … of the cells of a run, or of their neighbors, into row k of ``rows``.
 
     Numbers from ``end`` on are reduced by ``turn``, the cells of a full turn of the ring.
@@ -89,7 +89,7 @@ def gather(values, first, count, step, end, turn, rows, k):
 
 
 @row_kernel
-def scatter(rows, k, first, count, step, end, turn, values):
+def _scatter(rows, k, first, count, step, end, turn, values):
     """Copy row k of ``rows`` to values[first], values[first + step], …, the cells of a run, or the faces at one side.
 
     Numbers from ``end`` on are reduced by ``turn``, the cells of a full turn of the ring.
@@ -162,35 +162,33 @@ def reconstruct_run(
     j, end = first - row[START], row[START] + row[COUNT]
     for k in range(MAX_RING_SIDES + 1):
         _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
-        gather(density, neighbor, count, step, end, turn, rows, k)
-        gather(east, neighbor, count, step, end, turn, rows, x + k)
-        gather(north, neighbor, count, step, end, turn, rows, y + k)
+        _gather(density, neighbor, count, step, end, turn, rows, k)
+        _gather(east, neighbor, count, step, end, turn, rows, x + k)
+        _gather(north, neighbor, count, step, end, turn, rows, y + k)
     _find_slopes(slopes[kind], rows, count, p, q)
     worst = through
     for cell in range(count):
         rows[worst, index(cell)] = 0.0
-    for k in range(MAX_RING_SIDES):
-        if k < sides:
-            to_east, to_north = d[0, k], d[1, k]
-            for cell in range(count):
-                v = index(cell)
-                predicted = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
-                rows[worst, v] = max(rows[worst, v], smoothness_indicator(rows[OWN, v], rows[k, v], predicted))
+    for k in range(sides):
+        to_east, to_north = d[0, k], d[1, k]
+        for cell in range(count):
+            v = index(cell)
+            predicted = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
+            rows[worst, v] = max(rows[worst, v], smoothness_indicator(rows[OWN, v], rows[k, v], predicted))
     for cell in range(count):
         v = index(cell)
         rows[worst, v] = blending_weight(rows[worst, v], low, high) if rows[OWN, v] > least else 0.0
-    scatter(rows, worst, first, count, row[KINDS], end, 0, smooth)
-    for k in range(MAX_RING_SIDES):
-        if k < sides:
-            of_flux, of_bend = _twelve(stencils[0, kind, k]), _twelve(stencils[1, kind, k])
-            along_east, along_north = t[0, k], t[1, k]
-            for cell in range(count):
-                v = index(cell)
-                rows[through, v] = _stencil(of_flux, rows, x, y, v)
-                rows[bend, v] = _stencil(of_bend, rows, x, y, v) * (rows[p, v] * along_east + rows[q, v] * along_north)
-            plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
-            scatter(rows, through, place, count, step, end + place - face, turn, flux[plane])
-            scatter(rows, bend, face, count, step, end, turn, sent[plane])
+    _scatter(rows, worst, first, count, row[KINDS], end, 0, smooth)
+    for k in range(sides):
+        of_flux, of_bend = _twelve(stencils[0, kind, k]), _twelve(stencils[1, kind, k])
+        along_east, along_north = t[0, k], t[1, k]
+        for cell in range(count):
+            v = index(cell)
+            rows[through, v] = _stencil(of_flux, rows, x, y, v)
+            rows[bend, v] = _stencil(of_bend, rows, x, y, v) * (rows[p, v] * along_east + rows[q, v] * along_north)
+        plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
+        _scatter(rows, through, place, count, step, end + place - face, turn, flux[plane])
+        _scatter(rows, bend, face, count, step, end, turn, sent[plane])
 
 
 @helper
@@ -202,6 +200,29 @@ def upwind(own, other, value):
     """
     through = 0.5 * (own - other)
     return 0.0 if through <= 0.0 else through * max(value, 0.0)
+
+
+@helper
+def _behind(o, k, begin):
+    """Return the first neighbor from number ``begin`` on that is partly opposite to neighbor k, or OWN if none is.
+
+    ``o`` (5, 5) holds positive weights for the neighbors opposite to each one.
+    """
+    for m in range(begin, MAX_RING_SIDES):
+        if o[k, m] > 0.0:
+            return m
+    return OWN
+
+
+@helper
+def _take(rows, lump, m, pull, weight, count):
+    """Subtract mass that the cells of a run pull in through their side m from their fluxes through this side.
+
+    The mass is row ``pull`` times ``weight``, the flux through side m row ``lump`` + m. Nothing is done for m = OWN, no
+    side.
+    """
+    for cell in range(count if m < OWN else 0):
+        rows[lump + m, index(cell)] -= rows[pull, index(cell)] * weight
 
 
 @inline
@@ -220,64 +241,55 @@ def outgoing_flux_of_run(
     j, end = first - row[START], row[START] + row[COUNT]
     for k in range(MAX_RING_SIDES + 1):
         _, _, _, neighbor, _, step, turn = _side_of_run(k, j, row)
-        gather(density, neighbor, count, step, end, turn, rows, k)
-        gather(smooth, neighbor, count, step, end, turn, rows, resolved + k)
-    gather(east, first, count, row[KINDS], end, 0, rows, x)
-    gather(north, first, count, row[KINDS], end, 0, rows, y)
+        _gather(density, neighbor, count, step, end, turn, rows, k)
+        _gather(smooth, neighbor, count, step, end, turn, rows, resolved + k)
+    _gather(east, first, count, row[KINDS], end, 0, rows, x)
+    _gather(north, first, count, row[KINDS], end, 0, rows, y)
     for k in range(MAX_RING_SIDES + 1):
         for cell in range(count):
             v = index(cell)
             rows[to + k, v], rows[lump + k, v] = 0.0, 0.0 * (rows[x, v] + rows[y, v])  # a NaN is passed on
-    for k in range(MAX_RING_SIDES):  # unresolved cells between neighbor k and the next
-        if k < sides:
-            after = k + 1 if k + 1 < sides else 0
-            d_east, d_north, after_east, after_north, span = d[0, k], d[1, k], d[0, after], d[1, after], area * h[k]
-            for cell in range(count):
-                v = index(cell)
-                across = d_east * rows[y, v] - d_north * rows[x, v]
-                beyond = after_east * rows[y, v] - after_north * rows[x, v]
-                moved = rows[OWN, v] * span if across >= 0.0 and beyond < 0.0 else 0.0
-                rows[to + k, v] -= moved * beyond
-                rows[to + k + 1, v] += moved * across
-    for k in range(1, MAX_RING_SIDES + 1):  # the first neighbor follows the last
-        if k == sides:
-            for cell in range(count):
-                rows[to, index(cell)] += rows[to + k, index(cell)]
-                rows[to + k, index(cell)] = 0.0
+    for k in range(sides):  # unresolved cells between neighbor k and the next
+        after = k + 1 if k + 1 < sides else 0
+        d_east, d_north, after_east, after_north, span = d[0, k], d[1, k], d[0, after], d[1, after], area * h[k]
+        for cell in range(count):
+            v = index(cell)
+            across = d_east * rows[y, v] - d_north * rows[x, v]
+            beyond = after_east * rows[y, v] - after_north * rows[x, v]
+            moved = rows[OWN, v] * span if across >= 0.0 and beyond < 0.0 else 0.0
+            rows[to + k, v] -= moved * beyond
+            rows[to + after, v] += moved * across
     for cell in range(count):
         v = index(cell)
         rows[half, v] = 0.5 / (rows[OWN, v] * area) if rows[OWN, v] > least else 0.0
     pull = to + OWN
-    for k in range(MAX_RING_SIDES):  # mass pulled in from the neighbors m behind a cell, two at most
-        for cell in range(count):
-            rows[pull, index(cell)] = rows[OWN, index(cell)] * area
-        for m in range(MAX_RING_SIDES):
-            if o[k, m] > 0.0:
-                area_m = volumes[ring_of_side(m, r, row)] / o[k, m]
-                for cell in range(count):
-                    v = index(cell)
-                    rows[pull, v] = min(rows[pull, v], rows[m, v] * area_m)
+    for k in range(sides):  # mass pulled in from neighbors m and n behind a cell
+        m = _behind(o, k, 0)
+        n = _behind(o, k, m + 1)
+        of_m, of_n = o[k, m] if m < OWN else 0.0, o[k, n] if n < OWN else 0.0
+        area_m = volumes[ring_of_side(m, r, row)] / of_m if m < OWN else area
+        area_n = volumes[ring_of_side(n, r, row)] / of_n if n < OWN else area
         for cell in range(count):
             v = index(cell)
-            rows[pull, v] = rows[half, v] * rows[pull, v] * rows[to + k, v]
+            behind = min(rows[OWN, v] * area, min(rows[m, v] * area_m, rows[n, v] * area_n))
+            rows[pull, v] = rows[half, v] * behind * rows[to + k, v]
+        for cell in range(count):
+            v = index(cell)
             rows[lump + k, v] += rows[to + k, v] - rows[pull, v]
-        for m in range(MAX_RING_SIDES):
-            if o[k, m] > 0.0:
-                for cell in range(count):
-                    rows[lump + m, index(cell)] -= rows[pull, index(cell)] * o[k, m]
+        _take(rows, lump, m, pull, of_m, count)
+        _take(rows, lump, n, pull, of_n, count)
     p, q, own, other, before, after = x, y, to, to + 1, to + 2, to + 3
     _find_slopes(slopes[kind], rows, count, p, q)
-    for k in range(MAX_RING_SIDES):
-        if k < sides:
-            plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
-            end_of_flux, to_east, to_north = end + place - face, f[0, k], f[1, k]
-            gather(flux[plane], place, count, step, end_of_flux, turn, rows, own)
-            gather(flux[1 - plane], place, count, step, end_of_flux, turn, rows, other)
-            gather(sent[plane], face, count, step, end, turn, rows, before)
-            for cell in range(count):
-                v = index(cell)
-                value = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
-                through = upwind(rows[own, v], rows[other, v], value)
-                share = min(rows[resolved + OWN, v], rows[resolved + k, v])
-                rows[after, v] = share * (rows[before, v] + through) + (1.0 - share) * rows[lump + k, v]
-            scatter(rows, after, face, count, step, end, turn, sent[plane])
+    for k in range(sides):
+        plane, face, place, _, step, _, turn = _side_of_run(k, j, row)
+        end_of_flux, to_east, to_north = end + place - face, f[0, k], f[1, k]
+        _gather(flux[plane], place, count, step, end_of_flux, turn, rows, own)
+        _gather(flux[1 - plane], place, count, step, end_of_flux, turn, rows, other)
+        _gather(sent[plane], face, count, step, end, turn, rows, before)
+        for cell in range(count):
+            v = index(cell)
+            value = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
+            through = upwind(rows[own, v], rows[other, v], value)
+            share = min(rows[resolved + OWN, v], rows[resolved + k, v])
+            rows[after, v] = share * (rows[before, v] + through) + (1.0 - share) * rows[lump + k, v]
+        _scatter(rows, after, face, count, step, end, turn, sent[plane])
