@@ -15,6 +15,7 @@ from meanfield.model.kernel import Kernel
 from meanfield.model.layer_norm import projected
 from meanfield.model.normalization import Sums
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
+from solvers.backends.formulas import UNIT_RTOL
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.mass import mass_of
 from solvers.transforms.anisotropic.bilinear import Bilinear
@@ -132,10 +133,8 @@ class ZonalSums:
 
     def _uniform_part(self, density: Floats) -> Floats:
         """Return the uniform part () of a density (cells), the part whose kernel sums are added in closed form."""
-        mean = _rounded(mass_of(self.mesh, density) * (1.0 / self.mesh.volume), self.mesh)
-        backend = self.mesh.backend
-        distance = backend.distance(density, backend.xp.reshape(mean, 1), self.mesh.volumes)
-        uniform: Floats = mean * share_at(distance, mean * self.mesh.volume)
+        mesh, mass = self.mesh, mass_of(self.mesh, density)
+        uniform: Floats = mesh.backend.uniform_part(density, mesh.volumes, mass, mesh.volume)
         return uniform
 
 
@@ -164,9 +163,7 @@ class ZonalRows:
 def _rounded(mean: Any, mesh: Mesh) -> Any:
     """Return mean densities (...), set to that of unit mass on the mesh where they equal it to rounding."""
     one = 1.0 / mesh.volume
-    if isinstance(mean, float):  # one density on the host: array code is slower
-        return np.float64(one if abs(mean - one) <= 1e-12 * one else mean)
-    return mesh.backend.xp.where(np.abs(mean - one) <= 1e-12 * one, one, mean)
+    return mesh.backend.xp.where(np.abs(mean - one) <= UNIT_RTOL * one, one, mean)
 
 
 class OppositeSums:

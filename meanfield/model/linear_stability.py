@@ -191,7 +191,7 @@ class BelowTwiceTheMean:
     def __call__(self, values: Floats) -> Near:
         limit = MAX_DENSITY * mass_of(self._mesh, values) / self._mesh.volume
         if not isinstance(values, np.ndarray):
-            below: Near = values.max() < limit
+            below: Near = self._mesh.backend.largest(values) < limit
             return below
         if values[self._highest] >= limit:  # one comparison suffices while a cluster lasts
             return False

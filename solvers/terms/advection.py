@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import formulas
 from ..backends.sizes import MAX_SIDES
 from ..mesh.boundaries import Boundaries, Outflow, Part, Value, boundary_parts
 from ..mesh.checks import (
@@ -264,22 +265,19 @@ class Advection:
             self._make_work_arrays()
         mesh, occupied = self.mesh, self._occupied
         if self._faces is None:
-            occupied[0] = OCCUPIED * (mass_of(mesh, values) / mesh.volume)
+            mesh.backend.evaluate(formulas.product, mass_of(mesh, values), OCCUPIED / mesh.volume, into=occupied)
         if self._faces is not None:
             fastest = self._outgoing_flux_through_faces(self._faces, values, velocity, time, field)
         elif self._rings is not None:
             shares = self._rings.outgoing_flux(
                 values, velocity, self.low_high, occupied, self._sent, self._outflow, self._of_rings
             )
-            fastest = _largest(shares)
+            fastest = mesh.backend.largest_share(shares)
         else:
             _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
             fastest = self._find_outflow_rates(values)
-        if isinstance(fastest, float):
-            return 1.0 / fastest if fastest != 0.0 else np.inf
-        with np.errstate(divide="ignore"):
-            step: Step = np.divide(1.0, fastest)
-            return step
+        step: Step = mesh.backend.evaluate(formulas.step_of_rate, fastest)
+        return step
 
     def _find_outflow_rates(self, values: Floats) -> Step:
         """Compute the fraction of mass that each cell loses per time by outgoing fluxes; return the largest.
@@ -287,12 +285,13 @@ class Advection:
         Cells of a density below OCCUPIED times the mean do not count for the result.
         """
         mesh, backend = self.mesh, self.mesh.backend
-        return _largest(
+        fastest: Step = backend.largest_share(
             backend.launch(
                 backend.outflow_rates, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values,
                 self._occupied, self._sent, self._outflow,
             )
         )  # fmt: skip
+        return fastest
 
     def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]
@@ -313,7 +312,7 @@ class Advection:
             backend.outgoing_flux_through_faces, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides,
             mesh.side_cells, values, flux, at_side, self.nonnegative, self._sent,
         )  # fmt: skip
-        fastest = _largest(shares)
+        fastest: Step = backend.largest_share(shares)
         for part in self._parts:
             fastest = fastest + self._pass_boundary(part, values, flux, at_side, time, field)
         if self.nonnegative:
@@ -413,14 +412,6 @@ class Advection:
             backend.outgoing_flux_on_surface, work, mesh.centers, mesh.volumes, mesh.face_centers, *neighborhood,
             density, velocity, flow, smooth, occupied, self._sent,
         )  # fmt: skip
-
-
-def _largest(shares: list[Any]) -> Step:
-    """Return the largest of the results of all workers (threads, or blocks on a device); NaN if one is NaN."""
-    if len(shares) == 1 and isinstance(shares[0], float):
-        return shares[0]
-    largest: Step = reduce(np.maximum, shares).max()
-    return largest
 
 
 def _supports_unresolved_cells(mesh: Mesh) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ..backends import backend_for
+from ..backends import backend_for, formulas
 from ..mesh.checks import check_call, is_same
 from ..mesh.mesh import Floats, Mesh
 from ..terms.mass import Unchanged, mass_of
@@ -142,25 +142,28 @@ class Equation:
         """
         longest: Step = np.inf
         with Unchanged(values):
-            for term in self.terms:
-                longest = np.minimum(longest, term.prepare(time, values))
-            is_finite = self._is_finite(values)
-        if with_stiff and self._stepping is not None:
-            longest = np.minimum(longest, self._stepping.longest_step(time, values))
+            for k, term in enumerate(self.terms):
+                step = term.prepare(time, values)
+                longest = np.minimum(longest, step) if k > 0 else step
+            if with_stiff and self._stepping is not None:
+                longest = np.minimum(longest, self._stepping.longest_step(time, values))
+            if self._is_one_field(values):
+                finite: Step = backend_for(values).evaluate(formulas.finite_step, self._mass(values), longest)
+                return finite
+        is_finite = np.isfinite(values).all()
         if isinstance(is_finite, np.bool_):  # where array code takes longer
             return longest if is_finite else np.nan
-        step: Step = backend_for(values).xp.where(is_finite, longest, np.nan)
-        return step
+        return backend_for(values).xp.where(is_finite, longest, np.nan)
 
-    def _is_finite(self, values: Floats) -> Any:
-        """Return whether all numbers of ``values`` are finite.
+    def _is_one_field(self, values: Floats) -> bool:
+        """Return whether ``values`` are one field on the mesh, whose mass tells whether all numbers are finite."""
+        return self.mesh is not None and values.shape == (self.mesh.cells,)
 
-        For one field on a mesh the mass is tested instead, which terms have already computed.
-        """
-        if self.mesh is not None and values.shape == (self.mesh.cells,):
-            with np.errstate(over="ignore", invalid="ignore"):
-                return np.isfinite(mass_of(self.mesh, values))
-        return np.isfinite(values).all()
+    def _mass(self, values: Floats) -> Any:
+        """Return the mass of one field, which terms have already computed; no finite number for a field with NaN."""
+        assert self.mesh is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            return mass_of(self.mesh, values)
 
     def lost_in(self, time: float, values: Floats) -> str:
         """Return the description of the first non-finite quantity in a state whose stable step is NaN.
@@ -182,7 +185,7 @@ class Equation:
                 of = getattr(term, "velocity", None) or getattr(term, "f", None)
                 name = f"{type(term).__name__} of {getattr(of, '__name__', 'the state')}"
                 return f"the rate of change by {name} is not finite"
-        if not np.isfinite(values).all() or self._is_finite(values):
+        if not np.isfinite(values).all() or not self._is_one_field(values) or np.isfinite(self._mass(values)):
             return "the rate of change is not finite"
         return "the sum over all cells is beyond the range of numbers"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import factorial
 
@@ -72,7 +71,8 @@ class Stepper:
         """
         start, rate, *first = (array.reshape(-1) for array in work)
         values, backend = state.values.reshape(-1), backend_for(state.values)
-        stage_time = 0.0
+        limit, stage_time = equation.limit, 0.0
+        least = 0.0 if limit is limit_positivity else -np.inf
         stable: Step = np.inf
         rate[...] = 0.0
         for k, weight in enumerate(self.weights):
@@ -81,26 +81,16 @@ class Stepper:
             for term in equation.terms:
                 term.rate(dt, work[1])
             if k > 0:
-                negative = backend.launch(backend.advance, values.size, start, values, rate, dt, weight)
+                backend.launch(backend.advance, values.size, start, values, rate, dt, weight, least)
             else:
                 kept = first[0] if first else start[:0]
-                negative = backend.launch(backend.advance_first, values.size, values, rate, dt, weight, start, kept)
-            if _may_change(equation.limit, negative):
-                assert equation.limit is not None
-                equation.limit(state.values)
+                backend.launch(backend.advance_first, values.size, values, rate, dt, weight, least, start, kept)
+            if limit is not None and limit is not limit_positivity:
+                limit(state.values)
                 if k == 0 and first:
                     first[0][...] = values
             stage_time = (1 - weight) * (stage_time + 1)
         return stable
-
-
-def _may_change(limit: Callable[[Floats], None] | None, negative: Sequence[float | None]) -> bool:
-    """Return whether a limit, such as :func:`limit_positivity`, may change the values after a stage.
-
-    ``negative`` holds one number for each worker (thread): 1 if some of its values are negative, 0 if none, None if
-    unknown. Without a limit the result is False.
-    """
-    return limit is not None and (limit is not limit_positivity or None in negative or any(negative))
 
 
 STEPPERS = {

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.formulas import TINY
 from ..mesh.mesh import Floats
-
-TINY = float(np.finfo(np.float32).tiny)
 
 
 def uniform_share(excess: Floats, mass: Floats) -> Floats:
@@ -47,7 +46,5 @@ def share_at(distance: Any, mass: Any) -> Any:
     ``distance`` (...) is Σ|excess| over the cells, the excess of the masses over those of the uniform density; ``mass``
     (...) is the sum of the masses.
     """
-    if isinstance(distance, float):  # on the host: array code takes longer
-        return 1.0 - min(distance / max(mass, TINY), 1.0) ** 2
     share: Floats = 1.0 - np.minimum(distance / np.maximum(mass, TINY), 1.0) ** 2
     return share

@@ -26,7 +26,6 @@ FOLLOWED = {
     "ufunc": lambda a, b: np.exp(a) - 2.0 * b,
     "in place": lambda a, b: np.multiply(a, b, out=a),
     "dot": lambda a, b: backends.backend_for(a).dot(a[0], b[1]),
-    "distance": lambda a, b: backends.backend_for(a).distance(a[0], b[0][:1], b[1]),
     "einsum": lambda a, b: backends.backend_for(a).xp.einsum("ij,ij->i", a, b),
     "number": lambda a, b: np.maximum(a.max(), 0.1) * b,
     "where": lambda a, b: backends.backend_for(a).xp.where(a.sum() > 3.0, a, b),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .. import formulas
 from ..protocol import Array
 from .caching import compiled
 from .launching import index, launch, share, workers_for
@@ -116,11 +117,32 @@ def _dot_of_parts(worker, workers, one, other, sums):
         sums[part] = total
 
 
-def distance(values, level, weights):
-    """Return the weighted distance Σ_i |values[i] − level| weights[i], (), of ``values`` (n,) from ``level`` (1,)."""
-    sums = np.empty(DOT_PARTS)
-    launch(_distance_of_parts, len(values), values, level, weights, sums)
-    return sums.sum()
+def uniform_part(density, volumes, mass, volume):
+    """Return the part () of a density (cells,) that is summed in closed form, see :mod:`solvers.backends.formulas`.
+
+    ``volumes`` (cells,) are those of the cells, ``volume`` is their sum, and ``mass`` () the sum Σ ρ V.
+    """
+    mean, sums = formulas.mean_density(mass, volume), np.empty(DOT_PARTS)
+    launch(_distance_of_parts, len(density), density, np.full(1, mean), volumes, sums)
+    return formulas.uniform_part(sums.sum(), mean, volume)
+
+
+def largest(values):
+    """Return the largest of values (n,), NaN if one is NaN."""
+    return values.max()
+
+
+def largest_share(shares):
+    """Return the largest number of the results of a kernel, one for each worker; NaN if one is NaN."""
+    return float(np.max(shares))
+
+
+def evaluate(formula, *arguments, into=None):
+    """Return formula(*arguments), for a function of :mod:`solvers.backends.formulas`; ``into`` (1,) receives it too."""
+    result = formula(*arguments)
+    if into is not None:
+        into[0] = result
+    return result
 
 
 @compiled(fastmath={"reassoc", "contract"}, light=32)

@@ -7,49 +7,42 @@ from .launching import index, inline, kernel, share
 
 
 @inline
-def _after_stage(start, value, rate, dt, weight):
+def _after_stage(start, value, rate, dt, weight, least):
     """Return w + weight (start − w), w = value + dt rate: a stage of a Runge–Kutta scheme in Shu–Osher form.
 
-    In this form the result is bitwise equal to w if start = w.
+    In this form the result is bitwise equal to w if start = w. A result below ``least`` is replaced by ``least``.
     """
     w = value + dt * rate
-    return w + weight * (start - w)
+    new = w + weight * (start - w)
+    return least if new < least else new
 
 
 @compiled(light=8)
-def advance_first(worker, workers, values, rate, dt, weight, start, first):
+def advance_first(worker, workers, values, rate, dt, weight, least, start, first):
     """Compute the first stage of a Shu–Osher scheme: values ← w + weight (start − w), w = values + dt rate.
 
-    Before the stage start ← values; afterward rate ← 0 and first ← values, unless ``first`` is (0,). Returns 1 if any
-    of a worker's new values is negative, else 0.
+    Before the stage start ← values; afterward rate ← 0 and first ← values, unless ``first`` is (0,). ``least`` is a
+    lower bound of the new values, −∞ for none.
     """
     begin, end = share(worker, workers, len(values))
-    below = 0
     for i in range(begin, end):
         k = index(i)
         u = values[k]
-        new = _after_stage(u, u, rate[k], dt, weight)
-        start[k], values[k], rate[k] = u, new, 0.0
-        below += 1 if new < 0.0 else 0
+        start[k], values[k], rate[k] = u, _after_stage(u, u, rate[k], dt, weight, least), 0.0
     for i in range(begin, min(end, len(first))):
         first[index(i)] = values[index(i)]
-    return 1.0 if below > 0 else 0.0
 
 
 @compiled(light=8)
-def advance(worker, workers, start, values, rate, dt, weight):
+def advance(worker, workers, start, values, rate, dt, weight, least):
     """Compute a stage of a Shu–Osher scheme: values ← w + weight (start − w), w = values + dt rate.
 
-    Afterward rate ← 0. Returns 1 if any of a worker's new values is negative, else 0.
+    Afterward rate ← 0. ``least`` is a lower bound of the new values, −∞ for none.
     """
     first, last = share(worker, workers, len(values))
-    below = 0
     for i in range(first, last):
         k = index(i)
-        new = _after_stage(start[k], values[k], rate[k], dt, weight)
-        values[k], rate[k] = new, 0.0
-        below += 1 if new < 0.0 else 0
-    return 1.0 if below > 0 else 0.0
+        values[k], rate[k] = _after_stage(start[k], values[k], rate[k], dt, weight, least), 0.0
 
 
 @compiled(light=16)

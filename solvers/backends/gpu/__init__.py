@@ -7,8 +7,6 @@ from .arrays import (
     MAX_PRODUCTS,
     PAIRS_ONLY,
     cached,
-    distance,
-    dot,
     empty,
     erf,
     erfc,
@@ -32,6 +30,7 @@ from .pairwise import (
     redo_sums,
     true_indices,
 )
+from .reductions import dot, evaluate, largest, largest_share, uniform_part
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .ring_transport import (
     divergence_on_rings,

@@ -70,16 +70,6 @@ def irfft(spectrum, count, norm="backward"):
     return import_module("cupyx.scipy.fft").irfft(spectrum, count, norm=norm, overwrite_x=True)
 
 
-def dot(one, other):
-    """Return the sum Σ_i one[i] other[i], of shape (), over two arrays (n,)."""
-    return xp.dot(one, other)  # CuPy's einsum would use a matrix product with one entry, summed by few threads
-
-
-def distance(values, level, weights):
-    """Return the weighted distance Σ_i |values[i] − level| weights[i], (), of ``values`` (n,) from ``level`` (1,)."""
-    return xp.dot(xp.abs(values - level), weights)
-
-
 def erf(values):
     """Return the error function 2/√π ∫₀ˣ e^{−t²} dt of each value x."""
     return _special().erf(values)

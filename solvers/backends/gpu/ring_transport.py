@@ -5,7 +5,7 @@ The formulas, the tables of each kind of cell and the columns of ``rows`` are th
 of the first cell of each face, then those of the second. The place of a side is its face, or that plus all faces.
 """
 
-from numba import cuda
+from numba import cuda, uint64
 
 from ..cpu import transport
 from ..cpu.rings import divergence, runs, sides
@@ -28,6 +28,7 @@ from .launching import THREADS, device_function, run, translated
 from .unrolling import with_loops_written_out
 
 BLOCKS = 1 if SIMULATED else 8  # of a ring
+_TURN = MAX_RING_SIDES + 1  # the sides of a cell, and the first one again
 
 _smoothness_indicator = translated(transport.smoothness_indicator)
 _blending_weight = translated(transport.blending_weight)
@@ -67,13 +68,17 @@ def _side(k, j, row, faces):
 
 @device_function
 def _sides(j, row, faces):
-    """Return the five neighbors of cell j of a ring, and the places of the fluxes through its five sides."""
+    """Return the five neighbors of cell j of a ring, and the places of the fluxes through its five sides.
+
+    They are unsigned, so that an access to an array needs no test for negative indices.
+    """
     a, at_a = _side(0, j, row, faces)
     b, at_b = _side(1, j, row, faces)
     c, at_c = _side(2, j, row, faces)
     d, at_d = _side(3, j, row, faces)
     e, at_e = _side(4, j, row, faces)
-    return (a, b, c, d, e), (at_a, at_b, at_c, at_d, at_e)
+    neighbors = uint64(a), uint64(b), uint64(c), uint64(d), uint64(e)
+    return neighbors, (uint64(at_a), uint64(at_b), uint64(at_c), uint64(at_d), uint64(at_e))
 
 
 @device_function
@@ -107,12 +112,12 @@ def _stencil(c, xs, ys, x, y):
 def _reconstruct(
     rows, slopes, offsets, tangents, stencils, density, east, north, low, high, occupied, flux, smooth, sent
 ):
-    row, faces = rows[cuda.blockIdx.x // BLOCKS], len(sent) // 2
+    row = rows[cuda.blockIdx.x // BLOCKS]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
     for j in range(first, row[COUNT], BLOCKS * cuda.blockDim.x):
-        i, kind = row[START] + j, row[KIND] + (j & row[KINDS] - 1)
-        n, places = _sides(j, row, faces)
+        i, kind = uint64(row[START] + j), uint64(row[KIND] + (j & row[KINDS] - 1))
+        n, places = _sides(j, row, len(sent) // 2)
         u, x, y = density[i], east[i], north[i]
         around, xs, ys = _at(density, n), _at(east, n), _at(north, n)
         p, q = _slope(slopes[kind, 0], around, u), _slope(slopes[kind, 1], around, u)
@@ -148,14 +153,14 @@ def _send(
     rows, volumes, slopes, offsets, reach, spans, opposite, density, east, north, flux, smooth, occupied, sent
 ):  # fmt: skip
     r = cuda.blockIdx.x // BLOCKS
-    row, faces, area = rows[r], len(sent) // 2, volumes[r]
+    row, faces, area = rows[r], uint64(len(sent) // 2), volumes[r]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
-    moved = cuda.local.array(MAX_RING_SIDES + 1, density.dtype)  # mass per time in the direction of each neighbor
+    moved = cuda.local.array(_TURN, density.dtype)  # mass per time in the direction of each neighbor
     lump = cuda.local.array(MAX_RING_SIDES, density.dtype)  # of an unresolved cell: what each side sends
     first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
     for j in range(first, row[COUNT], BLOCKS * cuda.blockDim.x):
-        i, kind = row[START] + j, row[KIND] + (j & row[KINDS] - 1)
-        n, places = _sides(j, row, faces)
+        i, kind = uint64(row[START] + j), uint64(row[KIND] + (j & row[KINDS] - 1))
+        n, places = _sides(j, row, len(sent) // 2)
         u, x, y = density[i], east[i], north[i]
         around, weights = _at(density, n), _at(smooth, n)
         for k in range(MAX_RING_SIDES):
@@ -169,7 +174,7 @@ def _send(
                 amount = u * (area * spans[kind, k]) if across >= 0.0 and beyond < 0.0 else 0.0
                 moved[k] -= amount * beyond
                 moved[k + 1] += amount * across
-        for k in range(1, MAX_RING_SIDES + 1):  # the first neighbor follows the last
+        for k in range(1, _TURN):  # the first neighbor follows the last
             if k == count:
                 moved[0] += moved[k]
                 moved[k] = 0.0
@@ -179,7 +184,7 @@ def _send(
                 pull = u * area
                 for m in range(MAX_RING_SIDES):
                     if opposite[kind, k, m] > 0.0:
-                        behind = volumes[_ring_of_side(m, r, row)] / opposite[kind, k, m]
+                        behind = volumes[uint64(_ring_of_side(m, r, row))] / opposite[kind, k, m]
                         pull = min(pull, around[m] * behind)
                 pull = half * pull * moved[k]
                 lump[k] += moved[k] - pull
@@ -214,12 +219,12 @@ def outgoing_flux_on_rings(
 def _find_outflow_rates(rows, volumes, density, occupied, sent, outflow, largest):
     """Compute the outflow rate of each cell, and the largest one of each thread; NaN if one of its rates is NaN."""
     r = cuda.blockIdx.x // BLOCKS
-    row, faces, area, fastest = rows[r], len(sent) // 2, volumes[r], 0.0
+    row, faces, area, fastest = rows[r], uint64(len(sent) // 2), volumes[r], 0.0
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
     for j in range(first, row[COUNT], BLOCKS * cuda.blockDim.x):
-        i, lost = row[START] + j, 0.0
-        _, places = _sides(j, row, faces)
+        i, lost = uint64(row[START] + j), 0.0
+        _, places = _sides(j, row, len(sent) // 2)
         for k in range(MAX_RING_SIDES):
             if k < count:
                 lost += _loss_through(sent[places[k]], sent[_other(places[k], faces)])
@@ -248,12 +253,12 @@ def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, 
 @_kernel
 def _add_divergence(rows, volumes, sent, outflow, dt, rate):
     r = cuda.blockIdx.x // BLOCKS
-    row, faces, over = rows[r], len(sent) // 2, 1.0 / volumes[r]
+    row, faces, over = rows[r], uint64(len(sent) // 2), 1.0 / volumes[r]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
     for j in range(first, row[COUNT], BLOCKS * cuda.blockDim.x):
-        i, total = row[START] + j, 0.0
-        n, places = _sides(j, row, faces)
+        i, total = uint64(row[START] + j), 0.0
+        n, places = _sides(j, row, len(sent) // 2)
         keep = _kept_fraction(dt, outflow[i])
         for k in range(MAX_RING_SIDES):
             if k < count:

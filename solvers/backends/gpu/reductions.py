@@ -1,0 +1,162 @@
+"""Sums and largest values over cells in one launch, and formulas of single numbers.
+
+Each block reduces a part of the cells. The last block to finish reduces the blocks' results in a fixed order, so that
+the result is bitwise the same in every run.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from .. import formulas
+from .arrays import empty, zeros
+from .launching import THREADS, device_function, run
+
+BLOCKS = 512  # at most; each thread first reduces its own cells
+CELLS = 8  # of a thread, at least
+
+_mean_density = device_function(formulas.mean_density)
+_uniform_part = device_function(formulas.uniform_part)
+
+
+@device_function
+def _larger(one, other):
+    """Return the larger of two numbers, NaN if one is NaN."""
+    return one if one >= other or one != one else other
+
+
+@device_function
+def _of_block(value, is_sum):
+    """Return the sum, or the largest, of the values of all threads of a block, in each thread."""
+    lane, half = cuda.threadIdx.x, cuda.blockDim.x // 2
+    values = cuda.shared.array(THREADS, np.float64)
+    cuda.syncthreads()
+    values[lane] = value
+    cuda.syncthreads()
+    while half > 0:
+        if lane < half:
+            other = values[lane + half]
+            values[lane] = values[lane] + other if is_sum else _larger(values[lane], other)
+        cuda.syncthreads()
+        half //= 2
+    return values[0]
+
+
+@device_function
+def _of_grid(value, is_sum, parts, finished):
+    """Return whether this block is the last to finish, and in that block the sum, or the largest, of all values.
+
+    parts      (blocks,) work space
+    finished   (1,) number of blocks that have finished, 0 before and after a launch
+    """
+    lane = cuda.threadIdx.x
+    is_last = cuda.shared.array(1, np.int32)
+    total = _of_block(value, is_sum)
+    if lane == 0:
+        parts[cuda.blockIdx.x] = total
+        cuda.threadfence()
+        is_last[0] = cuda.atomic.add(finished, 0, 1) == cuda.gridDim.x - 1
+    cuda.syncthreads()
+    if is_last[0] == 0:
+        return False, 0.0
+    if lane == 0:
+        finished[0] = 0
+    total = parts[min(lane, cuda.gridDim.x - 1)]
+    if is_sum and lane >= cuda.gridDim.x:
+        total = 0.0
+    for block in range(lane + cuda.blockDim.x, cuda.gridDim.x, cuda.blockDim.x):
+        total = total + parts[block] if is_sum else _larger(total, parts[block])
+    return True, _of_block(total, is_sum)
+
+
+@cuda.jit
+def _dot(one, other, parts, finished, result):
+    total = 0.0
+    for i in range(cuda.grid(1), len(one), cuda.gridsize(1)):
+        total += one[i] * other[i]
+    is_last, total = _of_grid(total, True, parts, finished)
+    if is_last and cuda.threadIdx.x == 0:
+        result[0] = total
+
+
+def dot(one, other):
+    """Return the sum Σ_i one[i] other[i], of shape () in float64, over two arrays (n,)."""
+    return _reduced(_dot, len(one), one, other)
+
+
+@cuda.jit
+def _find_uniform_part(density, volumes, mass, volume, parts, finished, result):
+    mean, total = _mean_density(mass[0], volume), 0.0
+    for i in range(cuda.grid(1), len(density), cuda.gridsize(1)):
+        total += abs(density[i] - mean) * volumes[i]
+    is_last, total = _of_grid(total, True, parts, finished)
+    if is_last and cuda.threadIdx.x == 0:
+        result[0] = _uniform_part(total, mean, volume)
+
+
+def uniform_part(density, volumes, mass, volume):
+    """Return the part () of a density (cells,) that is summed in closed form, see :mod:`solvers.backends.formulas`.
+
+    ``volumes`` (cells,) are those of the cells, ``volume`` is their sum, and ``mass`` () the sum Σ ρ V.
+    """
+    return _reduced(_find_uniform_part, len(density), density, volumes, mass.reshape(1), float(volume))
+
+
+@cuda.jit
+def _find_largest(values, parts, finished, result):
+    total = values[0]
+    for i in range(cuda.grid(1), len(values), cuda.gridsize(1)):
+        total = _larger(total, values[i])
+    is_last, total = _of_grid(total, False, parts, finished)
+    if is_last and cuda.threadIdx.x == 0:
+        result[0] = total
+
+
+def largest(values):
+    """Return the largest of values (n,), of shape () in float64; NaN if one is NaN."""
+    return _reduced(_find_largest, len(values), values)
+
+
+def largest_share(shares):
+    """Return the largest number () of the result of a kernel, a list of one array; NaN if one is NaN."""
+    return largest(shares[0])
+
+
+def _reduced(kernel, items, *arguments):
+    """Return the result () of a reduction of ``items`` items by a kernel with these arguments."""
+    blocks = max(min(-(-items // (CELLS * THREADS)), BLOCKS), 1)
+    result = empty(1)
+    run(kernel, (blocks, THREADS), *arguments, empty(blocks), _finished(), result)
+    return result.reshape(())
+
+
+@cache
+def _finished():
+    """Return the array (1,) with the number of finished blocks; kernels run one after another and leave it at 0."""
+    return zeros(1, np.int32)
+
+
+def evaluate(formula, *arguments, into=None):
+    """Return formula(*arguments) for numbers and arrays (), of shape () in float64; ``into`` (1,) receives the result.
+
+    The formula is a function of :mod:`solvers.backends.formulas`.
+    """
+    result = empty(1) if into is None else into
+    numbers = [argument.reshape(1) if hasattr(argument, "reshape") else float(argument) for argument in arguments]
+    on_device = tuple(hasattr(argument, "reshape") for argument in arguments)
+    run(_evaluating(formula, on_device), (1, 1), *numbers, result)
+    return result.reshape(())
+
+
+@cache
+def _evaluating(formula: Callable[..., float], on_device: tuple[bool, ...]) -> Any:
+    """Return the kernel of one thread that evaluates a formula; ``on_device`` says which arguments are arrays (1,)."""
+    names = [f"number_{k}" for k in range(len(on_device))]
+    values = ", ".join(f"{name}[0]" if array else name for name, array in zip(names, on_device, strict=True))
+    source = f"def {formula.__name__}({', '.join(names)}, result):\n    result[0] = of({values})"
+    named = {"of": device_function(formula), "__name__": f"{__name__}.{''.join('na'[array] for array in on_device)}"}
+    exec(source, named)
+    return cuda.jit(named[formula.__name__])
