@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from meanfield.model.normalization import normalization_of
-from solvers.backends import backend_for
+from solvers.backends import formulas
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.mass import mass_of
 from solvers.terms.term import Step
@@ -132,7 +132,7 @@ def most_degrees(beta: float) -> int:
 
 ACCURACY = 5.0  # 1/(rate · step): at cfl = ½ the error of Runge–Kutta 3 is (0.1)³/24 of the rate
 MAX_DENSITY = 2.0  # relative to the mean: below, a density counts as near the uniform one
-Near = bool | np.bool_ | NDArray[np.bool_]  # () on the device of the state: reading it may synchronize
+IfNear = Callable[[Floats, float], Step]
 
 
 class HasRates(Protocol):
@@ -162,18 +162,14 @@ class LinearRegime:
     attention   supplies the linear growth rates λ_l
     noise       κ ≥ 0
     dimension   d of the space around the sphere
-    is_near     values → whether the density is near the uniform one
+    if_near     values, step → the step if the density is near the uniform one, else ∞
     """
 
-    def __init__(self, attention: HasRates, noise: float, dimension: int, is_near: Callable[[Floats], Near]) -> None:
-        self._step, self._is_near = linear_step(attention, noise, dimension), is_near
+    def __init__(self, attention: HasRates, noise: float, dimension: int, if_near: IfNear) -> None:
+        self._step, self._if_near = linear_step(attention, noise, dimension), if_near
 
     def prepare(self, time: float, values: Floats) -> Step:
-        near = self._is_near(values)
-        if isinstance(near, bool | np.bool_):
-            return self._step if near else np.inf
-        step: Step = backend_for(near).xp.where(near, self._step, np.inf)
-        return step
+        return self._if_near(values, self._step)
 
     def rate(self, dt: float, rate: Floats) -> None:
         """Add nothing to the rate of change: this term only limits the time step."""
@@ -188,12 +184,13 @@ class BelowTwiceTheMean:
     def __init__(self, mesh: Mesh) -> None:
         self._mesh, self._highest = mesh, 0  # index of the highest cell in the last full comparison
 
-    def __call__(self, values: Floats) -> Near:
-        limit = MAX_DENSITY * mass_of(self._mesh, values) / self._mesh.volume
+    def __call__(self, values: Floats, step: float) -> Step:
+        """Return a time step if the condition holds, else ∞."""
+        mass, limit, backend = mass_of(self._mesh, values), MAX_DENSITY / self._mesh.volume, self._mesh.backend
         if not isinstance(values, np.ndarray):
-            below: Near = self._mesh.backend.largest(values) < limit
-            return below
-        if values[self._highest] >= limit:  # one comparison suffices while a cluster lasts
-            return False
+            bound: Step = backend.evaluate(formulas.step_below, backend.largest(values), mass, limit, step)
+            return bound
+        if values[self._highest] >= limit * mass:  # one comparison suffices while a cluster lasts
+            return np.inf
         self._highest = highest = int(values.argmax())
-        return bool(values[highest] < limit)
+        return formulas.step_below(values[highest], mass, limit, step)

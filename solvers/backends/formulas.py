@@ -25,6 +25,11 @@ def uniform_part(distance: float, mean: float, volume: float) -> float:
     return mean * (1.0 - min(distance / max(mean * volume, TINY), 1.0) ** 2)
 
 
+def step_below(largest: float, mass: float, limit: float, step: float) -> float:
+    """Return a time step where the largest density is below a multiple ``limit`` of the mass, else ∞."""
+    return step if largest < limit * mass else inf
+
+
 def product(number: float, factor: float) -> float:
     """Return the product of two numbers."""
     return number * factor
@@ -35,6 +40,8 @@ def step_of_rate(rate: float) -> float:
     return 1.0 / rate if rate != 0.0 else inf
 
 
-def finite_step(mass: float, step: float) -> float:
-    """Return a time step, NaN where the mass of the state is not finite."""
-    return step if mass - mass == 0.0 else nan
+def finite_step(mass: float, step: float, other: float) -> float:
+    """Return the smaller of two time steps; NaN where one is NaN, or the mass of the state is not finite."""
+    if mass - mass != 0.0 or step != step or other != other:
+        return nan
+    return min(step, other)

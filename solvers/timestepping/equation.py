@@ -140,16 +140,18 @@ class Equation:
         float
             Largest stable time step; on a device, an array of one number.
         """
-        longest: Step = np.inf
         with Unchanged(values):
-            for k, term in enumerate(self.terms):
-                step = term.prepare(time, values)
-                longest = np.minimum(longest, step) if k > 0 else step
+            steps = [term.prepare(time, values) for term in self.terms]
             if with_stiff and self._stepping is not None:
-                longest = np.minimum(longest, self._stepping.longest_step(time, values))
+                steps.append(self._stepping.longest_step(time, values))
+            longest, *others = steps or [np.inf]
+            for step in others[:-1]:
+                longest = np.minimum(longest, step)
+            last = others[-1] if others else np.inf
             if self._is_one_field(values):
-                finite: Step = backend_for(values).evaluate(formulas.finite_step, self._mass(values), longest)
+                finite: Step = backend_for(values).evaluate(formulas.finite_step, self._mass(values), longest, last)
                 return finite
+        longest = np.minimum(longest, last)
         is_finite = np.isfinite(values).all()
         if isinstance(is_finite, np.bool_):  # where array code takes longer
             return longest if is_finite else np.nan

@@ -252,7 +252,9 @@ class SphereHarmonics:
         """
         return self._along_rings.vectors(*self._modes(sets))
 
-    def gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
+    def gradient(
+        self, coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Return f and the vectors ∇p + x r at the cell centers x, for functions f, p and r given by coefficients.
 
         Parameters
@@ -261,6 +263,8 @@ class SphereHarmonics:
             Harmonic coefficients c. Those of f, p and r are c times their own multiplier of each degree.
         multipliers : (2 or 3, degree + 1) array
             Multipliers of f, p and r; without the last row r = 0. The highest degree of p must vanish.
+        uniform : float or () array, optional
+            Uniform function that is added to the function with coefficients c.
 
         Returns
         -------
@@ -269,13 +273,15 @@ class SphereHarmonics:
         vectors : (cells, 3) array
             The vectors ∇p + x r.
         """
-        values, (east, north), along = self._gradient(coefficients, multipliers)
+        values, (east, north), along = self._gradient(coefficients, multipliers, uniform)
         centers, backend = self.mesh.centers, self.mesh.backend
         vectors: Floats = backend.empty(centers.shape, centers.dtype)
         backend.launch(backend.gradient_to_vectors, len(values), centers, east, north, along, vectors)
         return values, vectors
 
-    def gradient_along_rings(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats]:
+    def gradient_along_rings(
+        self, coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None
+    ) -> tuple[Floats, Floats]:
         """Return f and the east and north components of ∇p at the cell centers, for f and p given by coefficients.
 
         Parameters
@@ -284,6 +290,8 @@ class SphereHarmonics:
             Coefficients, of at most three dimensions.
         multipliers : (2, degree + 1) array
             Multipliers of f and p as in :meth:`gradient`.
+        uniform : (...) array, optional
+            Uniform functions that are added to the functions with these coefficients.
 
         Returns
         -------
@@ -292,10 +300,12 @@ class SphereHarmonics:
         components : (2, ..., cells) array
             The components of ∇p.
         """
-        return self._gradient(coefficients, multipliers)[:2]
+        return self._gradient(coefficients, multipliers, uniform)[:2]
 
-    def _gradient(self, coefficients: Complexes, multipliers: Floats) -> tuple[Floats, Floats, Floats]:
-        return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers)))
+    def _gradient(
+        self, coefficients: Complexes, multipliers: Floats, uniform: Floats | None
+    ) -> tuple[Floats, Floats, Floats]:
+        return self._along_rings.gradient(*self._modes(zonal_sets(coefficients, multipliers, uniform)))
 
     def _modes(self, sets: Complexes) -> tuple[Floats, Floats]:
         """Return the azimuthal modes along each ring of functions with harmonic coefficients ``sets``.
@@ -326,17 +336,19 @@ class SphereHarmonics:
         return power.reshape(*masses.shape[:-1], -1)
 
 
-def zonal_sets(coefficients: Complexes, multipliers: Floats) -> Complexes:
+def zonal_sets(coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None) -> Complexes:
     """Return the harmonic coefficients of f, sin θ ∂p/∂θ, p and r in this order, (..., 3 or 4, l, m).
 
     f, p and r have the coefficients (..., l, m) times their own multiplier of degree l. The rows of ``multipliers``
-    (2 or 3, degrees) are those of f, p and, if there is a third row, r. The highest degree of p must vanish.
+    (2 or 3, degrees) are those of f, p and, if there is a third row, r. The highest degree of p must vanish. The
+    functions ``uniform`` (...) are added to those with the coefficients.
     """
     backend, size, shape = backend_for(coefficients), coefficients.shape[-1], coefficients.shape[:-2]
     rows = coefficients.reshape(-1, size, size)
     sets: Complexes = backend.empty((len(rows), len(multipliers) + 1, size, size), complex)
+    levels = backend.zeros(len(rows)) if uniform is None else backend.xp.reshape(uniform, -1)
     factors = sine_derivative_factors(size, backend)
-    backend.launch(backend.zonal_sets, rows.size, rows, multipliers, *factors, sets)
+    backend.launch(backend.zonal_sets, rows.size, rows, levels, multipliers, *factors, sets)
     return sets.reshape(*shape, *sets.shape[1:])
 
 

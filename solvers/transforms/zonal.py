@@ -14,9 +14,7 @@ import numpy as np
 
 from ..mesh.checks import as_floats, check_unmasked
 from ..mesh.mesh import Floats, Mesh
-from .harmonics import Complexes, SphereHarmonics, require_harmonics
-
-ROOT_OF_AREA = float(np.sqrt(4 * np.pi))  # coefficient of degree 0 of the density 1 on the sphere
+from .harmonics import SphereHarmonics, require_harmonics
 
 
 def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degrees: int) -> Floats:
@@ -256,7 +254,8 @@ class SphereZonal:
         K, G and R are functions of ⟨x_i, x_j⟩ at the cell centers x; V are the cell volumes, ρ (cells,) the density.
         The part ``uniform`` () of the density is summed in closed form.
         """
-        return self._harmonics.gradient(self._coefficients(density, uniform), self._multipliers)
+        coefficients = self._harmonics.of_density(density, uniform)
+        return self._harmonics.gradient(coefficients, self._multipliers, uniform)
 
     def along_rings(self, density: Floats, uniform: Floats) -> tuple[Floats, Floats]:
         """Return Σ_j K w_j and the components east and north of ∇Σ_j G w_j for a density.
@@ -277,12 +276,8 @@ class SphereZonal:
         components : (2, cells) or (2, rows, cells) array
             The components of the gradient.
         """
-        return self._harmonics.gradient_along_rings(self._coefficients(density, uniform), self._multipliers[:2])
-
-    def _coefficients(self, density: Floats, uniform: Floats) -> Complexes:
         coefficients = self._harmonics.of_density(density, uniform)
-        coefficients[..., 0, 0] += ROOT_OF_AREA * uniform
-        return coefficients
+        return self._harmonics.gradient_along_rings(coefficients, self._multipliers[:2], uniform)
 
 
 def zonal_operator(mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> ZonalOperator:

@@ -224,10 +224,10 @@ def test_theory_refuses_a_normalization_that_it_is_not_for(normalization):
 def test_nearness_is_that_of_the_highest_cell_whichever_it_was_before():
     """A NaN, or a value above twice the mean, is not near."""
     mesh, random = circle(16), np.random.default_rng(2)
-    is_near, found = BelowTwiceTheMean(mesh), []
+    if_near, found = BelowTwiceTheMean(mesh), []
     for k in range(200):
         values = 1.0 + 0.2 * random.random(16)
         values[random.integers(16)] = (1.5, 4.0, np.nan)[k % 3 if k < 150 else 0]
-        found.append(is_near(values))
+        found.append(if_near(values, 0.5) == 0.5)
         assert found[-1] == bool(values.max() < MAX_DENSITY * (values @ mesh.volumes) / mesh.volume)
     assert 0 < sum(found) < 200

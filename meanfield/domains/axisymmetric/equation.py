@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.model.layer_norm import LayerNorm
-from meanfield.model.linear_stability import LinearRegime, Near, growth_rates, most_degrees
+from meanfield.model.linear_stability import LinearRegime, growth_rates, most_degrees
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.terms.advection import Advection
@@ -126,13 +126,14 @@ class AxisymmetricAttention:
         parts = backend.to_device(self.value * found[:, -vectors.shape[1] :])
         vectors[backend.to_device(lost)] = np.nan if empty == "nan" else parts
 
-    def is_near_uniform(self, density: Floats) -> Near:
-        """Return whether a distribution p of the polar angle is near the uniform distribution p̄: ½ ∫|p − p̄| < ½.
+    def if_near_uniform(self, density: Floats, step: float) -> Step:
+        """Return a time step if a distribution p of the polar angle is near the uniform one p̄: ½ ∫|p − p̄| < ½, else ∞.
 
         Unlike on the sphere, p̄ itself is not constant in θ.
         """
-        distance: Step = 0.5 * np.abs(density - self.uniform) @ self.mesh.volumes
-        return distance < 0.5
+        distance = 0.5 * np.abs(density - self.uniform) @ self.mesh.volumes
+        bound: Step = self.mesh.backend.xp.where(distance < 0.5, step, np.inf)
+        return bound
 
     def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
         """Return the attention field v A (cells, parts) from the kernel sums Z (cells,) and N (cells, parts).
@@ -199,7 +200,7 @@ def axisymmetric_equation(
     """
     mesh, velocity = attention.mesh, AxisymmetricVelocity(attention, LayerNorm() if norm is None else norm)
     host = mesh.on_host
-    near_uniform = LinearRegime(attention, noise, attention.dimension, attention.is_near_uniform)
+    near_uniform = LinearRegime(attention, noise, attention.dimension, attention.if_near_uniform)
     log_uniform = log_masses(host, attention.dimension) - np.log(host.volumes)
     return Equation(
         terms=[Advection(mesh, velocity, nonnegative=True), near_uniform],

@@ -14,7 +14,7 @@ from .arrays import SIMULATED, zeros
 from .launching import device_function, run
 
 LANES = 8 if SIMULATED else 128  # threads of a block, and the orders or the angles that it treats together
-TILE = 4 if SIMULATED else 64  # angles, or orders, in shared memory at a time; even
+TILE = 4 if SIMULATED else 128  # angles, or orders, in shared memory at a time; even
 _PADDED = TILE + 1  # so that rows of even and odd orders lie in different banks
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...sizes import ROOT_OF_AREA
 from ..caching import compiled
 from ..launching import index, kernel, share
 
@@ -51,11 +52,12 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 
 @kernel
-def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
+def zonal_sets(worker, workers, coefficients, uniform, multipliers, below, above, sets):
     """Compute the harmonic coefficients of f, sin θ ∂p/∂θ, p and r, from ``coefficients`` (rows, l, m).
 
     f, p and r have the coefficients times their own multiplier of degree l.
 
+    uniform         (rows,) function that is added to that with the coefficients, whose only coefficient is [0, 0]
     multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
     below, above    factors of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
     sets            (rows, 3 or 4, l, m) out
@@ -65,7 +67,9 @@ def zonal_sets(worker, workers, coefficients, multipliers, below, above, sets):
     row, l, m = first // (degrees * degrees), first // degrees % degrees, first % degrees
     for _ in range(first, last):
         value, re, im = coefficients[row, l, m], 0.0, 0.0
-        if l > 0:
+        if l == 0 and m == 0:
+            value += ROOT_OF_AREA * uniform[row]
+        if l > 0:  # the factor of [0, 0] is 0
             up, before = below[l - 1, m] * multipliers[1, l - 1], coefficients[row, l - 1, m]
             re, im = up * before.real, up * before.imag
         if l + 1 < degrees:
