@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import reduce
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -144,10 +145,7 @@ class Equation:
             steps = [term.prepare(time, values) for term in self.terms]
             if with_stiff and self._stepping is not None:
                 steps.append(self._stepping.longest_step(time, values))
-            longest, *others = steps or [np.inf]
-            for step in others[:-1]:
-                longest = np.minimum(longest, step)
-            last = others[-1] if others else np.inf
+            longest, last = reduce(np.minimum, steps[:-1] or [np.inf]), steps[-1] if steps else np.inf
             if self._is_one_field(values):
                 finite: Step = backend_for(values).evaluate(formulas.finite_step, self._mass(values), longest, last)
                 return finite

@@ -64,11 +64,10 @@ def _of_grid(value, is_sum, parts, finished):
         return False, 0.0
     if lane == 0:
         finished[0] = 0
-    total = parts[min(lane, cuda.gridDim.x - 1)]
-    if is_sum and lane >= cuda.gridDim.x:
-        total = 0.0
-    for block in range(lane + cuda.blockDim.x, cuda.gridDim.x, cuda.blockDim.x):
-        total = total + parts[block] if is_sum else _larger(total, parts[block])
+    total = 0.0 if is_sum else total
+    for block in range(lane, cuda.gridDim.x, cuda.blockDim.x):
+        part = cuda.atomic.add(parts, block, 0.0)  # a read that sees what other blocks have written
+        total = total + part if is_sum else _larger(total, part)
     return True, _of_block(total, is_sum)
 
 

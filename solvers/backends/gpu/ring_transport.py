@@ -41,8 +41,8 @@ _ring_of_side = translated(sides.ring_of_side)
 
 
 def _kernel(function):
-    """Compile a kernel whose loops over the sides of a cell are written out on a GPU, for arrays in registers."""
-    return cuda.jit(function if SIMULATED else with_loops_written_out(function))
+    """Compile a kernel whose loops over the sides of a cell are written out, so that its arrays are in registers."""
+    return cuda.jit(with_loops_written_out(function))
 
 
 @device_function
