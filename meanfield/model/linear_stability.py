@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from meanfield.model.normalization import normalization_of
 from solvers.backends import formulas
 from solvers.mesh.mesh import Floats, Mesh
-from solvers.terms.mass import mass_of
+from solvers.terms.mass import summary_of
 from solvers.terms.term import Step
 
 
@@ -186,9 +186,9 @@ class BelowTwiceTheMean:
 
     def __call__(self, values: Floats, step: float) -> Step:
         """Return a time step if the condition holds, else ∞."""
-        mass, limit, backend = mass_of(self._mesh, values), MAX_DENSITY / self._mesh.volume, self._mesh.backend
-        if not isinstance(values, np.ndarray):
-            bound: Step = backend.evaluate(formulas.step_below, backend.largest(values), mass, limit, step)
+        (mass, _, largest), limit = summary_of(self._mesh, values), MAX_DENSITY / self._mesh.volume
+        if largest is not None:
+            bound: Step = self._mesh.backend.evaluate(formulas.step_below, largest, mass, limit, step)
             return bound
         if values[self._highest] >= limit * mass:  # one comparison suffices while a cluster lasts
             return np.inf

@@ -30,11 +30,6 @@ def step_below(largest: float, mass: float, limit: float, step: float) -> float:
     return step if largest < limit * mass else inf
 
 
-def product(number: float, factor: float) -> float:
-    """Return the product of two numbers."""
-    return number * factor
-
-
 def step_of_rate(rate: float) -> float:
     """Return the time step 1/rate of an outflow rate ≥ 0, ∞ for 0."""
     return 1.0 / rate if rate != 0.0 else inf
@@ -42,6 +37,6 @@ def step_of_rate(rate: float) -> float:
 
 def finite_step(mass: float, step: float, other: float) -> float:
     """Return the smaller of two time steps; NaN where one is NaN, or the mass of the state is not finite."""
-    if mass - mass != 0.0 or step != step or other != other:
+    if not -inf < mass < inf or step != step or other != other:
         return nan
     return min(step, other)

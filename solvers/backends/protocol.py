@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import DTypeLike, NDArray
 
@@ -19,6 +19,19 @@ Kernel = Callable[..., Any]
 
 
 T = TypeVar("T")
+
+
+class Summary(NamedTuple):
+    """Numbers of a field on a mesh, on the field's device.
+
+    mass       () sum of values times volumes
+    occupied   (1,) a multiple of the mass: the density above which a cell counts as occupied
+    largest    () largest value, NaN if one is NaN; None on the host, where terms find it faster
+    """
+
+    mass: Any
+    occupied: Array
+    largest: Any
 
 
 class Backend(Protocol):
@@ -51,9 +64,10 @@ class Backend(Protocol):
 
     # Functions of arrays.
     def dot(self, one: Array, other: Array, /) -> Array: ...
-    def evaluate(self, formula: Callable[..., float], *arguments: float | Array, into: Array | None = None) -> Any: ...
-    def largest(self, values: Array, /) -> Any: ...
+    def evaluate(self, formula: Callable[..., float], *arguments: float | Array) -> Any: ...
     def largest_share(self, shares: list[Any], /) -> Any: ...
+    def step_of_shares(self, shares: list[Any], /) -> Any: ...
+    def summary(self, values: Array, volumes: Array, occupied: float, /) -> Summary: ...
     def uniform_part(self, density: Array, volumes: Array, mass: Array, volume: float, /) -> Any: ...
     def erf(self, values: Array, /) -> Array: ...
     def erfc(self, values: Array, /) -> Array: ...

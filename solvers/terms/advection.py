@@ -26,14 +26,13 @@ from ..mesh.checks import (
 from ..mesh.mesh import Floats, Mesh
 from .face_fluxes import FaceFluxes, StreamFunction
 from .limiters import Reconstruction, check_tangent
-from .mass import mass_of
+from .mass import summary_of
 from .ring_geometry import is_of_rings
 from .ring_transport import RingTransport
 from .term import Step
 
 Velocity = Callable[[float, Floats], Floats]
 DONOR_CELL_BLEND = "donor_cell_blend"
-OCCUPIED = 1e-8  # times the mean density: cells below hold less than 1e-8 of the mass and do not limit the time step
 
 
 class Advection:
@@ -173,7 +172,6 @@ class Advection:
         else:
             self._flow = backend.work_array(mesh.cells if by_cell else 2 * mesh.faces, number)
         self._outflow = backend.zeros(mesh.cells, number)  # holds the smoothness indicators before the rates of outflow
-        self._occupied = backend.zeros(1, number)
 
     def prepare(self, time: float, values: Floats) -> Step:
         """Compute the fluxes of u = ``values`` out of each cell through its faces; return the largest stable step."""
@@ -263,35 +261,32 @@ class Advection:
         """
         if self._sent is None:
             self._make_work_arrays()
-        mesh, occupied = self.mesh, self._occupied
-        if self._faces is None:
-            mesh.backend.evaluate(formulas.product, mass_of(mesh, values), OCCUPIED / mesh.volume, into=occupied)
+        mesh, backend = self.mesh, self.mesh.backend
+        self._occupied = occupied = summary_of(mesh, values).occupied
         if self._faces is not None:
             fastest = self._outgoing_flux_through_faces(self._faces, values, velocity, time, field)
-        elif self._rings is not None:
+            step: Step = backend.evaluate(formulas.step_of_rate, fastest)
+            return step
+        if self._rings is not None:
             shares = self._rings.outgoing_flux(
                 values, velocity, self.low_high, occupied, self._sent, self._outflow, self._of_rings
             )
-            fastest = mesh.backend.largest_share(shares)
         else:
             _OUTGOING_FLUXES[mesh.dimension](self, values, velocity, occupied)
-            fastest = self._find_outflow_rates(values)
-        step: Step = mesh.backend.evaluate(formulas.step_of_rate, fastest)
+            shares = self._find_outflow_rates(values)
+        step = backend.step_of_shares(shares)
         return step
 
-    def _find_outflow_rates(self, values: Floats) -> Step:
-        """Compute the fraction of mass that each cell loses per time by outgoing fluxes; return the largest.
+    def _find_outflow_rates(self, values: Floats) -> list[Any]:
+        """Compute the fraction of mass that each cell loses per time by outgoing fluxes; return each worker's largest.
 
-        Cells of a density below OCCUPIED times the mean do not count for the result.
+        Cells of a density below a small multiple of the mean do not count for the result.
         """
         mesh, backend = self.mesh, self.mesh.backend
-        fastest: Step = backend.largest_share(
-            backend.launch(
-                backend.outflow_rates, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values,
-                self._occupied, self._sent, self._outflow,
-            )
+        return backend.launch(
+            backend.outflow_rates, mesh.cells, mesh.volumes, mesh.cell_start, mesh.cell_sides, values,
+            self._occupied, self._sent, self._outflow,
         )  # fmt: skip
-        return fastest
 
     def _outgoing_flux_through_faces(
         self, faces: Reconstruction, values: Floats, velocity: Floats, time: float, field: tuple[int, int]

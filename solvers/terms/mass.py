@@ -1,26 +1,28 @@
-"""Mass Σ V u of the values that an equation prepares, computed once for all terms."""
+"""Mass of the values that an equation prepares, and what follows from it, computed once for all terms."""
 
 from __future__ import annotations
 
 import threading
 
-from ..backends.protocol import Array
+from ..backends.protocol import Array, Summary
 from ..mesh.mesh import Floats, Mesh
+
+OCCUPIED = 1e-8  # times the mean density: cells below hold less than 1e-8 of the mass and do not limit the time step
 
 
 class _Prepared(threading.local):
-    """Values for which an equation prepares its terms in this thread, and their cached mass on a mesh."""
+    """Values for which an equation prepares its terms in this thread, and their cached summary on a mesh."""
 
     values: Floats | None = None
     mesh: Mesh | None = None
-    mass: Array | None = None
+    summary: Summary | None = None
 
 
 _prepared = _Prepared()
 
 
 class Unchanged:
-    """Context of the preparation of terms, in which :func:`mass_of` computes the mass of ``values`` only once.
+    """Context of the preparation of terms, in which :func:`summary_of` computes that of ``values`` only once.
 
     The values must not change within the context.
     """
@@ -30,18 +32,27 @@ class Unchanged:
 
     def __enter__(self) -> None:
         prepared = _prepared
-        self._before = prepared.values, prepared.mesh, prepared.mass
-        prepared.values, prepared.mesh, prepared.mass = self._values, None, None
+        self._before = prepared.values, prepared.mesh, prepared.summary
+        prepared.values, prepared.mesh, prepared.summary = self._values, None, None
 
     def __exit__(self, *raised: object) -> None:
-        _prepared.values, _prepared.mesh, _prepared.mass = self._before
+        _prepared.values, _prepared.mesh, _prepared.summary = self._before
+
+
+def summary_of(mesh: Mesh, values: Floats) -> Summary:
+    """Return the mass of u = ``values`` (cells,), the density of an occupied cell, and on a GPU the largest value.
+
+    A cell counts as occupied above OCCUPIED times the mean density.
+    """
+    prepared = _prepared
+    if values is not prepared.values:
+        return mesh.backend.summary(values, mesh.volumes, OCCUPIED / mesh.volume)
+    if prepared.mesh is not mesh or prepared.summary is None:
+        prepared.mesh = mesh
+        prepared.summary = mesh.backend.summary(values, mesh.volumes, OCCUPIED / mesh.volume)
+    return prepared.summary
 
 
 def mass_of(mesh: Mesh, values: Floats) -> Array:
     """Return the mass Σ V u of u = ``values`` (cells,), with cell volumes V, as an array () on their device."""
-    if values is not _prepared.values:
-        return mesh.backend.dot(mesh.volumes, values)
-    if _prepared.mesh is not mesh:
-        _prepared.mesh, _prepared.mass = mesh, mesh.backend.dot(mesh.volumes, values)
-    assert _prepared.mass is not None
-    return _prepared.mass
+    return summary_of(mesh, values).mass

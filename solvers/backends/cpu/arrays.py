@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .. import formulas
-from ..protocol import Array
+from ..protocol import Array, Summary
 from .caching import compiled
 from .launching import index, launch, share, workers_for
 
@@ -127,9 +127,10 @@ def uniform_part(density, volumes, mass, volume):
     return formulas.uniform_part(sums.sum(), mean, volume)
 
 
-def largest(values):
-    """Return the largest of values (n,), NaN if one is NaN."""
-    return values.max()
+def summary(values, volumes, occupied):
+    """Return the mass Σ u V of values u (cells,) with cell volumes V, and ``occupied`` times the mass, as a Summary."""
+    mass = dot(volumes, values)
+    return Summary(mass, np.full(1, occupied * mass, values.dtype), None)
 
 
 def largest_share(shares):
@@ -137,12 +138,14 @@ def largest_share(shares):
     return float(np.max(shares))
 
 
-def evaluate(formula, *arguments, into=None):
-    """Return formula(*arguments), for a function of :mod:`solvers.backends.formulas`; ``into`` (1,) receives it too."""
-    result = formula(*arguments)
-    if into is not None:
-        into[0] = result
-    return result
+def step_of_shares(shares):
+    """Return the time step 1/rate of the largest outflow rate, from the rates of all workers; NaN if one is NaN."""
+    return formulas.step_of_rate(largest_share(shares))
+
+
+def evaluate(formula, *arguments):
+    """Return formula(*arguments), for a function of :mod:`solvers.backends.formulas`."""
+    return formula(*arguments)
 
 
 @compiled(fastmath={"reassoc", "contract"}, light=32)

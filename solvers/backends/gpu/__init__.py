@@ -30,7 +30,7 @@ from .pairwise import (
     redo_sums,
     true_indices,
 )
-from .reductions import dot, evaluate, largest, largest_share, uniform_part
+from .reductions import dot, evaluate, largest_share, step_of_shares, summary, uniform_part
 from .remapping import REMAP_PARTS, remap_on_curve, remap_on_sphere
 from .ring_transport import (
     divergence_on_rings,

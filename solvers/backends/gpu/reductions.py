@@ -1,4 +1,4 @@
-"""Sums and largest values over cells in one launch, and formulas of single numbers.
+"""Sums and largest values over cells in one launch each, and formulas of single numbers.
 
 Each block reduces a part of the cells. The last block to finish reduces the blocks' results in a fixed order, so that
 the result is bitwise the same in every run.
@@ -12,6 +12,7 @@ import numpy as np
 from numba import cuda
 
 from .. import formulas
+from ..protocol import Summary
 from .arrays import empty, zeros
 from .launching import THREADS, device_function, run
 
@@ -20,6 +21,7 @@ CELLS = 8  # of a thread, at least
 
 _mean_density = device_function(formulas.mean_density)
 _uniform_part = device_function(formulas.uniform_part)
+_step_of_rate = device_function(formulas.step_of_rate)
 
 
 @device_function
@@ -83,7 +85,7 @@ def _dot(one, other, parts, finished, result):
 
 def dot(one, other):
     """Return the sum Σ_i one[i] other[i], of shape () in float64, over two arrays (n,)."""
-    return _reduced(_dot, len(one), one, other)
+    return _reduced(_dot, len(one), one, other)[0]
 
 
 @cuda.jit
@@ -101,7 +103,7 @@ def uniform_part(density, volumes, mass, volume):
 
     ``volumes`` (cells,) are those of the cells, ``volume`` is their sum, and ``mass`` () the sum Σ ρ V.
     """
-    return _reduced(_find_uniform_part, len(density), density, volumes, mass.reshape(1), float(volume))
+    return _reduced(_find_uniform_part, len(density), density, volumes, mass.reshape(1), float(volume))[0]
 
 
 @cuda.jit
@@ -111,25 +113,55 @@ def _find_largest(values, parts, finished, result):
         total = _larger(total, values[i])
     is_last, total = _of_grid(total, False, parts, finished)
     if is_last and cuda.threadIdx.x == 0:
-        result[0] = total
-
-
-def largest(values):
-    """Return the largest of values (n,), of shape () in float64; NaN if one is NaN."""
-    return _reduced(_find_largest, len(values), values)
+        result[0], result[1] = total, _step_of_rate(total)
 
 
 def largest_share(shares):
     """Return the largest number () of the result of a kernel, a list of one array; NaN if one is NaN."""
-    return largest(shares[0])
+    return _reduced(_find_largest, len(shares[0]), shares[0])[0]
+
+
+def step_of_shares(shares):
+    """Return the time step () of the largest outflow rate, from a list of one array of rates; NaN if one is NaN."""
+    return _reduced(_find_largest, len(shares[0]), shares[0])[1]
+
+
+@cuda.jit
+def _summarize(values, volumes, occupied, parts, more_parts, finished, result):
+    total, largest = 0.0, values[0]
+    for i in range(cuda.grid(1), len(values), cuda.gridsize(1)):
+        total += values[i] * volumes[i]
+        largest = _larger(largest, values[i])
+    largest = _of_block(largest, False)
+    if cuda.threadIdx.x == 0:
+        more_parts[cuda.blockIdx.x] = largest
+    is_last, total = _of_grid(total, True, parts, finished)
+    if is_last:
+        for block in range(cuda.threadIdx.x, cuda.gridDim.x, cuda.blockDim.x):
+            largest = _larger(largest, cuda.atomic.add(more_parts, block, 0.0))
+        largest = _of_block(largest, False)
+        if cuda.threadIdx.x == 0:
+            result[0], result[1], result[2] = total, occupied * total, largest
+
+
+def summary(values, volumes, occupied):
+    """Return the mass Σ u V of values u (cells,) with cell volumes V, ``occupied`` times it, and the largest u."""
+    blocks = _blocks(len(values))
+    result = empty(3)
+    run(_summarize, (blocks, THREADS), values, volumes, occupied, empty(blocks), empty(blocks), _finished(), result)
+    return Summary(result[0], result[1:2], result[2])
 
 
 def _reduced(kernel, items, *arguments):
-    """Return the result () of a reduction of ``items`` items by a kernel with these arguments."""
-    blocks = max(min(-(-items // (CELLS * THREADS)), BLOCKS), 1)
-    result = empty(1)
+    """Return the results (2,) of a reduction of ``items`` items by a kernel with these arguments."""
+    blocks, result = _blocks(items), empty(2)
     run(kernel, (blocks, THREADS), *arguments, empty(blocks), _finished(), result)
-    return result.reshape(())
+    return result
+
+
+def _blocks(items):
+    """Return the number of blocks for a reduction of ``items`` items."""
+    return max(min(-(-items // (CELLS * THREADS)), BLOCKS), 1)
 
 
 @cache
@@ -138,12 +170,12 @@ def _finished():
     return zeros(1, np.int32)
 
 
-def evaluate(formula, *arguments, into=None):
-    """Return formula(*arguments) for numbers and arrays (), of shape () in float64; ``into`` (1,) receives the result.
+def evaluate(formula, *arguments):
+    """Return formula(*arguments) for numbers and arrays (), of shape () in float64.
 
     The formula is a function of :mod:`solvers.backends.formulas`.
     """
-    result = empty(1) if into is None else into
+    result = empty(1)
     numbers = [argument.reshape(1) if hasattr(argument, "reshape") else float(argument) for argument in arguments]
     on_device = tuple(hasattr(argument, "reshape") for argument in arguments)
     run(_evaluating(formula, on_device), (1, 1), *numbers, result)
