@@ -47,9 +47,17 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "writing": writing.writing,
     "accuracy": accuracy.accuracy,
     "gpu": gpu.gpu,
+    "gpu_over_cpu": gpu.gpu_over_cpu,
+    "launches": gpu.launches,
 }
 RESULTS = Path(__file__).parent / "results"
-ALONE = {"gpu", "peers", "remaining"}  # run by name only, since these need a GPU, other packages or minutes
+ALONE = {
+    "gpu",
+    "gpu_over_cpu",
+    "launches",
+    "peers",
+    "remaining",
+}  # run by name only, since these need a GPU, other packages or minutes
 
 
 def main(argv: Sequence[str] | None = None) -> int:

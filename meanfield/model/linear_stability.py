@@ -193,4 +193,4 @@ class BelowTwiceTheMean:
         if values[self._highest] >= limit * mass:  # one comparison suffices while a cluster lasts
             return np.inf
         self._highest = highest = int(values.argmax())
-        return formulas.step_below(values[highest], mass, limit, step)
+        return formulas.step_below(float(values[highest]), float(mass), limit, step)

@@ -29,9 +29,9 @@ class Summary(NamedTuple):
     largest    () largest value, NaN if one is NaN; None on the host, where terms find it faster
     """
 
-    mass: Any
+    mass: Array
     occupied: Array
-    largest: Any
+    largest: Array | None
 
 
 class Backend(Protocol):

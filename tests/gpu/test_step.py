@@ -10,6 +10,7 @@ from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head
 from meanfield.model.reactions import reaction_logistic
+from solvers.backends.gpu.launching import launched
 from solvers.io.run_file import read
 from solvers.mesh.mesh import circle, sphere
 from solvers.timestepping.evolution import evolve
@@ -83,3 +84,22 @@ def test_case_is_the_cpu_s(tmp_path):
         assert there.density(k) == pytest.approx(here.density(k), rel=EQUAL)
     for name in here.diagnostics:
         assert there.diagnostics[name] == pytest.approx(here.diagnostics[name], rel=EQUAL)
+
+
+def kernels_of_a_step(mesh, noise=0.0):
+    """Return the kernels of a step by name; a mesh of a GPU, or a simulated one."""
+    density = gpu.to_device(np.full(mesh.cells, 1 / mesh.volume))
+    equation = mean_field_equation(mesh.on(gpu), Velocity(Attention(mesh.on(gpu), 4.0)), noise)
+    state, work = State(0.0, density), (density.copy(), density.copy())
+    before = launched.copy()
+    equation.prepare(0.0, state.values)
+    STEPPERS["ssprk3"].step(equation, state, 0.01, work)
+    return launched - before
+
+
+def test_a_step_launches_few_kernels_on_any_mesh():
+    """The number of launches, which take most of the time on small meshes, does not depend on the mesh."""
+    few, more = kernels_of_a_step(sphere(4)), kernels_of_a_step(sphere(7))
+    assert few == more
+    assert few.total() <= 51
+    assert max(few.values()) == 3  # once a stage

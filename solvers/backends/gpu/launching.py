@@ -10,6 +10,7 @@ The tests run these kernels in Numba's simulator on machines without a device.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, wraps
 from importlib import import_module
@@ -25,6 +26,7 @@ from .arrays import SIMULATED, empty
 from .compiling import launch_compiled
 
 WORKERS = 1  # host threads beside the kernels
+launched: Counter[str] = Counter()  # kernels launched by this process, by name, for benchmarks and tests
 THREADS = 16 if SIMULATED else 128  # of a block; each is a thread of Python in the simulator
 
 # Kernels and array code run on one stream, in order, so that no synchronization of arrays is needed.
@@ -157,6 +159,7 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
 
 def run(kernel: Any, shape: tuple[int, int], *arguments: Any) -> None:
     """Launch a GPU kernel on a grid of ``shape`` = (blocks, threads of each)."""
+    launched[kernel.__name__] += 1
     if SIMULATED:
         kernel[shape](*arguments)
     else:
