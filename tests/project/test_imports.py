@@ -16,7 +16,8 @@ from meanfield.domains.table import DOMAINS
 SOLVERS = Path(solvers.mesh.mesh.__file__).parents[1]
 MEANFIELD = Path(meanfield.__file__).parent
 ROOMS = [  # each may import itself and those before it; meanfield itself, the version and the lazy names, is free
-    "solvers.backends.protocol", "solvers.backends.sizes", "solvers.backends.cpu", "solvers.backends.gpu",
+    "solvers.backends.protocol", "solvers.backends.sizes", "solvers.backends.formulas", "solvers.backends.cpu",
+    "solvers.backends.gpu",
     "solvers.backends", "solvers.mesh", "solvers.transforms",
     "solvers.io", "solvers.terms", "solvers.remap", "solvers.timestepping", "solvers.analysis",
     "solvers.recording", "solvers",

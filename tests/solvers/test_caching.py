@@ -120,7 +120,7 @@ IN_MEMORY = """
 import numpy as np
 from solvers.backends.cpu import cells
 x = np.ones(3)
-cells.advance(0, 1, np.zeros(3), x, np.ones(3), 0.5, 0.5)
+cells.advance(0, 1, np.zeros(3), x, np.ones(3), 0.5, 0.5, -np.inf)
 print(x, type(cells.advance).__name__)
 """
 

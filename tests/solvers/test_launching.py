@@ -45,7 +45,7 @@ def test_shares_in_other_threads(three_workers: None) -> None:
     assert [found[:3] for found in returned] == [(0, 3, 7), (1, 3, 7), (2, 3, 7)]
     assert {found[3] for found in returned[1:]} == {"solvers_0", "solvers_1"}
     ones = np.ones(3 * SHARE)
-    assert len(launch(cells.advance, len(ones), ones, ones.copy(), ones.copy(), 0.1, 0.1)) == 1
+    assert len(launch(cells.advance, len(ones), ones, ones.copy(), ones.copy(), 0.1, 0.1, -np.inf)) == 1
 
 
 def test_what_fails_in_another_thread_is_raised_here(three_workers: None) -> None:

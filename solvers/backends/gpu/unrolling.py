@@ -32,7 +32,7 @@ def with_loops_written_out(function: F) -> F:
 
 
 class _WrittenOut(ast.NodeTransformer):
-    """Transformer of a syntax tree that writes out loops over constant ranges, innermost loops first."""
+    """Rewriting of a syntax tree that writes out loops over constant ranges, innermost loops first."""
 
     def __init__(self, constants: Mapping[str, int]) -> None:
         self._constants = constants
@@ -59,7 +59,7 @@ class _WrittenOut(ast.NodeTransformer):
 
 
 class _With(ast.NodeTransformer):
-    """Transformer of a syntax tree that replaces a variable by a number."""
+    """Rewriting of a syntax tree that replaces a variable by a number."""
 
     def __init__(self, name: str, number: int) -> None:
         self._name, self._number = name, number
