@@ -132,8 +132,8 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
         if not isinstance(value, str | int | float) and (name in CHANGING or "fields" not in attributes):
             yield f"attribute {name} is {value!r:.40}, no text or number"
     lengths: dict[str, int] = {}
-    is_points = attributes.get("manifold") in SNAPSHOT
-    for name, dims in (_PARTICLES if is_points else _CELLS).items():
+    datasets = _PARTICLES if attributes.get("manifold") in SNAPSHOT else _CELLS
+    for name, dims in datasets.items():
         yield from _faults_of(file, name, dims, lengths, size)
     try:
         names = rows_of(file)
@@ -141,7 +141,8 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
         yield f"the list of diagnostics is damaged ({_words(error)})"
         return
     for name in names:
-        yield from _faults_of(file, name, (TABLES[name.split("/")[0]], ...), lengths, size)
+        if name not in datasets:
+            yield from _faults_of(file, name, (TABLES[name.split("/")[0]], ...), lengths, size)
 
 
 def is_text(value: Any) -> bool:

@@ -66,6 +66,16 @@ def test_what_is_no_density_is_named(change: str, path: Path) -> None:
         read(path)
 
 
+def test_a_fault_of_a_time_is_named_once(path: Path) -> None:
+    """The times of samples belong to every file, and to the table of diagnostics."""
+    with h5py.File(path, "r+", locking=False) as file:
+        del file["diagnostics/time"]
+        file.create_dataset("diagnostics/time", (10**9,), "f8", chunks=(64,))
+    with pytest.raises(FileError) as caught:
+        read(path)
+    assert str(caught.value).count("/diagnostics/time claims (1000000000,) values") == 1
+
+
 def replace(file: h5py.File, name: str, values: np.ndarray) -> None:
     del file[name]
     file[name] = values
