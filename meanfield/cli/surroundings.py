@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from contextlib import chdir
 from importlib import import_module
@@ -27,11 +26,13 @@ def ignore_settings_of_folder() -> None:
 
 
 def problem_of_variables() -> str | None:
-    """Return a line on an environment variable with which Numba cannot be imported; None without such a variable."""
+    """Return a line on an environment variable that Numba cannot use; None without such a variable."""
     threads = os.environ.get("NUMBA_NUM_THREADS", "1")
-    if re.fullmatch(r"\s*(-\d+|0+)\s*", threads):
-        return f"NUMBA_NUM_THREADS={threads}: expected a whole number >= 1"
-    return None
+    try:
+        is_valid = int(threads) >= 1
+    except ValueError:
+        is_valid = False
+    return None if is_valid else f"NUMBA_NUM_THREADS={threads}: expected a whole number >= 1"
 
 
 OUTPUT = "standard output"  # the name in errors of writing

@@ -454,3 +454,12 @@ def test_a_run_does_not_replace_a_file_of_its_case(command: str, section: str, f
     assert main([*command.split(), "mine.toml", "--set", FILES[section], "-o", name, "--overwrite"]) == 2
     assert f"{name}: is {section}.file of the case itself" in capsys.readouterr().err
     assert (folder / name).read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "", "1.5", "abc"])
+def test_numbers_of_threads_that_numba_cannot_use_are_refused(
+    threads: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", threads)
+    assert main(["cases"]) == 2
+    assert capsys.readouterr().err == f"meanfield: NUMBA_NUM_THREADS={threads}: expected a whole number >= 1\n"
