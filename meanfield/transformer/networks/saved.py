@@ -95,6 +95,9 @@ def _require_shapes(file: h5py.File, case: TrainingCase, task: Task, size: int) 
     Raises ValueError for shapes that do not fit the case, before reading any values. The size of the file bounds the
     size of the arrays. The network of the case is built without allocating memory.
     """
+    measured, layers = dataset_of(file, "state_norm").shape, case.network.layers
+    if measured[1:] != (layers + 1,):
+        raise ValueError(f"state_norm has shape {measured}, the network of its case {layers} layers")
     with torch.device("meta"):
         network = build(case, task.shape)
     shapes: dict[str, tuple[int, ...]] = {}

@@ -257,6 +257,20 @@ def _changed(file: h5py.File) -> None:
     file[_weight(file)][...] = 0.5
 
 
+def _broadcast(file: h5py.File) -> None:
+    """Replace a weight by a single row, which PyTorch copies into all rows; files of early versions have no digest."""
+    name = "weights/head.weight"
+    row = file[name][:1]
+    del file[name], file.attrs["digest"]
+    file[name] = row
+
+
+def _many_layers(file: h5py.File) -> None:
+    text = file.attrs["training_case"]
+    assert text.count("layers = 2\n") == 1
+    file.attrs["training_case"] = text.replace("layers = 2\n", "layers = 1000000000\n")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -264,6 +278,8 @@ def _changed(file: h5py.File) -> None:
         (_linked, "is a link elsewhere"),
         (_large, "more than the file can hold"),
         (_changed, "are not those that were written"),
+        (_broadcast, r"head\.weight has shape \(1, 8\), the network of its case"),
+        (_many_layers, r"state_norm has shape \(0, 3\), the network of its case 1000000000 layers"),
     ],
 )
 def test_weights_of_others_and_changed_ones_are_refused(change, message, tmp_path):
