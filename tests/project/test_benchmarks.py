@@ -204,6 +204,14 @@ def test_failing_command_is_not_timed(monkeypatch):
         startup.startup()
 
 
+def test_timed_commands_are_those_of_the_imported_package(monkeypatch, tmp_path):
+    """A process in another folder would run an installed package, or find none."""
+    startup, found = load("startup"), {}
+    monkeypatch.setattr(startup.subprocess, "run", lambda command, **options: found.update(options["env"]))
+    startup.seconds_of(["--help"], str(tmp_path))
+    assert Path(found["PYTHONPATH"]) == Path(startup.meanfield.__file__).parents[1]
+
+
 def test_sweep_figures(monkeypatch):
     """Euler's steps are those of two tokens with β = 0, tan(δ/2) ~ e^{−t}, and approximate the sweep's results."""
     sweep, here = load("sweep"), Path.cwd()
