@@ -11,7 +11,7 @@ from meanfield.domains.sphere.initial import initial_perturbed, initial_points, 
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.kernel import KERNELS
-from meanfield.model.sinkhorn import balanced, transposed
+from meanfield.model.sinkhorn import Unbalanced, balanced, transposed
 from solvers.mesh.mesh import circle, sphere
 
 SMALL = [circle(48), sphere(8)]
@@ -237,3 +237,15 @@ def test_a_symmetric_kernel_takes_few_rounds(beta):
 
     balanced(forth, None, masses, 1e-12)
     assert len(rounds) <= 30
+
+
+@pytest.mark.parametrize("side", ["query", "key"])
+def test_scalings_beyond_the_range_of_numbers_are_refused(side):
+    """The kernels are e^{β x₀ y₁} and e^{β x₁ y₀}: at (±1, 1)/√2 one scaling ranges over e^β, the other is constant."""
+    mesh = circle(512)
+    density = np.zeros(mesh.cells)
+    density[[np.argmax(mesh.centers @ point) for point in ([1.0, 1.0], [-1.0, 1.0])]] = 1.0
+    head = Head(**{side: np.array([[0.0, 0.0], [1.0, 0.0]])})
+    Attention(mesh, 600.0, "sinkhorn", heads=[head]).output(density)
+    with pytest.raises(Unbalanced, match=r"scalings reach over a factor of e\^6"):
+        Attention(mesh, 680.0, "sinkhorn", heads=[head]).output(density)

@@ -139,3 +139,12 @@ def test_the_limit_holds_at_looks_within_a_step_too():
     observer = Observer(lambda state: looks.append(np.hypot(*state.values)), Every(0.1))
     integrate(State(0.0, np.array([1.0, 0.0])), fixed(limited), 10.0, [observer])
     np.testing.assert_allclose(looks, 1.0, rtol=4 * np.finfo(float).eps)  # rounding of a division and of a square root
+
+
+def test_the_first_step_from_zero_is_that_of_scipy():
+    """The state gives no scale of time: the step is 100 trial steps of 1e-6 (Hairer, Nørsett and Wanner, II.4)."""
+    integrator, state = AdaptiveIntegrator(lambda time, u: np.ones_like(u), 1e-9), State(0.0, np.zeros(1))
+    integrator.begin(state)
+    integrator.step(state, 1.0)
+    expected = DOP853(lambda time, u: np.ones_like(u), 0.0, np.zeros(1), 1.0, rtol=1e-9, atol=1e-9).h_abs
+    assert state.time == pytest.approx(expected, rel=1e-3)  # a whole number of steps ends at time 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from solvers.timestepping.control import Proposal, StepController
+from solvers.timestepping.control import Attempts, Proposal, StepController, allowed_error
 
 
 @pytest.mark.parametrize("order", [2, 3, 5, 8])
@@ -63,3 +63,17 @@ def test_steps_at_the_limit_of_stability_settle():
         return np.std(lengths[50:])
 
     assert spread(True) < 0.5 * spread(False), (spread(True), spread(False))
+
+
+def test_the_least_step_is_accepted_with_any_error():
+    attempts = Attempts(StepController(2), longest=1.0, least=0.5)
+    assert not attempts.accept(1.0, 100.0, stable=1.0)
+    assert attempts.longest == 0.5
+    assert attempts.accept(0.5, 90.0, stable=1.0)
+
+
+def test_the_allowed_error_of_uniform_fields_is_absolute():
+    """Only deviations from the mean of a field count, whatever the values of the other fields."""
+    fields = np.array([[1.0], [100.0]]) * np.ones((2, 8))
+    assert allowed_error(fields, fields, rtol=1e-2, atol=1e-8) == 1e-8
+    assert allowed_error(fields, fields + np.array([[3.0], [3.0]]), rtol=1e-2, atol=1e-8) == pytest.approx(3e-2)

@@ -108,10 +108,12 @@ def test_what_comes_in_is_what_the_flux_says():
 
 def test_layers_carry_the_same_flux():
     """D = 1 and 4 in two halves: the slope of the profile jumps at their common face, its flux does not; exact."""
-    mesh = interval(0.0, 2.0, 10)
-    x = mesh.centers[:, 0]
-    term = Diffusion(mesh, np.where(x < 1, 1.0, 4.0), boundaries={"left": Value(0.0), "right": Value(1.25)})
-    assert np.abs(rate_of(term, np.where(x < 1, x, 1 + (x - 1) / 4))).max() < 1e-11
+    ends = np.append(np.linspace(0.0, 1.0, 11), np.linspace(1.0, 2.0, 4)[1:])  # a cell of 0.1 beside one of 1/3
+    for stretch in (None, lambda s: np.interp(s, np.linspace(0.0, 1.0, len(ends)), ends / 2)):
+        mesh = interval(0.0, 2.0, 10 if stretch is None else len(ends) - 1, stretch=stretch)
+        x = mesh.centers[:, 0]
+        term = Diffusion(mesh, np.where(x < 1, 1.0, 4.0), boundaries={"left": Value(0.0), "right": Value(1.25)})
+        assert np.abs(rate_of(term, np.where(x < 1, x, 1 + (x - 1) / 4))).max() < 1e-11
 
 
 def test_d_in_each_cell_is_second_order():

@@ -112,3 +112,12 @@ def test_an_interaction_s_diffusion_is_implicit_by_default():
     assert order == pytest.approx(brentq(lambda r: i1(coupling * r) / i0(coupling * r) - r, 0.1, 1.0), abs=1e-4)
     assert "implicit" in found.message
     assert found.steps < 60, found.message
+
+
+def test_steps_that_differ_by_little_have_factors_of_their_own():
+    mesh = circle(16)
+    values = RNG.standard_normal(mesh.cells)
+    (matrix,) = Diffusion(mesh, 1.0).jacobian(1)
+    solver = ShiftedSolver(mesh, matrix)
+    for step in (0.1, 0.1 * (1 + 1e-4), 0.1 * (1 + 1e-9)):
+        assert np.abs(solver.solve(values - step * (matrix @ values), step) - values).max() < 1e-12

@@ -78,3 +78,11 @@ def test_a_recorded_file_ends_before_an_event(tmp_path, method):
         found = solve(DECAY, np.ones(8), (0.0, 2.0), method=method, callbacks=recorder, events=Threshold(0.5))
     assert read(path).times.tolist() == [0.0, 0.4]
     assert restart(path).time == found.t[-1] == pytest.approx(HALF, rel=1e-3)
+
+
+def test_a_run_that_begins_where_another_has_ended_is_observed_from_its_start():
+    seen = []
+    observer = Observer(lambda state: seen.append(state.time), Every(0.5))
+    for start in (0.0, 1.0):
+        solve(DECAY, [1.0], (start, start + 1.0), callbacks=observer)
+    assert seen == [0.0, 0.5, 1.0, 1.0, 1.5, 2.0]

@@ -4,10 +4,12 @@ import gc
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 
 from solvers.io.run_file import FileError, RunFile, read
+from solvers.io.verifying import verify
 from solvers.mesh.mesh import circle
 from solvers.mesh.product import box
 from solvers.recording.record import record, restart
@@ -184,3 +186,15 @@ def test_arguments_that_do_not_fit_are_refused_before_there_is_a_file(tmp_path, 
     with pytest.raises((ValueError, TypeError), match=message):
         record(tmp_path / "u.h5", MESH, **{"every": 1.0, **options})
     assert not list(tmp_path.iterdir())
+
+
+def test_verify_reads_every_field(tmp_path):
+    path = tmp_path / "swing.h5"
+    recorded(path, 1.0)
+    assert verify(read(path)).damaged == ()
+    with h5py.File(path, locking=False) as file:
+        offset = file["y"].id.get_chunk_info(2).byte_offset
+    data = bytearray(path.read_bytes())
+    data[offset + 20] ^= 1
+    path.write_bytes(data)
+    assert verify(read(path)).damaged == ("snapshots 2 (of 0 to 4)",)

@@ -1,5 +1,7 @@
 """Checkpoints: the written state is restored exactly, and the older one if the newer is torn."""
 
+import hashlib
+import io
 import random
 import subprocess
 import sys
@@ -8,7 +10,8 @@ import numpy as np
 import pytest
 
 from solvers.io.attributes import Writer
-from solvers.io.checkpoint import Checkpoints
+from solvers.io.checkpoint import MAGIC, Checkpoints
+from solvers.io.repair import FileError
 
 ARRAYS = {
     "density": np.random.default_rng(0).random(1000) * 10.0 ** np.arange(-500, 500).clip(-300, 300),
@@ -126,3 +129,15 @@ for k in itertools.count(int(sys.argv[2])):
         assert scalars["k"] >= last + 2
         assert (arrays["a"] == scalars["k"]).all()
         last = scalars["k"]
+
+
+def test_a_compressed_archive_is_refused(checkpoints):
+    """Compressed entries could expand to any size; the hash of the file is right."""
+    checkpoints.write(ARRAYS, {"k": 1})
+    [path] = checkpoints.path.parent.iterdir()
+    with np.load(io.BytesIO(path.read_bytes()[len(MAGIC) + 32 :])) as archive:
+        entries, packed = dict(archive), io.BytesIO()
+    np.savez_compressed(packed, **entries)
+    path.write_bytes(MAGIC + hashlib.sha256(packed.getvalue()).digest() + packed.getvalue())
+    with pytest.raises(FileError, match="damaged: its checkpoint cannot be read: it is compressed"):
+        checkpoints.read()
