@@ -163,11 +163,13 @@ def test_a_solution_at_an_array_of_times(method):
     assert found(0).shape == (3,)
 
 
-def test_a_solution_is_continuous_at_the_ends_of_steps():
-    found = solved("dop853", 1e-4)
-    for time, field in zip(found.t[1:-1], found.u[1:-1], strict=True):
-        for near in (np.nextafter(time, 0.0), np.nextafter(time, 1.0)):
-            np.testing.assert_allclose(found(near), field, rtol=1e-14, atol=1e-14)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_solution_is_continuous_at_the_ends_of_steps(method):
+    """The time to a step's end may be rounding: it is no step that has shrunk to nothing."""
+    found = solved(method, LOOSEST.get(method, 1e-4))
+    for time, field in list(zip(found.t[1:-1], found.u[1:-1], strict=True))[:20]:
+        for near in (np.nextafter(time, 0.0), np.nextafter(time, 1.0), time + 3 * np.spacing(time)):
+            np.testing.assert_allclose(found(near), field, rtol=1e-13, atol=1e-13)
 
 
 def test_a_solution_that_an_event_ends():

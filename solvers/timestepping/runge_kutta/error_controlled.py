@@ -65,7 +65,7 @@ class ErrorControlled(ABC):
         longest = min(float(self._proposal.step), self.cfl * self.problem.stable_dt)
         dt = left / max(math.ceil(left / longest), 1)
         while True:
-            if dt < MIN_STEP * float(np.spacing(state.time)):
+            if dt < min(MIN_STEP * float(np.spacing(state.time)), left):
                 self._raise_underflow(state, dt)
             values, error = self._try(state, dt)
             if error <= 1:
