@@ -11,6 +11,7 @@ from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.case.load import load, parse
 from meanfield.case.overrides import Overrides, overrides_of
+from meanfield.case.short_names import full_names
 from meanfield.results.result import Result
 from meanfield.runtime.paths import require_files
 from meanfield.runtime.progress import has_bar
@@ -22,7 +23,7 @@ from solvers.timestepping.state import NonFinite
 CaseSource = Case | str | Path | Mapping[str, Any]  # a case, its file or name, or its sections
 
 
-def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
+def load_case(source: CaseSource, overrides: Overrides = (), **changes: Any) -> Case:
     """Return a validated case with all defaults: from a file, a shipped case, tables or records.
 
     Parameters
@@ -32,6 +33,9 @@ def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
         as a file does: ``{"domain": {"manifold": "circle", "resolution": 64}, ...}``.
     overrides : mapping or sequence of str
         Values that replace those of the source, by dotted keys: ``{"attention.beta": 4}`` or ``["attention.beta=4"]``.
+    **changes
+        Values by short names, the last part of a key: ``beta=4`` for ``attention.beta``. The name of a section, such as
+        ``initial``, has a mapping.
 
     Returns
     -------
@@ -41,8 +45,8 @@ def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
     Raises
     ------
     CaseError
-        If the source does not exist or the case is not valid. The message has a line with the key, the value and the
-        expected values for each fault.
+        If the source does not exist or the case is not valid, or several keys have a short name. The message has a line
+        with the key, the value and the expected values for each fault.
 
     Examples
     --------
@@ -50,21 +54,26 @@ def load_case(source: CaseSource, overrides: Overrides = ()) -> Case:
     >>> case = mf.load_case("metastable_circle", {"attention.beta": 4, "time.end": 2})
     >>> case.attention.beta, case.domain.resolution
     (4.0, 512)
+    >>> mf.load_case("metastable_circle", beta=4, end=2) == case
+    True
     """
+    overrides = [*overrides_of(overrides), *overrides_of(full_names(changes))]
     if isinstance(source, Case):
         return source.replace(overrides)
     if isinstance(source, Mapping):
-        return parse("", [*overrides_of(source), *overrides_of(overrides)])
-    return load(str(source), overrides_of(overrides))
+        return parse("", [*overrides_of(source), *overrides])
+    return load(str(source), overrides)
 
 
 def simulate(
     case: CaseSource,
+    overrides: Overrides = (),
     *,
     progress: bool | None = None,
     device: str = "cpu",
     stop: Condition | None = None,
     callbacks: Callbacks = (),
+    **changes: Any,
 ) -> Result:
     """Run a case in memory, with numbers bitwise equal to those that :func:`~meanfield.run` writes.
 
@@ -72,6 +81,8 @@ def simulate(
     ----------
     case : Case, str, Path or mapping
         Case, its file, the name of a shipped case, or the sections of a case file, see :func:`~meanfield.load_case`.
+    overrides : mapping or sequence of str
+        Values that replace those of the case, by dotted keys: ``{"attention.beta": 4}``.
     progress : bool, optional
         Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
         can be drawn, else nothing.
@@ -84,6 +95,8 @@ def simulate(
     callbacks : function (moment), or sequence of these
         Functions that are called with each sample, such as :class:`~meanfield.LivePlot`. The method ``finish()`` of a
         callback, where there is one, is called at the end of the run.
+    **changes
+        Values by short names, such as ``beta=4``, see :func:`~meanfield.load_case`.
 
     Returns
     -------
@@ -114,14 +127,13 @@ def simulate(
 
     >>> import numpy as np
     >>> import meanfield as mf
-    >>> case = mf.load_case("flow_beta0_circle", {"domain.resolution": 64, "time.end": 1})
-    >>> result = mf.simulate(case)
+    >>> result = mf.simulate("flow_beta0_circle", resolution=64, end=1)
     >>> round(float(result.diagnostics["mass"][-1]), 9)
     1.0
     >>> bool(abs(np.linalg.norm(result.diagnostics["centroid"][-1]) - 0.4603034) < 2e-4)
     True
     """
-    case = _ready(case)
+    case = _ready(load_case(case, overrides, **changes))
     try:
         backend, quiet = _backend(device), _quiet(progress)
         return Result(running.run_in_memory(case, quiet=quiet, backend=backend, stop=stop, callbacks=callbacks))
@@ -140,6 +152,7 @@ def run(
     device: str = "cpu",
     stop: Condition | None = None,
     callbacks: Callbacks = (),
+    **changes: Any,
 ) -> Result:
     """Run a case into a file, and open the file.
 
@@ -162,6 +175,8 @@ def run(
         Condition that ends the run early, see :func:`~meanfield.simulate`.
     callbacks : function (moment), or sequence of these
         Functions that are called with each sample, see :func:`~meanfield.simulate`.
+    **changes
+        Values by short names, such as ``beta=4``, see :func:`~meanfield.load_case`.
 
     Returns
     -------
@@ -196,7 +211,7 @@ def run(
     path = Path(path)
     if path.is_dir() or (path.exists() and not overwrite):
         raise FileError(f"{path}: exists already; overwrite=True replaces it, if it is a file")
-    case = _ready(case, path)
+    case = _ready(load_case(case, **changes), path)
     quiet, backend = _quiet(progress), _backend(device)
     running.run(
         case, path, overwrite=overwrite, quiet=quiet, command="run", backend=backend, stop=stop, callbacks=callbacks

@@ -1,0 +1,51 @@
+"""Changes of a case by short names of keys, as in ``mf.simulate("uniform", beta=4)``."""
+
+import pytest
+
+import meanfield as mf
+from meanfield.case.schema import entries
+from meanfield.case.short_names import full_names
+
+SMALL = {"resolution": 16, "end": 0.1, "samples": 2}
+
+
+def test_short_names_stand_for_keys():
+    short = {"beta": 4, "end": 2, "noise": 0.1, "radius": 3.0, "title": "x", "initial": {"kind": "uniform"}}
+    full = ["attention.beta", "time.end", "stabilizers.noise", "initial.radius", "title", "initial"]
+    assert full_names(short) == dict(zip(full, short.values(), strict=True))
+    assert full_names({}) == {}
+
+
+def test_each_short_name_is_the_last_part_of_its_key_or_is_refused():
+    names, refused = {entry.name.rpartition(".")[2] for entry in entries() if "[]" not in entry.name}, []
+    for name in names:
+        try:
+            (key,) = full_names({name: 1})
+        except mf.CaseError as error:
+            refused.append(str(error))
+        else:
+            assert key.rpartition(".")[2] == name
+    assert 0 < len(refused) < len(names) / 4
+    assert [text for text in refused if ": expected one of " not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("seed", r"seed = 1: expected one of domain\.seed, initial\.seed, feed_forward\.seed$"),
+        ("bta", r"bta = 1: expected a parameter, or the last part of a key of `meanfield keys`$"),
+    ],
+)
+@pytest.mark.parametrize("call", [mf.load_case, mf.simulate])
+def test_names_of_several_keys_or_of_none_are_refused(call, name, message):
+    with pytest.raises(mf.CaseError, match=f"^{message}"):
+        call("uniform", **{name: 1})
+
+
+def test_calls_take_changes_by_short_names_and_by_keys(tmp_path):
+    case = mf.load_case("uniform", {"attention.beta": 3, "domain.resolution": 16, "time.end": 0.1, "output.samples": 2})
+    assert mf.load_case("uniform", {"attention.beta": 5}, beta=3, **SMALL) == case  # the later one holds
+    assert mf.load_case(mf.load_case("uniform"), beta=3, **SMALL) == case
+    assert mf.simulate("uniform", beta=3, **SMALL).case == case
+    assert mf.simulate("uniform", {"attention.beta": 3}, **SMALL).case == case
+    assert mf.run("uniform", tmp_path / "a.h5", beta=3, **SMALL).case == case
