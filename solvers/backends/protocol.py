@@ -95,7 +95,6 @@ class Backend(Protocol):
     advance: Kernel
     advance_first: Kernel
     apply_matrix: Kernel
-    masses_above: Kernel
     project_to_tangent: Kernel
     scale_softmax: Kernel
 
@@ -173,6 +172,7 @@ class HostBackend(Backend, Protocol):
     # Kernels of rings.
     flux_in_bands: Kernel
     fold_rings: Kernel
+    masses_above: Kernel
     unfold_rings: Kernel
 
     # Kernels of nonuniform transforms.

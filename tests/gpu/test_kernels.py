@@ -59,8 +59,6 @@ def use_every_kernel(mesh):
     cpu.launch(cpu.apply_matrix, mesh.cells, random.standard_normal((mesh.centers.shape[1],) * 2), velocity.copy())
     cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity.copy(), 1.0)
     cpu.launch(cpu.scale_softmax, mesh.cells, random.random(mesh.cells), velocity[:, :2].copy(), 1.0)
-    density, level, masses = random.random(mesh.cells), np.full(1, 0.4), np.zeros(mesh.cells)
-    cpu.launch(cpu.masses_above, mesh.cells, density, mesh.volumes, level, masses)
     start, stage, rate = random.random((3, mesh.cells))
     cpu.launch(cpu.advance, mesh.cells, start, stage, rate.copy(), 0.3, 0.75, 0.4)
     cpu.launch(cpu.advance_first, mesh.cells, stage, rate.copy(), 0.3, 0.0, 0.4, start, stage.copy())

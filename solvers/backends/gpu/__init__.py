@@ -55,7 +55,6 @@ from .shared import (
     limit_outgoing_flux,
     local_components,
     locate_on_sphere,
-    masses_above,
     outflow_rates,
     outgoing_flux_on_curve,
     outgoing_flux_on_surface,

@@ -16,7 +16,6 @@ from .launching import on_grid, returning_on_grid
 
 advance = on_grid(cells.advance)
 advance_first = on_grid(cells.advance_first)
-masses_above = on_grid(cells.masses_above)
 project_to_tangent = on_grid(cells.project_to_tangent)
 scale_softmax = on_grid(cells.scale_softmax)
 
