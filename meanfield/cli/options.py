@@ -86,7 +86,7 @@ def _shard(text: str) -> tuple[int, int]:
 _SET = "override keys of the case, for example attention.beta=4 (default: none)"
 _COMPONENT = "file of your own components, or an entry point; the code is executed (default: none)"
 _NEGATIVE = (
-    "the branch with less mass at the axis, another one for even degrees except on the circle (default: more mass)"
+    "follow the branch with less mass at the axis; it differs only for even degrees and d >= 3 (default: more mass)"
 )
 overrides = option("--set", "KEY=VALUE", _SET, nargs="+", action="extend", default=[], dest="overrides")
 case_file = (option("case", "CASE", "a case file, or the name of a shipped case"), overrides)
@@ -101,10 +101,13 @@ new_case = (
 )
 prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention", nargs="?", default="")
 run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
-other_run = option("other", "B.h5", "another run (default: A's snapshots with each other)", nargs="?")
+stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
+other_run = option(
+    "other", "B.h5", "another run (default: compare A's snapshots with the previous and the last one)", nargs="?"
+)
 quiet = flag("--quiet", "no progress (default: a bar, or lines in a log)")
 run_options = (
-    option("-o/--output", "FILE.h5", "default: the case's name with .h5, in this folder"),
+    option("-o/--output", "FILE.h5", "file to write (default: the case's name with .h5, in this folder)"),
     overwrite("an existing FILE.h5"),
     flag("--force", "run even where memory or disk may not suffice (default: refuse)"),
 )
@@ -114,7 +117,7 @@ as_json = flag("--json", "print JSON (default: text)")
 verify = flag("--verify", "verify all data against checksums (default: describe the file)")
 figure_if_named = option("-o/--output", "FIGURE.png", "also draw a figure (default: none)")
 figure_output = (
-    option("-o/--output", "FIGURE.png", "or .pdf, .svg (default: FILE with .png)"),
+    option("-o/--output", "FIGURE.png", "figure to write, .png, .pdf or .svg (default: FILE with .png)"),
     option("--panels", "NAME,...", "panels, such as density,energy (default: all)", type=_names),
     option("--size", "WxH", "size in inches, such as 3.4x2.6 (default: set by the panels)", type=_size),
     option("--dpi", "N", "pixels per inch (default: 160)", type=_dpi, default=160),
@@ -124,14 +127,17 @@ figure_output = (
     ),
 )
 movie_options = (
-    option("-o/--output", "FILE.gif|.mp4", "default: FILE with .gif; .mp4 needs ffmpeg"),
+    option("-o/--output", "FILE.gif|.mp4", "movie to write; .mp4 needs ffmpeg (default: FILE with .gif)"),
     option("--fps", None, "snapshots per second, at most 50 (default: 12)", type=_integer(50), default=12),
     overwrite("an existing movie"),
 )
-page_output = (option("-o/--output", "FILE.html", "default: FILE with .html"), overwrite("an existing page"))
+page_output = (
+    option("-o/--output", "FILE.html", "page to write (default: FILE with .html)"),
+    overwrite("an existing page"),
+)
 export_options = (
-    option("--to", "|".join(FORMATS), "the format", choices=FORMATS, required=True),
-    option("-o/--output", "PATH", "default: FILE with .vtkhdf, .nc or .csv"),
+    option("--to", "|".join(FORMATS), "format of the output", choices=FORMATS, required=True),
+    option("-o/--output", "PATH", "file to write (default: FILE with .vtkhdf, .nc or .csv)"),
     option("--diagnostics", "NAME", "columns of a csv (default: all diagnostics)", nargs="+"),
     overwrite("an existing PATH"),
 )
@@ -150,10 +156,10 @@ convergence_options = (
 )
 sweep_options = (
     option("sweep", "SWEEP", "a sweep file, or the name of a shipped sweep"),
-    option("-o/--output", "INDEX.h5", "default: the sweep's name with .h5, in this folder"),
-    option("--jobs", "N", "processes on this machine (default: one per core)", type=_integer(1024)),
+    option("-o/--output", "INDEX.h5", "index to write (default: the sweep's name with .h5, in this folder)"),
+    option("--jobs", "N", "number of processes on this machine (default: one per core)", type=_integer(1024)),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler, whose workers run the points"),
-    option("--shard", "I/N", "only points I, I + N, ..., for job arrays", type=_shard),
+    option("--shard", "I/N", "run only the points I, I + N, ..., for job arrays", type=_shard),
     flag("--retry", "re-run failed points (default: keep)"),
     flag("--overwrite", "start over (default: continue INDEX.h5)"),
 )

@@ -28,13 +28,13 @@ COMMANDS: dict[str, Command] = {
         file_commands.info,
         "describe a running, killed or finished run",
         "FILE.h5 [--json | --verify]",
-        (options.run_file, options.components, options.as_json, options.verify),
+        (options.stored_file, options.components, options.as_json, options.verify),
     ),
     "plot": (
         file_commands.plot,
         "draw snapshots and diagnostics over time",
         "FILE.h5 [-o FIGURE.png] [--panels NAME,...] [--size WxH] [--dpi N] [--cmap NAME] [--style paper|screen|dark]",
-        (options.run_file, options.components, *options.figure_output),
+        (options.stored_file, options.components, *options.figure_output),
     ),
     "mergers": (
         file_commands.mergers,
@@ -56,19 +56,19 @@ COMMANDS: dict[str, Command] = {
     ),
     "movie": (
         file_commands.movie,
-        "animate a run, a frame for each snapshot",
+        "animate a run, with a frame for each snapshot",
         "FILE.h5 [-o FILE.gif|FILE.mp4] [--fps 12] [--overwrite] [--quiet]",
         (options.run_file, options.components, *options.movie_options, options.quiet),
     ),
     "view": (
         file_commands.view,
-        "write a page for the browser, of a run, a sweep or a recorded solution",
+        "write a page for the browser that shows a run, a sweep or a recorded solution",
         "FILE.h5 [-o FILE.html] [--overwrite]",
-        (options.run_file, options.components, *options.page_output),
+        (options.stored_file, options.components, *options.page_output),
     ),
     "watch": (
         file_commands.watch,
-        "serve the page of a run while it continues, to browsers of this machine",
+        "serve the page of a continuing run to browsers of this machine",
         "FILE.h5",
         (options.run_file, options.components),
     ),
@@ -80,7 +80,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "check": (
         commands.check,
-        "validate a case; print it resolved, with cells, memory and steps",
+        "validate a case; print it with all defaults, and its cells, memory and steps",
         f"CASE {_SET} [--time]",
         (*options.case_file, options.timing, options.components),
     ),
@@ -130,7 +130,7 @@ COMMANDS: dict[str, Command] = {
     "selftest": (catalogue.selftest, "check this installation by small runs with exact answers", "", ()),
     "transformer": (
         None,
-        "read a trained Transformer's layers, and run cases by PyTorch's attention",
+        "read the layers of a trained Transformer, or train a small one; compare with the mean-field equation",
         f"{'|'.join(transformer.COMMANDS)} ...",
         transformer.COMMANDS,
     ),

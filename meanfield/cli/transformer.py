@@ -166,20 +166,20 @@ COMMANDS = {
     ),
     "case": (
         case,
-        "write a case of a whole model, or of its attention alone, from the same tokens",
+        "write a case of a whole model, or of its attention alone, that starts from the tokens of a text",
         "MODEL [--without PARTS] [--weights random|rotated [--seed N]] [--repeat N] [--mean-field [--layer K]] "
         "[--text FILE|-] [-o FOLDER] [--overwrite]",
         (add.model, add.text, *add.case_options),
     ),
     "ablate": (
         study("ablate", "ablation"),
-        "measure which parts of a model prevent collapse, against random and rotated weights",
+        "measure which parts of a model prevent collapse, compared with random and rotated weights",
         f"MODEL [--texts FOLDER] [--without PARTS ...] [--seeds N] [--drop special,first] {_FILES}",
         (add.model, add.texts, *add.ablate_options, add.drop("measured"), *add.of_study("ablation")),
     ),
     "histogram": (
         study("histogram", "histogram", source="text"),
-        "find the distributions of pairwise cosines by layer, with the layers of a model repeated",
+        "compute the distributions of pairwise cosines in each layer, with the layers of a model repeated",
         f"MODEL [--repeat N] [--text FILE|-] [--seed N] [--drop special,first] {_FILES}",
         (
             add.model, add.text, add.repeat(4), add.seed("of random and rotated weights"), add.drop("measured"),
@@ -188,7 +188,7 @@ COMMANDS = {
     ),
     "reference": (
         reference,
-        "run a case of particles in layers by PyTorch's attention",
+        "run a case of particles in layers with the attention of PyTorch, as an independent reference",
         "CASE [-o FILE.h5] [--set KEY=VALUE ...] [--overwrite] [--quiet]",
         (*cli_options.case_file, *add.output("the case's name with -reference.h5"), cli_options.quiet),
     ),
@@ -212,7 +212,7 @@ COMMANDS = {
         "train the standard Transformer or the PDE network on a small data set, or continue training",
         f"TRAINING|FILE.h5 [--set KEY=VALUE ...] [--until EPOCH] {_FILES} [--quiet]",
         (
-            add.training, cli_options.overrides, add.until, *add.file_and_figure("the training file's name with .h5"),
+            add.training, add.overrides, add.until, *add.file_and_figure("the training file's name with .h5"),
             cli_options.quiet,
         ),
     ),
@@ -221,7 +221,7 @@ COMMANDS = {
         "measure both networks, untrained and trained, over seeds, with controls: " + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] {_FILES} [--quiet]",
         (
-            *add.experiment_names, cli_options.overrides, *add.experiment_options,
+            *add.experiment_names, add.overrides, *add.experiment_options,
             *add.file_and_figure("the experiment's name with .h5"), cli_options.quiet,
         ),
     ),

@@ -7,6 +7,7 @@ from meanfield.cli.options import Argument, flag, option, overwrite
 EXPERIMENTS = (  # as in meanfield.transformer.experiments.table, repeated here so that the help loads nothing
     "information", "attention", "bottleneck", "gradients", "sensitivity", "stabilizers", "scaling", "untrained",
 )  # fmt: skip
+_DROP = "tokens that the model reads but that are not {}: special, first or special,first (default: none)"
 
 
 def number(name: str, default: int, words: str) -> Argument:
@@ -14,7 +15,7 @@ def number(name: str, default: int, words: str) -> Argument:
 
 
 def repeat(default: int) -> Argument:
-    return number("repeat", default, "repetitions of the layers")
+    return number("repeat", default, "number of repetitions of the layers")
 
 
 def seed(words: str) -> Argument:
@@ -26,22 +27,26 @@ def drop(done: str) -> Argument:
 
     ``done`` names the action in the help, such as "measured"; the model moves these tokens nevertheless.
     """
-    return option("--drop", "TOKENS", f"special, first or both: tokens that are moved but not {done}", default="")
+    return option("--drop", "TOKENS", _DROP.format(done), default="")
 
 
 def output(default: str) -> tuple[Argument, ...]:
-    return option("-o/--output", "FILE.h5", f"default: {default}, in this folder"), overwrite("FILE.h5")
+    return option("-o/--output", "FILE.h5", f"file to write (default: {default}, in this folder)"), overwrite("FILE.h5")
 
 
 def file_and_figure(default: str) -> tuple[Argument, ...]:
     file, replace = output(default)
-    return file, option("--figure", "FILE.png", "default: the output's name with .png"), replace
+    return file, option("--figure", "FILE.png", "figure to write (default: the output's name with .png)"), replace
 
 
 def of_study(noun: str) -> tuple[Argument, ...]:
     return file_and_figure(f"the model's name with -{noun}.h5")
 
 
+overrides = option(
+    "--set", "KEY=VALUE", "override keys of the training file, for example training.epochs=5 (default: none)",
+    nargs="+", action="extend", default=[], dest="overrides",
+)  # fmt: skip
 model = option("model", "MODEL", "a folder, or a name on the hub of Hugging Face")
 text = option("--text", "FILE|-", "input text, - for the standard input (default: a bundled sample)")
 texts = option("--texts", "FOLDER", "folder of texts *.txt (default: ten texts of the package)")
@@ -53,27 +58,30 @@ training = option(
     "a training file, a shipped one (digits, digits_pde, characters, ...), or the FILE.h5 to continue",
 )  # fmt: skip
 until = option("--until", "EPOCH", "epoch after which training stops (default: the last epoch)", type=int)
-_WEIGHTS = "of the attention matrices: random of the same norms, or rotated, of the same singular values"
-_PARTS = "parts left out together, such as network,biases; repeatable (default: each part by itself)"
+_WEIGHTS = (
+    "attention matrices: trained, random with the same norms, or rotated with the same singular values"
+    " (default: trained)"
+)
+_PARTS = "parts to leave out together, such as network,biases; repeatable (default: each part by itself)"
 case_options = (
-    flag("--mean-field", "the attention of the model alone, as mean-field dynamics on a sphere"),
+    flag("--mean-field", "write only the attention of the model, as mean-field dynamics on a sphere"),
     option("--layer", "K", "with --mean-field: layer whose attention all layers use (default: each its own)", type=int),
     repeat(1),
-    option("--without", "PARTS", "parts left out, such as network,biases", default=""),
+    option("--without", "PARTS", "parts to leave out, such as network,biases (default: none)", default=""),
     option("--weights", None, _WEIGHTS, choices=("trained", "random", "rotated"), default="trained"),
     seed("of random or rotated weights"),
-    option("-o/--output", "FOLDER", "default: the model's name with -case, in this folder"),
+    option("-o/--output", "FOLDER", "folder to write (default: the model's name with -case, in this folder)"),
     overwrite("the case in FOLDER"),
 )
 ablate_options = (
     option("--without", "PARTS", _PARTS, action="append"),
-    number("seeds", 3, "models with random and with rotated weights"),
+    number("seeds", 3, "number of models with random weights, and of models with rotated weights"),
 )
 fit_options = (
-    number("held", 3, "held-out texts, the last ones"),
+    number("held", 3, "number of texts held out from the fit, the last ones"),
     number("rank", 16, "rank of the low-rank matrices"),
     number("width", 64, "width of the network"),
-    number("steps", 200, "steps of gradient descent for each model"),
+    number("steps", 200, "number of steps of gradient descent for each model"),
     seed("of the first weights"),
 )
 experiment_names = (
@@ -81,7 +89,7 @@ experiment_names = (
     option("training", "TRAINING", "a training file, or a shipped one (default: digits)", nargs="?", default="digits"),
 )
 experiment_options = (
-    number("seeds", 3, "networks of each kind"),
-    number("jobs", 1, "processes (experiment stabilizers only)"),
+    number("seeds", 3, "number of networks of each kind"),
+    number("jobs", 1, "number of processes, for the experiment stabilizers only"),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler whose workers train (stabilizers only)"),
 )
