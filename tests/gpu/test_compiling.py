@@ -70,25 +70,25 @@ KERNEL = SimpleNamespace(py_func=add)
 
 
 def test_code_is_compiled_once_for_each_signature(compiled, tmp_path):
-    first = compiling._code(KERNEL, KINDS, (9, 0))
-    assert compiling._code(KERNEL, KINDS, (9, 0)) == first
+    first = compiling._code(KERNEL, KINDS)
+    assert compiling._code(KERNEL, KINDS) == first
     assert len(compiled) == len(list(tmp_path.iterdir())) == 1
-    assert compiling._code(KERNEL, KINDS[:2], (9, 0)) != first
+    assert compiling._code(KERNEL, KINDS[:2]) != first
     assert len(compiled) == len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("damage", [lambda code: code[:-4], lambda code: b"", lambda code: b"\xff" + code])
 def test_damaged_code_is_compiled_again(compiled, tmp_path, damage):
-    compiling._code(KERNEL, KINDS, (9, 0))
+    compiling._code(KERNEL, KINDS)
     (file,) = tmp_path.iterdir()
     file.write_bytes(damage(file.read_bytes()))
-    assert compiling._code(KERNEL, KINDS, (9, 0)).endswith("// 2")
-    assert compiling._code(KERNEL, KINDS, (9, 0)).endswith("// 2")
+    assert compiling._code(KERNEL, KINDS).endswith("// 2")
+    assert compiling._code(KERNEL, KINDS).endswith("// 2")
 
 
 def test_without_a_folder_each_process_compiles(compiled, monkeypatch):
     monkeypatch.setattr(compiling, "kernel_folder", lambda: None)
-    assert compiling._code(KERNEL, KINDS, (9, 0)) != compiling._code(KERNEL, KINDS, (9, 0))
+    assert compiling._code(KERNEL, KINDS) != compiling._code(KERNEL, KINDS)
 
 
 def table(values):

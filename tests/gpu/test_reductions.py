@@ -75,6 +75,6 @@ FORMULAS = [
 
 @pytest.mark.parametrize(("formula", "numbers", "expected"), FORMULAS)
 def test_formulas(formula, numbers, expected):
-    on_device = [gpu.to_device(np.array(number)) if k % 2 else number for k, number in enumerate(numbers)]
+    on_device = [gpu.to_device(np.array(number)) if k % 2 else np.float64(number) for k, number in enumerate(numbers)]
     for found in (cpu.evaluate(formula, *numbers), gpu.evaluate(formula, *on_device)):
         assert float(found) == pytest.approx(expected, rel=1e-15, nan_ok=True)

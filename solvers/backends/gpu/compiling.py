@@ -19,7 +19,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def _kind(argument: Any) -> Kind:
 
 def _launcher(kernel: Any, kinds: tuple[Kind, ...]) -> Callable[..., None]:
     """Return a function (shape, arguments) that launches a kernel for arguments of these kinds on this device."""
-    code = _code(kernel, kinds, _capability())
+    code = _code(kernel, kinds)
     found = _ENTRY.search(code)
     if found is None or [int(bits) for bits in _PARAMETER.findall(found[2])] != _bits(kinds):
         return lambda shape, arguments: kernel[shape](*arguments)
@@ -96,11 +96,8 @@ def _type(kind: Kind) -> Any:
     return types.Array(item, kind[1], kind[2]) if len(kind) > 1 else item
 
 
-def _code(kernel: Any, kinds: tuple[Kind, ...], capability: tuple[int, int]) -> str:
-    """Return the PTX of a kernel for arguments of these kinds, from the folder of kernels if it is there.
-
-    ``capability`` is the device's compute capability.
-    """
+def _code(kernel: Any, kinds: tuple[Kind, ...]) -> str:
+    """Return the PTX of a kernel for arguments of these kinds, from the folder of kernels if it is there."""
     signature = types.void(*map(_type, kinds))
     file = _file(kernel, f"{signature}")
     with suppress(OSError, UnicodeDecodeError):
@@ -108,7 +105,7 @@ def _code(kernel: Any, kinds: tuple[Kind, ...], capability: tuple[int, int]) -> 
             seal, _, code = file.read_text("utf-8").partition("\n")
             if seal == _seal(code):
                 return code
-    code = cuda.compile(kernel.py_func, signature, device=False, abi="numba", cc=capability)[0]
+    code = cuda.compile(kernel.py_func, signature, device=False, abi="numba", cc=_capability())[0]
     if file is not None:
         _store(file, code)
     return str(code)
@@ -131,10 +128,10 @@ def _seal(code: str) -> str:
 
 def _store(file: Path, code: str) -> None:
     """Write PTX to a file, so that no process reads a part of it; do nothing if it cannot be written."""
-    with suppress(OSError):
-        with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as part:
-            part.write(f"{_seal(code)}\n{code}")
-        os.replace(part.name, file)
+    with suppress(OSError), TemporaryDirectory(dir=file.parent) as folder:
+        part = Path(folder, file.name)
+        part.write_text(f"{_seal(code)}\n{code}", "utf-8")
+        os.replace(part, file)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 The source of a CPU kernel, ``(worker, workers, ...)``, is also the source of the device kernel: each thread is a
 worker. With at least as many threads as items, neighboring threads visit neighboring items. Kernels gather, without
-atomics, so results do not depend on the number or the order of threads.
+atomic sums, so results do not depend on the order of threads.
 
 Arrays belong to the caller and stay on the device: a kernel rejects an array of the host.
 The tests run these kernels in Numba's simulator on machines without a device.

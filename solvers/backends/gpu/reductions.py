@@ -176,8 +176,9 @@ def evaluate(formula, *arguments):
     The formula is a function of :mod:`solvers.backends.formulas`.
     """
     result = empty(1)
-    numbers = [argument.reshape(1) if hasattr(argument, "reshape") else float(argument) for argument in arguments]
-    on_device = tuple(hasattr(argument, "reshape") for argument in arguments)
+    on_device = tuple(not isinstance(argument, float | int | np.generic) for argument in arguments)
+    pairs = zip(arguments, on_device, strict=True)
+    numbers = [argument.reshape(1) if is_array else float(argument) for argument, is_array in pairs]
     run(_evaluating(formula, on_device), (1, 1), *numbers, result)
     return result.reshape(())
 
