@@ -123,7 +123,7 @@ def test_a_worker_removes_its_folder_whenever_it_ends(killed: str, tmp_path: Pat
 
     def work() -> None:
         worker = sweep_workers._Worker(1)
-        worker.give({0: str(tmp_path)}, Work([0], lambda number: pytest.fail("is given")))
+        worker.give({0: str(tmp_path)}, Work([0], lambda number: parse(CASE.replace("case.", ""))))
         worker.process.join()
 
     sweeping = fork.Process(target=work)
