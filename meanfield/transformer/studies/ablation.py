@@ -77,7 +77,7 @@ def table_by_layer(found: Outcome) -> str:
     The matrices have median and range over heads, and the number of heads with Re λ > 0, λ the leading eigenvalue of
     W_O W_V. The rates have mean ± standard deviation over texts.
     """
-    head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "collapse rate predicted", "seen")
+    head = ("layer", "β‖W_QᵀW_K‖", "abs λ of W_O W_V", "Re λ > 0", "predicted collapse rate", "observed rate")
     rows = []
     for k, signs in enumerate(found["head_sign"]):
         numbers = [found[name][k] for name in ("head_steepness", "head_radius")]
