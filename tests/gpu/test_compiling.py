@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.device import gpu
 
 from solvers.backends.gpu import compiling
 from solvers.backends.gpu.unrolling import with_loops_written_out
@@ -24,7 +23,7 @@ HEADER = """
 )
 {
 """
-KINDS = ((np.dtype(float), 1, "C"), (float,), (bool,))
+KINDS = (("d", 1, "C"), ("d",), ("?",))
 SIDES = 3
 
 
@@ -32,18 +31,72 @@ def test_parameters_are_those_of_an_array_and_of_numbers():
     name, parameters = compiling._ENTRY.search(HEADER).groups()
     assert name == "_ZN4add_B2v1"
     assert [int(bits) for bits in compiling._PARAMETER.findall(parameters)] == compiling._bits(KINDS)
-    assert compiling._bits(((np.dtype(np.int32), 2, "C"), (np.dtype(np.float32),))) == [64] * 9 + [32]
+    assert compiling._bits((("i", 2, "C"), ("f",))) == [64] * 9 + [32]
 
 
-def test_kinds_of_arguments():
-    array = gpu.to_device(np.zeros((3, 4), np.float32))
-    assert compiling._kind(array) == (np.float32, 2, "C")
-    assert compiling._kind(array.T) == (np.float32, 2, "F")
-    assert compiling._kind(array[:, ::2]) == (np.float32, 2, "A")
-    assert compiling._kind(array.sum()) == (np.float32, 0, "C")
-    assert [compiling._kind(number) for number in (1.0, 2, True, np.float32(1))] == [
-        (float,), (int,), (bool,), (np.float32,),
-    ]  # fmt: skip
+class _Launched:
+    """Stand for a kernel that Numba launches: a function of the arguments."""
+
+    def __init__(self, function):
+        self.py_func, self._function = function, function
+
+    def __getitem__(self, shape):
+        return self._function
+
+
+class _Array:
+    """Stand for an array on a device: what a launch reads of it."""
+
+    def __init__(self, array):
+        self.dtype, self.shape, self.strides = array.dtype, array.shape, array.strides
+        self.data = SimpleNamespace(ptr=array.ctypes.data)
+
+
+TABLE = np.zeros((3, 4), np.float32)
+LAYOUTS = {
+    "rows": TABLE,
+    "columns": TABLE.T,
+    "every other": TABLE[:, ::2],
+    "a number": TABLE[0, :1].reshape(()),
+    "one row": TABLE[:1],
+    "one column": TABLE[:, :1],
+    "empty": TABLE[:0, ::2],
+    "backward": TABLE[::-1],
+    "repeated": np.broadcast_to(TABLE[:1], (3, 4)),
+    "three axes": np.zeros((2, 3, 4)).transpose(0, 2, 1),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_kinds_of_arrays_are_those_of_numpy(name):
+    array = LAYOUTS[name]
+    layout = "C" if array.flags.c_contiguous else "F" if array.flags.f_contiguous else "A"
+    kinds, numbers = compiling._kinds_and_numbers((_Array(array),))
+    assert kinds == ((array.dtype.char, array.ndim, layout),)
+    assert numbers == [0, 0, array.size, array.itemsize, array.ctypes.data, *array.shape, *array.strides]
+    assert len(numbers) == len(compiling._bits(kinds))
+
+
+def test_kinds_of_numbers():
+    numbers = (1.0, 2, True, np.float32(1), np.bool_(False))
+    kinds, passed = compiling._kinds_and_numbers(numbers)
+    assert passed == list(numbers)
+    assert [np.dtype(kind[0]) for kind in kinds] == [float, int, bool, np.float32, bool]
+
+
+def test_arguments_of_other_layouts_have_their_own_launchers(monkeypatch):
+    made, launches = [], []
+
+    def launcher(kernel, kinds):
+        made.append(kinds)
+        return lambda shape, arguments, numbers: launches.append((shape, len(numbers)))
+
+    monkeypatch.setattr(compiling, "_launcher", launcher)
+    monkeypatch.setattr(compiling, "_launchers", {})
+    for array in (TABLE, TABLE.T, TABLE):
+        compiling.launch_compiled(add, (2, 16), (_Array(array), 1.0))
+    assert made == [(("f", 2, "C"), ("d",)), (("f", 2, "F"), ("d",))]
+    assert launches == 3 * [((2, 16), 10)]
 
 
 @pytest.fixture
@@ -84,6 +137,23 @@ def test_damaged_code_is_compiled_again(compiled, tmp_path, damage):
     file.write_bytes(damage(file.read_bytes()))
     assert compiling._code(KERNEL, KINDS).endswith("// 2")
     assert compiling._code(KERNEL, KINDS).endswith("// 2")
+
+
+def test_numba_finds_row_stack_while_it_compiles_and_launches(compiled, monkeypatch):
+    """numba-cuda 0.30.4 reads ``numpy.row_stack``, which NumPy 2.5 has not."""
+    monkeypatch.delattr(np, "row_stack", raising=False)
+    compile_to_ptx, found = compiling.cuda.compile, []
+
+    def read_row_stack(*arguments, **options):
+        found.append(vars(np)["row_stack"]([[1.0], [2.0]]).shape)
+        return compile_to_ptx(*arguments, **options)
+
+    monkeypatch.setattr(compiling.cuda, "compile", read_row_stack)
+    monkeypatch.setattr(compiling, "_launchers", {})
+    kernel = _Launched(lambda *arguments: found.append(vars(np)["row_stack"](arguments).shape))
+    compiling.launch_compiled(kernel, (1, 1), (1.0,))  # another number of parameters than that of HEADER
+    assert found == [(2, 1), (1, 1)]
+    assert not hasattr(np, "row_stack")
 
 
 def test_without_a_folder_each_process_compiles(compiled, monkeypatch):

@@ -4,8 +4,9 @@ Numba's launcher takes 100 to 300 µs of host time for eight arrays, and its own
 in a function of another file. CuPy's launch of the same code takes 40 µs. The PTX is stored in the folder of the CPU's
 compiled kernels, whose name has a hash of all sources of the backends, so that a process compiles only new kernels.
 
-Numba passes an array as 5 + 2 ndim numbers (:func:`_numbers`). This layout is not part of its stable interface.
-Therefore the parameters in the PTX are counted, and Numba launches a kernel whose parameters differ.
+Numba passes an array as 5 + 2 ndim numbers: two null pointers, size, itemsize, address, shape and strides. This layout
+is not part of its stable interface. Therefore the parameters in the PTX are counted, and Numba launches a kernel whose
+parameters differ.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable
-from contextlib import suppress
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import version
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -27,10 +30,13 @@ from numba import cuda, from_dtype, types
 
 from ..cpu.caching import kernel_folder
 
-Kind = tuple[Any, ...]  # format, number of axes and memory layout of an argument
+Kind = tuple[Any, ...]  # character of NumPy's format of an argument; for an array also number of axes and layout
+Launcher = Callable[[tuple[int, int], tuple[Any, ...], list[Any]], None]  # of a shape, arguments, and their numbers
 _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(([^)]*)\)")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[a-z](\d+)")
-_launchers: dict[tuple[Any, ...], Callable[..., None]] = {}
+_KINDS: dict[type, Kind] = {number: (np.dtype(number).char,) for number in (float, int, bool)}
+_launchers: dict[tuple[Any, ...], Launcher] = {}
+_lending = Lock()
 
 
 def launch_compiled(kernel: Any, shape: tuple[int, int], arguments: tuple[Any, ...]) -> None:
@@ -38,48 +44,92 @@ def launch_compiled(kernel: Any, shape: tuple[int, int], arguments: tuple[Any, .
 
     The arguments are numbers and CuPy's arrays.
     """
-    kinds = tuple(map(_kind, arguments))
+    kinds, numbers = _kinds_and_numbers(arguments)
     launcher = _launchers.get((kernel, kinds))
     if launcher is None:
         launcher = _launchers[kernel, kinds] = _launcher(kernel, kinds)
-    launcher(shape, arguments)
+    launcher(shape, arguments, numbers)
 
 
-def _kind(argument: Any) -> Kind:
-    """Return the format of an argument, a type or NumPy's dtype; for an array also its number of axes and its layout.
+def _kinds_and_numbers(arguments: tuple[Any, ...]) -> tuple[tuple[Kind, ...], list[Any]]:
+    """Return the kind of each argument, and the numbers by which Numba passes all of them."""
+    kinds: list[Kind] = []
+    numbers: list[Any] = []
+    for argument in arguments:
+        kind = _KINDS.get(type(argument))
+        if kind is not None:
+            numbers.append(argument)
+        elif isinstance(argument, np.generic):
+            kind = (argument.dtype.char,)
+            numbers.append(argument)
+        else:
+            kind, before, after = _array_kind(argument.dtype.char, argument.shape, argument.strides)
+            numbers += before
+            numbers.append(argument.data.ptr)
+            numbers += after
+        kinds.append(kind)
+    return tuple(kinds), numbers
+
+
+@lru_cache(4096)
+def _array_kind(
+    char: str, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[Kind, tuple[int, ...], tuple[int, ...]]:
+    """Return the kind of an array, and the numbers by which Numba passes it before and after its address.
 
     The layout is C for an array with contiguous rows, F for contiguous columns, A for any other array.
     """
-    if isinstance(argument, bool | int | float | np.generic):
-        return (getattr(argument, "dtype", type(argument)),)
-    flags = argument.flags
-    layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-    return argument.dtype, argument.ndim, layout
+    itemsize, size = np.dtype(char).itemsize, prod(shape)
+    is_c = _is_contiguous(shape[::-1], strides[::-1], itemsize)
+    layout = "C" if is_c else "F" if _is_contiguous(shape, strides, itemsize) else "A"
+    return (char, len(shape), layout), (0, 0, size, itemsize), (*shape, *strides)
 
 
-def _launcher(kernel: Any, kinds: tuple[Kind, ...]) -> Callable[..., None]:
-    """Return a function (shape, arguments) that launches a kernel for arguments of these kinds on this device."""
+def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Return whether an array has no gaps, where its first axis is the one that changes fastest."""
+    step = itemsize
+    for count, stride in zip(shape, strides, strict=True):
+        if count > 1 and stride != step:
+            return 0 in shape
+        step *= count
+    return True
+
+
+def _launcher(kernel: Any, kinds: tuple[Kind, ...]) -> Launcher:
+    """Return a function that launches a kernel for arguments of these kinds on this device."""
     code = _code(kernel, kinds)
     found = _ENTRY.search(code)
     if found is None or [int(bits) for bits in _PARAMETER.findall(found[2])] != _bits(kinds):
-        return lambda shape, arguments: kernel[shape](*arguments)
+        return lambda shape, arguments, numbers: _launch_by_numba(kernel, shape, arguments)
     with TemporaryDirectory() as folder:  # CuPy reads PTX from files only
         file = Path(folder, "kernel.ptx")
         file.write_text(code, "utf-8")
         function = import_module("cupy").RawModule(path=str(file)).get_function(found[1])
 
-    def launch(shape: tuple[int, int], arguments: tuple[Any, ...]) -> None:
-        numbers: list[Any] = []
-        for argument, kind in zip(arguments, kinds, strict=True):
-            numbers.extend(_numbers(argument) if len(kind) > 1 else (argument,))
-        function((shape[0],), (shape[1],), tuple(numbers))
-
-    return launch
+    return lambda shape, arguments, numbers: function((shape[0],), (shape[1],), tuple(numbers))
 
 
-def _numbers(array: Any) -> tuple[int, ...]:
-    """Return the numbers by which Numba passes an array: two null pointers, size, itemsize, address, shape, strides."""
-    return (0, 0, array.size, array.itemsize, array.data.ptr, *array.shape, *array.strides)
+def _launch_by_numba(kernel: Any, shape: tuple[int, int], arguments: tuple[Any, ...]) -> None:
+    """Launch a kernel by Numba, which compiles it at the first launch."""
+    with _row_stack_lent():
+        kernel[shape](*arguments)
+
+
+@contextmanager
+def _row_stack_lent() -> Iterator[None]:
+    """Give NumPy its former function ``row_stack``, an alias of ``vstack``, while Numba compiles.
+
+    numba-cuda 0.30.4 reads it at the first compilation; NumPy 2.5 no longer has it.
+    """
+    with _lending:
+        is_lent = not hasattr(np, "row_stack")
+        if is_lent:
+            vars(np)["row_stack"] = np.vstack
+        try:
+            yield
+        finally:
+            if is_lent:
+                del vars(np)["row_stack"]
 
 
 def _bits(kinds: tuple[Kind, ...]) -> list[int]:
@@ -105,7 +155,8 @@ def _code(kernel: Any, kinds: tuple[Kind, ...]) -> str:
             seal, _, code = file.read_text("utf-8").partition("\n")
             if seal == _seal(code):
                 return code
-    code = cuda.compile(kernel.py_func, signature, device=False, abi="numba", cc=_capability())[0]
+    with _row_stack_lent():
+        code = cuda.compile(kernel.py_func, signature, device=False, abi="numba", cc=_capability())[0]
     if file is not None:
         _store(file, code)
     return str(code)
