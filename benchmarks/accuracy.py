@@ -42,14 +42,14 @@ def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
             error = _velocity_error(coarse, beta)
             figures.append(
                 Figure(
-                    f"velocity on the {name} halved, β = {beta:g}: relative error against the direct sum",
+                    f"velocity on the {name} at half resolution, β = {beta:g}: relative error against the direct sum",
                     error,
                     "1",
                     most,
                 )
             )
         error = np.abs(_evolved(mesh, 9.0, initial_uniform(mesh), 10.0) * mesh.volume - 1.0).max()
-        figures.append(Figure(f"uniform density, {name}, β = 9, t = 10: change", float(error), "of itself", most=1e-12))
+        figures.append(Figure(f"uniform density, {name}, β = 9, t = 10: change", float(error), "relative", most=1e-12))
         error = max(_growth_error(mesh, 5.0, degree) for degree in (1, 2, 3, 4))
         figures.append(Figure(f"growth rates of modes 1 to 4, {name}, β = 5: largest error", error, "1", limits[0]))
         error = _pair_error(mesh, 4.0)
@@ -57,7 +57,9 @@ def accuracy(cells: int = CELLS, rings: int = RINGS) -> list[Figure]:
         errors = _moebius_error(coarse), _moebius_error(mesh)
         figures.append(Figure(f"smooth flow at β = 0, {name}, t = 1: L¹ error", errors[1], "1"))
         order = float(np.log2(errors[0] / errors[1]))
-        figures.append(Figure(f"smooth flow at β = 0, {name}, from half of it: order", order, "1", least=limits[1]))
+        figures.append(
+            Figure(f"smooth flow at β = 0, {name}, from half resolution: order", order, "1", least=limits[1])
+        )
     return figures
 
 

@@ -34,7 +34,7 @@ def startup() -> list[Figure]:
         Figure.of("start-up: meanfield --help", help_text, "s", most=0.3),
         Figure.of("start-up: first run ever, compiling", first, "s", most=20.0),
         Figure.of("start-up: the same run again", again, "s", most=1.0),
-        Figure.of("README's main job, 8630 cells to t = 150: whole command", main_job, "s", most=8.0),
+        Figure.of("main example of the README, 8630 cells to t = 150: whole command", main_job, "s", most=8.0),
     ]
 
 

@@ -56,7 +56,7 @@ def steps(
         figures.append(Figure(f"SSPRK3 step, from {few} to {many} cells: exponent", float(exponent), "1", most=1.05))
     for number in rings:
         cells = sphere(number).cells
-        name = f"SSPRK3 step, {cells} cells: {launching.WORKERS} cores over one, by the wall"
+        name = f"SSPRK3 step, {cells} cells: {launching.WORKERS} cores over one, in wall time"
         figures.append(Figure.of(name, _over_one_core(number), "×", least=1.7 if cells > 500_000 else 1.3))
     return figures + [_departure(name, noise, fine) for name, noise in DEPARTURES.items()]
 
@@ -149,7 +149,7 @@ def _departure(name: str, noise: float, fine: int) -> Figure:
     case = parse(NEARLY_OPPOSITE, [f"stabilizers.noise={noise}"])
     found, exact = (_mean(case, count) for count in (1, fine))
     error = float(np.abs(found - exact).max() / exact.max())
-    return Figure(f"two clusters that leave a balance {name}: error of |m|", error, "1", most=1e-3)
+    return Figure(f"two clusters that leave an equilibrium {name}: error of |m|", error, "1", most=1e-3)
 
 
 def _mean(case: Case, count: int) -> np.ndarray:

@@ -19,10 +19,10 @@ _HIDDEN = (": per cell",)
 HISTORY_COLUMNS = {
     "flux / copy": "flux, 1412504 cells, β = 50: a core's part of it over a copy of ρ, X and rate by NumPy",
     "velocity / ducc0": "velocity, 1412504 cells, β = 50: processor time over that of ducc0's transforms",
-    "2 cores over 1": "SSPRK3 step, 944010 cells: 2 cores over one, by the wall",
+    "2 cores over 1": "SSPRK3 step, 944010 cells: 2 cores over one, in wall time",
     "tokens / ducc0": "A among 1000000 tokens on the sphere, uniform, β = 10: processor time over that of ducc0's",
-    "writing": "writing and diagnostics, README's main job: of the run's time",
-    "main job": "README's main job, 8630 cells to t = 150: whole command",
+    "writing": "writing and diagnostics, main example of the README: of the run's time",
+    "main job": "main example of the README, 8630 cells to t = 150: whole command",
     "first compile": "start-up: first run ever, compiling",
     "warm start": "start-up: the same run again",
 }
@@ -45,7 +45,7 @@ def markdown(results: dict[str, Any]) -> str:
             f"On {results['date']}, {machine['cores']} cores of {machine['processor']}, "
             f"{', '.join(f'{name} {version}' for name, version in versions.items())}:",
             "",
-            "| what | measured | target |",
+            "| quantity | measured | target |",
             "|---|---|---|",
             *rows,
         ]
