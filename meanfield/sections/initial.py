@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -57,11 +57,29 @@ class OwnTokens(InitialKind, frozen=True):
     """Base of the kinds that components of kind ``tokens`` add."""
 
 
-class Uniform(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
+class SampledDensity(InitialKind, frozen=True):
+    """Base of the densities from which tokens can be drawn: at random, at quantiles or at scrambled Sobol points.
+
+    Quantiles need one or two coordinates: circle, sphere, line and plane.
+    """
+
+    sampling: Literal["random", "quantiles", "sobol"] = "random"
+
+    about: ClassVar = {
+        "sampling": Key(
+            "tokens: drawn at random, at quantiles (d ≤ 3; gaussian: d ≤ 2) or at Sobol points", "quantiles"
+        )
+    }
+
+    def problems(self, domain: Domain) -> Problems:
+        yield from _sampling(self.sampling, domain, domain.d - 1)
+
+
+class Uniform(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
     """Uniform density ρ̄."""
 
 
-class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
+class Perturbed(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="perturbed"):
     """Density ρ̄·e^{amplitude·g}, normalized: g is random of unit variance, with equal power in degrees 1 …
     ``degrees``.
     """
@@ -77,12 +95,13 @@ class Perturbed(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="p
     }
 
     def problems(self, domain: Domain) -> Problems:
+        yield from super().problems(domain)
         yield from _degree("initial.degrees", self.degrees, domain)
         if self.amplitude > MAX_AMPLITUDE:
             yield "initial.amplitude", self.amplitude, f"a number > 0 and <= {MAX_AMPLITUDE:g}"
 
 
-class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
+class Harmonic(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="harmonic"):
     """Density ρ̄(1 + amplitude·Y): Y is the real harmonic of unit mean square; on the circle √2 cos lφ, ``order`` 0."""
 
     degree: Count
@@ -96,6 +115,7 @@ class Harmonic(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ha
     }
 
     def problems(self, domain: Domain) -> Problems:
+        yield from super().problems(domain)
         yield from _degree("initial.degree", self.degree, domain)
         if not (domain.d == 3 and domain.unit_vectors) and self.order != 0:
             yield "initial.order", self.order, f"0 {domain.where}"
@@ -117,7 +137,7 @@ class Component(Section, frozen=True):
     }
 
 
-class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
+class VonMisesFisher(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="von_mises_fisher"):
     """Mixture of von Mises–Fisher densities; the masses are relative."""
 
     components: Annotated[tuple[Component, ...], Meta(min_length=1)]
@@ -125,12 +145,13 @@ class VonMisesFisher(InitialKind, frozen=True, kw_only=True, tag_field="kind", t
     about: ClassVar = {"components": Key("densities of the mixture", [{"center": [1.0, 0.0], "concentration": 50.0}])}
 
     def problems(self, domain: Domain) -> Problems:
+        yield from super().problems(domain)
         for index, component in enumerate(self.components):
             yield from _vector(f"initial.components[{index}].center", component.center, domain)
         yield from _masses("initial.components.mass", [component.mass for component in self.components])
 
 
-class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
+class Moebius(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="moebius"):
     """Uniform density moved along ``axis`` by ``parameter``: the exact flow at β = 0."""
 
     axis: Vector
@@ -142,6 +163,7 @@ class Moebius(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="moe
     }
 
     def problems(self, domain: Domain) -> Problems:
+        yield from super().problems(domain)
         yield from _vector("initial.axis", self.axis, domain)
 
 
@@ -203,7 +225,7 @@ class Snapshot(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="fi
             yield "initial.file", self.file, "a run, a file that ends in .h5"
 
 
-class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
+class Gaussian(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag="gaussian"):
     """Gaussian N(mean, variance) in R^d, for tokens with a radius.
 
     ``mean`` is a number or a vector, ``variance`` a number or a matrix.
@@ -218,6 +240,7 @@ class Gaussian(InitialKind, frozen=True, kw_only=True, tag_field="kind", tag="ga
     }
 
     def problems(self, domain: Domain) -> Problems:
+        yield from _sampling(self.sampling, domain, domain.d)
         if isinstance(self.mean, tuple):
             yield from _vector("initial.mean", self.mean, domain)
         elif self.mean != 0 and domain.d > 1:
@@ -347,6 +370,19 @@ Initial = (
     Uniform | Perturbed | Harmonic | VonMisesFisher | Moebius | Points | Tokens | Snapshot | Gaussian | Equiangular
     | Waves | Interval | Array | Formula | ByLabel
 )  # fmt: skip
+
+
+def _sampling(sampling: str, domain: Domain, coordinates: int) -> Problems:
+    """Yield a fault if tokens of a density of so many ``coordinates`` cannot be drawn on a domain as requested."""
+    if sampling == "random":
+        return
+    if not domain.has_tokens:
+        yield "initial.sampling", sampling, f'"random" {domain.where}, where no tokens are drawn'
+    elif coordinates == 0:
+        yield "initial.sampling", sampling, f'"random" {domain.where} with domain.dimension = 1'
+    elif sampling == "quantiles" and coordinates > 2:
+        largest = domain.d - coordinates + 2
+        yield "initial.sampling", sampling, f'"random" or "sobol" {domain.where} with domain.dimension > {largest}'
 
 
 def _degree(key: str, degree: int, domain: Domain) -> Problems:

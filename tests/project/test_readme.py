@@ -28,6 +28,7 @@ SMALLER = {
     "first.h5": [],
     "tutorial.h5": [],
     "tokens.h5": ["domain.count=20", "time.end=5"],
+    "quantiles.h5": ["domain.count=20", "time.end=5"],
     "ladder_circle": ["domain.resolution=128", "time.end=100"],
     "layers.h5": ["output.samples=10"],
     "representation_field": ["domain.count=32", "time.end=5"],

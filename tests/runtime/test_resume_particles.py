@@ -51,6 +51,8 @@ samples = 40
 """
 CASES = {
     "adaptive": (TOKENS, []),
+    "sobol": (TOKENS, ["initial.sampling=sobol"]),
+    "quantiles": (TOKENS, ["initial.sampling=quantiles"]),
     "noise": (TOKENS, ["stabilizers.noise=0.1"]),
     "ssprk3": (TOKENS, ["time.method=ssprk3"]),
     "layers": (TOKENS, ["time.method=layers", "time.layers=16", "time.step=0.25"]),

@@ -24,26 +24,41 @@ def tokens_uniform(count: int, dimension: int, seed: int = 0) -> Floats:
 def tokens_perturbed(
     count: int, dimension: int, amplitude: float, degrees: int = 12, field_seed: int = 0, seed: int = 0
 ) -> Floats:
-    """Return random tokens (count, dimension) of the density ρ̄ e^{amplitude·g}, scaled to mass 1.
+    """Return random tokens (count, dimension) of the density ρ̄ e^g, scaled to mass 1, with the uniform density ρ̄.
 
-    ρ̄ is the uniform density, and g the random field of ``initial_perturbed`` for ``field_seed``. Raises ValueError for
-    a dimension other than 2 and 3.
+    g is the field of ``field_perturbed`` for ``field_seed``. Raises ValueError for a dimension other than 2 and 3.
     """
-    field = Field(amplitude * perturbed_coefficients(dimension, degrees, field_seed))
+    field = field_perturbed(dimension, amplitude, degrees, field_seed)
     return draw_from_field(field, lambda g: g, count, seed)
 
 
-def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitude: float, seed: int = 0) -> Floats:
-    """Return random tokens (count, dimension) of the density ρ̄ (1 + amplitude·Y).
+def field_perturbed(dimension: int, amplitude: float, degrees: int, seed: int) -> Field:
+    """Return the logarithm of the density of ``initial_perturbed`` relative to the uniform density, up to a constant.
 
-    ρ̄ is the uniform density, and Y the real harmonic of ``initial_harmonic``. Raises ValueError for a dimension other
-    than 2 and 3, and where the density would be negative.
+    Raises ValueError for a dimension other than 2 and 3.
+    """
+    return Field(amplitude * perturbed_coefficients(dimension, degrees, seed))
+
+
+def tokens_harmonic(count: int, dimension: int, degree: int, order: int, amplitude: float, seed: int = 0) -> Floats:
+    """Return random tokens (count, dimension) of the density ρ̄ (1 + g), with the uniform density ρ̄.
+
+    g is the field of ``field_harmonic``. Raises ValueError for a dimension other than 2 and 3, and where the density
+    would be negative.
+    """
+    return draw_from_field(field_harmonic(dimension, degree, order, amplitude), np.log1p, count, seed)
+
+
+def field_harmonic(dimension: int, degree: int, order: int, amplitude: float) -> Field:
+    """Return amplitude·Y, with the real harmonic Y of ``initial_harmonic``.
+
+    Raises ValueError for a dimension other than 2 and 3, and for a field below −1.
     """
     field = Field(amplitude * harmonic_coefficients(dimension, degree, order))
     if (minimum := lowest(field)) < -1:
         largest = abs(amplitude) / -minimum
         raise ArgumentError("amplitude", amplitude, f"at most {largest:.4g}, where the density becomes negative")
-    return draw_from_field(field, np.log1p, count, seed)
+    return field
 
 
 def tokens_von_mises_fisher(
@@ -81,15 +96,21 @@ def _draw_cosine_deficits(concentrations: Floats, dimension: int, random: np.ran
 
 
 def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0) -> Floats:
-    """Return uniform random tokens (count, d) transported along ``axis`` e by the flow ẋ = Pₓ e for a time s.
+    """Return uniform random tokens (count, d) transported by ``transport_moebius``: those of ``initial_moebius``.
 
-    s = ``parameter``. The dimension is that of the axis. z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s
-    + z sinh s): the distribution of ``initial_moebius``.
+    The dimension is that of the axis.
+    """
+    return transport_moebius(tokens_uniform(count, np.size(axis), seed), axis, parameter)
+
+
+def transport_moebius(tokens: Floats, axis: ArrayLike, parameter: float) -> Floats:
+    """Return unit vectors (n, d) transported along ``axis`` e by the flow ẋ = Pₓ e for the time s = ``parameter``.
+
+    z = ⟨x, e⟩ ↦ tanh(artanh z + s) and x − ze ↦ (x − ze)/(cosh s + z sinh s).
     """
     (e,) = unit_vectors(np.atleast_2d(np.asarray(axis, dtype=float)))
-    start = tokens_uniform(count, len(e), seed)
-    z = (start @ e)[:, None]
-    return unit_vectors((z + np.tanh(parameter)) * e + (start - z * e) / np.cosh(parameter))
+    z = (tokens @ e)[:, None]
+    return unit_vectors((z + np.tanh(parameter)) * e + (tokens - z * e) / np.cosh(parameter))
 
 
 def tokens_points(
@@ -117,11 +138,18 @@ def tokens_gaussian(count: int, dimension: int, mean: ArrayLike, variance: Array
 
     The variance is a number or a matrix (d, d). Raises ValueError for a variance that is not positive definite.
     """
+    return scale_normal(np.random.default_rng(seed).standard_normal((count, dimension)), mean, variance)
+
+
+def scale_normal(draws: Floats, mean: ArrayLike, variance: ArrayLike) -> Floats:
+    """Return positions (n, d) of the distribution N(mean, variance) from ``draws`` (n, d) of the distribution N(0, I).
+
+    Raises ValueError for a variance that is not positive definite.
+    """
     given = np.asarray(variance, dtype=float)
-    covariance = given * np.eye(dimension) if given.ndim == 0 else given
+    covariance = given * np.eye(draws.shape[1]) if given.ndim == 0 else given
     if not (np.allclose(covariance, covariance.T) and (np.linalg.eigvalsh(covariance) > 0).all()):
         raise ValueError(f"variance = {given.tolist()}: expected a number > 0, or a symmetric positive definite matrix")
-    draws = np.random.default_rng(seed).standard_normal((count, dimension))
     return np.asarray(mean, dtype=float) + draws @ np.linalg.cholesky(covariance).T
 
 

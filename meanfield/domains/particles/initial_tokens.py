@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.domains.particles import initial as particles
+from meanfield.domains.particles.sampling import sample_tokens
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
 from meanfield.sections.section import tag_of
@@ -19,10 +20,10 @@ def draw_tokens(
 ) -> tuple[Floats, Floats]:
     """Return positions (n, d) and masses (n,) of tokens, ``count`` of them drawn from an initial density by ``seed``.
 
-    The masses have the sum 1. Positions are directions times ``initial.radius`` (1 by default), except for a Gaussian
-    and waves, which define positions. Points and tokens of a file keep their lengths without a radius where
-    ``normalized`` is false. All tokens of a file are returned, regardless of ``count``. Raises ValueError for an
-    invalid kind, count or file, OSError for a missing file.
+    ``initial.sampling`` selects random tokens or tokens of low discrepancy. The masses have the sum 1. Positions are
+    directions times ``initial.radius`` (1 by default), except for a Gaussian and waves, which define positions. Points
+    and tokens of a file keep their lengths without a radius where ``normalized`` is false. All tokens of a file are
+    returned, regardless of ``count``. Raises ValueError for an invalid kind, count or file, OSError for a missing file.
     """
     kind = tag_of(type(initial))
     if type(initial) in USER_TOKENS:
@@ -34,7 +35,10 @@ def draw_tokens(
     if not normalized and initial.radius is None and isinstance(initial, sections.Points | sections.Tokens):
         points, weights = _points_of(initial, dimension)
         return particles.tokens_points(points, weights, max(count, len(points)), normalized=False)
-    drawn, masses_drawn = _TOKENS[kind](initial, count, dimension, seed)
+    if isinstance(initial, sections.SampledDensity) and initial.sampling != "random":
+        drawn, masses_drawn = sample_tokens(initial, count, dimension, seed), None
+    else:
+        drawn, masses_drawn = _TOKENS[kind](initial, count, dimension, seed)
     radius = 1.0 if initial.radius is None else initial.radius
     return radius * drawn, np.full(len(drawn), 1 / len(drawn)) if masses_drawn is None else masses_drawn
 
