@@ -15,7 +15,7 @@ import meanfield
 import solvers
 from meanfield.case.load import shipped
 from meanfield.case.schema import Entry, entries
-from meanfield.cli.parser import help_texts
+from meanfield.cli.parser import root_parser
 
 PACKAGES = {"meanfield": meanfield, "meanfield.transformer": meanfield.transformer, "solvers": solvers}
 
@@ -50,7 +50,10 @@ def row(entry: Entry) -> str:
 def commands() -> str:
     """Return the page of all commands with their help texts."""
     parts = ["# Commands\n\nHelp texts of the commands, as printed by `meanfield COMMAND --help`."]
-    parts += [f"## `{typed}`\n\n```text\n{text.rstrip()}\n```" for typed, text in help_texts().items()]
+    parsers = [root_parser()]
+    for parser in parsers:  # the loop appends the subcommands of each parser
+        parts.append(f"## `{parser.prog}`\n\n```text\n{parser.format_help().rstrip()}\n```")
+        parsers.extend(parser.commands.values())
     return "\n\n".join(parts) + "\n"
 
 

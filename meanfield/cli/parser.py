@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from types import MappingProxyType
 from typing import NoReturn
 
 from meanfield import __version__
@@ -41,6 +42,10 @@ class CommandError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
+    """Parser of a command. ``commands`` are the parsers of the subcommands by name, empty if it has none."""
+
+    commands: Mapping[str, _Parser] = MappingProxyType({})
+
     def error(self, message: str) -> NoReturn:
         """Raise CommandError instead of printing the usage and exiting; ``main`` prints the line."""
         raise CommandError(f"{message}; usage: {self.usage or self.prog + ' COMMAND ...'}")
@@ -124,18 +129,17 @@ def _errors_of_users() -> dict[type[BaseException], int]:
 
 def _parsed(argv: list[str]) -> argparse.Namespace:
     """Return the options of a command line; ``handler`` runs the command with the options and returns the status."""
-    parser: argparse.ArgumentParser = _parsers()
+    parser = root_parser()
     name = ""
     for word in argv:
-        commands = _commands_of(parser)
-        if not commands or word.startswith("-"):
+        if not parser.commands or word.startswith("-"):
             break
-        if word not in commands:
-            raise CommandError(f"{name} {word}: no such command{_nearest(word, commands)}".lstrip())
-        parser, name = commands[word], f"{name} {word}".lstrip()
+        if word not in parser.commands:
+            raise CommandError(f"{name} {word}: no such command{_nearest(word, parser.commands)}".lstrip())
+        parser, name = parser.commands[word], f"{name} {word}".lstrip()
     if problem := problem_of_variables():
         raise CommandError(problem)
-    options, unknown = _parsers().parse_known_args(_with_overrides_joined(argv))
+    options, unknown = root_parser().parse_known_args(_with_overrides_joined(argv))
     if unknown:
         known = sorted(set(re.findall(r"--[a-z]+", parser.format_help())))
         raise CommandError(f"{unknown[0]}: unexpected argument{_nearest(unknown[0], known)}")
@@ -176,24 +180,8 @@ def _nearest(word: str, choices: Iterable[str]) -> str:
     return f'; did you mean "{matches[0]}"?' if matches else f"; expected one of {', '.join(known)}"
 
 
-def _commands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parsers of the subcommands of a parser, by name; empty if it has none."""
-    groups = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return groups[0].choices if groups else {}
-
-
-def help_texts() -> dict[str, str]:
-    """Return the help texts of all commands, by their words such as ``meanfield transformer read``."""
-    found: dict[str, str] = {}
-    waiting: list[argparse.ArgumentParser] = [_parsers()]
-    for parser in waiting:  # the loop appends the commands of each parser
-        found[parser.prog] = parser.format_help()
-        waiting.extend(_commands_of(parser).values())
-    return found
-
-
 @cache
-def _parsers() -> _Parser:
+def root_parser() -> _Parser:
     """Return the parser of the command line, with the parsers of all commands."""
     parser = _Parser(
         prog="meanfield",
@@ -207,7 +195,7 @@ def _parsers() -> _Parser:
     return parser
 
 
-def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[str, Command]) -> None:
+def _add_commands(parser: _Parser, words: str, table: Mapping[str, Command]) -> None:
     """Add the commands of a table to a parser; ``words`` are the words of the command line that precede them."""
     parser.set_defaults(handler=None)
     group = parser.add_subparsers(title="commands", metavar="COMMAND", prog=words, parser_class=_Parser)
@@ -222,3 +210,4 @@ def _add_commands(parser: argparse.ArgumentParser, words: str, table: Mapping[st
             continue
         for add in arguments:
             add(command)
+    parser.commands = group.choices

@@ -73,7 +73,6 @@ def load_config(model: str) -> Any:
     if getattr(config, "quantization_config", None) is not None:
         raise CaseError(f"{model}: quantized weights: expected weights as numbers")
     _require_weights_inside(Path(model))
-    config._attn_implementation = ATTENTION
     return config
 
 
@@ -105,7 +104,8 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
     The library would draw missing weights at random, and drop layers beyond the configuration's count: both raise
     CaseError. Missing weights of the pooler are permitted: it follows all layers, and no state depends on it.
     """
-    network, found = _loaded(model, getattr(require_transformers(), kind), config=config, output_loading_info=True)
+    options = {"config": config, "attn_implementation": ATTENTION, "output_loading_info": True}
+    network, found = _loaded(model, getattr(require_transformers(), kind), **options)
     lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
     if lacking:
         raise CaseError(f"{model}: lacks {len(lacking)} arrays of weights, such as {lacking[0]}")

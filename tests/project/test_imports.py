@@ -123,6 +123,35 @@ def test_numba_is_used_by_its_public_interface(path):
     assert not {name for name in imported(path) if f"{name}.".startswith(("numba.core.", "llvmlite."))}
 
 
+def test_underscore_names_belong_to_this_project():
+    """Underscore names of other libraries may change with the next release. ``os._exit`` is documented."""
+    nodes = [(path, node) for path in FILES for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    own = {"_exit"} | {name for _, node in nodes for name in defined(node)}
+    used = [(path, name) for path, node in nodes for name in accessed(node) if re.match("_[^_]", name)]
+    assert len(used) > 1000
+    assert not [f"{path}: {name}" for path, name in used if name not in own]
+
+
+def defined(node):
+    """Return the names of this project that a node of a syntax tree defines."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name, ctx=ast.Store()):
+            return [name]
+    return []
+
+
+def accessed(node):
+    """Return the names that a node of a syntax tree imports, or reads or sets as an attribute."""
+    match node:
+        case ast.Attribute(attr=name):
+            return [name]
+        case ast.ImportFrom(names=aliases):
+            return [alias.name for alias in aliases]
+    return []
+
+
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_only_files_about_transformers_import_torch(path):
     assert "transformer" in path.parts or not {"torch", "transformers"} & roots(path)
