@@ -55,11 +55,9 @@ def reference(
     overwrite : bool
         Whether an existing file is replaced.
     progress : bool, optional
-        Whether progress is shown: as a bar on a terminal and in a notebook, elsewhere as lines. None: a bar where one
-        can be drawn, else nothing.
+        Whether progress is shown, see :func:`~meanfield.transformer.read`.
     show : function (line)
-        Function such as ``print`` that is called with each line on a run into a file, if progress is shown. Only with
-        a ``path``.
+        Function that prints a line, see :func:`~meanfield.transformer.read`.
     command : str
         Attribute ``command`` of a file: how the file was made. Only with a ``path``.
 

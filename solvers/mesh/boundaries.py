@@ -120,17 +120,12 @@ class Flux:
     Parameters
     ----------
     g : float, array or function (t, x) -> float or array
-        Flux into the mesh: a number, an array (n,) over the faces of the part, or a function of the time and the face
-        centers (n, d). For several fields an array may also be (fields,) or (fields, n).
+        Flux into the mesh, in a form that :class:`~solvers.Value` takes.
 
     Raises
     ------
-    TypeError
-        If g is neither a number, an array of numbers, nor a function of two arguments. Terms also raise it for
-        functions that return no real numbers.
-    ValueError
-        If g holds masked numbers. Terms also raise it for data
-        of another shape, and for data that are not finite.
+    TypeError, ValueError
+        If g has no form that :class:`~solvers.Value` takes.
 
     Examples
     --------
@@ -158,8 +153,7 @@ class Robin:
     a, b : float
         Finite coefficients ≥ 0, not both 0.
     g : float, array or function (t, x) -> float or array
-        Right-hand side: a number, an array (n,) over the faces of the part, or a function of the time and the face
-        centers (n, d). For several fields an array may also be (fields,) or (fields, n).
+        Right-hand side, in a form that :class:`~solvers.Value` takes.
 
     Raises
     ------
