@@ -170,20 +170,33 @@ class Result:
         """Return why the run stopped early; empty if the run did not."""
         return str(self.attributes["message"])
 
-    def to_xarray(self) -> Dataset:
+    def to_xarray(self, grid: tuple[int, int] | None = None) -> Dataset:
         """Return the snapshots of the run as a Dataset with coordinates, units and names.
 
-        ``result.diagnostics.to_xarray()`` returns the diagnostics.
+        Cells have the coordinate ``angle`` on the circle and on axisymmetric domains, ``longitude`` and ``latitude`` on
+        the sphere, ``radius`` where it is free, and ``x`` on the line: ``.density.sel(time=3,
+        method="nearest").plot(x="angle")``. ``result.diagnostics.to_xarray()`` returns the diagnostics.
+
+        Parameters
+        ----------
+        grid : tuple of two int, optional
+            Numbers of latitudes and longitudes of a regular grid, such as (180, 360), on which the density of a sphere
+            is averaged. The total mass is conserved. None: the cells of the mesh.
 
         Returns
         -------
         xarray.Dataset
             ``density`` (time, cell) or ``position`` (time, token, d), read from a file on access, and the arrays of
-            the mesh.
-        """
-        from meanfield.results.labelled import snapshots_of
+            the mesh; with a grid ``density`` (time, latitude, longitude) and ``cell_area``, in memory.
 
-        return snapshots_of(self._run)
+        Raises
+        ------
+        ValueError
+            If a grid is given for another domain than the sphere, or its numbers are not positive.
+        """
+        from meanfield.results.labelled import on_grid, snapshots_of
+
+        return snapshots_of(self._run) if grid is None else on_grid(self._run, grid)
 
     def clusters(self, time: float | None = None) -> Clusters:
         """Return the clusters in a snapshot of the run, heaviest first.

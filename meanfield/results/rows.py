@@ -108,8 +108,9 @@ class DiagnosticsTable(Mapping[str, "Floats"]):
         Returns
         -------
         xarray.Dataset
-            Variables over the dimension ``sample``. The coordinate ``time`` is an index of it:
-            ``.energy.sel(time=3, method="nearest")``.
+            Variables over the dimension ``time``, whose coordinate has the times of the samples:
+            ``.energy.plot()``, ``.energy.sel(time=3, method="nearest")``. Other dimensions, such as ``degree``, have
+            the numbers 0, 1, … as coordinates.
         """
         from meanfield.results.labelled import diagnostics_of
 

@@ -78,10 +78,11 @@ def sweep(
     Returns
     -------
     xarray.Dataset
-        The first dimensions are the keys, in the given order. The variables are the last value of each diagnostic;
-        ``end_time``, ``most_clusters`` and the other scalars of an index; those of ``scalars``; and the texts
-        ``status`` ("done", "failed") and ``reason``. Numbers of a failed point are NaN. With a ``path`` the Dataset is
-        that of :func:`~meanfield.open_sweep`.
+        The first dimensions are the keys, in the given order. Each key is also an index by its short name, the last
+        part of the key: ``.sel(beta=4)``, ``.energy.plot(x="beta")``. The variables are the last value of each
+        diagnostic; ``end_time``, ``most_clusters`` and the other scalars of an index; those of ``scalars``; and the
+        texts ``status`` ("done", "failed") and ``reason``. Numbers of a failed point are NaN. With a ``path`` the
+        Dataset is that of :func:`~meanfield.open_sweep`.
 
     Raises
     ------
@@ -191,10 +192,10 @@ def open_sweep(path: str | Path) -> Dataset:
         return dataset
     keys = list(found.parameters)
     if len(keys) == 1:
-        return dataset.swap_dims(point=keys[0])
+        return _with_coordinates(dataset.swap_dims(point=keys[0]), keys)
     grid = dataset.set_index(point=keys).unstack("point")  # in ascending order of values, keys last
     given = {key: list(dict.fromkeys(values.tolist())) for key, values in found.parameters.items()}
-    return grid.sel(given).transpose(*keys, ...)
+    return _with_coordinates(grid.sel(given).transpose(*keys, ...), keys)
 
 
 def _is_grid(found: SweepResults) -> bool:
@@ -273,7 +274,23 @@ def _dataset(
         values = _stacked(name, rows, len(plan.rows))
         inner = axes(name, values.ndim - 1, manifold)
         variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
-    return Dataset(variables, coords={key: list(values) for key, values in keys.items()}, attrs={"title": plan.title})
+    coordinates = {key: list(values) for key, values in keys.items()}
+    return _with_coordinates(Dataset(variables, coordinates, {"title": plan.title}), list(keys))
+
+
+def _with_coordinates(dataset: Dataset, keys: Sequence[str]) -> Dataset:
+    """Return a sweep with the numbers 0, 1, … along each dimension of a quantity, and indexes by short names of keys.
+
+    The last part of a key is a short name, such as "beta" of "attention.beta", unless another name is equal to it.
+    """
+    dataset = dataset.assign_coords({dim: np.arange(dataset.sizes[dim]) for dim in dataset.dims if dim not in keys})
+    short = {key: key.rpartition(".")[2] for key in keys}
+    taken = [*dataset.variables, *dataset.dims, *short.values()]
+    names = {key: name for key, name in short.items() if taken.count(name) == 1}
+    dataset = dataset.assign_coords({name: (key, dataset[key].values) for key, name in names.items()})
+    for name in names.values():
+        dataset = dataset.set_xindex(name)
+    return dataset
 
 
 def _stacked(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:

@@ -46,7 +46,7 @@ def file_bytes(case: Case) -> float:
     if not (numbers := _numbers(case)):
         return 0.0
     row = numbers // (case.domain.labels or 1)
-    coordinates = 0 if case.domain.has_tokens else row * (case.domain.d + 2)  # areas, centers and edges of cells
+    coordinates = 0 if case.domain.has_tokens else row * (case.domain.d + 5)  # areas, centers, edges and coordinates
     return _HEADERS + 8.0 * (row * _snapshots(case) + numbers + coordinates) + _bytes_of_samples(case, row)
 
 

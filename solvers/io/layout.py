@@ -60,13 +60,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Variable:
-    """Array that a run file stores once, with the mesh: values with named dimensions, units and a description."""
+    """Array that a run file stores once, with the mesh: values with named dimensions, units and a description.
+
+    ``is_coordinate``: whether the array is a coordinate of the density, such as an angle (cells,).
+    """
 
     name: str
     dims: tuple[str, ...]
     values: NDArray[np.float64]
     units: str = "1"
     long_name: str = ""
+    is_coordinate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +147,8 @@ def lay_out(
             if dim not in scales:
                 scales[dim] = _dimension(file, dim, length)
         _dataset(file, variable.name, variable.dims, variable.values, variable.units, variable.long_name)
+    if coordinates := [variable.name for variable in variables if variable.is_coordinate]:
+        file["density"].attrs["coordinates"] = " ".join(coordinates)  # convention of CF
     _attach(file, scales)
     _lay_out_checkpoint(file.create_group("checkpoint"))
     for table, row in TABLES.items():
@@ -218,7 +224,9 @@ def _time_name(space: Space) -> str:
 def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_name: str) -> None:
     """Create the empty datasets of a table over time: one for the times of its rows, and one for each column.
 
-    row   name of the dimension along the rows
+    The numbers 0, 1, … are the coordinate of each dimension after that of the rows.
+
+    row   name of the dimension along the rows; "time" if the times are the coordinate of this dimension
     Raises ValueError for a column that occurs twice or has a reserved name, and for dimensions of two lengths.
     """
     import h5py
@@ -227,14 +235,15 @@ def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_
     taken = {"time", row}
     for column in columns:
         if column.name in taken:
-            raise ValueError(f"column {column.name!r} occurs twice, or has a reserved name (time, {row})")
+            raise ValueError(
+                f"column {column.name!r} occurs twice, or has a reserved name ({', '.join(sorted({'time', row}))})"
+            )
         taken.add(column.name)
         for name, length in column.dims:
             if lengths.setdefault(name, length) != length:
                 raise ValueError(f"column {column.name!r}: dimension {name!r} has lengths {lengths[name]} and {length}")
     if clash := taken & (lengths.keys() - {row}):
         raise ValueError(f"{sorted(clash)} cannot be both columns and dimensions")
-    scales = {name: _dimension(group, name, length) for name, length in lengths.items()}
     for column in (Column("time", long_name=time_name), *columns):
         _dataset(
             group,
@@ -245,10 +254,21 @@ def _lay_out_table(group: h5py.Group, columns: Sequence[Column], row: str, time_
             column.long_name or column.name,
         )
         group[column.name].attrs.update(dict(column.attributes))
-        if column.name != "time":
-            group[column.name].attrs["coordinates"] = "time"  # CF convention for the times of samples
-    _attach(group, scales)
+        if "time" not in (column.name, row):
+            group[column.name].attrs["coordinates"] = "time"  # convention of CF
+    _attach(group, {name: _scale_of_table(group, name, length) for name, length in lengths.items()})
     group.attrs["columns"] = np.array([column.name for column in columns], dtype=h5py.string_dtype())
+
+
+def _scale_of_table(group: h5py.Group, name: str, length: int | None) -> h5py.Dataset:
+    """Return the dimension scale of a table for the dimension ``name``; length None is that of the growing rows."""
+    if name == "time":
+        return _scale(group["time"], "time")
+    if length is None:
+        return _dimension(group, name, None)
+    numbers = group.create_dataset(name, data=np.arange(length, dtype=np.int32))
+    numbers.attrs["long_name"] = name
+    return _scale(numbers, name)
 
 
 def _dataset(

@@ -419,10 +419,13 @@ class Described:
         Names of the dimensions.
     attributes : mapping
         Values of the attributes by name.
+    coordinates : tuple of str
+        Names of the datasets that are coordinates of the dataset, apart from those of its dimensions.
     """
 
     dims: tuple[str, ...]
     attributes: Mapping[str, Any]
+    coordinates: tuple[str, ...] = ()
 
 
 def _described(name: str, dataset: h5py.Dataset) -> Described:
@@ -432,7 +435,8 @@ def _described(name: str, dataset: h5py.Dataset) -> Described:
         raise ValueError(f"{name} has no units")
     if not all(dims) or len(set(dims)) < len(dims):
         raise ValueError(f"{name} has dimensions without names of their own")
-    return Described(dims, {key: value for key, value in attributes.items() if key not in NETCDF})
+    kept = {key: value for key, value in attributes.items() if key not in NETCDF}
+    return Described(dims, kept, tuple(str(attributes.get("coordinates", "")).split()))
 
 
 def read(path: str | Path | Run) -> Run:

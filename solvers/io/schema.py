@@ -35,7 +35,7 @@ CHANGING = {
 }  # bytes; text of fixed length can be overwritten while readers have the file open
 STOP_REASONS = ("running", "finished", "interrupted", "failed")
 EVENTS = "events"
-TABLES = {"diagnostics": "sample", EVENTS: "event"}  # groups of rows over time, and the dimension of their rows
+TABLES = {"diagnostics": "time", EVENTS: "event"}  # groups of rows over time, and the dimension of their rows
 LOCATION = "checkpoint/bytes"  # dataset of the last checkpoint in a file
 SNAPSHOT = {"particles": "position"}  # dataset of snapshots by manifold; "density" on a mesh
 _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
@@ -49,14 +49,13 @@ _ATTRIBUTES: dict[str, Callable[[Any], bool]] = {
 }
 _CELLS = {
     "time": ("time",), "density": ("time", "cell"), "cell_center": ("cell", "d"), "cell_area": ("cell",),
-    "ring_cells": ("ring",), "diagnostics/time": ("sample",),
+    "ring_cells": ("ring",), "diagnostics/time": ("time",),
 }  # fmt: skip
 _PARTICLES = {
-    "time": ("time",), "position": ("time", "point", "d"), "weight": ("point",), "diagnostics/time": ("sample",),
+    "time": ("time",), "position": ("time", "point", "d"), "weight": ("point",), "diagnostics/time": ("time",),
 }  # fmt: skip
 _GROWING = (
     "time",
-    "sample",
     "event",
 )  # dimensions that a killed writer may leave longer in some datasets than in others
 _INTEGERS = ("ring_cells",)

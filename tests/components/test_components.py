@@ -373,7 +373,7 @@ def test_a_diagnostic_may_be_an_array(folder, domain):
         changes |= {"domain": {"manifold": "particles", "dimension": 2, "count": 50}, "initial": {"kind": "uniform"}}
     result = mf.run(mf.load_case("case.toml").replace(changes), "own.h5")
     found = mf.open_run("own.h5").diagnostics.to_xarray().sectors
-    assert found.dims == ("sample", "sector")
+    assert found.dims == ("time", "sector")
     assert result.diagnostics["sectors"].shape == (9, 8)
     np.testing.assert_allclose(found.sum("sector"), result.diagnostics["mass"], rtol=1e-12)
 

@@ -312,7 +312,7 @@ def test_h5py_and_xarray_open_the_run_itself(name: str, resumed: bool, tmp_path:
         np.testing.assert_array_equal(data["cell_area"], mesh.volumes)
         assert data["density"].attrs["units"] == {1: "rad-1", 2: "sr-1"}[mesh.dimension]
     with xarray.open_dataset(path, engine="h5netcdf", group="diagnostics") as data:
-        assert data["power"].dims == ("sample", "degree")
+        assert data["power"].dims == ("time", "degree")
         np.testing.assert_array_equal(data["time"], TIMES)
         np.testing.assert_array_equal(data["centroid"], [sample(k)["centroid"] for k in range(len(TIMES))])
 

@@ -136,15 +136,15 @@ def test_xarray_has_coordinates_units_and_names(both, number):
     assert float(mass) == pytest.approx(1.0, abs=1e-12)
     assert diagnostics.clusters.sel(time=3) == result.diagnostics["clusters"][-1]
     assert diagnostics.centroid.sel(time=1.02, method="nearest").shape == (2,)
-    assert diagnostics.power.dims == ("sample", "degree")
+    assert diagnostics.power.dims == ("time", "degree")
 
 
 def test_files_open_in_xarray_with_the_times_of_samples(both):
     import xarray
 
     opened = xarray.open_dataset(both[1].path, group="diagnostics", engine="h5netcdf")
-    assert opened.clusters.coords["time"].dims == ("sample",)
-    assert opened.set_xindex("time").clusters.sel(time=3) == both[1].diagnostics["clusters"][-1]
+    assert opened.clusters.coords["time"].dims == ("time",)
+    assert opened.clusters.sel(time=3) == both[1].diagnostics["clusters"][-1]
     assert not [name for name in opened.dims if "phony" in name]
 
 

@@ -69,6 +69,7 @@ def set_up_axisymmetric(case: Case, backend: Backend | None = None) -> Problem:
         prepare=lambda state: equation.begin().prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(
+            Variable("angle", ("cell",), mesh.centers[:, 0], "rad", "polar angle", is_coordinate=True),
             Variable("cell_edge", ("edge",), edges_of(mesh), "rad", "polar angle between cells"),
             Variable(
                 "uniform", ("cell",), attention_on(mesh).uniform, "rad-1", "distribution of the angle of uniform tokens"

@@ -18,6 +18,7 @@ from meanfield.domains.free_radius.attention import ShellAttention, output_at_di
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
 from meanfield.domains.free_radius.initial import initial_at_points, initial_at_radius, initial_gaussian
 from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSphere
+from meanfield.domains.sphere.coordinates import coordinates_of
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.domains.sphere.initial_density import initial_density
 from meanfield.model.heads import matrix_of
@@ -59,7 +60,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
         check=_within_radius(device_space, domain.outermost),
         prepare=lambda state: equation(0).begin().prepare(state.time, to_device(state.values)),
         diagnostics=_diagnostics(space),
-        variables=(_radii_of_edges(space),),
+        variables=(*coordinates_of(space.around.centers), *_radii(space)),
     )
 
 
@@ -104,13 +105,13 @@ def _diagnostics(space: FreeRadius) -> Callable[[Sequence[str], int | None], Dia
     return lambda names, degrees: Diagnostics(names, DIAGNOSTICS, {"d": dimension, "end": 2}, sample)
 
 
-def _radii_of_edges(space: FreeRadius) -> Variable:
-    return Variable(
-        "radius_edge",
-        ("edge",),
-        np.exp(edges_of(space.radial)),
-        "1",
-        "radius between cells at time 0; it grows as exp(expansion t)",
+def _radii(space: FreeRadius) -> tuple[Variable, Variable]:
+    """Return the radii of the cells (cells,) and those between the cells, at time 0."""
+    of_cells, between = np.repeat(space.radii(), space.directions.cells), np.exp(edges_of(space.radial))
+    growth = "at time 0; it grows as exp(expansion t)"
+    return (
+        Variable("radius", ("cell",), of_cells, "1", f"radius of each cell {growth}", is_coordinate=True),
+        Variable("radius_edge", ("edge",), between, "1", f"radius between cells {growth}"),
     )
 
 

@@ -70,7 +70,10 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
         check=within_mesh(at_ends, f"|x| = {domain.outermost:g}"),
         prepare=lambda state: equation.begin().prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
-        variables=(Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),),
+        variables=(
+            Variable("x", ("cell",), mesh.centers[:, 0], "1", "token x", is_coordinate=True),
+            Variable("cell_edge", ("edge",), edges_of(mesh), "1", "coordinate between cells"),
+        ),
     )
 
 

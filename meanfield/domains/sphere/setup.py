@@ -15,6 +15,7 @@ from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_int
 from meanfield.domains.common.problem import Problem, by_interval
 from meanfield.domains.domain import load
 from meanfield.domains.sphere.causal import causal_equation
+from meanfield.domains.sphere.coordinates import coordinates_of
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.domains.sphere.initial_density import initial_by_label, initial_density
 from meanfield.equation import Velocity, mean_field_equation
@@ -71,6 +72,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         diagnostics=diagnostics,
         snapshot=lambda values: values.reshape(labels, -1).sum(axis=0) if labels > 1 else values,
         snapshot_is_state=labels == 1,
+        variables=coordinates_of(mesh.centers),
     )
 
 

@@ -209,8 +209,8 @@ def test_xarray(path):
         assert all("long_name" in variable.attrs for variable in data.variables.values())
         assert data.attrs["manifold"] == "sphere"
     with xarray.open_dataset(path, engine="h5netcdf", group="diagnostics") as data:
-        assert data.power.dims == ("sample", "degree")
-        assert dict(data.sizes) == {"sample": 3, "degree": 5}
+        assert data.power.dims == ("time", "degree")
+        assert dict(data.sizes) == {"time": 3, "degree": 5}
         np.testing.assert_array_equal(data.time, [0, 1, 2])
         np.testing.assert_array_equal(data.power[2], np.arange(5))
 
