@@ -37,7 +37,7 @@ def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) ->
     try:
         numbers, columns = _genealogy(events)
     except (ValueError, OverflowError):
-        raise FileError(f"{run.path}: damaged: its events are those of no atoms") from None
+        raise FileError(f"{run.path}: damaged: its events do not describe atoms") from None
     moment, first = events["time"][0], max(columns) + 1
     before, after = times < moment, times > moment
     of_atoms = _at_samples(events, numbers, columns, times[after], masses[after], centers[after])

@@ -103,7 +103,7 @@ def cluster_finder(run: Run) -> Callable[[int], Clusters]:
         mesh, density = _cells_of(run)
         return lambda k: find_clusters(mesh, density(k))
     if run.snapshot_shape[1] < 2:
-        raise ValueError(f"manifold {run.manifold}: expected tokens in two dimensions at least, which have clusters")
+        raise ValueError(f"manifold {run.manifold}: expected at least two dimensions, for the number of clusters")
     scale = _scale_of_tokens(run)
     return lambda k: find_clusters_of_tokens(run.positions(k), run.weights, scale)
 
@@ -123,7 +123,7 @@ def _cells_of(run: Run) -> tuple[Mesh, Callable[[int], Floats]]:
     if kind.mesh is not None:
         return mesh_of_run(run), run.density
     if kind.directions is None or kind.directions.mesh is None or kind.edges is None:
-        raise ValueError(f"manifold {run.manifold}: expected circle, sphere or particles, whose clusters are counted")
+        raise ValueError(f"manifold {run.manifold}: expected circle, sphere or particles, for the number of clusters")
     widths, resolution = np.diff(np.log(run.variable(kind.edges))), case_of(run).domain.resolution or 0
     mesh = load(kind.directions.mesh)(min(resolution, run.cells))
     if mesh.cells * len(widths) != run.cells:
@@ -153,7 +153,7 @@ def _scale_of_tokens(run: Run) -> float:
     if "scale" in run.attributes_of("clusters"):
         scale = run.number("scale", np.nan, "clusters")
         if not MIN_SCALE <= scale <= np.pi:
-            raise FileError(f"{run.path}: damaged: attribute scale of clusters is {scale:g}, no angle")
+            raise FileError(f"{run.path}: damaged: attribute scale of clusters is {scale:g}, expected an angle")
         return scale
     case = case_of(run)
     return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))

@@ -19,6 +19,6 @@ def report(path: str | Path, of_sweep: bool = False) -> str:
     found = verify(run)
     good = f"{found.snapshots} of {run.snapshots} snapshots, {len(run.sample_times)} samples of the diagnostics"
     if found.damaged:
-        raise FileError(f"{path}: damaged: {'; '.join(found.damaged)}; still good: {good}")
+        raise FileError(f"{path}: damaged: {'; '.join(found.damaged)}; valid: {good}")
     how = "and their checksums are right" if found.checked else "of a file that is not closed, or has no checksums"
     return f"{path}: sound: {good} were read, {how}"

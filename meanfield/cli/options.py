@@ -91,7 +91,7 @@ _NEGATIVE = (
 overrides = option("--set", "KEY=VALUE", _SET, nargs="+", action="extend", default=[], dest="overrides")
 case_file = (option("case", "CASE", "a case file, or the name of a shipped case"), overrides)
 components = option("--component", "FILE.py", _COMPONENT, action="append", default=[], dest="components")
-timing = flag("--time", "time a step and a sample (default: estimate only)")
+timing = flag("--time", "measure the time of a step and of a sample (default: estimate only)")
 search = option("--search", "WORD", "only cases whose text contains WORD (default: all)", default="")
 new_case = (
     option("manifold", "MANIFOLD", "circle, sphere, line, particles, ..."),
@@ -103,9 +103,12 @@ prefix = option("prefix", "PREFIX", "prefix of the keys, for example attention",
 run_file = option("file", "FILE.h5", "a file that `meanfield run` has written")
 stored_file = option("file", "FILE.h5", "a file of `meanfield run`, `meanfield sweep` or `solvers.record`")
 other_run = option(
-    "other", "B.h5", "another run (default: compare A's snapshots with the previous and the last one)", nargs="?"
+    "other",
+    "B.h5",
+    "another run (default: compare each snapshot of A with the previous and the last snapshot)",
+    nargs="?",
 )
-quiet = flag("--quiet", "no progress (default: a bar, or lines in a log)")
+quiet = flag("--quiet", "show no progress (default: show a bar, or lines in a log)")
 run_options = (
     option("-o/--output", "FILE.h5", "file to write (default: the case's name with .h5, in this folder)"),
     overwrite("an existing FILE.h5"),
@@ -160,6 +163,6 @@ sweep_options = (
     option("--jobs", "N", "number of processes on this machine (default: one per core)", type=_integer(1024)),
     option("--dask", "ADDRESS", "host:port of a Dask scheduler, whose workers run the points"),
     option("--shard", "I/N", "run only the points I, I + N, ..., for job arrays", type=_shard),
-    flag("--retry", "re-run failed points (default: keep)"),
+    flag("--retry", "re-run failed points (default: skip them)"),
     flag("--overwrite", "start over (default: continue INDEX.h5)"),
 )

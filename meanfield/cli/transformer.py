@@ -218,7 +218,7 @@ COMMANDS = {
     ),
     "experiment": (
         study("experiment", source="training"),
-        "measure both networks, untrained and trained, over seeds, with controls: " + ", ".join(add.EXPERIMENTS),
+        "measure the two networks, untrained and trained, over seeds, with controls: " + ", ".join(add.EXPERIMENTS),
         f"NAME [TRAINING] [--set KEY=VALUE ...] [--seeds N] [--jobs N] [--dask ADDRESS] {_FILES} [--quiet]",
         (
             *add.experiment_names, add.overrides, *add.experiment_options,

@@ -89,7 +89,7 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
 
 def _install(one: Component) -> None:
     if built_in(one):
-        raise CaseError(f"{one.source}: the {one.kind} {one.name} is a built-in one; choose another name")
+        raise CaseError(f"{one.source}: the {one.kind} {one.name} is built in; choose another name")
     INSTALL[one.kind](one)
     LOADED[one.kind, one.name] = one
 

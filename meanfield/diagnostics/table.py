@@ -207,11 +207,13 @@ def require_same_units(run: Run, columns: Sequence[Column], case: Case) -> None:
     """Raise FileError where entropies or energies that a run would add to a file differ in meaning from those in it."""
     attributes = {column.name: dict(column.attributes) for column in columns}
     if "entropy" in attributes and entropy_is_relative(run, case.domain.uniform is not None):
-        raise FileError(f"{run.path}: its entropy is relative to the uniform density, of an older version; run anew")
+        raise FileError(
+            f"{run.path}: its entropy is relative to the uniform density, as in older versions; run the case again"
+        )
     if "energy" not in attributes:
         return
     if energy_beta(run, case) != case.beta_of_heads:
-        raise FileError(f"{run.path}: its energy has the scales of query and key in its factor 1/(2 beta); run anew")
+        raise FileError(f"{run.path}: the factor of its energy has the scales of query and key; run the case again")
     before, now = energy_unit(run, case.attention.beta_effective), float(attributes["energy"].get(LOG_UNIT, 0.0))
     if before != now:
-        raise FileError(f"{run.path}: its energy is in units of e^{before:g}, not e^{now:g} as from here on; run anew")
+        raise FileError(f"{run.path}: its energy is in units of e^{before:g}, now e^{now:g}; run the case again")

@@ -108,13 +108,13 @@ def write_netcdf(run: Run, path: Path) -> None:
         raise FileError(f"{run.path}: holds no snapshot yet")
     if run.is_solution:
         raise FileError(
-            f"{run.path}: holds fields on cells, which need no grid: it is netCDF-4 itself, and opens in xarray "
-            'as it is with engine="h5netcdf"'
+            f"{run.path}: contains fields on cells and needs no export: the file is netCDF-4; open it in xarray "
+            'with engine="h5netcdf"'
         )
     kind = kind_of(run.manifold)
     if kind.has_tokens:
         raise FileError(
-            f"{run.path}: holds particles, which need no grid: it is netCDF-4 itself, and opens in xarray as it is "
+            f"{run.path}: contains particles and needs no export: the file is netCDF-4; open it in xarray "
             'with engine="h5netcdf"'
         )
     if kind.netcdf is None:

@@ -244,7 +244,7 @@ def panel(run_data: RunData, ax: Axes, names: Sequence[str] | None = None) -> Fi
     """
     chosen = names or (panels(run_data) or panel_names(run_data))[:1]
     if len(chosen) != 1:
-        raise ValueError(f"panels = {list(chosen)}: expected one name for one ax, of a diagnostic that was recorded")
+        raise ValueError(f"panels = {list(chosen)}: expected the name of one recorded diagnostic for one ax")
     require_panels(run_data, chosen, one_ax=True)
     draw_on(ax, run_data, chosen[0])
     figure = ax.get_figure(root=True)

@@ -59,7 +59,7 @@ def matrices_of_layers(path: str | Path, dimension: int) -> dict[str, Floats]:
         raise ValueError(f"{path}: expected arrays query, key or value, found none of them")
     if len({matrices.shape[:2] for matrices in found.values()}) > 1:
         shapes = ", ".join(f"{name} {matrices.shape[:2]}" for name, matrices in found.items())
-        raise ValueError(f"{path}: expected as many layers and heads in each array, got {shapes}")
+        raise ValueError(f"{path}: expected the same number of layers and heads in each array, got {shapes}")
     layers, heads = next(iter(found.values())).shape[:2]
     return {**found, "weight": _weights(path, weight, layers, heads)}
 

@@ -219,7 +219,7 @@ def _check_shapes(arrays: Arrays) -> None:
         if name in arrays and arrays[name].shape != shape:
             raise ValueError(f"{name} has shape {arrays[name].shape}: expected {shape}")
     if not groups or heads % groups:
-        raise ValueError(f"query has {heads} heads, key {groups}: expected a divisor")
+        raise ValueError(f"query has {heads} heads, key {groups}: expected a divisor of {heads}")
 
 
 def _gelu_tanh(x: Floats) -> Floats:

@@ -297,10 +297,12 @@ class Result:
 
         if self._run.is_solution:
             if any(given is not None for given in (ax, panels, size, dpi)):
-                raise ValueError("a recorded solution of a PDE is drawn as a whole: expected a figure alone")
+                raise ValueError(
+                    "a recorded solution of a PDE is drawn in a figure: expected no ax, panels, size or dpi"
+                )
             return self._plot_fields(figure)
         if ax is not None and not isinstance(ax, matplotlib.axes.Axes):
-            raise TypeError(f"ax = {ax!r}: expected axes of Matplotlib's")
+            raise TypeError(f"ax = {ax!r}: expected Axes of Matplotlib")
         if panels is not None and not isinstance(panels, str | list | tuple):
             raise TypeError(f"panels = {panels!r}: expected a name, or a list of names")
         names = None if panels is None else (panels,) if isinstance(panels, str) else tuple(panels)

@@ -123,7 +123,9 @@ def sweep(
     quiet = not (has_bar() if progress is None else progress)
     if path is not None:
         if scalars:
-            raise CaseError(f"scalars = {', '.join(scalars)}: not allowed with path, whose index has none of them")
+            raise CaseError(
+                f"scalars = {', '.join(scalars)}: not allowed with path, since an index has no added scalars"
+            )
         with in_python():
             _solve_into(Path(path), plan, solver, overwrite, quiet)
         return open_sweep(path)
@@ -231,7 +233,7 @@ def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
     """Return the sweep of a case over every combination of the values of its keys. Raises CaseError."""
     case = load_case(case)
     if not isinstance(keys, Mapping) or not keys:
-        raise CaseError(f'keys = {keys!r}: expected some, such as {{"attention.beta": [2, 4, 8]}}')
+        raise CaseError(f'keys = {keys!r}: expected one or more, such as {{"attention.beta": [2, 4, 8]}}')
     for key, values in keys.items():
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Sized) or not len(values):
             raise CaseError(f"keys[{key!r}] = {values!r}: expected a list of values, such as [2, 4, 8]")

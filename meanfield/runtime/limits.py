@@ -16,7 +16,7 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-_ADVICE = "--force runs it nevertheless"
+_ADVICE = "--force runs the case nevertheless"
 
 
 def require_room(case: Case, output: str | Path) -> None:

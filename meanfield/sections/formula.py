@@ -81,7 +81,7 @@ def _check(node: ast.expr, text: str, names: Collection[str]) -> None:
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             if abs(number) > sys.float_info.max:
-                raise ValueError(f"numbers of at most {sys.float_info.max:.2g} in size")
+                raise ValueError(f"numbers of absolute value at most {sys.float_info.max:.2g}")
         case ast.Name(id=name):
             if name not in CONSTANTS and name not in names:
                 raise ValueError(f"a formula in {', '.join(names)} and pi, not {name}")

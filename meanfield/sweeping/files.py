@@ -74,7 +74,7 @@ def require_folders(path: Path) -> None:
     """Raise FileError where a file that is no folder has the name of a folder of the sweep with the index ``path``."""
     for folder in (points_folder(path), runs_folder(path)):
         if os.path.lexists(folder) and not folder.is_dir():
-            raise FileError(f"{folder}: is no folder; the sweep needs one of this name: -o writes it elsewhere")
+            raise FileError(f"{folder}: is not a folder; the sweep needs a folder of this name; -o writes elsewhere")
 
 
 def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool, overwrite: bool) -> None:
@@ -89,7 +89,7 @@ def require_free(path: Path, cases: Iterable[tuple[int, str]], *, started: bool,
             continue
         recorded = _attributes(file).get("case")
         if recorded is None:
-            raise FileError(f"{file}: exists already and is no run file; -o writes the sweep elsewhere")
+            raise FileError(f"{file}: exists already and is not a run file; -o writes the sweep elsewhere")
         if not (overwrite or (started and recorded == case)):
             raise FileError(f"{file}: exists already; --overwrite replaces it, -o writes the sweep elsewhere")
 

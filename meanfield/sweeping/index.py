@@ -213,17 +213,17 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
 
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
     if not h5py.is_hdf5(path):
-        raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
+        raise FileError(f"{path}: exists already and is not an index of a sweep; {elsewhere}")
     with _damage_refused(path), open_to_read(path) as file:
         if file.attrs.get("kind") != KIND:
-            raise FileError(f"{path}: exists already and is no index of a sweep; {elsewhere}")
+            raise FileError(f"{path}: exists already and is not an index of a sweep; {elsewhere}")
         require_version(path, file.attrs)
         if file.attrs["identity"] != sweep.identity:
             solved = int((dataset_of(file, "status").asstr()[:] != WAITING).sum())
             title = file.attrs["title"] or "untitled"
-            changed = "another sweep, or this one before its case, its keys or their values changed"
-            advice = "-o starts this sweep in another file, --overwrite deletes those results"
-            raise FileError(f"{path}: left as it is: {solved} points of {changed} ({title}); {advice}")
+            changed = "another sweep, or of this sweep with another case, other keys or other values"
+            advice = "-o starts this sweep in another file, --overwrite deletes these results"
+            raise FileError(f"{path}: not changed: it has {solved} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
     with _damage_refused(path):
         index = ResultFile(path)

@@ -153,7 +153,7 @@ class _Worker:
     def death(self) -> str:
         """Return the cause of the worker's end as text: a signal or an exit status."""
         code = self.process.exitcode or 0
-        return f"signal {-code}, as when memory runs out" if code == -9 else f"exit status {code}"
+        return f"signal {-code}, possibly out of memory" if code == -9 else f"exit status {code}"
 
     def end(self) -> None:
         """End the worker: wait ENDING seconds for its own end, then kill it."""

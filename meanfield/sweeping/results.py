@@ -142,7 +142,7 @@ def read_sweep(path: str | Path) -> SweepResults:
     try:
         with open_to_read(path) as file:
             if file.attrs.get("kind") != "sweep":
-                raise FileError(f"{path}: no index of a sweep")
+                raise FileError(f"{path}: not an index of a sweep")
             require_version(path, file.attrs)
             attributes = _attributes(file)
             names = [_text("keys", name) for name in attributes["keys"]]
@@ -188,7 +188,7 @@ def read_points(path: str | Path) -> int:
     solved = int((found.heads.status != WAITING).sum())
     if bad:
         good = f"parameters and scalars of {found.count} points, diagnostics of {solved - len(bad)}"
-        raise FileError(f"{path}: damaged: diagnostics of points {', '.join(map(str, bad[:10]))}; still good: {good}")
+        raise FileError(f"{path}: damaged: diagnostics of points {', '.join(map(str, bad[:10]))}; valid: {good}")
     return solved
 
 

@@ -59,8 +59,8 @@ def draw(figure: Figure, found: Outcome) -> None:
     for k, color in enumerate(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, shown))):
         axes[0].plot(layers, errors[k, 1], "o-", ms=3, color=color, label=laws[k])
         axes[0].plot(layers, errors[k, 0], ":", lw=1, color=color)
-    axes[0].set(xlabel="layer", ylabel="error by that of standing still", ylim=(0, None))
-    axes[0].set_title(f"{found.title}: texts held back (dotted: fitted to)", fontsize=9)
+    axes[0].set(xlabel="layer", ylabel="error, relative to standing still", ylim=(0, None))
+    axes[0].set_title(f"{found.title}: held-out texts (dotted: fitted texts)", fontsize=9)
     axes[0].legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[1].plot(layers, found["beta"][2], "o-", ms=3, label="β")
     axes[1].plot(layers, found["value"][2], "s-", ms=3, label="v")
@@ -181,7 +181,7 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
     beta, value = np.array(numbers).swapaxes(0, 1)
     return {
         **coordinates(law=laws, set=SETS, layer=np.arange(layers) + 1),
-        "error": Labelled(("law", "set", "layer"), np.array(errors), "squared error by that of standing still"),
+        "error": Labelled(("law", "set", "layer"), np.array(errors), "squared error, relative to standing still"),
         "beta": Labelled(("law", "layer"), beta, "inverse temperature of the law"),
         "value": Labelled(("law", "layer"), value, "v of V = vI"),
     }

@@ -156,9 +156,9 @@ def train(
         require_integers(1, until=until)
     changes, continues = overrides_of(overrides), isinstance(training, str | Path) and Path(training).suffix in SUFFIXES
     if continues and path is not None:
-        raise CaseError(f"path = {path}: not allowed with a file, in which training continues")
+        raise CaseError(f"path = {path}: not allowed with a file: training continues in this file")
     if continues and changes:
-        raise CaseError(f"overrides = {changes[0]}: not allowed with a file, whose training continues as it began")
+        raise CaseError(f"overrides = {changes[0]}: not allowed with a file, whose settings are kept")
     if command and path is None and not continues:
         raise CaseError(f"command = {command}: only allowed with path")
     if path is not None:

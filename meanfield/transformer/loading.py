@@ -71,7 +71,7 @@ def load_config(model: str) -> Any:
     if not isinstance(layers, int) or not 1 <= layers <= MAX_LAYERS:
         raise CaseError(f"{model}: num_hidden_layers = {layers}: expected 1 to {MAX_LAYERS}")
     if getattr(config, "quantization_config", None) is not None:
-        raise CaseError(f"{model}: quantized weights: expected weights as numbers")
+        raise CaseError(f"{model}: expected weights that are not quantized")
     _require_weights_inside(Path(model))
     return config
 

@@ -214,7 +214,9 @@ def _require_known(model: str, network: Any, tokenizer: Any, ids: list[int], sou
     except (NotImplementedError, AttributeError):
         raise CaseError(f"{model}: has no embeddings of tokens: expected a model of text") from None
     if max(ids) >= rows:
-        raise CaseError(f"{model}: its tokenizer has a token {max(ids)}: expected numbers below {rows}, its embeddings")
+        raise CaseError(
+            f"{model}: its tokenizer has a token {max(ids)}: expected at most {rows - 1}, as it has {rows} embeddings"
+        )
     unknown = sum(token == tokenizer.unk_token_id for token in ids)
     if unknown > MAX_UNKNOWN * len(ids):
         expected = f"expected at most {MAX_UNKNOWN:.0%}, a text in the tokenizer's language"

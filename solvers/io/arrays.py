@@ -42,7 +42,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
             raise ValueError("expected a regular file")
         if path.suffix == ".npz":
             if not zipfile.is_zipfile(path):  # NumPy's own message would suggest to load Python objects
-                raise ValueError("no NumPy archive")
+                raise ValueError("not a NumPy archive")
             with np.load(path) as file:
                 return {name: _real(file[name]) for name in names if name in file}
         found = {}

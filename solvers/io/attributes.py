@@ -133,7 +133,7 @@ def listed_contents(file: h5py.File) -> list[str]:
     """
     text = file.attrs.get(CONTENTS)
     if not is_text(text):
-        raise ValueError(f"attribute {CONTENTS} is {text!r:.40}, no text")
+        raise ValueError(f"attribute {CONTENTS} is {text!r:.40}, expected a text")
     return str(text).split("\n")
 
 

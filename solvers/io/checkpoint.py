@@ -169,7 +169,7 @@ class Checkpoints:
         valid = {}
         for slot in self._slots:
             if _is_of_others(slot):
-                raise FileError(f"{slot}: is no checkpoint, and stays as it is; choose another name for {self.path}")
+                raise FileError(f"{slot}: is not a checkpoint and is not replaced; choose another name for {self.path}")
             if (found := _load(slot)) is not None and self._order(found)[0] < 0:
                 raise FileError(f"{slot}: is a checkpoint of another run than {self.path}; move it away, or remove it")
             if found is not None and self._is_valid(found):

@@ -112,7 +112,7 @@ def _locked(path: Path, name: Path) -> BinaryIO | None:
     Raises FileError if the file ``name`` exists and is no lock file.
     """
     if os.path.lexists(name) and _writer_in(name) is None:
-        raise FileError(f"{name}: is no lock file, and stays as it is; choose another name for {path}")
+        raise FileError(f"{name}: is not a lock file and is not replaced; choose another name for {path}")
     file = open(name, "a+b", buffering=0)  # noqa: SIM115
     if lock_descriptor(file.fileno(), blocking=False) and _is_named(file, name):
         return file

@@ -101,7 +101,7 @@ def is_open_for_writing(path: Path) -> bool:
     except OSError as error:
         raise FileError(f"{path}: cannot read it: {reason(error)}") from error
     if not superblock[4] and size < superblock[7]:
-        raise FileError(f"{path}: truncated, {size} of {superblock[7]} bytes are there")
+        raise FileError(f"{path}: truncated, it has {size} of {superblock[7]} bytes")
     return bool(superblock[4])
 
 

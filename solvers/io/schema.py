@@ -69,7 +69,7 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
 
     found = _found(group, name, "dataset")
     if not isinstance(found, h5py.Dataset):
-        raise ValueError(f"{name} is no dataset")
+        raise ValueError(f"{name} is not a dataset")
     if found.is_virtual or found.external:
         raise ValueError(f"{name} takes its values from another file; expected them in the file itself")
     return found
@@ -81,7 +81,7 @@ def group_of(group: h5py.Group, name: str) -> h5py.Group:
 
     found = _found(group, name, "group")
     if not isinstance(found, h5py.Group):
-        raise ValueError(f"{name} is no group")
+        raise ValueError(f"{name} is not a group")
     return found
 
 
@@ -98,7 +98,7 @@ def _found(group: h5py.Group, name: str, kind: str) -> Any:
         if link is None:
             raise ValueError(f"it has no {kind} {name}")
         if not isinstance(link, h5py.HardLink):
-            raise ValueError(f"{name} is a link elsewhere; expected a {kind} in the file itself")
+            raise ValueError(f"{name} is a link to another place; expected a {kind} in the file itself")
         found = found[part]
     return found
 

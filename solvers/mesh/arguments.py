@@ -26,7 +26,9 @@ def check_sides(name: str, value: Any, faces: int) -> None:
     The check precedes the allocation of arrays.
     """
     if faces > MAX_FACES:
-        raise ValueError(f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, whose sides 32 bits number")
+        raise ValueError(
+            f"{name} = {value}: expected a mesh of at most {MAX_FACES} faces, since sides have numbers of 32 bits"
+        )
 
 
 def check_product(name: str, cells: Any) -> None:

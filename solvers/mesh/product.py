@@ -65,7 +65,9 @@ def box(
     """
     for name, each in (("cells", cells), ("extent", extent)):
         if not hasattr(each, "__len__"):
-            raise TypeError(f"{name} = {each!r}: expected one of each axis, such as (32, 32) cells of (1.0, 1.0)")
+            raise TypeError(
+                f"{name} = {each!r}: expected one value for each axis, such as (32, 32) cells of (1.0, 1.0)"
+            )
     check_product("cells", cells)
     axes = len(cells)
     closed = [periodic] * axes if isinstance(periodic, bool) else list(periodic)

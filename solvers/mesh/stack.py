@@ -51,7 +51,9 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
     check_mesh(mesh)
     check_count("copies", copies, 1)
     if 2 * mesh.faces * copies > np.iinfo(np.int32).max:
-        raise ValueError(f"copies = {copies}: too many for a mesh of {mesh.cells} cells, whose sides 32 bits number")
+        raise ValueError(
+            f"copies = {copies}: too many for a mesh of {mesh.cells} cells, since sides have numbers of 32 bits"
+        )
     sides, xp = len(mesh.cell_sides), mesh.backend.xp
     start = _shifted(mesh.cell_start[:-1], sides, copies)
     return Mesh(

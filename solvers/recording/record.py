@@ -251,7 +251,7 @@ class _Writer:
             run = read(self.path)
             if list(run.fields) != self._fields or set(run.diagnostics) != set(self._diagnostics):
                 raise FileError(f"{self.path}: holds {', '.join(run.fields)} and {', '.join(run.diagnostics) or 'no'}"
-                                " diagnostics: expected those that are recorded")  # fmt: skip
+                                " diagnostics: expected the recorded ones")  # fmt: skip
             snapshots, samples = (int(np.searchsorted(times, state.time)) for times in (run.times, run.sample_times))
             self._use(RunFile.append(self.path, snapshots=snapshots, samples=samples))
 

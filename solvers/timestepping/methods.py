@@ -59,7 +59,7 @@ def integrator_of(equation: Equation, method: str, rtol: float, atol: float, cfl
     Raises ValueError for a ``cfl`` that the method ignores.
     """
     if cfl is not None and method in WITHOUT_CFL:
-        raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, whose steps follow their error alone")
+        raise ValueError(f"cfl = {cfl:g}: expected None with method = {method!r}, which chooses the step by its error")
     return METHODS[method](equation, rtol, atol, cfl)
 
 

@@ -377,7 +377,7 @@ def _averaged(name: str, kernel: Kernel, offsets: Floats, widths: Floats, shape:
             raise ValueError(f"{name} of shape {shape_of(found)}: expected {shape}, for offsets {offsets.shape}")
         total = total + share * np.asarray(found, dtype=np.float64)
     if not np.isfinite(total).all():
-        raise ValueError(f"{name}: expected finite numbers at all offsets but 0")
+        raise ValueError(f"{name}: expected finite numbers at all offsets except 0")
     return np.asarray(total)
 
 

@@ -247,9 +247,9 @@ def test_an_installed_package_lists_its_components(folder, package, capsys):
     [
         ("x = 1", "expected functions with @component, found none"),
         ("1 / 0", "cannot be run: ZeroDivisionError: division by zero"),
-        ('from meanfield import component\n@component("kernel")\ndef gaussian(z, beta): ...', "is a built-in one"),
-        ('from meanfield import component\n@component("initial")\ndef uniform(x): ...', "is a built-in one"),
-        ('from meanfield import component\n@component("reaction")\ndef linear(x, density): ...', "is a built-in one"),
+        ('from meanfield import component\n@component("kernel")\ndef gaussian(z, beta): ...', "is built in"),
+        ('from meanfield import component\n@component("initial")\ndef uniform(x): ...', "is built in"),
+        ('from meanfield import component\n@component("reaction")\ndef linear(x, density): ...', "is built in"),
         ('from meanfield import component\n@component("kernal")\ndef mine(z, beta): ...', "expected one of kernel"),
         ('from meanfield import component\n@component("kernel", a=1)\ndef mine(z, b): ...', "takes no parameters: a"),
     ],

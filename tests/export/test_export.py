@@ -281,7 +281,7 @@ def test_particles_go_where_they_can(tmp_path: Path) -> None:
         rows = list(csv.reader(file))
     assert rows[0] == ["time", "centroid_0", "centroid_1", "centroid_2", "centroid_3"]
     assert [float(value) for value in rows[-1][1:]] == positions[-1].mean(axis=0).tolist()
-    with pytest.raises(FileError, match=r"it is netCDF-4 itself, and opens in xarray as it is with engine=.h5netcdf.$"):
+    with pytest.raises(FileError, match=r"the file is netCDF-4; open it in xarray with engine=.h5netcdf.$"):
         export(tmp_path / "run.h5", "netcdf")
     with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
         np.testing.assert_array_equal(data["position"], positions)

@@ -62,7 +62,7 @@ def test_a_result_shows_a_solution(tmp_path):
     figure = Figure(figsize=(6, 5))
     assert result.plot(figure=figure) is figure
     assert [ax.get_ylabel() for ax in figure.axes[:2]] == ["u", "v"]
-    with pytest.raises(ValueError, match="a recorded solution of a PDE is drawn as a whole"):
+    with pytest.raises(ValueError, match="a recorded solution of a PDE is drawn in a figure"):
         result.plot(panels="u")
 
 
@@ -103,7 +103,7 @@ def test_charts_locate_cells():
 
 def test_what_needs_no_export_says_so(tmp_path):
     path = written(tmp_path / "run.h5", SPACES["box"], ("u",))
-    with pytest.raises(FileError, match="it is netCDF-4 itself"):
+    with pytest.raises(FileError, match="the file is netCDF-4"):
         export(path, "netcdf")
 
 

@@ -77,11 +77,11 @@ def test_area_of_spheres(dimension, area):
 def test_rows_of_another_unit_are_not_added(tmp_path):
     found = recorded(tmp_path, "axisymmetric", 64, 750.0)
     assert resume(found.path, until=2e-6, quiet=True) == DONE
-    with pytest.raises(FileError, match=r"its energy is in units of e\^750, not e\^760 as from here on; run anew"):
+    with pytest.raises(FileError, match=r"its energy is in units of e\^750, now e\^760; run the case again"):
         resume(found.path, until=3e-6, changes=["attention.beta=760"], quiet=True)
     with h5py.File(found.path, "a") as file:
         del file["diagnostics/entropy"].attrs["reference"]
-    with pytest.raises(FileError, match="its entropy is relative to the uniform density, of an older version"):
+    with pytest.raises(FileError, match="its entropy is relative to the uniform density, as in older versions"):
         resume(found.path, until=3e-6, quiet=True)
 
 
@@ -167,5 +167,5 @@ def test_older_energies_have_the_scales_of_matrices_in_their_factor(tmp_path):
     with h5py.File(path, "a") as file:
         del file["diagnostics/energy"].attrs["factor"]
     assert energy_beta(read(path), case) == 6.0
-    with pytest.raises(FileError, match="its energy has the scales of query and key in its factor"):
+    with pytest.raises(FileError, match="the factor of its energy has the scales of query and key"):
         resume(path, until=2e-6, quiet=True)

@@ -102,7 +102,10 @@ def test_a_stop_is_heard_within_a_layer(tmp_path):
 REFUSED = {
     "nothing": ({}, "expected arrays query, key or value"),
     "shape": ({"value": np.zeros((2, 3, 3))}, r"value has shape \(2, 3, 3\): expected \(layers, 2, 2\)"),
-    "layers": ({"value": np.zeros((2, 2, 2)), "key": np.zeros((3, 2, 2))}, "as many layers and heads in each array"),
+    "layers": (
+        {"value": np.zeros((2, 2, 2)), "key": np.zeros((3, 2, 2))},
+        "the same number of layers and heads in each array",
+    ),
     "no weights": (
         {"value": np.zeros((3, 2, 2, 2))},
         r"2 heads without weights: expected an array weight \(2,\), 1 for the sum of heads, 0.5 for their mean",

@@ -174,7 +174,7 @@ def test_figures_take_axes_and_panels(both):
     assert result.plot()._repr_png_().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="panels = 'enrgy': expected one or more of density, profiles, energy"):
         result.plot(panels="enrgy")
-    with pytest.raises(ValueError, match="expected one name for one ax"):
+    with pytest.raises(ValueError, match="expected the name of one recorded diagnostic"):
         result.plot(ax=ax, panels=["energy", "clusters"])
 
 

@@ -113,7 +113,7 @@ def test_lost_workers_are_an_error_of_users_that_keeps_the_results(case, tmp_pat
 def test_points_that_cannot_be_run_are_refused_before_any_is(case):
     with pytest.raises(mf.CaseError, match=r"point 1 \(attention.beta=-1\): attention.beta = -1"):
         mf.sweep(case, {"attention.beta": [1, -1]})
-    with pytest.raises(mf.CaseError, match=r"keys = \{\}: expected some"):
+    with pytest.raises(mf.CaseError, match=r"keys = \{\}: expected one or more"):
         mf.sweep(case, {})
 
 

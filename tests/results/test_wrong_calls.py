@@ -45,7 +45,7 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
     (
         lambda r, p: mf.sweep(CASE, ["attention.beta"]),
         mf.CaseError,
-        "keys = ['attention.beta']: expected some, such as",
+        "keys = ['attention.beta']: expected one or more, such as",
     ),
     (lambda r, p: mf.sweep(CASE, {"attention.beta": []}), mf.CaseError, "keys['attention.beta'] = []: expected a list"),
     (
@@ -72,7 +72,7 @@ CALLS: list[tuple[Callable[[mf.Result, Path], object], type[Exception], str]] = 
         "over = 'attention.bet': expected one of",
     ),
     (lambda r, p: r.plot(panels=3), TypeError, "panels = 3: expected a name, or a list of names"),
-    (lambda r, p: r.plot(ax=1), TypeError, "ax = 1: expected axes of Matplotlib's"),
+    (lambda r, p: r.plot(ax=1), TypeError, "ax = 1: expected Axes of Matplotlib"),
     (
         lambda r, p: r.clusters(np.nan),
         ValueError,

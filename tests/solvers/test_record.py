@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
         record(tmp_path / "other.h5", MESH, every=1.0, diagnostics={"mass": 1.0})
     with pytest.raises(ValueError, match=r"a state of shape \(2, 12\), expected \(12,\) for fields u"):
         record(tmp_path / "other.h5", MESH, every=1.0).begin(start())
-    with pytest.raises(FileError, match="holds x, y and size diagnostics: expected those that are recorded"):
+    with pytest.raises(FileError, match="holds x, y and size diagnostics: expected the recorded ones"):
         record(path, MESH, every=1.0, resume=True).begin(State(0.0, np.ones(12)))
 
 

@@ -89,7 +89,7 @@ def test_run_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     mine.parent.mkdir()
     mine.write_bytes(b"mine")
     for overwrite in (False, True):
-        with pytest.raises(FileError, match=r"0001\.h5: exists already and is no run file; -o writes"):
+        with pytest.raises(FileError, match=r"0001\.h5: exists already and is not a run file; -o writes"):
             sweep(file, index, overwrite=overwrite, quiet=True)
     assert mine.read_bytes() == b"mine"
     assert not index.exists()
@@ -132,6 +132,6 @@ def test_a_file_by_the_name_of_a_folder_of_the_sweep(tmp_path: Path, folder: str
     index, file = tmp_path / "two.h5", write(tmp_path / "two.toml", TWO, KEPT, CASE)
     other = tmp_path / folder
     other.symlink_to("nowhere") if is_link else other.write_text("of somebody else")
-    with pytest.raises(FileError, match=f"{folder}: is no folder"):
+    with pytest.raises(FileError, match=f"{folder}: is not a folder"):
         sweep(file, index, quiet=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([folder, "two.toml"])

@@ -82,12 +82,12 @@ def test_another_sweep_does_not_take_its_place(six: Path, tmp_path: Path) -> Non
     sweep(six, index, quiet=True)
     other = write(tmp_path / "other.toml", SIX.replace("9.0", "16.0"), CASE)
     before = index.read_bytes()
-    found = r"left as it is: 6 points of another sweep, or this one before .* changed \(Six\); -o starts .* --overwrite"
+    found = r"not changed: it has 6 points of another sweep, or of this sweep .* \(Six\); -o starts .* --overwrite"
     with pytest.raises(FileError, match=found):
         sweep(other, index, quiet=True)
     assert index.read_bytes() == before
     run(parse_sweep(six.read_text()).points[0].case, tmp_path / "run.h5", quiet=True)
-    with pytest.raises(FileError, match="no index of a sweep"):
+    with pytest.raises(FileError, match="not an index of a sweep"):
         sweep(six, tmp_path / "run.h5", quiet=True)
     assert sweep(other, index, overwrite=True, quiet=True) == DONE
     with h5py.File(index) as file:

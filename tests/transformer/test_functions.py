@@ -203,7 +203,7 @@ def test_refusals_name_arguments(name):
 def test_refusals_of_training_name_arguments(tmp_path):
     for arguments, message in (
         ({"until": 0}, "until = 0: expected an integer >= 1"),
-        ({"training": "x.h5", "path": "y.h5"}, "path = y.h5: not allowed with a file, in which training continues"),
+        ({"training": "x.h5", "path": "y.h5"}, "path = y.h5: not allowed with a file: training continues in this file"),
         ({"command": "mine"}, "command = mine: only allowed with path"),
         ({"training": "x.h5", "overrides": {"training.epochs": 3}}, "overrides = training.epochs=3: not allowed"),
     ):

@@ -62,7 +62,7 @@ def test_a_text_of_unknown_words_is_refused_and_a_few_are_counted(model, tmp_pat
 def test_a_token_beyond_the_embeddings_is_refused(tmp_path, capsys):
     model = saved(tmp_path / "model", "bert")
     add_tokenizer(model, [*WORDS, "extra", "more"])
-    assert "its tokenizer has a token 13: expected numbers below 13" in refused(model, tmp_path, capsys, "a b c more")
+    assert "its tokenizer has a token 13: expected at most 12" in refused(model, tmp_path, capsys, "a b c more")
 
 
 def test_positions_that_begin_after_the_padding_are_fewer(tmp_path, capsys):

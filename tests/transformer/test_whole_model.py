@@ -162,7 +162,7 @@ def test_options_that_cannot_be_are_refused(tmp_path, capsys, arguments, message
         ("time={end=1.0}", 'time.method = "ssprk3": expected "layers" for a trained Transformer'),
         ("stabilizers.residual=false", 'domain.without = ["residual"] leaves it out'),
         ("attention.query=[[1.0]]", "attention.query = "),
-        ('domain.without=["positions"]', "positions of this model are in its start: write the case anew"),
+        ('domain.without=["positions"]', "the initial states contain the positions: write the case again"),
         ("domain.file=nothing.h5", "domain.file = nothing.h5: no such file"),
         ("domain.dimension=8", "domain.dimension = 8: expected 16, the width of"),
         ("stabilizers.layer_norm=pre", "stabilizers.layer_norm"),

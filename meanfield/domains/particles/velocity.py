@@ -85,7 +85,7 @@ class ParticleVelocity:
             if needs_unit_vectors and self.sees_positions:
                 raise ValueError(f"{name} attention: expected a layer norm, got {self.norm.name!r}")
         if self._normalization.is_two_sided and self.causal:
-            raise ValueError("sinkhorn attention: expected no causal mask, for it needs both sides of the kernel")
+            raise ValueError("sinkhorn attention: expected no causal mask, since both rows and columns are normalized")
 
     @cached_property
     def _normalization(self) -> Normalization:

@@ -55,8 +55,8 @@ class TrainedLayers:
             raise ValueError(f"domain.file = {path}: has no array {LAYERS}/{absent[0]}")
         if learned and start_lacks != ("positions" in without):
             raise ValueError(
-                f"domain.without = {list(without)}: positions of this model are in its start: write the case anew, "
-                "by `meanfield transformer case --without`"
+                f"domain.without = {list(without)}: the initial states contain the positions: write the case again "
+                "with `meanfield transformer case --without`"
             )
         self.count = len(self._stored["query"])
         self._path, self._without, self.total = path, without, total or self.count
@@ -104,7 +104,7 @@ def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm
     form: dict[str, Any] = {name: file.attrs[name] for name in _FORM}
     for name in ("epsilon", "rotary_scale"):
         if not isinstance(form[name], int | float | np.integer):
-            raise ValueError(f"attribute {name} is {form[name]!r:.40}, no number")
+            raise ValueError(f"attribute {name} is {form[name]!r:.40}, expected a number")
     frequencies = _numbers(file, FREQUENCIES, size) if FREQUENCIES in file else None
     return LayerForm(beta=beta, causal=causal, frequencies=frequencies, **form)
 

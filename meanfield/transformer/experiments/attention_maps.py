@@ -204,13 +204,13 @@ def _draw(figure: Figure, found: Outcome) -> None:
         for p, other in enumerate(("pde", "uniform")):
             shown = np.where(scaled[m, p] > 0, scaled[m, p], np.nan)  # a divergence of 0 has no logarithm
             axes[m, 2].plot(SCALES, shown, marker="o", ms=3, lw=1, label=other)
-        axes[m, 2].set(xlabel="factor of the logits", title=f"{name}, untrained")
+        axes[m, 2].set(xlabel="factor of all logits", title=f"{name}, untrained, scaled logits")
         axes[m, 2].set_xscale("symlog", linthresh=0.1)
         axes[m, 0].set_ylabel(long_name, fontsize=8)
         if name == "divergence":
             axes[m, 0].set_yscale("log")
         for ax in axes[m]:
-            ax.axhline(source[m], color="0.5", ls=":", lw=1, label="printed by the sources")
+            ax.axhline(source[m], color="0.5", ls=":", lw=1, label="value of the sources")
     for ax in axes[0, ::2]:
         ax.legend(fontsize=7, frameon=False)
     figure.tight_layout()

@@ -163,7 +163,7 @@ def _draw(figure: Figure, found: Outcome, max_information: float) -> None:
             axes[i].plot(x, y, color=color, lw=1, label=f"layer {layer}")
             axes[i].scatter(x, y, color=color, s=np.linspace(4, 36, len(x)), lw=0)
         axes[i].axvline(max_information, color="0.6", ls=":", lw=1)
-        axes[i].set(xlabel="I(X; T), middle of the bounds (nats)", title=NAMES[kind])
+        axes[i].set(xlabel="I(X; T), midpoint of the bounds (nats)", title=NAMES[kind])
     axes[0].set_ylabel("I(T; Y), lower bound (nats)")
     axes[0].legend(fontsize=8, frameon=False)
     figure.suptitle("larger markers are later epochs; dotted: log of the number of examples", fontsize=9)

@@ -86,9 +86,9 @@ def _draw(figure: Figure, found: Outcome) -> None:
         for part, name in enumerate(parts):
             axes[i + 1].plot(np.median(by_step[i, :, :, part], axis=0), color=colors[part], lw=0.7, label=name)
         axes[i + 1].set(xlabel="step", yscale="log", title=NAMES[kind])
-    axes[0].set(xlabel="layers passed", ylabel="gradient by states, by that of the last", yscale="log")
+    axes[0].set(xlabel="layers passed", ylabel="gradient norm of states, relative to the last", yscale="log")
     axes[0].xaxis.get_major_locator().set_params(integer=True)
-    axes[1].set_ylabel("gradient norm of weights")
+    axes[1].set_ylabel("gradient norm of the weights")
     axes[0].legend(fontsize=8, frameon=False)
     axes[2].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()

@@ -111,8 +111,8 @@ def _draw(figure: Figure, found: Outcome) -> None:
         for edge in range(1, len(states)):
             ax.axhline(edge * tokens - 0.5, color="k", lw=0.6)
         ax.set_xlabel("component")
-        ax.set_title(f"|u| ≤ {limit:.2g}", fontsize=9)
-    rows[1].axes[0].set_ylabel("layer, tokens within")
+        ax.set_title(f"{NAMES[KINDS[i]]}, {STATES[j]}\n|u| ≤ {limit:.2g}", fontsize=8)
+    rows[1].axes[0].set_ylabel("layer (rows: its tokens)")
     for ax, (name, label) in zip(rows[2].subplots(1, 3), CURVES.items(), strict=True):
         curves(ax, np.arange(found[name].shape[-1]), found[name])
         ax.set_xlabel("layers passed")

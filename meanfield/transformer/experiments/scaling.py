@@ -74,7 +74,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     figure.set_size_inches(9.6, 3.8)
     axes = figure.subplots(1, len(MEASURES))
     for ax, (name, long_name) in zip(axes, MEASURES.items(), strict=True):
-        for values, label in zip(found[name], ("logits times 1/√d", "logits as they are"), strict=True):
+        for values, label in zip(found[name], ("logits times 1/√d", "logits without a factor"), strict=True):
             curve(ax, np.array(DIMENSIONS, dtype=float), values.T, marker="o", ms=3, label=label)
         ax.set(xlabel="dimension d", ylabel=long_name, xscale="log")
     axes[0].axhline(np.log(KEYS) - 0.5, color="0.5", ls=":", lw=1, label="log n − ½")

@@ -58,7 +58,7 @@ def sensitivity(subjects: Subjects) -> Outcome:
         "gain": Labelled((*AXES, "direction", "size"), gains, "change of the last states by that of the first"),
         "exponent": Labelled((*AXES, "direction"), exponents, "Lyapunov exponent at small perturbations", "1/time"),
         **coordinates(mode=MODES),
-        "uniform_exponent": Labelled(("mode",), uniform, "exponent of tokens spread evenly", "1/time"),
+        "uniform_exponent": Labelled(("mode",), uniform, "exponent of equally spaced tokens", "1/time"),
         "uniform_rate": Labelled(("mode",), rates, "its rate in linear theory", "1/time"),
     }
     return Outcome(arrays, _summary, _draw)
@@ -176,7 +176,7 @@ def _summary(found: Outcome) -> str:
     head = ["network", "state", *(f"{name}, {k}" for name in ("exponent", "gain") for k in DIRECTIONS)]
     worst = np.abs(found["uniform_exponent"] / found["uniform_rate"] - 1).max()
     return (
-        f"{table(head, rows)}\nTokens spread evenly on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: "
+        f"{table(head, rows)}\nEqually spaced tokens on the circle, β = {BETA:g}, modes 1 to {MODES[-1]}: "
         f"exponents within {100 * worst:.2g} % of linear theory's."
     )
 
@@ -193,6 +193,6 @@ def _draw(figure: Figure, found: Outcome) -> None:
     axes[0].legend(fontsize=8, frameon=False, loc="upper left")
     axes[2].plot(MODES, found["uniform_rate"], "k-", lw=1, label="linear theory")
     axes[2].plot(MODES, found["uniform_exponent"], "o", color=COLORS["pde"], label="layers of the PDE network")
-    axes[2].set(xlabel="mode", ylabel="exponent", title=f"tokens spread evenly, β = {BETA:g}")
+    axes[2].set(xlabel="mode", ylabel="exponent", title=f"equally spaced tokens, β = {BETA:g}")
     axes[2].legend(fontsize=8, frameon=False)
     figure.tight_layout()

@@ -151,9 +151,10 @@ def _draw(figure: Figure, found: Outcome) -> None:
         row[0].set_ylabel(f"{textwrap.fill(long_name, 26)}\n\nlayers", fontsize=7)
         figure.colorbar(image, ax=list(row), pad=0.01, fraction=0.02).set_label(name, fontsize=8)
     for ax, (k, residual, norm) in zip(axes[0], combinations, strict=True):
-        words = f"{'residual' if RESIDUALS[residual] else 'no residual'}\nlayer norm {LAYER_NORMS[norm]}"
+        named = "no layer norm" if LAYER_NORMS[norm] == "none" else f"layer norm {LAYER_NORMS[norm]}"
+        words = f"{'residual' if RESIDUALS[residual] else 'no residual'}\n{named}"
         ax.set_title(f"{NAMES[KINDS[k]]}\n{words}", fontsize=8)
     for ax in axes[-1]:
         ax.set_xticks(range(len(found["rate"])), [f"{rate:g}" for rate in found["rate"]], fontsize=7)
         ax.set_yticks(range(len(found["layers"])), [str(depth) for depth in found["layers"]], fontsize=7)
-        ax.set_xlabel("rate", fontsize=8)
+        ax.set_xlabel("learning rate", fontsize=8)

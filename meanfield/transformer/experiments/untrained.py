@@ -213,6 +213,6 @@ def _draw(figure: Figure, found: Outcome) -> None:
         for form, values, style in zip(FORMS, rows, ("s", "o", "x", "k-"), strict=True):
             ax.plot(layers, values, style, label=form, ms=8 if form == "density" else 5, mfc="none", lw=1)
         ax.set(xlabel="layers passed", ylabel=f"log growth of the {MEASURED[one.measured]}", xticks=layers)
-        ax.set_title(one.name.partition(": ")[2], fontsize=9)
+        ax.set_title(one.name.partition(": ")[2].replace("layer norm none", "no layer norm"), fontsize=9)
     axes[0].legend(fontsize=8, frameon=False)
     figure.tight_layout()

@@ -44,7 +44,7 @@ class Workers:
                 with pool:
                     yield from results
             except BrokenProcessPool:
-                raise CaseError(f"jobs = {self.jobs}: a process died, as when memory runs out") from None
+                raise CaseError(f"jobs = {self.jobs}: a process died, possibly out of memory") from None
 
 
 HERE = Workers()
@@ -63,4 +63,4 @@ def _with_dask(address: str, function: Callable[[Item], Found], items: Sequence[
             except CancelledError:
                 raise CaseError(f"dask = {address}: lost the connection to the scheduler") from None
             except KilledWorker:
-                raise CaseError(f"dask = {address}: workers died, as when memory runs out") from None
+                raise CaseError(f"dask = {address}: workers died, possibly out of memory") from None

@@ -77,7 +77,7 @@ def read_training(path: str | Path) -> Fit:
             datasets = {name: dataset_of(file, name)[()] for name in names}
             attributes = {name: str(file.attrs[name]) for name in ("training_case", "stop_reason")}
             if DIGEST in file.attrs and file.attrs[DIGEST] != _digest(attributes, datasets):  # not in old files
-                raise FileError(f"{path}: damaged: its history or weights are not those that were written")
+                raise FileError(f"{path}: damaged: its history or weights differ from the written ones")
             fit = begin(case, task)
             _read_into(fit, datasets, attributes["stop_reason"])
     except OSError as error:

@@ -66,7 +66,7 @@ def test_bytes_of_other_files_are_not_read(kind: str, tmp_path: Path) -> None:
             "group": lambda: file.create_group("value"),
             "huge": lambda: file.create_dataset("value", (2**40, 2), "f8", chunks=(1024, 2)),
         }[kind]()
-    with pytest.raises(ValueError, match=r"another file|is a link|no dataset|than the file can hold"):
+    with pytest.raises(ValueError, match=r"another file|is a link|not a dataset|no dataset|than the file can hold"):
         read_array(tmp_path / "a.h5", "value")
 
 
@@ -79,5 +79,5 @@ def test_devices_are_not_read(tmp_path: Path) -> None:
 def test_what_is_no_archive_is_not_said_to_hold_objects(tmp_path: Path) -> None:
     """NumPy's own message explains unsafe loading."""
     (tmp_path / "a.npz").write_bytes(b"PKzz, no archive")
-    with pytest.raises(ValueError, match=r"^no NumPy archive$"):
+    with pytest.raises(ValueError, match=r"^not a NumPy archive$"):
         read_arrays(tmp_path / "a.npz", ["value"])

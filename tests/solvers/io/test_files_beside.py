@@ -40,7 +40,7 @@ def test_what_has_the_name_of_a_file_of_ours_stays(name: str, kind: str, tmp_pat
         descriptor = os.open(target, os.O_RDWR)  # otherwise reading the folder would wait for a writer
     before = {} if kind == "fifo" else everything(tmp_path)
     assert holder(tmp_path / "run.h5") is None
-    with pytest.raises(FileError, match=rf"{name}: is no .*, and stays as it is"):
+    with pytest.raises(FileError, match=rf"{name}: is not a .* and is not replaced"):
         RunFile.create(tmp_path / "run.h5", MESH)
     if kind == "fifo":
         os.close(descriptor)

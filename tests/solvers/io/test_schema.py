@@ -35,7 +35,7 @@ def virtual(other: Path) -> h5py.VirtualLayout:
 
 
 CHANGES = {
-    "a group": (lambda f: f.create_group("density"), "density is no dataset"),
+    "a group": (lambda f: f.create_group("density"), "density is not a dataset"),
     "absent": (lambda f: None, "it has no dataset density"),
     "external storage": (
         lambda f: f.create_dataset("density", (5, 32), "f8", external=[(f.filename + ".secret", 0, 1280)]),
@@ -44,9 +44,12 @@ CHANGES = {
     "virtual": (lambda f: f.create_virtual_dataset("density", virtual(f.filename + ".secret")), "from another file"),
     "external link": (
         lambda f: f.__setitem__("density", h5py.ExternalLink("o.h5", "d")),
-        "density is a link elsewhere",
+        "density is a link to another place",
     ),
-    "soft link": (lambda f: f.__setitem__("density", h5py.SoftLink("/cell_center")), "density is a link elsewhere"),
+    "soft link": (
+        lambda f: f.__setitem__("density", h5py.SoftLink("/cell_center")),
+        "density is a link to another place",
+    ),
     "integers": (lambda f: f.create_dataset("density", (5, 32), "i4"), "density holds int32"),
     "single precision": (lambda f: f.create_dataset("density", (5, 32), "f4"), "density holds float32"),
     "other cells": (lambda f: f.create_dataset("density", (5, 31), "f8"), "cell"),

@@ -197,7 +197,9 @@ def test_downloaded_data_are_read_by_scikit_learns_own_loaders(tmp_path, monkeyp
     assert task.shape.words == len(set("0123456789 words and more, short")) + 1  # without headers and quotations
     assert train(begin(news, task)).epochs == 1
     longest = len("10 words and more words, words and more")
-    with pytest.raises(CaseError, match=rf"^data\.length = 500: expected at most {longest}, which two messages have$"):
+    with pytest.raises(
+        CaseError, match=rf"^data\.length = 500: expected at most {longest}: at most one message is longer$"
+    ):
         task_of(small("data.kind=newsgroups", "data.length=500"))
 
 
@@ -275,9 +277,9 @@ def _many_layers(file: h5py.File) -> None:
     ("change", "message"),
     [
         (_outside, "takes its values from another file"),
-        (_linked, "is a link elsewhere"),
+        (_linked, "is a link to another place"),
         (_large, "more than the file can hold"),
-        (_changed, "are not those that were written"),
+        (_changed, "differ from the written ones"),
         (_broadcast, r"head\.weight has shape \(1, 8\), the network of its case"),
         (_many_layers, r"state_norm has shape \(0, 3\), the network of its case 1000000000 layers"),
     ],
