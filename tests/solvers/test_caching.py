@@ -171,17 +171,17 @@ def test_one_process_compiles_a_function_and_the_others_wait(tmp_path: Path, mon
 
 def test_one_that_is_suspended_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caching, "LONGEST_WAIT", 0.05)
-    suspended = caching._locked(tmp_path / "lock")
+    suspended = caching._hold_lock(tmp_path / "lock")
     with ThreadPoolExecutor(1) as other:
         other.submit(suspended.__enter__).result()
-        with caching._locked(tmp_path / "lock"):
+        with caching._hold_lock(tmp_path / "lock"):
             pass
         other.submit(suspended.__exit__, None, None, None).result()
 
 
 def test_a_disk_without_locks_needs_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with caching._locked(tmp_path / "file" / "lock"):
+    with caching._hold_lock(tmp_path / "file" / "lock"):
         pass
 
 

@@ -29,7 +29,7 @@ def three_workers(monkeypatch: pytest.MonkeyPatch):
 def test_every_worker_has_enough_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "WORKERS", 16)
     assert [workers_for(work) for work in (0, 2 * SHARE - 1, 2 * SHARE, 5 * SHARE, 99 * SHARE)] == [1, 1, 2, 5, 16]
-    assert workers_for(5 * SHARE, light=2) == 2
+    assert workers_for(5 * SHARE, relative_speed=2) == 2
 
 
 def test_shares_in_other_threads(three_workers: None) -> None:

@@ -44,7 +44,7 @@ def work_array(count, dtype):
 
 
 def cached(make):
-    """Return a function that returns arrays equal to make(), which may be overwritten: copies of a cached one."""
+    """Return a function that returns a new copy of make(), an array computed once; the copy may be overwritten."""
     return make().copy
 
 
@@ -102,7 +102,7 @@ def dot(one, other):
     return sums.sum()
 
 
-@compiled(fastmath={"reassoc", "contract"}, light=32)
+@compiled(fastmath={"reassoc", "contract"}, relative_speed=32)
 def _dot_of_parts(worker, workers, one, other, sums):
     """Compute the sum of one[i] other[i] over each of len(sums) parts of two arrays.
 
@@ -148,7 +148,7 @@ def evaluate(formula, *arguments):
     return formula(*arguments)
 
 
-@compiled(fastmath={"reassoc", "contract"}, light=32)
+@compiled(fastmath={"reassoc", "contract"}, relative_speed=32)
 def _distance_of_parts(worker, workers, values, level, weights, sums):
     """Compute the sum of |values[i] − level| weights[i] over each of len(sums) parts of two arrays; level (1,)."""
     begin, end = share(worker, workers, len(sums))

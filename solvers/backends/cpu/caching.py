@@ -33,19 +33,19 @@ _settings: Any = numba.config  # has no types
 _decorating, _compiling = threading.RLock(), threading.RLock()
 
 
-def compiled(*, light: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, relative_speed: int = 1, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function by Numba on first use, without Python's lock.
 
     Options are those of Numba's njit.
 
-    light   number of items of a kernel that take as long as one item of most kernels, about 10 ns
+    relative_speed   number of items of a kernel that take as long as one item of most kernels, about 10 ns
     """
 
     def compile_lazily(function: Callable[..., Any]) -> Any:
         folder = kernel_folder()
         with _numba_set(folder):
             dispatcher = njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
-        dispatcher.light = light
+        dispatcher.relative_speed = relative_speed
         dispatcher.compile = partial(_compile, dispatcher)
         return dispatcher
 
@@ -92,6 +92,7 @@ def _folder_of_versions() -> Path:
 
 
 def _hash_of_sources() -> str:
+    """Return a hash of the source files of all backends, which names the folder of their compiled code."""
     found = hashlib.sha256()
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         found.update(file.read_bytes() + b"\0")
@@ -120,7 +121,7 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
         return compile_now()
     function = dispatcher.py_func
     name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}"
-    with _compiling, _locked(Path(folder, f"{name}.lock")):
+    with _compiling, _hold_lock(Path(folder, f"{name}.lock")):
         try:
             return compile_now()
         except _UNREADABLE as error:
@@ -132,7 +133,7 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     """Hold a file as a lock among processes for the block; continue without it if it cannot be held.
 
     This is the case on unsupported disks, and after LONGEST_WAIT seconds.

@@ -17,7 +17,7 @@ def _after_stage(start, value, rate, dt, weight, least):
     return least if new < least else new
 
 
-@compiled(light=8)
+@compiled(relative_speed=8)
 def advance_first(worker, workers, values, rate, dt, weight, least, start, first):
     """Compute the first stage of a Shu–Osher scheme: values ← w + weight (start − w), w = values + dt rate.
 
@@ -33,7 +33,7 @@ def advance_first(worker, workers, values, rate, dt, weight, least, start, first
         first[index(i)] = values[index(i)]
 
 
-@compiled(light=8)
+@compiled(relative_speed=8)
 def advance(worker, workers, start, values, rate, dt, weight, least):
     """Compute a stage of a Shu–Osher scheme: values ← w + weight (start − w), w = values + dt rate.
 
@@ -45,7 +45,7 @@ def advance(worker, workers, start, values, rate, dt, weight, least):
         values[k], rate[k] = _after_stage(start[k], values[k], rate[k], dt, weight, least), 0.0
 
 
-@compiled(light=16)
+@compiled(relative_speed=16)
 def masses_above(worker, workers, density, volumes, level, masses):
     """Compute the masses (ρ_i − level) V_i of a density ρ less a level (1,), with cell volumes V."""
     first, last = share(worker, workers, len(density))
@@ -53,7 +53,7 @@ def masses_above(worker, workers, density, volumes, level, masses):
         masses[index(i)] = (density[index(i)] - level[0]) * volumes[index(i)]
 
 
-@compiled(fastmath={"contract"}, light=8)
+@compiled(fastmath={"contract"}, relative_speed=8)
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """Divide the numerator N (n, d) of a softmax average by max(Z, |N|/reach), in place, with the normalizer Z (n,).
 

@@ -57,7 +57,8 @@ def _mass(polygon, count, masses):
 
 
 @kernel
-def _along(normal, a, b, c):
+def _values_at_corners(normal, a, b, c):
+    """Return ⟨n, a⟩, ⟨n, b⟩ and ⟨n, c⟩ for the horizontal ``normal`` n of a meridian plane and three points."""
     return (
         normal[0] * a[0] + normal[1] * a[1],
         normal[0] * b[0] + normal[1] * b[1],
@@ -66,7 +67,7 @@ def _along(normal, a, b, c):
 
 
 @kernel
-def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped, one, other, scattered):
+def _add_to_cells_of_ring(row, count, a, b, c, masses, normals, start, cells, clipped, one, other, scattered):
     """Add the mass of a polygon within one ring to its cells, by cuts at meridians from the middle cell east and west.
 
     Each cut uses a whole plane, of which only one half is the meridian. A cut part spans at most half a turn, and parts
@@ -78,26 +79,26 @@ def _spread_in_ring(row, count, a, b, c, masses, normals, start, cells, clipped,
     x = a[0] + s * (b[0] - a[0]) + t * (c[0] - a[0])
     y = a[1] + s * (b[1] - a[1]) + t * (c[1] - a[1])
     middle = int(np.floor(np.arctan2(y, x) * cells / (2.0 * np.pi))) % cells
-    at_a, at_b, at_c = _along(normals[start + middle], a, b, c)
+    at_a, at_b, at_c = _values_at_corners(normals[start + middle], a, b, c)
     inside, east = _cut(row, count, at_a, at_b, at_c, clipped, one)
     cell = middle
     for _ in range(cells // 2 + 1):
         if east < 3:
             break
         cell = (cell + 1) % cells
-        at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
+        at_a, at_b, at_c = _values_at_corners(normals[start + cell], a, b, c)
         corners, east = _cut(one, east, at_a, at_b, at_c, row, other)
         put(scattered, start + cell, _mass(row, corners, masses))
         one, other = other, one
     cell = (middle - 1) % cells
-    at_a, at_b, at_c = _along(normals[start + cell], a, b, c)
+    at_a, at_b, at_c = _values_at_corners(normals[start + cell], a, b, c)
     inside, west = _cut(clipped, inside, -at_a, -at_b, -at_c, row, one)
     put(scattered, start + middle, _mass(row, inside, masses))
     for _ in range(cells // 2 + 1):
         if west < 3:
             break
         before = (cell - 1) % cells
-        at_a, at_b, at_c = _along(normals[start + before], a, b, c)
+        at_a, at_b, at_c = _values_at_corners(normals[start + before], a, b, c)
         corners, west = _cut(one, west, -at_a, -at_b, -at_c, row, other)
         put(scattered, start + cell, _mass(row, corners, masses))
         one, other, cell = other, one, before
@@ -132,5 +133,5 @@ def spread_over_rows(a, b, c, masses, normals, ring_start, ring_cells, edges, po
             in_row, left = _cut(rest, count, a[3] - edge, b[3] - edge, c[3] - edge, row, next_rest)
         if in_row > 2:
             start, cells = ring_start[ring], ring_cells[ring]
-            _spread_in_ring(row, in_row, a, b, c, masses, normals, start, cells, clipped, one, other, scattered)
+            _add_to_cells_of_ring(row, in_row, a, b, c, masses, normals, start, cells, clipped, one, other, scattered)
         rest, next_rest, count, ring = next_rest, rest, left, ring + 1

@@ -33,12 +33,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
 
 
-def workers_for(work: int, light: int = 1) -> int:
+def workers_for(work: int, relative_speed: int = 1) -> int:
     """Return the number of threads for ``work`` items of a kernel, one for little work.
 
-    ``light`` items take as long as one item of most kernels.
+    ``relative_speed`` items take as long as one item of most kernels.
     """
-    return max(1, min(WORKERS, work // (light * SHARE)))
+    return max(1, min(WORKERS, work // (relative_speed * SHARE)))
 
 
 def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
@@ -47,7 +47,7 @@ def launch(kernel: Callable[..., Any], work: int, *arguments: Any) -> list[Any]:
     ``work`` is the number of items that the kernel visits: little work has one worker. The calling thread runs the
     shares that no thread has started, as when other kernels occupy the cores.
     """
-    workers = workers_for(work, getattr(kernel, "light", 1))
+    workers = workers_for(work, getattr(kernel, "relative_speed", 1))
     if workers == 1:
         return [kernel(0, 1, *arguments)]
     shares = [_pool().submit(kernel, worker, workers, *arguments) for worker in range(1, workers)]

@@ -14,7 +14,8 @@ def _volume(x, y, z, a, b):
 
 
 @inline
-def _cell_near(x, y, z, ring_cells, ring_start):
+def _find_cell_at(x, y, z, ring_cells, ring_start):
+    """Return the cell of a sphere of rings at the unit vector (x, y, z), up to errors at the edges of rings."""
     rings = len(ring_cells)
     ring = min(int(np.arccos(min(max(z, -1.0), 1.0)) * rings / np.pi), rings - 1)
     count = ring_cells[ring]
@@ -31,7 +32,7 @@ def locate_on_sphere(worker, workers, points, centers, ring_cells, ring_start, t
     first, last = share(worker, workers, len(points))
     for i in range(first, last):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
-        t = home[_cell_near(x, y, z, ring_cells, ring_start)]
+        t = home[_find_cell_at(x, y, z, ring_cells, ring_start)]
         for _ in range(len(triangles)):
             a, b, c = triangles[t, 0], triangles[t, 1], triangles[t, 2]
             u = _volume(x, y, z, centers[b], centers[c])

@@ -82,7 +82,7 @@ def remap_on_sphere(
             if masses[k, 0] + masses[k, 1] + masses[k, 2] == 0.0:
                 continue
             a, b, c = images[corners[k, 0]], images[corners[k, 1]], images[corners[k, 2]]
-            parts = _parts_of(a, b, c, len(ring_cells))
+            parts = _count_edge_parts(a, b, c, len(ring_cells))
             if parts == 1:
                 spread_over_rows(
                     a, b, c, masses[k], normals, ring_start, ring_cells, edges, polygons, scattered[block]
@@ -98,7 +98,7 @@ def remap_on_sphere(
 
 
 @inline
-def _parts_of(a, b, c, rings):
+def _count_edge_parts(a, b, c, rings):
     """Return 1, 2 or 4, the parts for each edge of a triangle on the sphere: more for large ones and at the poles.
 
     The polar angle along an edge differs from a linear one by up to |edge|²/8 cot θ, next to the poles by a whole cell.

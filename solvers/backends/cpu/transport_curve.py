@@ -40,7 +40,7 @@ def reconstruct_on_curve(
 
 
 @inline
-def _at_face(before, left, right, after, walled):
+def _speed_at_face(before, left, right, after, walled):
     """Return the speed at a face between cells ``left`` and ``right`` of a curve, interpolated from four cells.
 
     Next to a wall two cells are used, since values beyond the wall would be guesses.
@@ -74,8 +74,8 @@ def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, nei
         if max(smooth_a, smooth_b) > 0.0:
             aa = neighbors[cell_sides[cell_start[a]] ^ 1]
             bb = neighbors[cell_sides[cell_start[b] + 1] ^ 1]
-            u_a = _at_face(speed[aa], speed[a], speed[i], speed[b], aa == a or b == i)
-            u_b = _at_face(speed[a], speed[i], speed[b], speed[bb], a == i or bb == b)
+            u_a = _speed_at_face(speed[aa], speed[a], speed[i], speed[b], aa == a or b == i)
+            u_b = _speed_at_face(speed[a], speed[i], speed[b], speed[bb], a == i or bb == b)
             half = 0.5 * volumes[i] * (density[b] - density[a]) / (to_a + to_b)
             if open_a:
                 sent[back] = smooth_a * max(-u_a, 0.0) * max(value - half, 0.0)

@@ -44,7 +44,7 @@ def flux_at_faces(
 
 
 @inline
-def _limited(slope, ahead, behind, reach, limiter):
+def _limit_slope(slope, ahead, behind, reach, limiter):
     """Return the slope-limited rise of a value from a cell's center to a face.
 
     ``ahead`` is the rise to the neighbor across the face, ``behind`` the rise from the opposite neighbor, ``slope`` the
@@ -96,7 +96,7 @@ def values_at_faces(
                 slope += gradient[c] * reach[k, c]
                 across += gradient[c] * distances[k, c]
             behind = min(max(2.0 * across - ahead, values[i] - high), values[i] - low)
-            at_side[side] = values[i] + _limited(slope, ahead, behind, distances[k, d], limiter)
+            at_side[side] = values[i] + _limit_slope(slope, ahead, behind, distances[k, d], limiter)
 
 
 @kernel

@@ -21,7 +21,7 @@ def _tangent_basis(centers, i, j):
 
 
 @inline
-def _in_plane(centers, i, points, k, e, f):
+def _geodesic_offset(centers, i, points, k, e, f):
     """Return the geodesic offset of point k from the center of cell i of the unit sphere, to fourth order.
 
     The two components are along the orthonormal tangent vectors e and f at the cell.
@@ -33,8 +33,9 @@ def _in_plane(centers, i, points, k, e, f):
 
 @inline
 def _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q):
+    """Compute the geodesic offsets (p, q) of the neighbors of cell i, along the tangent vectors e and f."""
     for k in range(count):
-        p[k], q[k] = _in_plane(centers, i, centers, neighbors[cell_sides[start + k] ^ 1], e, f)
+        p[k], q[k] = _geodesic_offset(centers, i, centers, neighbors[cell_sides[start + k] ^ 1], e, f)
 
 
 @inline
@@ -50,7 +51,8 @@ def _inverse_of_squares(p, q, count):
 
 
 @inline
-def _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+def _is_near_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+    """Return whether the density of cell i or of one of its neighbors is above ``occupied`` (1,)."""
     densest = density[i]
     for k in range(count):
         densest = max(densest, density[neighbors[cell_sides[start + k] ^ 1]])
@@ -98,7 +100,7 @@ def reconstruct_on_surface(
         smooth[i] = 0.0
         for k in range(count):
             sent[cell_sides[start + k]] = 0.0
-        if not _any_occupied(i, start, count, cell_sides, neighbors, density, occupied):
+        if not _is_near_occupied(i, start, count, cell_sides, neighbors, density, occupied):
             continue  # no side of the cell is resolved, so that its flux is not used
         e, f = _tangent_basis(centers, i, neighbors[cell_sides[start] ^ 1])
         _neighbor_offsets(centers, i, cell_sides, start, count, neighbors, e, f, p, q)
@@ -129,7 +131,7 @@ def reconstruct_on_surface(
         for k in range(count):
             side = cell_sides[start + k]
             face = side >> 1
-            at_p, at_q = _in_plane(centers, i, face_centers, face, e, f)
+            at_p, at_q = _geodesic_offset(centers, i, face_centers, face, e, f)
             at_p -= 0.25 * p[k]
             at_q -= 0.25 * q[k]
             area = -face_areas[face] if side & 1 else face_areas[face]
@@ -229,7 +231,7 @@ def outgoing_flux_on_surface(
                 side = cell_sides[start + k]
                 through = 0.5 * (flux[side] - flux[side ^ 1])
                 if resolved[k] > 0.0 and not through <= 0.0:  # so that a NaN is passed on
-                    at_p, at_q = _in_plane(centers, i, face_centers, side >> 1, e, f)
+                    at_p, at_q = _geodesic_offset(centers, i, face_centers, side >> 1, e, f)
                     sent[side] += resolved[k] * through * max(value + slope_p * at_p + slope_q * at_q, 0.0)
 
         if min_resolved < 1.0:

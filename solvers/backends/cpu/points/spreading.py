@@ -95,7 +95,7 @@ def _windows(offsets, first, count, polynomials, powers, parts, values):
 
 
 @inline
-def _both_windows(offsets, first, count, polynomials, powers, parts, down, along):
+def _evaluate_windows(offsets, first, count, polynomials, powers, parts, down, along):
     """Evaluate the window functions of ``count`` points at the grid nodes along both axes, ``down`` and ``along`` rows.
 
     With a single row of nodes ``down`` is 1 at one node.
@@ -126,7 +126,7 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
         stop = min((piece + 1) * part, len(cells))
         for first in range(piece * part, stop, BATCH):
             last = min(first + BATCH, stop)
-            _both_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
+            _evaluate_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
             for p in range(last - first):
                 weight, cell = weights[order[first + p]], cells[first + p]
                 row, column = cell // columns - first_row, cell % columns - first_column
@@ -136,7 +136,7 @@ def spread(worker, workers, polynomials, part, columns, order, cells, offsets, w
                         band[row + r, index(column + j)] += factor * along[p, index(j)]
 
 
-@compiled(light=8)
+@compiled(relative_speed=8)
 def add_bands(worker, workers, bands, buffer, grid):
     """Sum the values of all rectangles in ``buffer`` on the periodic grid (rows, columns), in order.
 
@@ -170,7 +170,7 @@ def interpolate(worker, workers, polynomials, order, cells, offsets, grids, valu
     first_batch, last_batch = share(worker, workers, (len(cells) + BATCH - 1) // BATCH)
     for first in range(first_batch * BATCH, min(last_batch * BATCH, len(cells)), BATCH):
         last = min(first + BATCH, len(cells))
-        _both_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
+        _evaluate_windows(offsets, first, last - first, polynomials, powers, parts, down, along)
         for s in range(len(grids)):
             for p in range(last - first):
                 cell, value = cells[first + p], 0.0

@@ -117,7 +117,7 @@ def kept_fraction(dt, outflow):
     return 1.0 / max(1.0, dt * outflow)
 
 
-@compiled(fastmath={"contract"}, light=4)
+@compiled(fastmath={"contract"}, relative_speed=4)
 def divergence_on_rings(worker, workers, rows, volumes, sent, outflow, dt, rate):
     """Add to ``rate`` (cells,) the inflow less the outflow of each cell of rings, per volume.
 

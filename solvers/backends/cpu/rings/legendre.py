@@ -27,7 +27,7 @@ def _roots(degrees):
 
 
 @inline
-def _next_order(m, sine, diagonal):
+def _advance_order(m, sine, diagonal):
     """Advance the Legendre functions P̄_mm of the rings from order m − 1 to m, in place in ``diagonal``.
 
     P̄_mm = √((2m + 1)/2m) sin θ P̄_{m−1,m−1}, starting with P̄_00 = 1/√4π for m = 0.
@@ -53,7 +53,7 @@ def _find_steps(m, pairs, roots, steps):
 
 
 @inline
-def _next_pairs(cosine, steps, first, pairs, here, before, legendre):
+def _advance_pairs(cosine, steps, first, pairs, here, before, legendre):
     """Compute the Legendre functions P̄_lm of the next ``pairs`` pairs of degrees l by a recurrence.
 
     The recurrence is P̄_{l+1} = α_{l+1} cos θ P̄_l − α_{l+1}/α_l P̄_{l−1}. A pair has one degree that is even about the
@@ -107,7 +107,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
     here, before, legendre = np.empty(RINGS), np.empty(RINGS), np.empty((PAIRS, 2 * RINGS))
     found = np.empty((rows, degrees + 1, 2))
     for m in range(degrees):
-        _next_order(m, sine, diagonal)
+        _advance_order(m, sine, diagonal)
         if m * (2 * degrees - m + 1) * workers // (degrees * (degrees + 1)) != worker:
             continue  # neighboring orders belong to one worker, so that no two workers write to one cache line
         pairs = (degrees - m + 1) // 2
@@ -118,7 +118,7 @@ def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, square
             here[:count], before[:] = diagonal[ring : ring + count], 0.0
             for first in range(0, pairs, PAIRS):
                 some = min(PAIRS, pairs - first)
-                _next_pairs(cosine[ring : ring + count], steps, first, some, here, before, legendre)
+                _advance_pairs(cosine[ring : ring + count], steps, first, some, here, before, legendre)
                 for row in range(rows):
                     for pair in range(some):
                         degree = 2 * (first + pair)
@@ -143,7 +143,7 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
     here, before, legendre = np.empty(RINGS), np.empty(RINGS), np.empty((PAIRS, 2 * RINGS))
     factors, sums = np.empty((sets, 2, 2, degrees // 2 + 1)), np.empty((sets, 2, 2, RINGS))  # re and im, even and odd
     for m in range(degrees):
-        _next_order(m, sine, diagonal)
+        _advance_order(m, sine, diagonal)
         if m % workers != worker:
             continue
         pairs = (degrees - m + 1) // 2
@@ -157,7 +157,7 @@ def legendre_synthesis(worker, workers, cosine, sine, coefficients, mirror, mode
             here[:count], before[:], sums[:] = diagonal[ring : ring + count], 0.0, 0.0
             for first in range(0, pairs, PAIRS):
                 some = min(PAIRS, pairs - first)
-                _next_pairs(cosine[ring : ring + count], steps, first, some, here, before, legendre)
+                _advance_pairs(cosine[ring : ring + count], steps, first, some, here, before, legendre)
                 for s in range(sets):
                     for part in range(2):
                         for parity in range(2):

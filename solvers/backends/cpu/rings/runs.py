@@ -67,7 +67,7 @@ def _side_of_run(k, j, row):
 
 
 @helper
-def _cells_before(first, count, step, end, turn):
+def _count_before_end(first, count, step, end, turn):
     """Return how many of the ``count`` cells or faces first, first + step, … precede the ``end`` of a ring.
 
     For ``turn`` = 0 all do.
@@ -81,7 +81,7 @@ def _gather(values, first, count, step, end, turn, rows, k):
 
     Numbers from ``end`` on are reduced by ``turn``, the cells of a full turn of the ring.
     """
-    before = _cells_before(first, count, step, end, turn)
+    before = _count_before_end(first, count, step, end, turn)
     for cell in range(before):
         rows[k, index(cell)] = values[index(first + cell * step)]
     for cell in range(before, count):
@@ -94,7 +94,7 @@ def _scatter(rows, k, first, count, step, end, turn, values):
 
     Numbers from ``end`` on are reduced by ``turn``, the cells of a full turn of the ring.
     """
-    before = _cells_before(first, count, step, end, turn)
+    before = _count_before_end(first, count, step, end, turn)
     for cell in range(before):
         values[index(first + cell * step)] = rows[k, index(cell)]
     for cell in range(before, count):
@@ -102,13 +102,13 @@ def _scatter(rows, k, first, count, step, end, turn, values):
 
 
 @helper
-def _five(s):
+def _load_five(s):
     """Return the five numbers of a table row as a tuple, which loops over a run of cells keep in registers."""
     return s[0], s[1], s[2], s[3], s[4]
 
 
 @helper
-def _twelve(c):
+def _load_twelve(c):
     """Return the twelve weights of a stencil as a tuple, which loops over a run of cells keep in registers."""
     return c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[10], c[11]
 
@@ -129,7 +129,7 @@ def _find_slopes(s, rows, count, p, q):
 
     The weights ``s`` are (2, 5). ``rows`` holds the values of the neighbors and, in row OWN, of the cells.
     """
-    east, north = _five(s[0]), _five(s[1])
+    east, north = _load_five(s[0]), _load_five(s[1])
     for cell in range(count):
         v = index(cell)
         u = rows[OWN, v]
@@ -180,7 +180,7 @@ def reconstruct_run(
         rows[worst, v] = blending_weight(rows[worst, v], low, high) if rows[OWN, v] > least else 0.0
     _scatter(rows, worst, first, count, row[KINDS], end, 0, smooth)
     for k in range(sides):
-        of_flux, of_bend = _twelve(stencils[0, kind, k]), _twelve(stencils[1, kind, k])
+        of_flux, of_bend = _load_twelve(stencils[0, kind, k]), _load_twelve(stencils[1, kind, k])
         along_east, along_north = t[0, k], t[1, k]
         for cell in range(count):
             v = index(cell)
@@ -203,7 +203,7 @@ def upwind(own, other, value):
 
 
 @helper
-def _behind(o, k, begin):
+def _find_neighbor_behind(o, k, begin):
     """Return the first neighbor from number ``begin`` on that is partly opposite to neighbor k, or OWN if none is.
 
     ``o`` (5, 5) holds positive weights for the neighbors opposite to each one.
@@ -215,7 +215,7 @@ def _behind(o, k, begin):
 
 
 @helper
-def _take(rows, lump, m, pull, weight, count):
+def _subtract_pulled_mass(rows, lump, m, pull, weight, count):
     """Subtract mass that the cells of a run pull in through their side m from their fluxes through this side.
 
     The mass is row ``pull`` times ``weight``, the flux through side m row ``lump`` + m. Nothing is done for m = OWN, no
@@ -264,8 +264,8 @@ def outgoing_flux_of_run(
         rows[half, v] = 0.5 / (rows[OWN, v] * area) if rows[OWN, v] > least else 0.0
     pull = to + OWN
     for k in range(sides):  # mass pulled in from neighbors m and n behind a cell
-        m = _behind(o, k, 0)
-        n = _behind(o, k, m + 1)
+        m = _find_neighbor_behind(o, k, 0)
+        n = _find_neighbor_behind(o, k, m + 1)
         of_m, of_n = o[k, m] if m < OWN else 0.0, o[k, n] if n < OWN else 0.0
         area_m = volumes[ring_of_side(m, r, row)] / of_m if m < OWN else area
         area_n = volumes[ring_of_side(n, r, row)] / of_n if n < OWN else area
@@ -276,8 +276,8 @@ def outgoing_flux_of_run(
         for cell in range(count):
             v = index(cell)
             rows[lump + k, v] += rows[to + k, v] - rows[pull, v]
-        _take(rows, lump, m, pull, of_m, count)
-        _take(rows, lump, n, pull, of_n, count)
+        _subtract_pulled_mass(rows, lump, m, pull, of_m, count)
+        _subtract_pulled_mass(rows, lump, n, pull, of_n, count)
     p, q, own, other, before, after = x, y, to, to + 1, to + 2, to + 3
     _find_slopes(slopes[kind], rows, count, p, q)
     for k in range(sides):

@@ -18,7 +18,7 @@ from ..product import add_rows
 NARROW = 8
 TILE = 64  # points of a table that all sets use in turn
 
-summing = compiled(fastmath={"reassoc", "contract"}, light=2)  # sums in any order; NaN and ∞ are kept
+summing = compiled(fastmath={"reassoc", "contract"}, relative_speed=2)  # sums in any order; NaN and ∞ are kept
 
 
 @inline
