@@ -17,7 +17,7 @@ from copy import copy
 from functools import cached_property
 
 from meanfield.model.attention import Attention
-from meanfield.model.layer_norm import LayerNorm, by_row, projected
+from meanfield.model.layer_norm import LayerNorm, by_row, tangential_part
 from meanfield.model.linear_stability import BelowTwiceTheMean, LinearRegime
 from meanfield.model.reactions import Reaction
 from solvers.mesh.mesh import Floats, Mesh
@@ -50,10 +50,10 @@ class Velocity:
         backend = attention.mesh.backend
         self._local = None if feed_forward is None else backend.to_device(feed_forward(backend.to_host(self.centers)))
         if self._local is not None and attention.tangent:
-            self._local = projected(self.centers, self._local)
+            self._local = tangential_part(self.centers, self._local)
 
     @cached_property
-    def where_mass_is(self) -> Velocity:
+    def restricted_to_mass(self) -> Velocity:
         """Return the velocity field that is exact only where the density has mass, and cheaper.
 
         Equations use this velocity.
@@ -130,7 +130,7 @@ class Velocity:
         """
         output = self._with_local(output)
         scale = self.norm.speed_scale(time, 1.0, output)
-        velocity = output if self.attention.tangent else projected(self.centers, output)
+        velocity = output if self.attention.tangent else tangential_part(self.centers, output)
         return velocity if isinstance(scale, float) and scale == 1.0 else velocity / by_row(scale)
 
     def _with_local(self, output: Floats) -> Floats:
@@ -145,12 +145,12 @@ def mean_field_equation(
 ) -> Equation:
     """Return the equation ∂ₜρ = −div(ρ X[ρ]) + κ Δρ + R[ρ] of a density (cells) with mass 1.
 
-    velocity   velocity X[ρ] of tokens, used through ``where_mass_is``
+    velocity   velocity X[ρ] of tokens, used through ``restricted_to_mass``
     noise      κ ≥ 0
     reaction   R[ρ], None without a reaction
     """
     near_uniform = LinearRegime(velocity.attention, noise, mesh.ambient_dimension, BelowTwiceTheMean(mesh))
-    terms: list[Term] = [Advection(mesh, velocity.where_mass_is, nonnegative=True), near_uniform]
+    terms: list[Term] = [Advection(mesh, velocity.restricted_to_mass, nonnegative=True), near_uniform]
     if reaction is not None:
         terms.append(reaction)
     return Equation(

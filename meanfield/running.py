@@ -12,7 +12,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError
 from meanfield.components.loaded import require_components
-from meanfield.diagnostics.overflow import overflow_in_words, overflows
+from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.diagnostics.table import require_same_units
 from meanfield.domains.common.problem import Problem
 from meanfield.runtime.cost import rounding_notes
@@ -243,7 +243,7 @@ def end_messages(problem: Problem, record: Record, quiet: bool, show: Printer) -
         state = record.state
         show(f"{path}: t = {state.time:g} in {counted(state.steps, 'step')}, {record.wall_time:.1f} s")
         written = read(path)
-        overflow = overflow_in_words(overflows(written.sample_times, written.diagnostics))
+        overflow = describe_overflow(overflows(written.sample_times, written.diagnostics))
         for note in [*rounding_notes(record.case), *([overflow] if overflow else [])]:
             show(f"{path}: {note}")
         show(f"plot it: meanfield plot {path}")

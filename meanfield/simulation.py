@@ -82,7 +82,7 @@ def _finite(initial: Callable[[], Floats], case: Case) -> Callable[[], Floats]:
     def values() -> Floats:
         first = initial()
         if not np.isfinite(first).all():
-            expected = f"numbers that leave a finite density {case.domain.where}"
+            expected = f"numbers that leave a finite density {case.domain.location}"
             raise refusal("initial.kind", tag_of(type(case.initial)), expected)
         return first
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.tracks import Merger, OpenTrack, Tracks, linked
-from meanfield.domains.atoms.events import present
+from meanfield.analysis.tracks import Merger, OpenTrack, Tracks, link_clusters
+from meanfield.domains.atoms.events import present_atoms
 from solvers.io.repair import FileError
 from solvers.mesh.mesh import Floats
 
@@ -40,12 +40,12 @@ def tracks_of_atoms(run: Run, times: Floats, masses: Floats, centers: Floats) ->
         raise FileError(f"{run.path}: damaged: its events do not describe atoms") from None
     moment, first = events["time"][0], max(columns) + 1
     before, after = times < moment, times > moment
-    of_atoms = _at_samples(events, numbers, columns, times[after], masses[after], centers[after])
+    of_atoms = _atoms_at_samples(events, numbers, columns, times[after], masses[after], centers[after])
     at_first = events["mass"][None, :first], events["center"][None, :first]
     parts, width = [(masses[before], centers[before]), at_first, of_atoms], max(masses.shape[1], first)
-    masses, centers = (np.concatenate([_widened(part[k], width) for part in parts]) for k in (0, 1))
+    masses, centers = (np.concatenate([_pad_columns(part[k], width) for part in parts]) for k in (0, 1))
     handover = int(before.sum()) + 1
-    tracks = linked(masses[:handover], centers[:handover])
+    tracks = link_clusters(masses[:handover], centers[:handover])
     atoms = {one.columns[-1]: one for one in tracks if one.stop == handover}
     for column, one in atoms.items():
         one.columns += [column] * int(np.isfinite(masses[handover:, column]).sum())
@@ -60,7 +60,7 @@ def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
     Each event creates an atom: at the handover from a cluster, later from two atoms that merge. A track continues with
     the heavier of the two. Raises ValueError for events that no set of atoms can have.
     """
-    numbers, columns, mass = present(events["parents"]), list[int](), events["mass"]
+    numbers, columns, mass = present_atoms(events["parents"]), list[int](), events["mass"]
     if not (mass > 0).all() or not np.isfinite(events["center"]).all():
         raise ValueError("atoms without mass or position")
     for number, (one, other) in enumerate(events["parents"].astype(int)):
@@ -68,7 +68,7 @@ def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
     return numbers, columns
 
 
-def _at_samples(
+def _atoms_at_samples(
     events: Events, numbers: Numbers, columns: list[int], times: Floats, masses: Floats, centers: Floats
 ) -> tuple[Floats, Floats]:
     """Return the masses (samples, atoms) and centers (samples, atoms, d) of the atoms at ``times`` after the handover.
@@ -111,7 +111,7 @@ def _mergers(events: Events, columns: list[int], atoms: Mapping[int, OpenTrack])
     return tuple(reversed(mergers))
 
 
-def _widened(values: Floats, width: int) -> Floats:
+def _pad_columns(values: Floats, width: int) -> Floats:
     """Return ``values`` (samples, K, ...) with columns of NaN appended, so that there are ``width`` columns."""
     more = [(0, 0), (0, width - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
     return np.pad(values, more, constant_values=np.nan)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.analysis.differences import differences_in_words
+from meanfield.analysis.differences import describe_differences
 from meanfield.analysis.measure import PointMeasure, measure_of, spaces_of
 from meanfield.analysis.wasserstein import common_patches, distance_l1, wasserstein
 from meanfield.domains.table import kind_of
@@ -85,15 +85,15 @@ def compare(
     """
     a = _read(path_a)
     if path_b is None:
-        return _of_one(a, report)
+        return _distances_within_run(a, report)
     b = _read(path_b)
     space = _common_space(a, b)
     pairs, notes = _common_times(a, b)
-    columns = _table(_rows(a, b, pairs, space, report))
+    columns = _distance_arrays(_rows(a, b, pairs, space, report))
     times = a.times[[k for k, _ in pairs]]
     for name, run, side in (("clusters_a", a, 0), ("clusters_b", b, 1)):
         columns[name] = np.array([clusters_at(run, run.times[pair[side]]) for pair in pairs])
-    differences = differences_in_words(a, b)
+    differences = describe_differences(a, b)
     notes = [*([] if differences is None else [differences]), *notes]
     return Comparison((a, b), space, pairs, times, columns, (*notes, *_notes(columns, space)))
 
@@ -122,14 +122,16 @@ def clusters_at(run: Run, time: float) -> float:
     return float(run.diagnostics["clusters"][last]) if "clusters" in run.diagnostics and last >= 0 else np.nan
 
 
-def _of_one(run: Run, report: Report | None) -> Comparison:
+def _distances_within_run(run: Run, report: Report | None) -> Comparison:
     """Return the distances from each snapshot of a run to the one before and to the last."""
     space, last = spaces_of(run)[0], run.snapshots - 1
     pairs = [(k, last) for k in range(last + 1)]
     rows = _rows(run, run, [*((k - 1, k) for k in range(1, last + 1)), *pairs], space, report)
     steps, ends = [dict.fromkeys(DISTANCES, np.nan), *rows[:last]], rows[last:]
     columns = {
-        f"{kind}_{name}": c for kind, rows in (("step", steps), ("last", ends)) for name, c in _table(rows).items()
+        f"{kind}_{name}": c
+        for kind, rows in (("step", steps), ("last", ends))
+        for name, c in _distance_arrays(rows).items()
     }
     columns["clusters"] = np.array([clusters_at(run, time) for time in run.times])
     return Comparison((run,), space, pairs, run.times, columns, _notes(columns, space))
@@ -211,7 +213,7 @@ def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
     return dict(zip(DISTANCES, values, strict=True))
 
 
-def _table(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
+def _distance_arrays(rows: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
     """Return the distances of all rows of a comparison as one array (rows,) for each name of DISTANCES."""
     return {name: np.array([row[name] for row in rows]) for name in DISTANCES}
 

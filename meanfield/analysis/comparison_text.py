@@ -17,19 +17,19 @@ SIDES = "AB"
 def format_text(comparison: Comparison) -> str:
     """Return a comparison as text: the compared runs, a line of distances for each time, and the notes."""
     runs = comparison.runs
-    lines = [f"{SIDES[i]}  {run_in_words(run)}" for i, run in enumerate(runs)] if len(runs) > 1 else []
-    lines = lines or [run_in_words(runs[0]), "each snapshot: distances from the one before, and to the last"]
-    lines += [measured_in_words(comparison), "", *_rows(comparison), ""]
+    lines = [f"{SIDES[i]}  {describe_run(run)}" for i, run in enumerate(runs)] if len(runs) > 1 else []
+    lines = lines or [describe_run(runs[0]), "each snapshot: distances from the one before, and to the last"]
+    lines += [describe_quantities(comparison), "", *_rows(comparison), ""]
     return "\n".join([*lines, *comparison.notes]).rstrip("\n")
 
 
-def next_in_words(comparison: Comparison) -> str:
+def describe_next_command(comparison: Comparison) -> str:
     """Return a line with the command that draws the comparison."""
     paths = " ".join(str(run.path) for run in comparison.runs)
     return f"draw it: meanfield compare {paths} -o comparison.png"
 
 
-def run_in_words(run: Run) -> str:
+def describe_run(run: Run) -> str:
     """Return a line such as "a.h5: sphere, density in 5520 cells (64 rings), β = 9, 101 snapshots to t = 50"."""
     domain, attention = (case_table(run.attributes).get(key, {}) for key in ("domain", "attention"))
     kind = kind_of(run.manifold)
@@ -45,7 +45,7 @@ def run_in_words(run: Run) -> str:
     return f"{run.path}: {size}{beta}, {span}"
 
 
-def measured_in_words(comparison: Comparison) -> str:
+def describe_quantities(comparison: Comparison) -> str:
     """Return a line that names the quantities in the table of distances, and their units."""
     space = comparison.space
     along = (

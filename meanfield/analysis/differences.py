@@ -21,7 +21,7 @@ def differing_keys(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str
     return {key: (flat[0].get(key), flat[1].get(key)) for key in keys if flat[0].get(key) != flat[1].get(key)}
 
 
-def differences_in_words(a: Run, b: Run) -> str | None:
+def describe_differences(a: Run, b: Run) -> str | None:
     """Return a line of text on the keys in which the cases of two runs differ; None if all are equal.
 
     An example is "the cases differ in attention.beta (3, 4) and domain.manifold (circle, particles)".

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from meanfield.diagnostics.overflow import overflow_in_words, overflows
+from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.domains.table import kind_of
 from meanfield.runtime.messages import counted
 from meanfield.runtime.segments import Segment, read_segments, resume_advice
@@ -47,7 +47,7 @@ def describe(path: str | Path | Run) -> Facts:
         "stop_reason": attributes["stop_reason"],
         "message": attributes["message"],
         "writer": run.writer,
-        "next": _next(state, attributes, run.path),
+        "next": _describe_next_command(state, attributes, run.path),
         "manifold": run.manifold,
         "resolution": case.get("domain", {}).get("resolution", run.resolution),
         "cells": run.cells,
@@ -65,12 +65,12 @@ def describe(path: str | Path | Run) -> Facts:
         "last_time": float(run.times[-1]) if last >= 0 else None,
         "end_time": segments[-1].until if segments else None,
         "wall_time": attributes["wall_time"],
-        "remaining": _remaining(run, segments[-1]) if segments and steady else None,
+        "remaining": _remaining_seconds(run, segments[-1]) if segments and steady else None,
         "mass_drift": _mass_drift(run),
         "ranges": _ranges(run) if run.is_solution else None,
         "minimum_density": None if density is None else float(density.min()),
         "maximum_density": None if density is None else float(density.max()),
-        "clusters": _last(run, "clusters"),
+        "clusters": _last_value(run, "clusters"),
         "overflow": overflows(run.sample_times, run.diagnostics),
         "hand_over": "hand_over" in case,
         **{name: _finite(run.number(name, math.nan)) for name in HAND_OVER},
@@ -103,8 +103,8 @@ def _lines(facts: Facts) -> list[tuple[str, str]]:
         ),
         ("density" if facts["tokens"] is None else "tokens", _density(facts)),
         ("atoms", _atoms(facts)),
-        ("overflow", overflow_in_words(facts["overflow"])),
-        ("resumed", _resumed(facts)),
+        ("overflow", describe_overflow(facts["overflow"])),
+        ("resumed", _describe_resumptions(facts)),
         ("versions", facts["versions"] or ""),
         ("next", facts["next"]),
     ]
@@ -137,7 +137,7 @@ def _state(run: Run) -> str:
     return "killed" if stop == "running" and run.writer is None else stop
 
 
-def _next(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
+def _describe_next_command(state: str, attributes: Mapping[str, Any], path: str | Path) -> str:
     return {
         "running": f"in progress; plot it with: meanfield plot {path}",
         "killed": resume_advice(attributes, path),
@@ -172,10 +172,10 @@ def _layer(text: str) -> list[str] | None:
     """
     from meanfield.case.errors import CaseError
     from meanfield.case.load import parse
-    from meanfield.case.summary import layer_in_words
+    from meanfield.case.summary import describe_layer
 
     try:
-        return layer_in_words(parse(text)) if text else None
+        return describe_layer(parse(text)) if text else None
     except CaseError:
         return None
 
@@ -219,7 +219,7 @@ def _atoms(facts: Facts) -> str:
     time, error, angle = (facts[name] for name in HAND_OVER)
     on_mesh = facts["tokens"] is None
     if facts["hand_over"] and time is None:
-        return _too_many(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
+        return _describe_atom_limit(facts) or f"not yet: some cluster is wider than hand_over.spread {_UNITS[on_mesh]}"
     finer = "a finer mesh, or hand_over.spread below 1," if on_mesh else "hand_over.spread below 1"
     hint = f"; {finer} reduces it" if (error or 0.0) > LARGE_ERROR else ""
     before = " (without the error of the mesh before the handover)" if on_mesh else ""
@@ -231,13 +231,13 @@ def _atoms(facts: Facts) -> str:
     return ", ".join(text for text in texts if text) + hint
 
 
-def _too_many(facts: Facts) -> str:
+def _describe_atom_limit(facts: Facts) -> str:
     """Return a remark that a run of tokens has too many clusters for atoms; empty if there are few enough."""
     if facts["tokens"] is None or facts["clusters"] is None:
         return ""
-    from meanfield.domains.atoms.handover_states import most_atoms
+    from meanfield.domains.atoms.handover_states import atom_limit
 
-    max_atoms, d = most_atoms(facts["dimension"]), facts["dimension"]
+    max_atoms, d = atom_limit(facts["dimension"]), facts["dimension"]
     return f"not yet: more than {max_atoms} clusters in {d} dimensions" if facts["clusters"] > max_atoms else ""
 
 
@@ -246,7 +246,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _resumed(facts: Facts) -> str:
+def _describe_resumptions(facts: Facts) -> str:
     """Return words on how often a run was resumed, and on settings that changed; empty if it never was."""
     later = facts["segments"][1:]
     changes = [f"{' '.join(s['changes'])} from t = {s['from_time']:g}" for s in later if s["changes"]]
@@ -262,7 +262,7 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}"
 
 
-def _remaining(run: Run, segment: Segment) -> float | None:
+def _remaining_seconds(run: Run, segment: Segment) -> float | None:
     """Return the estimated seconds until the end of a run, at the rate of progress in this segment.
 
     A segment is a part of the run between resumptions. None before it has advanced, and if its start is unknown.
@@ -295,7 +295,7 @@ def _mass_drift(run: Run) -> float | None:
     return abs(float(run.cell_areas @ (run.density(-1) - run.density(0))))
 
 
-def _last(run: Run, name: str) -> float | None:
+def _last_value(run: Run, name: str) -> float | None:
     """Return the last value of a diagnostic of a run, or None if it has none."""
     values = run.diagnostics.get(name)
     return float(values[-1]) if values is not None and len(values) else None

@@ -81,7 +81,7 @@ def measure_of(run: Run, k: int, space: str | None = None) -> PointMeasure:
         return atoms(space, points, run.weights)
     points, masses = run.cell_centers, run.density(k) * run.cell_areas
     if kind.has_radius:
-        return _with_radius(run, k, space, masses)
+        return _distribution_with_radius(run, k, space, masses)
     if kind.shows_rings:
         return PointMeasure(space, points, masses, CELL_EXTENT * np.sqrt(run.cell_areas), run.ring_cells)
     return PointMeasure(space, points, masses, run.cell_areas)
@@ -98,7 +98,7 @@ def _directions(run: Run, k: int, points: Floats) -> Floats:
     return points / radii[:, None]
 
 
-def _with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
+def _distribution_with_radius(run: Run, k: int, space: str, masses: Floats) -> PointMeasure:
     """Return the distribution in R^d of a density over direction and radius in snapshot k with ``masses`` of cells.
 
     The mass of a cell is at the middle of its log r, with the extent of the cell.

@@ -156,13 +156,13 @@ def format_report(facts: dict[str, Any]) -> str:
         step = one["energy_step_measured"]
         measured = "-" if step is None else f"{step:.4f} ({100 * (step / one['energy_step'] - 1):+z.1f} %)"
         masses = f"{one['masses'][0]:.4f} + {one['masses'][1]:.4f}"
-        counts, when = f"{one['before']} → {one['after']}", moment_in_words(one["since"], one["time"])
+        counts, when = f"{one['before']} → {one['after']}", describe_event_time(one["since"], one["time"])
         lines.append(f"{when:{_WHEN}}  {counts:>8}  {masses:>15}  {one['energy_step']:8.4f}  {measured:>24}")
     if not facts["mergers"]:
         lines = ["no mergers"]
     lines += ["", f"{'clusters':>8}  {'from':{_WHEN}}  to"]
     for one in facts["lifetimes"]:
-        start, stop = moment_in_words(one["after"], one["start"]), moment_in_words(one["stop"], one["until"])
+        start, stop = describe_event_time(one["after"], one["start"]), describe_event_time(one["stop"], one["until"])
         lines.append(f"{one['count']:8d}  {start:{_WHEN}}  {stop}")
     if facts["mergers"]:
         lines += ["", MEANING]
@@ -171,7 +171,7 @@ def format_report(facts: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def moment_in_words(low: float | None, high: float | None) -> str:
+def describe_event_time(low: float | None, high: float | None) -> str:
     """Return the time of an event as text, such as "between 94.94 and 95.81"; one time where both agree or one is None.
 
     Times have four figures, or as many as distinguish them.

@@ -21,7 +21,7 @@ MAX_SIZE = 1e150  # largest value, whose square does not overflow
 MAX_COUNT = 10**9  # number of clusters, above any number of cells or tokens
 
 
-class Counted(NamedTuple):
+class SnapshotClusters(NamedTuple):
     """Clusters of a snapshot: their number, and masses (k,) and positions (k, d) of the heaviest, heaviest first."""
 
     number: int
@@ -29,7 +29,7 @@ class Counted(NamedTuple):
     places: Floats
 
 
-def counter(run: Run) -> Callable[[int], Counted] | None:
+def counter(run: Run) -> Callable[[int], SnapshotClusters] | None:
     """Return a function that counts the clusters of snapshot k, or None where the domain has no clusters.
 
     The position of a cluster is the peak of a density, and the center of tokens. Tokens use the clusters recorded at
@@ -45,15 +45,15 @@ def counter(run: Run) -> Callable[[int], Counted] | None:
     hand_over = run.number("hand_over_time", np.inf)
     recorded, of_cells = recorded_clusters(run) is not None, None if run.kind == "position" else _cells_of(run)
 
-    def count(k: int) -> Counted:
+    def count(k: int) -> SnapshotClusters:
         time = float(run.times[k])
         sample = int(np.searchsorted(run.sample_times, time * (1 + TIME_RTOL), side="right")) - 1
         same = of_cells is None and sample >= 0 and time - run.sample_times[sample] <= TIME_RTOL * abs(time)
         if recorded and sample >= 0 and (same or time >= hand_over):
-            return _recorded(run, sample)
+            return _recorded_clusters(run, sample)
         found = find(k)
         places = found.centers if of_cells is None else peaks(of_cells[0], of_cells[1](k), found)
-        return Counted(found.count, found.masses, places)
+        return SnapshotClusters(found.count, found.masses, places)
 
     return count
 
@@ -82,12 +82,12 @@ def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
     return masses, centers
 
 
-def _recorded(run: Run, sample: int) -> Counted:
+def _recorded_clusters(run: Run, sample: int) -> SnapshotClusters:
     """Return the clusters that the diagnostics of a run have recorded in a sample."""
     masses, centers = (run.diagnostics[name][sample] for name in RECORDED)
     present = np.isfinite(masses)
     number = run.diagnostics["clusters"][sample] if "clusters" in run.diagnostics else present.sum()
-    return Counted(int(number), masses[present], centers[present])
+    return SnapshotClusters(int(number), masses[present], centers[present])
 
 
 def cluster_finder(run: Run) -> Callable[[int], Clusters]:

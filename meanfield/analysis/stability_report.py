@@ -136,7 +136,7 @@ def _e_folding(rate: float, neutral: float) -> str:
 
 def _place(case: Case) -> str:
     """Return words on the domain of a case, such as "in 5 dimensions"."""
-    return case.domain.where if case.domain.is_closed else f"in {case.domain.d} dimensions"
+    return case.domain.location if case.domain.is_closed else f"in {case.domain.d} dimensions"
 
 
 def _transition(dimension: int, beta: float, normalization: str) -> str:

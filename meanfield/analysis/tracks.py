@@ -143,10 +143,10 @@ def track(times: Floats, masses: Floats, centers: Floats, max_angle: float = MAX
     if masses.shape != centers.shape[:2] or len(masses) != len(times):
         shapes = f"times {times.shape}, masses {masses.shape}, centers {centers.shape}"
         raise ValueError(f"{shapes}: expected (samples,), (samples, K), (samples, K, d)")
-    return Tracks(times, tuple(one.as_track(masses, centers) for one in linked(masses, centers, max_angle)))
+    return Tracks(times, tuple(one.as_track(masses, centers) for one in link_clusters(masses, centers, max_angle)))
 
 
-def linked(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> list[OpenTrack]:
+def link_clusters(masses: Floats, centers: Floats, max_angle: float = MAX_ANGLE) -> list[OpenTrack]:
     """Return the clusters with masses (samples, K) and centers (samples, K, d) followed through time.
 
     Clusters of successive samples are linked as in ``track``.
@@ -203,11 +203,11 @@ def tracks_of(run: Run) -> Tracks:
     from meanfield.analysis.snapshot_clusters import recorded_clusters
 
     recorded = recorded_clusters(run)
-    times, masses, centers = _of_snapshots(run) if recorded is None else (run.sample_times, *recorded)
+    times, masses, centers = _clusters_of_snapshots(run) if recorded is None else (run.sample_times, *recorded)
     return tracks_of_atoms(run, times, masses, centers) or track(times, masses, centers)
 
 
-def _of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
+def _clusters_of_snapshots(run: Run) -> tuple[Floats, Floats, Floats]:
     """Return times, masses (snapshots, K) and centers (snapshots, K, d) of the clusters found in the snapshots.
 
     Absent clusters are NaN, and so are all clusters of snapshots after they have become atoms.

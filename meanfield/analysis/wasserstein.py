@@ -96,13 +96,13 @@ def _patches_of_cells(
     finer mesh is therefore cut into the pieces that lie in the cells of the coarser one.
     """
     base = min((m for m in (a, b) if m.rings is not None), key=lambda m: len(m.masses))
-    parts = [(m, np.arange(len(m.masses))) if m is base else _in_cells_of(base, m) for m in (a, b)]
+    parts = [(m, np.arange(len(m.masses))) if m is base else _bin_to_cells(base, m) for m in (a, b)]
     shares = sum(np.bincount(cells, m.masses / m.masses.sum(), len(base.masses)) for m, cells in parts)
     labels = patch_labels(base.points, np.asarray(shares), supports)
     return tuple(m for m, _ in parts), tuple(labels[cells] for _, cells in parts)
 
 
-def _in_cells_of(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure, Places]:
+def _bin_to_cells(base: PointMeasure, other: PointMeasure) -> tuple[PointMeasure, Places]:
     """Return the measure ``other`` on S², and the cell of the mesh of ``base`` around each of its points.
 
     A measure on another mesh is first cut into pieces that lie in the cells of ``base``.
@@ -133,10 +133,10 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
     (fine, from_fine), (coarse, at_coarse) = sorted(zip((a, b), masses, strict=True), key=lambda each: -each[0].cells)
     if kind.has_radius:
         return None
-    return float(np.abs(_moved(fine, from_fine, coarse) - at_coarse).sum())
+    return float(np.abs(_coarsen_masses(fine, from_fine, coarse) - at_coarse).sum())
 
 
-def _moved(fine: Run, masses: Floats, coarse: Run) -> Floats:
+def _coarsen_masses(fine: Run, masses: Floats, coarse: Run) -> Floats:
     """Return the masses of the cells of a fine mesh, moved to the cells of the coarser mesh of another run."""
     if kind_of(fine.manifold).shows_rings:
         pieces = overlay(fine.ring_cells, coarse.ring_cells)

@@ -58,15 +58,15 @@ def wasserstein_circle(a: Curve, b: Curve, order: int) -> float:
     """
     if order == 1:
         return _lowest(*_cumulative_cost(a, b))
-    turning = _unrolled(b)
+    turning = _periodic_distribution(b)
     return float(np.sqrt(_lowest(lambda shift: _quantile_cost(a, turning, shift, order), -1.0, 1.0)))
 
 
 def _quantile_cost(a: Curve, b: Curve, shift: float, order: int) -> float:
     """Return ∫₀¹ |F⁻¹(q) − G⁻¹(q + shift)|^order dq for the cumulative distributions F of a and G of b."""
-    ends = _merged(a.shares, b.shares - shift, 0.0, 1.0)
-    start_a, end_a = _along(a.shares, a.places, ends)
-    start_b, end_b = _along(b.shares - shift, b.places, ends)
+    ends = _merge_knots(a.shares, b.shares - shift, 0.0, 1.0)
+    start_a, end_a = _values_along_pieces(a.shares, a.places, ends)
+    start_b, end_b = _values_along_pieces(b.shares - shift, b.places, ends)
     return _integral(np.diff(ends), start_a - start_b, end_a - end_b, order)
 
 
@@ -75,22 +75,22 @@ def _cumulative_cost(a: Curve, b: Curve) -> tuple[Callable[[float], float], floa
 
     F and G are the cumulative distributions of a and b.
     """
-    unrolled_a, unrolled_b = _unrolled(a), _unrolled(b)
-    ends = _merged(unrolled_a.places, unrolled_b.places, 0.0, TWO_PI)
-    start_a, end_a = _along(*unrolled_a, ends)
-    start_b, end_b = _along(*unrolled_b, ends)
+    unrolled_a, unrolled_b = _periodic_distribution(a), _periodic_distribution(b)
+    ends = _merge_knots(unrolled_a.places, unrolled_b.places, 0.0, TWO_PI)
+    start_a, end_a = _values_along_pieces(*unrolled_a, ends)
+    start_b, end_b = _values_along_pieces(*unrolled_b, ends)
     start, end, lengths = start_a - start_b, end_a - end_b, np.diff(ends)
     bounds = np.concatenate([start, end])
     return lambda shift: _integral(lengths, start - shift, end - shift, 1), float(bounds.min()), float(bounds.max())
 
 
-def _unrolled(curve: Curve) -> Curve:
+def _periodic_distribution(curve: Curve) -> Curve:
     """Return the cumulative distribution on the circle continued to three periods, one before and one after."""
     turns = np.array([-1.0, 0.0, 1.0])[:, None]
     return Curve((curve.places + TWO_PI * turns).reshape(-1), (curve.shares + turns).reshape(-1))
 
 
-def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
+def _merge_knots(a: Floats, b: Floats, low: float, high: float) -> Floats:
     """Return the distinct knots of two sorted arrays between ``low`` and ``high``, with these two."""
     inside = [knots[np.searchsorted(knots, low) : np.searchsorted(knots, high)] for knots in (a, b)]
     knots = np.sort(np.concatenate([[low], *inside, [high]]), kind="stable")  # fast for sorted parts
@@ -98,7 +98,7 @@ def _merged(a: Floats, b: Floats, low: float, high: float) -> Floats:
     return distinct
 
 
-def _along(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]:
+def _values_along_pieces(knots: Floats, values: Floats, ends: Floats) -> tuple[Floats, Floats]:
     """Return the values of a piecewise linear curve just after the start and just before the end of each piece.
 
     The pieces are those between ``ends`` (pieces + 1); within each of them the curve has no knot.

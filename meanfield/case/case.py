@@ -114,9 +114,9 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     def _repr_html_(self) -> str:
         """Return the title and the layer as HTML, above a folded case file."""
         from meanfield.case.load import to_toml
-        from meanfield.case.summary import layer_in_words
+        from meanfield.case.summary import describe_layer
 
-        words = html.escape(f"{tag_of(self.domain)}, β = {self.attention.beta:g}, {', '.join(layer_in_words(self))}")
+        words = html.escape(f"{tag_of(self.domain)}, β = {self.attention.beta:g}, {', '.join(describe_layer(self))}")
         file = f"<details><summary>case file</summary><pre>{html.escape(to_toml(self))}</pre></details>"
         return f"<div><b>{html.escape(self.title or 'Case')}</b></div><div>{words}</div>{file}"
 

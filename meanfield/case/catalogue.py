@@ -46,7 +46,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-class Shipped(NamedTuple):
+class ShippedCase(NamedTuple):
     """Shipped case; ``seconds`` is the wall time of a run on the machine of benchmarks/cases.py."""
 
     name: str
@@ -54,7 +54,7 @@ class Shipped(NamedTuple):
     seconds: float
 
 
-def by_topic(search: str = "") -> dict[str, list[Shipped]]:
+def by_topic(search: str = "") -> dict[str, list[ShippedCase]]:
     """Return the shipped cases by topic, restricted to those with ``search`` in topic, name or text.
 
     Upper and lower case letters count as equal.
@@ -62,7 +62,7 @@ def by_topic(search: str = "") -> dict[str, list[Shipped]]:
     titles, seconds = shipped(), json.loads((shipped_folder("cases") / "seconds.json").read_text("ascii"))
     groups = {
         topic: [
-            Shipped(name, titles[name], seconds[name])
+            ShippedCase(name, titles[name], seconds[name])
             for name in names
             if search.lower() in f"{topic} {name} {read_text(name)}".lower()
         ]

@@ -30,7 +30,7 @@ def combination_problems(case: Case) -> Problems:
     used = {name: found for name, option in OPTIONS.items() if (found := option.used(case)) is not None}
     for name, found in used.items():
         if (otherwise := OPTIONS[name].otherwise) is not None and name not in case.domain.features:
-            yield *found, otherwise.format(where=case.domain.where)
+            yield *found, otherwise.format(where=case.domain.location)
     for first, second, expected in EXCLUSIONS:
         if first in used and second in used:
             yield *used[first], expected
@@ -73,7 +73,7 @@ def _labels(case: Case) -> Used | None:
     return ("attention.mask", "causal") if case.attention.mask == "causal" and not case.domain.has_tokens else None
 
 
-def _where(key: str, holds: Callable[[Any], object] = lambda value: True) -> Callable[[Case], Used | None]:
+def _key_condition(key: str, holds: Callable[[Any], object] = lambda value: True) -> Callable[[Case], Used | None]:
     """Return a function of a case: a dotted ``key`` with its value in the case, if the value satisfies ``holds``.
 
     Otherwise the function returns None, and also for a key or a section that the case lacks.
@@ -92,31 +92,33 @@ _NORM = "stabilizers.layer_norm"
 OPTIONS: dict[str, Option] = {
     "matrices": Option(_matrix, "a multiple of the identity {where}"),
     "heads": Option(_heads, "one head of weight 1 {where}"),
-    "file": Option(_where("attention.file"), "not available {where}"),
-    "kernels": Option(_where("attention.kernel", lambda name: name != "exponential"), '"exponential" {where}'),
+    "file": Option(_key_condition("attention.file"), "not available {where}"),
+    "kernels": Option(_key_condition("attention.kernel", lambda name: name != "exponential"), '"exponential" {where}'),
     "sinkhorn": Option(
-        _where("attention.normalization", lambda name: NORMALIZATIONS[name].is_two_sided),
+        _key_condition("attention.normalization", lambda name: NORMALIZATIONS[name].is_two_sided),
         '"softmax" or "unnormalized" {where}',
     ),
-    "causal mask": Option(_where("attention.mask", lambda word: word == "causal"), '"none" {where}'),
-    "pattern": Option(_where("attention.pattern.local"), "no pattern {where}"),
-    "feed-forward": Option(_where("feed_forward.activation"), "no feed_forward {where}"),
+    "causal mask": Option(_key_condition("attention.mask", lambda word: word == "causal"), '"none" {where}'),
+    "pattern": Option(_key_condition("attention.pattern.local"), "no pattern {where}"),
+    "feed-forward": Option(_key_condition("feed_forward.activation"), "no feed_forward {where}"),
     "reaction": Option(_reaction, "no reaction {where}"),
-    "gate": Option(_where("stabilizers.gate", bool), "0 {where}: layer norm removes the component along x"),
-    "noise": Option(_where("stabilizers.noise", bool), "0 {where}"),
-    "scale": Option(_where("stabilizers.scale", lambda scale: scale != 1), "1 {where}"),
-    "layers": Option(_where("time.method", lambda word: word == "layers"), "ssprk3 or ssprk2 {where}"),
-    "adaptive": Option(_where("time.method", lambda word: word == "adaptive"), "ssprk3, ssprk2 or layers {where}"),
-    "sequence": Option(_where("sequence.diffusion"), "not available {where}: its tokens have no order"),
-    "handover": Option(_where("hand_over.spread"), "not available {where}"),
-    "radial norm": Option(_where(_NORM, lambda name: LAYER_NORMS[name].carries_radius)),
-    "no layer norm": Option(_where(_NORM, lambda name: LAYER_NORMS[name].sees_positions)),
-    "spherical norm": Option(_where(_NORM, lambda name: not LAYER_NORMS[name].carries_radius)),
-    "windowed": Option(_where("attention.kernel", lambda name: KERNELS[name].takes_window)),
+    "gate": Option(_key_condition("stabilizers.gate", bool), "0 {where}: layer norm removes the component along x"),
+    "noise": Option(_key_condition("stabilizers.noise", bool), "0 {where}"),
+    "scale": Option(_key_condition("stabilizers.scale", lambda scale: scale != 1), "1 {where}"),
+    "layers": Option(_key_condition("time.method", lambda word: word == "layers"), "ssprk3 or ssprk2 {where}"),
+    "adaptive": Option(
+        _key_condition("time.method", lambda word: word == "adaptive"), "ssprk3, ssprk2 or layers {where}"
+    ),
+    "sequence": Option(_key_condition("sequence.diffusion"), "not available {where}: its tokens have no order"),
+    "handover": Option(_key_condition("hand_over.spread"), "not available {where}"),
+    "radial norm": Option(_key_condition(_NORM, lambda name: LAYER_NORMS[name].carries_radius)),
+    "no layer norm": Option(_key_condition(_NORM, lambda name: LAYER_NORMS[name].sees_positions)),
+    "spherical norm": Option(_key_condition(_NORM, lambda name: not LAYER_NORMS[name].carries_radius)),
+    "windowed": Option(_key_condition("attention.kernel", lambda name: KERNELS[name].takes_window)),
     "query or key matrices": Option(_windowed_matrices),
-    "rescaled": Option(_where("attention.rescaled", bool)),
-    "no residual": Option(_where("stabilizers.residual", lambda residual: not residual)),
-    "continuous time": Option(_where("time.method", lambda word: word != "layers")),
+    "rescaled": Option(_key_condition("attention.rescaled", bool)),
+    "no residual": Option(_key_condition("stabilizers.residual", lambda residual: not residual)),
+    "continuous time": Option(_key_condition("time.method", lambda word: word != "layers")),
     "labels": Option(_labels),
 }
 BY_DOMAIN = tuple(name for name, option in OPTIONS.items() if option.otherwise is not None)

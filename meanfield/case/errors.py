@@ -138,7 +138,7 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
         key += f"[{index}]" if index else f".{name}" if key else name
     prefix = f"{key}." if key else ""
     if missing := re.fullmatch("Object missing required field `(.*)`", message):
-        text = _missing(kind, data, missing[1])
+        text = _describe_missing(kind, data, missing[1])
         return CaseError(f"{prefix}{text}", f"{prefix}{text.partition(':')[0]}", is_missing=True)
     if unknown := re.fullmatch("Object contains unknown field `(.*)`", message, re.DOTALL):
         if tags := _tags_with(kind, unknown[1]):
@@ -153,8 +153,8 @@ def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseEr
             hint = did_you_mean(unknown[1], known) or f"; expected {_any_of(known, quote='')}"
         name = f"{prefix}{show_key(unknown[1])}"
         return CaseError(f"{name}: unknown key{hint}", name)
-    choices = _words(kind) if isinstance(kind, types.LiteralType) else []
-    return refusal(key, data, _expected(kind) + did_you_mean(data, choices))
+    choices = _type_words(kind) if isinstance(kind, types.LiteralType) else []
+    return refusal(key, data, _describe_type(kind) + did_you_mean(data, choices))
 
 
 def _members(kind: types.Type) -> tuple[types.Type, ...]:
@@ -202,19 +202,19 @@ def _child(kind: types.Type, data: Any, name: str) -> types.Type:
     return next(member.item_type for member in _members(kind) if isinstance(member, types.VarTupleType))
 
 
-def _missing(kind: types.Type, data: Any, name: str) -> str:
+def _describe_missing(kind: types.Type, data: Any, name: str) -> str:
     """Return ``name: missing; expected ...`` for a missing key; for a section, the text for its first required key."""
     field = _choice(kind, name) or _child(kind, data, name)
     key = next((struct.tag_field for struct in _structs(field)), None)
     if isinstance(field, types.StructType) and (required := [f.encode_name for f in field.fields if f.required]):
         key = required[0]
     if key is None:
-        return f"{name}: missing; expected {_expected(field)}"
-    inner = _missing(field, {}, key)
+        return f"{name}: missing; expected {_describe_type(field)}"
+    inner = _describe_missing(field, {}, key)
     return f"{name}.{inner.replace('missing; expected', f'missing; expected a section [{name}] with it,', 1)}"
 
 
-def _expected(kind: types.Type) -> str:
+def _describe_type(kind: types.Type) -> str:
     """Return a description of a type, for example ``a number > 0 and <= 1``."""
     match kind:
         case types.FloatType() | types.IntType():
@@ -226,18 +226,18 @@ def _expected(kind: types.Type) -> str:
         case types.StrType():
             return "a string"
         case types.LiteralType():
-            return _any_of(_words(kind))
+            return _any_of(_type_words(kind))
         case types.VarTupleType(item_type, min_length):
-            return f"a {'non-empty ' if min_length else ''}list, each item {_expected(item_type)}"
+            return f"a {'non-empty ' if min_length else ''}list, each item {_describe_type(item_type)}"
         case types.StructType():
             return "a table"
         case types.UnionType(members):
             present = [member for member in members if not isinstance(member, types.NoneType)]
-            return " or ".join(dict.fromkeys(_expected(member) for member in present))
+            return " or ".join(dict.fromkeys(_describe_type(member) for member in present))
     raise AssertionError(f"a case has no values of type {kind}")
 
 
-def _words(kind: types.LiteralType) -> list[str]:
+def _type_words(kind: types.LiteralType) -> list[str]:
     return [str(value) for value in kind.values]
 
 

@@ -86,14 +86,14 @@ class Template:
 
     def case(self, overrides: Sequence[str] = ()) -> Case:
         """Return the case of the template's text with ``overrides``, such as "attention.beta=4". Raises CaseError."""
-        return _case_of(_copied(self._data), overrides)
+        return _case_of(_copy_tables(self._data), overrides)
 
 
-def _copied(data: Any) -> Any:
+def _copy_tables(data: Any) -> Any:
     """Return a copy of nested tables and lists; all other TOML values are immutable."""
     if isinstance(data, dict):
-        return {key: _copied(value) for key, value in data.items()}
-    return [_copied(value) for value in data] if isinstance(data, list) else data
+        return {key: _copy_tables(value) for key, value in data.items()}
+    return [_copy_tables(value) for value in data] if isinstance(data, list) else data
 
 
 def _parse(text: str, overrides: Sequence[str], source: str) -> Case:
@@ -105,13 +105,13 @@ def _case_of(data: Toml, overrides: Sequence[str]) -> Case:
     apply(data, overrides)
     refuse_unrepresentable(data)
     canonicalize_manifold(data)
-    case = _resolve(_converted(data))
+    case = _resolve(_convert_tables(data))
     check(case)
     refuse_extremes(msgspec.to_builtins(case))
     return case
 
 
-def _converted(data: Toml) -> Case:
+def _convert_tables(data: Toml) -> Case:
     """Return parsed TOML as a case whose values are checked one by one.
 
     Raises CaseError for wrong types, values out of range, unknown or missing keys.
@@ -191,7 +191,7 @@ def _with_times(case: Case) -> Case:
     if time.method == "layers":
         if time.layers is None:
             raise CaseError("time.layers: missing; expected an integer >= 1")
-        step = time.step or (_step_to(time.end, time.layers) if time.end and case.stabilizers.residual else 1.0)
+        step = time.step or (_layer_step(time.end, time.layers) if time.end and case.stabilizers.residual else 1.0)
         duration = step if case.stabilizers.residual else 1.0
         time = msgspec.structs.replace(time, step=step, end=time.layers * duration)
     elif time.step is None and case.attention.file is not None:
@@ -199,7 +199,7 @@ def _with_times(case: Case) -> Case:
     return msgspec.structs.replace(case, time=time)
 
 
-def _step_to(end: float, layers: int) -> float:
+def _layer_step(end: float, layers: int) -> float:
     """Return end/layers, rounded up if necessary, so that the last layer is not before the end.
 
     The list output.times may contain the end.

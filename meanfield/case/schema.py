@@ -45,7 +45,7 @@ def _schema() -> dict[str, Any]:
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(type_of_case({}))}
     for section in _sections(Section):
         for name, value in whole["$defs"].get(section.__name__, {}).get("properties", {}).items():
-            if (key := _key(section, name)) is not None:
+            if (key := _describe_key(section, name)) is not None:
                 unit = {"unit": key.unit} if key.unit else {}
                 value |= {"description": key.description, "examples": [key.example], **unit}
             elif _is_tag(value):
@@ -57,7 +57,7 @@ def entries(prefix: str = "") -> list[Entry]:
     """Return the descriptions of the keys that begin with ``prefix``, in the order of a case file."""
     whole = _schema()
     found = (entry for entry in _entries(whole, whole["$defs"]["Case"], "") if entry.name.startswith(prefix))
-    return list(dict.fromkeys(_merged(found)))
+    return list(dict.fromkeys(_merge_entries(found)))
 
 
 def _sections(base: type[Section]) -> Iterator[type[Section]]:
@@ -66,7 +66,7 @@ def _sections(base: type[Section]) -> Iterator[type[Section]]:
         yield from _sections(section)
 
 
-def _key(section: type[Section], name: str) -> Key | None:
+def _describe_key(section: type[Section], name: str) -> Key | None:
     """Return the description of a key from the class that defines it or from one of its bases."""
     tables = (vars(base).get("about", {}) for base in section.__mro__)
     return next((table[name] for table in tables if name in table), None)
@@ -79,14 +79,14 @@ def _entries(whole: Mapping[str, Any], node: Mapping[str, Any], path: str, varia
             required = name in node.get("required", ())
             default = "required" if required else _toml(value.get("default"))
             unit, example = value.get("unit", ""), _toml(value["examples"][0])
-            yield Entry(key, variant, _expected(value), default, unit, value["description"], example)
+            yield Entry(key, variant, _describe_values(value), default, unit, value["description"], example)
         for reference in _references(value):
             section = whole["$defs"][reference]
             inner = f"{key}[]." if _is_list(value) else f"{key}."
             yield from _entries(whole, section, inner, _word(section) or variant)
 
 
-def _merged(found: Iterator[Entry]) -> Iterator[Entry]:
+def _merge_entries(found: Iterator[Entry]) -> Iterator[Entry]:
     """Yield the entries of keys, with one entry for all manifolds or kinds that share a key."""
     alike: dict[Entry, list[str]] = {}
     for entry in found:
@@ -124,17 +124,17 @@ def _word(section: Mapping[str, Any]) -> str:
     return next((tag["enum"][0] for tag in tags), "")
 
 
-def _expected(value: Mapping[str, Any]) -> str:
+def _describe_values(value: Mapping[str, Any]) -> str:
     """Return a description of the allowed values of a key, given its JSON Schema."""
     if "anyOf" in value:
-        parts = (_expected(part) for part in value["anyOf"] if part.get("type") != "null")
+        parts = (_describe_values(part) for part in value["anyOf"] if part.get("type") != "null")
         return " or ".join(dict.fromkeys(parts))
     if "$ref" in value:
         return "a table"
     if "enum" in value:
         return " | ".join(str(choice) for choice in value["enum"] if choice is not None)
     if value.get("type") == "array":
-        return f"a list of {_plural(_expected(value.get('items', {})))}"
+        return f"a list of {_plural(_describe_values(value.get('items', {})))}"
     limits = ", ".join(f"{sign} {value[name]:g}" for name, sign in _LIMITS.items() if name in value)
     return f"{_TYPES[value['type']]} {limits}".rstrip()
 

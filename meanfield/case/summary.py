@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from meanfield.sections.attention import Pattern, Reaction
 
 
-def layer_in_words(case: Case) -> list[str]:
+def describe_layer(case: Case) -> list[str]:
     """Return a list such as ["softmax attention, 2 heads", "pre layer norm"] that describes the layer of a case.
 
     Default settings are omitted.
     """
-    return [attention_in_words(case), *_stabilizers(case), *_depth(case), *_local(case)]
+    return [describe_attention(case), *_stabilizers(case), *_depth(case), *_local(case)]
 
 
-def attention_in_words(case: Case) -> str:
+def describe_attention(case: Case) -> str:
     """Return a description of the attention such as "unnormalized attention, V = -1 I"."""
     attention, value = case.attention, case.attention.value_scale
     if not case.domain.has_softmax:
@@ -33,11 +33,11 @@ def attention_in_words(case: Case) -> str:
     if attention.mask == "causal":
         texts.append("causal mask")
     if attention.pattern is not None:
-        texts.append(pattern_in_words(attention.pattern))
+        texts.append(describe_pattern(attention.pattern))
     return ", ".join(text for text in texts if text)
 
 
-def pattern_in_words(pattern: Pattern) -> str:
+def describe_pattern(pattern: Pattern) -> str:
     """Return a description of a pattern such as "window of 3, 1 global and 2 random tokens"."""
     others = {"global": pattern.global_tokens, "random": pattern.random_tokens}
     words = " and ".join(f"{count} {name}" for name, count in others.items() if count)
@@ -82,7 +82,7 @@ def _depth(case: Case) -> list[str]:
 def _local(case: Case) -> list[str]:
     """Return descriptions of the local terms: feed-forward network, terms of the domain, reaction."""
     network = [] if case.feed_forward is None else [f"{case.feed_forward.activation} feed-forward"]
-    network += case.domain.layer_in_words
+    network += case.domain.describe_layer
     return network + ([] if case.reaction is None else [_reaction(case.reaction)])
 
 

@@ -39,14 +39,14 @@ def type_of_case(data: Mapping[str, Any]) -> type[msgspec.Struct]:
     kinds = ("initial", "tokens") if record is not None and record.has_tokens else ("tokens", "initial")
     own = {name: section for kind in kinds for name, section in OWN[kind].items()}
     of_domains = (kind for domain in DOMAINS.values() for kind in domain.initial)
-    return _like(
+    return _section_type_like(
         Case,
         domain=_union(*DOMAINS.values()),
         initial=_union(*dict.fromkeys((*Initial.__args__, *of_domains, *own.values()))),
         reaction=_union(*Reaction.__args__, *OWN["reaction"].values(), None),
         feed_forward=OWN["feed_forward"].get(_word(data, "feed_forward", "field"), FeedForward) | None,
-        attention=_like(Attention, kernel=Literal[*KERNELS], normalization=Literal[*NORMALIZATIONS]),
-        stabilizers=_like(Stabilizers, layer_norm=Literal[*LAYER_NORMS]),
+        attention=_section_type_like(Attention, kernel=Literal[*KERNELS], normalization=Literal[*NORMALIZATIONS]),
+        stabilizers=_section_type_like(Stabilizers, layer_norm=Literal[*LAYER_NORMS]),
     )
 
 
@@ -61,7 +61,7 @@ def _union(*kinds: type | None) -> Any:
 
 
 @cache
-def _like(section: type[Section], **types: Any) -> type[msgspec.Struct]:
+def _section_type_like(section: type[Section], **types: Any) -> type[msgspec.Struct]:
     """Return a type with the keys and defaults of a section, in which ``types`` replaces the types of some keys.
 
     The JSON Schema shows the docstring of this type: numpydoc's sections are left out.

@@ -24,7 +24,7 @@ def check(case: Case) -> None:
     if case.time.end == 0:
         raise CaseError("time.end: missing; expected a number > 0")
     of_parts = [*islice(case.domain.problems(case), 1), *combination_problems(case)]
-    of_model = [] if of_parts else list(islice(_of_model(case), 1))
+    of_model = [] if of_parts else list(islice(_model_problems(case), 1))
     of_times = [
         *_time(case.time, case.attention.file is not None),
         *_snapshots(case.output, case.time.end),
@@ -37,7 +37,7 @@ def check(case: Case) -> None:
         raise all_of(list(found.values()))
 
 
-def _of_model(case: Case) -> Problems:
+def _model_problems(case: Case) -> Problems:
     yield from model_problems(case)
     yield from _initial(case)
     yield from _diagnostics(case)
@@ -52,9 +52,9 @@ def _initial(case: Case) -> Problems:
             of_kind = f"a component of kind {'tokens' if domain.has_tokens else 'initial'}"
             yield "initial.kind", kind, f"a built-in one, or {of_kind}, with domain.manifold = {domain.manifold}"
     elif not isinstance(initial, domain.initial):
-        yield "initial.kind", kind, f"one of {', '.join(map(tag_of, domain.initial))} {domain.where}"
+        yield "initial.kind", kind, f"one of {', '.join(map(tag_of, domain.initial))} {domain.location}"
     if initial.radius is not None and (not case.tokens_have_radius or isinstance(initial, Gaussian | Waves | Snapshot)):
-        yield "initial.radius", initial.radius, f"not available {domain.where} for initial.kind = {kind}"
+        yield "initial.radius", initial.radius, f"not available {domain.location} for initial.kind = {kind}"
     yield from initial.problems(domain)
 
 

@@ -111,7 +111,11 @@ def _stabilizers(case: Case) -> Problems:
             name for name, kind in DOMAINS.items() if stabilizers.layer_norm in kind.layer_norms
         ]  # fmt: skip
         hint = f"; {stabilizers.layer_norm} is for domain.manifold = {any_of(tuple(elsewhere))}" if elsewhere else ""
-        yield "stabilizers.layer_norm", stabilizers.layer_norm, f"{any_of(domain.layer_norms)} {domain.where}{hint}"
+        yield (
+            "stabilizers.layer_norm",
+            stabilizers.layer_norm,
+            f"{any_of(domain.layer_norms)} {domain.location}{hint}",
+        )
     if not case.noise_on_unit_sphere <= _MAX_NOISE:
         scale = "" if stabilizers.scale == 1 else f" times the square of stabilizers.scale = {stabilizers.scale:g}"
         yield "stabilizers.noise", stabilizers.noise, f"a number <= {_MAX_NOISE:g}{scale}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from meanfield.cli.output import print_found
+from meanfield.cli.output import print_result
 from meanfield.runtime.messages import print_message
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def branch(options: argparse.Namespace) -> int:
     from meanfield.analysis.branches.branch import as_dict, branch_of, report
 
     found = branch_of(case, options.degree, options.over, options.negative)
-    print_found(options, lambda: as_dict(found), lambda: report(found))
+    print_result(options, lambda: as_dict(found), lambda: report(found))
     if options.output is not None:
         from meanfield.figures.branch import plot_branch
 
@@ -148,7 +148,7 @@ def convergence(options: argparse.Namespace) -> int:
 
     study = convergence_of(case, options.over, options.values, options.of)
     asked = study, options.over, options.of
-    print_found(options, lambda: as_dict(*asked), lambda: report(*asked))
+    print_result(options, lambda: as_dict(*asked), lambda: report(*asked))
     if options.output is not None:
         from meanfield.figures.comparison.convergence import plot_convergence
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from meanfield.cli.output import print_found
+from meanfield.cli.output import print_result
 
 
 def info(options: argparse.Namespace) -> int:
@@ -29,10 +29,10 @@ def info(options: argparse.Namespace) -> int:
 
         print(report(options.file, of_sweep))
     elif of_sweep:
-        print_found(options, lambda: sweep_facts(options.file), lambda: describe_sweep(options.file))
+        print_result(options, lambda: sweep_facts(options.file), lambda: describe_sweep(options.file))
     else:
         facts = describe(options.file)
-        print_found(options, lambda: facts, lambda: format_text(facts))
+        print_result(options, lambda: facts, lambda: format_text(facts))
     return 0
 
 
@@ -122,7 +122,7 @@ def mergers(options: argparse.Namespace) -> int:
         facts = report(read(options.file))
     except ValueError as error:  # a run without clusters
         raise FileError(f"{options.file}: {error}") from None
-    print_found(options, lambda: facts, lambda: format_report(facts))
+    print_result(options, lambda: facts, lambda: format_report(facts))
     if options.output is not None:
         from meanfield.figures.merger_tree import plot_mergers
 
@@ -139,13 +139,13 @@ def compare(options: argparse.Namespace) -> int:
     require_figure(options.output)
     from meanfield.analysis.comparison import as_dict
     from meanfield.analysis.comparison import compare as measure
-    from meanfield.analysis.comparison_text import format_text, next_in_words
+    from meanfield.analysis.comparison_text import describe_next_command, format_text
     from meanfield.runtime.progress import CountedProgress
 
     comparison = measure(files[0], options.other, CountedProgress("pairs of snapshots compared"))
-    print_found(options, lambda: as_dict(comparison), lambda: format_text(comparison))
+    print_result(options, lambda: as_dict(comparison), lambda: format_text(comparison))
     if not options.json and options.output is None:
-        print(f"\n{next_in_words(comparison)}")
+        print(f"\n{describe_next_command(comparison)}")
     if options.output is not None:
         from meanfield.figures.comparison.figure import plot_compare
 

@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping
 
 
-def print_found(options: Namespace, facts: Callable[[], Mapping[str, object]], text: Callable[[], str]) -> None:
+def print_result(options: Namespace, facts: Callable[[], Mapping[str, object]], text: Callable[[], str]) -> None:
     """Print the result of a command: ``facts`` as JSON with the option --json, else ``text``."""
     if options.json:
         print_json(facts())

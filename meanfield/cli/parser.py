@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import NoReturn
 
 from meanfield import __version__
-from meanfield.cli.surroundings import OUTPUT, give_up_output, ignore_settings_of_folder, prepare, problem_of_variables
+from meanfield.cli.surroundings import OUTPUT, discard_output, ignore_settings_of_folder, prepare, problem_of_variables
 from meanfield.cli.table import COMMANDS, Command
 from meanfield.runtime.messages import print_message
 
@@ -55,14 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; ``argv`` defaults to the process's arguments. Returns the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        with _flushed():
-            options = _parsed(arguments)
+        with _flush_at_end():
+            options = _parse_options(arguments)
             status: int = options.handler(options)
             return status
     except KeyboardInterrupt as error:
         return _refuse(str(error) or "interrupted", _INTERRUPTED)
     except BrokenPipeError:
-        give_up_output()  # the reader of the output has ended
+        discard_output()  # the reader of the output has ended
         return _BROKEN_PIPE
     except CommandError as error:
         return _refuse(str(error))
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is None:  # an error of no file that the user named
             raise
         if error.filename == OUTPUT:
-            give_up_output()
+            discard_output()
         return _refuse(f"{error.filename}: {error.strerror}")
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and not error.code:  # an exit after help
@@ -99,7 +99,7 @@ def command() -> int:
 
 
 @contextmanager
-def _flushed() -> Iterator[None]:
+def _flush_at_end() -> Iterator[None]:
     """Flush standard output at the end of the block, also where help or a version ends it."""
     try:
         yield
@@ -127,7 +127,7 @@ def _errors_of_users() -> dict[type[BaseException], int]:
     return {CaseError: _BAD_INPUT, FileError: _BAD_INPUT, NonFinite: _NON_FINITE, Terminated: _INTERRUPTED}
 
 
-def _parsed(argv: list[str]) -> argparse.Namespace:
+def _parse_options(argv: list[str]) -> argparse.Namespace:
     """Return the options of a command line; ``handler`` runs the command with the options and returns the status."""
     parser = root_parser()
     name = ""

@@ -52,7 +52,7 @@ def prepare() -> None:
     sys.stderr = _text(_Messages(2, "w", closefd=False), sys.stderr)
 
 
-def give_up_output() -> None:
+def discard_output() -> None:
     """Discard the buffered standard output, also at the end of the process."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 

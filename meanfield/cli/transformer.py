@@ -19,14 +19,14 @@ _FILES = "[-o FILE.h5] [--figure FILE.png] [--overwrite]"
 OF_COMMAND = ("handler", "command", "output", "figure", "overwrite", "quiet")  # no arguments of the function
 
 
-def in_words_of_options(handler: Handler) -> Handler:
+def report_option_names(handler: Handler) -> Handler:
     """Return a command whose errors name options, not arguments of Python; warnings on texts go to standard error."""
 
     @wraps(handler)
     def command(options: Namespace) -> int:
-        from meanfield.results.refusals import in_options
+        from meanfield.results.refusals import with_option_names
 
-        with warnings.catch_warnings(), in_options(vars(options)):
+        with warnings.catch_warnings(), with_option_names(vars(options)):
             warnings.simplefilter("always", functions.TextWarning)
             shown = warnings.showwarning
             warnings.showwarning = lambda message, category, *where: (
@@ -37,7 +37,7 @@ def in_words_of_options(handler: Handler) -> Handler:
     return command
 
 
-@in_words_of_options
+@report_option_names
 def read(options: Namespace) -> int:
     from meanfield.runtime.paths import require_writable
 
@@ -47,7 +47,7 @@ def read(options: Namespace) -> int:
     return 0
 
 
-@in_words_of_options
+@report_option_names
 def case(options: Namespace) -> int:
     folder = _of_model(options, "-case") if options.output is None else options.output
     written = functions.case(folder=folder, overwrite=options.overwrite, **_arguments(options))
@@ -56,7 +56,7 @@ def case(options: Namespace) -> int:
     return 0
 
 
-@in_words_of_options
+@report_option_names
 def reference(options: Namespace) -> int:
     from meanfield.cli.commands import case_of
     from meanfield.runtime.paths import output_for, require_files, require_writable
@@ -70,7 +70,7 @@ def reference(options: Namespace) -> int:
     return 0
 
 
-@in_words_of_options
+@report_option_names
 def train(options: Namespace) -> int:
     from meanfield.figures.saving import save
     from meanfield.runtime.paths import output_for
@@ -108,7 +108,7 @@ def study(name: str, noun: str = "", source: str = "") -> Handler:
     source   option that names an input file
     """
 
-    @in_words_of_options
+    @report_option_names
     def command(options: Namespace) -> int:
         from meanfield.figures.saving import save
 

@@ -70,12 +70,12 @@ def find_clusters_of_tokens(
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
     directions = unit_vectors(points)
     if len(points) <= FEW_TOKENS:
-        return _of_few(directions, masses, scale)
+        return _clusters_of_few(directions, masses, scale)
     shares = masses / masses.sum()
     cover = (
-        _by_cells(directions, shares, scale)
+        _merge_by_cells(directions, shares, scale)
         if points.shape[1] <= 3
-        else _by_leaders(directions, shares, scale, max_tokens)
+        else _merge_by_leaders(directions, shares, scale, max_tokens)
     )
     if cover.density.max() < CONTRAST * cover.uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
@@ -92,7 +92,7 @@ def find_clusters_of_tokens(
     return Clusters(cluster_masses[rank], centers[rank], place[basin])
 
 
-def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
+def _clusters_of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
     """Return the clusters of few tokens, by their kernel density as a sum over all pairs.
 
     Each token belongs to a cluster, or none does if the density is nearly uniform.
@@ -111,7 +111,7 @@ def _of_few(directions: Floats, masses: Floats, scale: float) -> Clusters:
     return Clusters(cluster_masses[:count], centers[:count], number)
 
 
-def _by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
+def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     """Return the mean directions of tokens in cells finer than the scale s, with the kernel density in these cells.
 
     They represent the tokens. The kernel density is computed by a harmonic transform.
@@ -155,7 +155,7 @@ def _density_estimate(dimension: int, scale: float) -> tuple[Mesh, KDTree, Harmo
     return mesh, KDTree(mesh.centers), harmonic_transform(mesh, degree), multipliers / multipliers[0]
 
 
-def _by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
+def _merge_by_leaders(directions: Floats, masses: Floats, scale: float, max_tokens: int) -> Cover:
     """Return tokens at distances above COVER_RADIUS·s from each other, the leaders, with the kernel density there.
 
     The leaders represent all tokens. The kernel density is a sum over leaders, each with the mass of the tokens nearest

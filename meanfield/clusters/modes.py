@@ -30,13 +30,13 @@ def count_modes(directions: Floats, masses: Floats, beta: float, starts: int = 5
     ``rounds`` rounds: modes that no ascent reaches are missed.
     """
     if directions.shape[1] == 2:
-        return _on_circle(directions, masses / masses.sum(), beta)
+        return _modes_on_circle(directions, masses / masses.sum(), beta)
     if beta == 0 and np.linalg.norm(masses @ directions) <= FLAT * masses.sum():
         return 0  # the limit β → 0 of f − ∫f is ∝ ⟨x, Σ m x_j⟩
-    return _by_ascent(directions, masses, beta, starts, rounds)
+    return _modes_by_ascent(directions, masses, beta, starts, rounds)
 
 
-def _on_circle(directions: Floats, masses: Floats, beta: float) -> int:
+def _modes_on_circle(directions: Floats, masses: Floats, beta: float) -> int:
     degree = max(exponential_degree(2, beta), 1)
     multipliers = exponential_multipliers(2, beta, degree + 1) / exponential_multipliers(2, beta, 1)[0]
     phase = directions[:, 0] - 1j * directions[:, 1]
@@ -52,7 +52,7 @@ def _on_circle(directions: Floats, masses: Floats, beta: float) -> int:
     return int((rising & ~np.roll(rising, -1) & (density > LOST * density.max())).sum())
 
 
-def _by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rounds: int) -> int:
+def _modes_by_ascent(directions: Floats, masses: Floats, beta: float, starts: int, rounds: int) -> int:
     from scipy.cluster.hierarchy import fcluster, linkage
 
     some = np.unique(np.linspace(0, len(directions) - 1, min(starts, len(directions))).astype(int))

@@ -127,7 +127,7 @@ def _pairs_on_sphere(mesh: Mesh, masses: Floats, degrees: Floats) -> Floats:
             heaviest = heaviest[np.argpartition(-masses[heaviest], MAX_CELLS)[:MAX_CELLS]]
         if masses[heaviest].sum() >= 1 - NEGLIGIBLE:
             return pairs_of_points(mesh.centers[heaviest], masses[heaviest], different=False)
-    parts = _of_degrees(resolved_degree(mesh))
+    parts = _degree_contributions(resolved_degree(mesh))
     found = np.maximum((parts * degrees[: parts.shape[1]]).sum(axis=1), 0.0)  # avoids the threads of BLAS
     return np.asarray(found / found.sum())
 
@@ -164,7 +164,7 @@ def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
 
 
 @lru_cache(maxsize=2)
-def _of_degrees(degree: int) -> Floats:
+def _degree_contributions(degree: int) -> Floats:
     """Return the contributions (bins, degree + 1) of each degree of a density to the probability of a bin of ⟨x, y⟩.
 
     They are to be multiplied by the mean square of the degree-l part of the density, relative to the uniform one.

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-def _go_on() -> None:
+def _never_cancel() -> None:
     """Do nothing between the parts of a long computation: no function is set that could cancel it."""
 
 
-_check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_go_on)
+_check: ContextVar[Callable[[], None]] = ContextVar("_check", default=_never_cancel)
 
 
 @contextmanager

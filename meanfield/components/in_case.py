@@ -24,7 +24,7 @@ class OwnFeedForward(Section, frozen=True):
         return tag_of(self)
 
 
-def used_by(case: Case) -> list[Component]:
+def components_of_case(case: Case) -> list[Component]:
     """Return the loaded user-defined components, such as kernels or reactions, that a case names."""
     names = {
         "kernel": [case.attention.kernel],
@@ -42,7 +42,7 @@ def components_attribute(case: Case) -> dict[str, str]:
 
     The result is empty without components.
     """
-    lines = [f"{one.kind} {one.name} {one.sha256}" for one in used_by(case)]
+    lines = [f"{one.kind} {one.name} {one.sha256}" for one in components_of_case(case)]
     return {"components": "\n".join(lines)} if lines else {}
 
 

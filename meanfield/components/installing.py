@@ -13,7 +13,7 @@ from meanfield.components.component import LOADED, Component
 from meanfield.components.in_case import parameters_of, section_of
 from meanfield.diagnostics.table import LENGTHS, Diagnostic, Table
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as AT_ATOMS
-from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place, normalized
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh, normalize_density
 from meanfield.domains.common.model_of_case import FIELDS, REACTIONS
 from meanfield.domains.domain import load
 from meanfield.domains.particles.initial_tokens import USER_TOKENS
@@ -66,7 +66,7 @@ BUILT_IN = {
 }
 
 
-def built_in(component: Component) -> bool:
+def is_built_in(component: Component) -> bool:
     """Return whether the component has the name of a built-in option."""
     if component.kind == "diagnostic":
         return any(component.name in table and component.name not in _OF_USER for table in _tables())
@@ -88,7 +88,7 @@ def _layer_norm(component: Component) -> None:
     )
 
 
-def _own(component: Component) -> type[Section]:
+def _add_own_section(component: Component) -> type[Section]:
     """Add the section of a user-defined component to the table of such sections, and return the section."""
     section = OWN[component.kind][component.name] = section_of(component)
     return section
@@ -103,22 +103,22 @@ def _reaction(component: Component) -> None:
 
         return Reaction(growth)
 
-    REACTIONS[_own(component)] = make
+    REACTIONS[_add_own_section(component)] = make
 
 
 def _feed_forward(component: Component) -> None:
     def make(section: Section) -> Local:
         return lambda points: array(component, points.shape, points, **parameters_of(section))
 
-    FIELDS[_own(component)] = make
+    FIELDS[_add_own_section(component)] = make
 
 
 def _initial(component: Component) -> None:
-    def make(place: Place, section: Section) -> Floats:
+    def make(place: InitialMesh, section: Section) -> Floats:
         values = array(component, (place.mesh.cells,), place.mesh.centers, **parameters_of(section))
-        return normalized(place.mesh, values * place.relative_to, "initial.kind", component.name)
+        return normalize_density(place.mesh, values * place.relative_to, "initial.kind", component.name)
 
-    GIVEN_DENSITIES[_own(component)] = make
+    GIVEN_DENSITIES[_add_own_section(component)] = make
 
 
 def _tokens(component: Component) -> None:
@@ -129,7 +129,7 @@ def _tokens(component: Component) -> None:
             raise refusal("initial.kind", component.name, "positions (count, dimension) that are finite")
         return drawn
 
-    USER_TOKENS[_own(component)] = draw
+    USER_TOKENS[_add_own_section(component)] = draw
 
 
 def _diagnostic(component: Component) -> None:

@@ -24,9 +24,9 @@ def loaded_sources(cases: Iterable[Case] = ()) -> tuple[Source, ...]:
     """
     of_user = [one for one in LOADED.values() if one.source not in SOURCES]
     if of_user:
-        from meanfield.components.in_case import used_by
+        from meanfield.components.in_case import components_of_case
 
-        for one in (one for case in cases for one in used_by(case) if one in of_user):
+        for one in (one for case in cases for one in components_of_case(case) if one in of_user):
             raise CaseError(
                 f"component {one.name}: is defined in this process only; other processes load components from a file: "
                 "load_components(FILE)"

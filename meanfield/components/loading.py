@@ -14,7 +14,7 @@ from typing import Any
 
 from meanfield.case.errors import CaseError
 from meanfield.components.component import LOADED, Component
-from meanfield.components.installing import INSTALL, built_in
+from meanfield.components.installing import INSTALL, is_built_in
 from meanfield.components.loaded import SOURCES, Source
 
 GROUP = "meanfield.components"
@@ -88,7 +88,7 @@ def load_sources(sources: Iterable[Source]) -> list[Component]:
 
 
 def _install(one: Component) -> None:
-    if built_in(one):
+    if is_built_in(one):
         raise CaseError(f"{one.source}: the {one.kind} {one.name} is built in; choose another name")
     INSTALL[one.kind](one)
     LOADED[one.kind, one.name] = one

@@ -10,7 +10,7 @@ from meanfield.diagnostics.table import heaviest
 from solvers.mesh.mesh import Floats
 
 
-class Clustered(Protocol):
+class ClusteredState(Protocol):
     """State with its clusters, and the distribution (bins) of ⟨x, y⟩ for two random tokens, see clusters/pairs.py."""
 
     @property
@@ -20,22 +20,22 @@ class Clustered(Protocol):
     def pairs(self) -> Floats: ...
 
 
-def clusters(sample: Clustered) -> float:
+def clusters(sample: ClusteredState) -> float:
     """Return the number of clusters, found by persistence; for particles these are clusters of directions."""
     return float(sample.clusters.count)
 
 
-def cluster_mass(sample: Clustered) -> Floats:
+def cluster_mass(sample: ClusteredState) -> Floats:
     """Return the masses of the clusters (32), heaviest first; NaN where there are fewer."""
     return heaviest(sample.clusters.masses)
 
 
-def cluster_center(sample: Clustered) -> Floats:
+def cluster_center(sample: ClusteredState) -> Floats:
     """Return the centers of the clusters (32, d), unit vectors, in the order of their masses."""
     return heaviest(sample.clusters.centers)
 
 
-def pairs(sample: Clustered) -> Floats:
+def pairs(sample: ClusteredState) -> Floats:
     """Return the probability of each of 64 bins of z = ⟨x, y⟩ for two random tokens x and y.
 
     In a run of particles, x and y are different: a pair (i, j), i ≠ j, has a probability ∝ m_i m_j with the masses m.
@@ -43,7 +43,7 @@ def pairs(sample: Clustered) -> Floats:
     return sample.pairs
 
 
-def pairs_close(sample: Clustered) -> float:
+def pairs_close(sample: ClusteredState) -> float:
     """Return the probability that two random tokens x and y are close, ⟨x, y⟩ ≥ 1 − 1e-3.
 
     In a run of particles, x and y are different particles.

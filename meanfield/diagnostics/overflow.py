@@ -30,7 +30,7 @@ def overflows(times: Floats, diagnostics: Mapping[str, Floats]) -> dict[str, flo
     return found
 
 
-def overflow_in_words(found: Mapping[str, float], moment: Callable[[float], str] = "t = {:.4g}".format) -> str:
+def describe_overflow(found: Mapping[str, float], moment: Callable[[float], str] = "t = {:.4g}".format) -> str:
     """Return text such as "energy infinite (beyond 1.8e308) from t = 12.5 on", from the times by name; "" for none."""
     texts = []
     for time in sorted(set(found.values())):

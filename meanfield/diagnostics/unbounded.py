@@ -14,7 +14,7 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 @dataclass(frozen=True)
-class Unbounded:
+class UnboundedTokens:
     """Tokens that are not confined to a sphere, at points (cells, d) with masses (cells,).
 
     escaped      masses at the inner and the outer end of the mesh, which no cell beyond could receive
@@ -27,33 +27,33 @@ class Unbounded:
     directions: tuple[Mesh, Floats] | None = None
 
 
-def mass(sample: Unbounded) -> float:
+def mass(sample: UnboundedTokens) -> float:
     """Return the total mass ∫ρ of the tokens."""
     return float(sample.masses.sum())
 
 
-def centroid(sample: Unbounded) -> Floats:
+def centroid(sample: UnboundedTokens) -> Floats:
     """Return the mean ∫xρ (d,) of the tokens."""
     return np.asarray(sample.masses @ sample.points)
 
 
-def variance(sample: Unbounded) -> float:
+def variance(sample: UnboundedTokens) -> float:
     """Return the variance ∫|x − ∫xρ|²ρ of the tokens, the trace of their covariance."""
     away = sample.points - centroid(sample)
     return float(sample.masses @ np.einsum("nd,nd->n", away, away))
 
 
-def radius(sample: Unbounded) -> float:
+def radius(sample: UnboundedTokens) -> float:
     """Return the root mean square distance √∫|x|²ρ of the tokens from the origin."""
     return float(root_mean_square(sample.masses, sample.points))
 
 
-def escaped(sample: Unbounded) -> Floats:
+def escaped(sample: UnboundedTokens) -> Floats:
     """Return the masses (2) in the innermost and the outermost cells; on the line at its left and its right end."""
     return np.array(sample.escaped)
 
 
-def clusters(sample: Unbounded) -> float:
+def clusters(sample: UnboundedTokens) -> float:
     """Return the number of clusters of directions of the tokens, found by persistence."""
     assert sample.directions is not None  # the table has this name only for meshes with directions
     return float(find_clusters(*sample.directions).count)

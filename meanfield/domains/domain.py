@@ -78,7 +78,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return self.ambient
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """Return the text that names the place of tokens in messages, such as "on the sphere"."""
         return f"on the {self.manifold}"
 
@@ -91,7 +91,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return True
 
     @property
-    def layer_in_words(self) -> list[str]:
+    def describe_layer(self) -> list[str]:
         """Return texts on the layer that follow from this section [domain], such as "without biases"; usually none."""
         return []
 
@@ -119,7 +119,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
         return 0.0
 
     @property
-    def in_single(self) -> bool:
+    def is_single_precision(self) -> bool:
         """Return whether states are in single precision, float32."""
         return False
 

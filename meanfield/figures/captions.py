@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.text import format_time
-from meanfield.diagnostics.overflow import overflow_in_words, overflows
+from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.figures.run_data import LAYERS, SNAPSHOTS, TIME, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _overflow(run_data: RunData) -> str:
     if "time" not in run_data.diagnostics:
         return ""
     found = overflows(run_data.diagnostics["time"], run_data.diagnostics)
-    return overflow_in_words(found, lambda time: run_data.moment(time, _time))
+    return describe_overflow(found, lambda time: run_data.moment(time, _time))
 
 
 def _noise(run_data: RunData) -> str:
@@ -80,7 +80,7 @@ def fitting_size(lines: list[str], width: float, max_size: float) -> float:
     return max_size * min(1.0, width * 72 / widest)
 
 
-def wrapped(text: str, width: float) -> str:
+def wrap_text(text: str, width: float) -> str:
     """Return the text broken into the fewest lines that fit into ``width`` inches in the font of the figure."""
     from matplotlib import rcParams
 
@@ -100,7 +100,7 @@ def _title_line(title: str) -> str:
     return title.replace("$", r"\$")
 
 
-def state_in_words(run: Run, case: Case) -> str:
+def describe_state(run: Run, case: Case) -> str:
     """Return the status of a run such as "interrupted at t = 2 of 5", or an empty text for a finished run."""
     reason = run.attributes["stop_reason"]
     if reason == "finished":

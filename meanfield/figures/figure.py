@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.analysis.snapshot_clusters import counter
-from meanfield.case.summary import layer_in_words
+from meanfield.case.summary import describe_layer
 from meanfield.domains import domain as domains
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import Floats, inches_across, panels_across
-from meanfield.figures.captions import cluster_history, fitting_size, heading, state_in_words
+from meanfield.figures.captions import cluster_history, describe_state, fitting_size, heading
 from meanfield.figures.panels.options import SCREEN, FigureOptions
 from meanfield.figures.panels.selected import (
     PANEL_HEIGHT,
@@ -31,7 +31,7 @@ from meanfield.figures.panels.selected import (
 from meanfield.figures.predictions.table import predictions_of
 from meanfield.figures.run_data import Integers, RunData, TokenData
 from meanfield.figures.saving import FONTS, figure_target, save
-from meanfield.figures.trim import trimmed
+from meanfield.figures.trim import trim_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,13 +102,13 @@ def load(path: str | Path | Run) -> RunData:
         ring_cells=_ring_cells(run),
         beta=case.attention.beta_effective if case.domain.has_softmax else np.nan,
         noise=case.stabilizers.noise,
-        attention=" · ".join(layer_in_words(case)),
+        attention=" · ".join(describe_layer(case)),
         times=run.times,
         density=run.density,
         diagnostics={"time": run.sample_times, **run.diagnostics},
         growth=_growth(case, run.diagnostics["power"].shape[1]) if "power" in run.diagnostics else None,
         critical=_critical(case),
-        state=state_in_words(run, case),
+        state=describe_state(run, case),
         dimension=case.domain.d if "dimension" in kind.__struct_fields__ else None,
         edges=None if kind.edges is None else run.variable(kind.edges),
         expansion=case.domain.expansion,
@@ -123,7 +123,7 @@ def load(path: str | Path | Run) -> RunData:
         components=_components(run),
         clusters=counter(run),
     )
-    return trimmed(run_data) if kind.edges is not None and not kind.has_radius else run_data
+    return trim_cells(run_data) if kind.edges is not None and not kind.has_radius else run_data
 
 
 def _components(run: Run) -> dict[str, str]:

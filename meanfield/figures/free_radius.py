@@ -13,7 +13,7 @@ from meanfield.figures.color_scale import color_map
 from meanfield.figures.profiles import draw_profiles, profiles_height
 from meanfield.figures.run_data import RunData, snapshots_chosen
 from meanfield.figures.sphere_map import cell_angles, draw_sphere, maps_across, sphere_height
-from meanfield.figures.trim import trimmed
+from meanfield.figures.trim import trim_cells
 from meanfield.sections.section import tag_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def directions_of(run_data: RunData) -> RunData:
     return replace(
         run_data,
         manifold=tag_of(run_data.kind.directions),
-        density=lambda k: widths @ _by_radius(run_data, k),
+        density=lambda k: widths @ _density_by_radius(run_data, k),
         edges=None,
     )
 
@@ -47,12 +47,12 @@ def radii_of(run_data: RunData) -> RunData:
     It is restricted to the radii with visible density.
     """
     areas = _areas(run_data)
-    return trimmed(
+    return trim_cells(
         replace(
             run_data,
             manifold="radius",
             ring_cells=np.array([len(_widths(run_data))]),
-            density=lambda k: _by_radius(run_data, k) @ areas,
+            density=lambda k: _density_by_radius(run_data, k) @ areas,
         )
     )
 
@@ -66,7 +66,7 @@ def quantiles(run_data: RunData, snapshots: Iterable[int], parts: Floats) -> Flo
     areas, widths, log_edges = _areas(run_data), _widths(run_data), np.log(run_data.edges)
     found = []
     for k in snapshots:
-        cumulative = np.concatenate([[0.0], np.cumsum(_by_radius(run_data, k) @ areas * widths)])
+        cumulative = np.concatenate([[0.0], np.cumsum(_density_by_radius(run_data, k) @ areas * widths)])
         growth = run_data.expansion * run_data.times[k]
         found.append(np.exp(growth + np.interp(parts * cumulative[-1], cumulative, log_edges)))
     return np.array(found)
@@ -86,7 +86,7 @@ def _areas(run_data: RunData) -> Floats:
     return cell_angles(run_data.ring_cells)[2]
 
 
-def _by_radius(run_data: RunData, k: int) -> Floats:
+def _density_by_radius(run_data: RunData, k: int) -> Floats:
     """Return the density of snapshot k as an array (radii, directions)."""
     return run_data.density(k).reshape(len(_widths(run_data)), -1)
 
@@ -168,7 +168,7 @@ def _plane(run_data: RunData, k: int) -> tuple[Floats, Floats, Floats]:
     """
     assert run_data.edges is not None
     inner, outer = run_data.edges[:-1], run_data.edges[1:]
-    per_area = _by_radius(run_data, k) * (_widths(run_data) / ((outer**2 - inner**2) / 2))[:, None]
+    per_area = _density_by_radius(run_data, k) * (_widths(run_data) / ((outer**2 - inner**2) / 2))[:, None]
     angle = np.linspace(0, 2 * np.pi, per_area.shape[1] + 1)
     radius = run_data.edges * np.exp(run_data.expansion * run_data.times[k])
     return radius, angle, (per_area / per_area.max()).clip(PLANE_DECADES)

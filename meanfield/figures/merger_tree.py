@@ -175,12 +175,12 @@ def draw_staircase(
 
 def _heading(run: Run) -> list[str]:
     """Return the lines above the merger tree: title, manifold and parameters."""
-    from meanfield.case.summary import layer_in_words
+    from meanfield.case.summary import describe_layer
     from meanfield.runtime.segments import case_of
 
     case = case_of(run)
     title = case.title.replace("$", r"\$") or run.path.name
-    facts = [run.manifold, *layer_in_words(case)]
+    facts = [run.manifold, *describe_layer(case)]
     facts += [f"β = {case.attention.beta_effective:g}"] if case.domain.has_softmax else []
     noise = case.stabilizers.noise
     return [title, SEPARATOR.join([*facts, *([f"noise κ = {noise:g}"] if noise else [])])]

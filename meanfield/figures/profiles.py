@@ -28,7 +28,7 @@ def profiles_height(run_data: RunData) -> float:
 
 def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
     """Draw a density in one dimension: over time, omitted for a single snapshot, and up to six profiles."""
-    if len(columns(run_data)) < 2:
+    if len(shown_snapshots(run_data)) < 2:
         draw_profile_lines(figure.subplots(), run_data)
         return
     if panels_across(figure) == 1:
@@ -41,9 +41,9 @@ def draw_profiles(figure: SubFigure, run_data: RunData) -> None:
 
 def draw_space_time(ax: Axes, run_data: RunData) -> None:
     """Draw a density in one dimension as colors over time and its coordinate, with a color bar."""
-    run_data = with_cut(run_data, columns(run_data))
+    run_data = with_cut(run_data, shown_snapshots(run_data))
     scale = scale_of(run_data, snapshots_chosen(run_data, SNAPSHOTS))
-    times, edges, picture = space_time(run_data, columns(run_data))
+    times, edges, picture = space_time(run_data, shown_snapshots(run_data))
     image = ax.pcolormesh(
         times,
         edges,
@@ -63,7 +63,7 @@ def draw_space_time(ax: Axes, run_data: RunData) -> None:
 
 def draw_profile_lines(ax: Axes, run_data: RunData) -> None:
     """Draw a density in one dimension along its coordinate, a line for each of up to six snapshots."""
-    run_data = with_cut(run_data, columns(run_data))
+    run_data = with_cut(run_data, shown_snapshots(run_data))
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
     _draw_lines(ax, run_data, chosen, scale_of(run_data, chosen))
 
@@ -74,7 +74,7 @@ def coordinate(run_data: RunData) -> Coordinate:
     return run_data.coordinate
 
 
-def columns(run_data: RunData) -> list[int]:
+def shown_snapshots(run_data: RunData) -> list[int]:
     """Return the snapshots that are the columns of an image of a density over time, at most COLUMNS."""
     shown = [k for k in range(len(run_data.times)) if run_data.times[k] > 0 or not run_data.log_time]
     return [shown[i] for i in np.unique(np.linspace(0, len(shown) - 1, COLUMNS).astype(int))] if shown else []
@@ -86,11 +86,11 @@ def space_time(run_data: RunData, shown: list[int]) -> tuple[Floats, Floats, Flo
     Columns are the snapshots ``shown``, and rows are along the coordinate.
     """
     edges = coordinate(run_data).edges
-    picture = np.stack([merged(run_data.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
+    picture = np.stack([average_rows(run_data.ratio(k), ROWS, np.diff(edges)) for k in shown], axis=1)
     return time_edges(run_data.times[shown], run_data.log_time), edges[:: (len(edges) - 1) // len(picture)], picture
 
 
-def merged(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
+def average_rows(values: Floats, rows: int, sizes: Floats | None = None) -> Floats:
     """Return averages of the values (cells,) over groups of neighboring cells, so that at most ``rows`` remain.
 
     They are weighted by the ``sizes`` of the cells, by default equal.
@@ -111,7 +111,7 @@ def time_edges(times: Floats, log: bool) -> Floats:
     return np.exp(edges) if log else edges
 
 
-def set_heights(ax: Axes, run_data: RunData, scale: Scale) -> None:
+def set_density_axis(ax: Axes, run_data: RunData, scale: Scale) -> None:
     """Set the axes of the profile of a density, and draw the uniform density if there is one."""
     if not scale.deviation:
         ax.set_yscale("log")
@@ -131,7 +131,7 @@ def _draw_lines(ax: Axes, run_data: RunData, chosen: list[int], scale: Scale) ->
     for k, shade in zip(chosen, shades(len(chosen)), strict=True):
         heights, edges = scale.heights(run_data.ratio(k)), coordinate(run_data).edges
         ax.stairs(heights, edges, baseline=None, color=shade, lw=1.3, label=format_time(run_data.times[k]))
-    set_heights(ax, run_data, scale)
+    set_density_axis(ax, run_data, scale)
     scale.draw_on(ax.yaxis, scale.label)
     if scale.is_uniform:
         annotate(ax, f"uniform, within {UNIFORM_TEXT}", height=0.75)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from meanfield.analysis.snapshot_clusters import TIME_RTOL, Counted
+from meanfield.analysis.snapshot_clusters import TIME_RTOL, SnapshotClusters
 from meanfield.analysis.text import format_time
 from meanfield.domains.domain import Domain
 from meanfield.domains.table import kind_of
@@ -102,7 +102,7 @@ class RunData:
     in_layers: bool = False
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     components: Mapping[str, str] = field(default_factory=dict)
-    clusters: Callable[[int], Counted] | None = None
+    clusters: Callable[[int], SnapshotClusters] | None = None
 
     def ratio(self, k: int) -> Floats:
         """Return the density (cells,) of snapshot k relative to the uniform density; unscaled if there is none."""
@@ -229,7 +229,7 @@ def _fraction(values: Floats) -> Floats:
     return variation / variation[-1] if variation[-1] > 0 else variation
 
 
-def moment_in_words(run_data: RunData, k: int) -> str:
+def describe_snapshot(run_data: RunData, k: int) -> str:
     """Return the title of snapshot k such as "t = 12.5 · 3 clusters" or, for a trained Transformer, "layer 6"."""
     counted = run_data.counted_at(k)
     return run_data.moment(run_data.times[k]) + (f" · {counted}" if counted else "")

@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.figures.axes import Floats, label_linear, set_time
 from meanfield.figures.particles.tokens import directions, tokens_of
-from meanfield.figures.profiles import ROWS, columns, merged, time_edges
+from meanfield.figures.profiles import ROWS, average_rows, shown_snapshots, time_edges
 from meanfield.figures.run_data import RunData
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def draw_field(figure: SubFigure, run_data: RunData) -> None:
 
     The values are ⟨u/|u| − ū, e⟩, ū the mean of all directions u/|u| shown.
     """
-    shown = columns(run_data)
+    shown = shown_snapshots(run_data)
     length = tokens_of(run_data).length
     assert length is not None
     times = time_edges(run_data.times[shown], run_data.log_time)
@@ -50,7 +50,7 @@ def field_parts(run_data: RunData, shown: Sequence[int], rows: int) -> Floats:
     fields = np.stack([directions(run_data, k) for k in shown])
     fields -= fields.mean(axis=(0, 1))
     parts = np.einsum("tnd,ad->atn", fields, _principal(fields))
-    return np.array([[merged(values, rows) for values in part] for part in parts])
+    return np.array([[average_rows(values, rows) for values in part] for part in parts])
 
 
 def _principal(fields: Floats) -> Floats:

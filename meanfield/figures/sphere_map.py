@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats, inches_across
-from meanfield.figures.captions import wrapped
+from meanfield.figures.captions import wrap_text
 from meanfield.figures.color_scale import UNIFORM_TEXT, Scale, color_map, scale_of
-from meanfield.figures.run_data import SNAPSHOTS, Integers, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import SNAPSHOTS, Integers, RunData, describe_snapshot, snapshots_chosen
 from solvers.mesh.rings import sphere_cells
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def draw_sphere(figure: SubFigure, run_data: RunData) -> None:
         image = draw_map(ax, cell, ratio, scale)
         draw_graticule(ax)
         draw_clusters(ax, run_data, k)
-        ax.set_title(moment_in_words(run_data, k))
+        ax.set_title(describe_snapshot(run_data, k))
     extend = "min" if not scale.deviation and min(r.min() for r in ratios) < scale.low else "neither"
     bar = figure.colorbar(image, ax=drawn, extend=extend, shrink=0.9, aspect=30)
     scale.draw_on(bar.ax.yaxis, scale.label)
-    figure.supxlabel(wrapped(_caption(run_data, len(chosen), scale), inches_across(figure)), fontsize="medium")
+    figure.supxlabel(wrap_text(_caption(run_data, len(chosen), scale), inches_across(figure)), fontsize="medium")
 
 
 def draw_map(ax: Axes, cell: NDArray[np.int64], ratio: Floats, scale: Scale) -> AxesImage:

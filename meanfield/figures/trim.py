@@ -13,7 +13,7 @@ from meanfield.figures.run_data import RunData
 MAX_REACH = 30.0  # largest ratio of extent to narrowest spread on a linear axis
 
 
-def trimmed(run_data: RunData) -> RunData:
+def trim_cells(run_data: RunData) -> RunData:
     """Return the data of a run restricted to the cells in which any snapshot has visible density, with a margin.
 
     The axis of a line is transformed if the widest snapshot extends far beyond the spread of the narrowest.
@@ -27,7 +27,7 @@ def trimmed(run_data: RunData) -> RunData:
     margin = (shown[-1] - shown[0]) // 20
     cells = slice(max(shown[0] - margin, 0), int(shown[-1]) + margin + 1)
     edges = run_data.edges[cells.start : cells.stop + 1]
-    narrowest = min(_spread(run_data.edges, run_data.density(k)) for k in range(len(peaks)))
+    narrowest = min(_rms_distance(run_data.edges, run_data.density(k)) for k in range(len(peaks)))
     bent = run_data.kind.space == "R1" and np.abs(edges).max() > MAX_REACH * narrowest
     return replace(
         run_data,
@@ -38,7 +38,7 @@ def trimmed(run_data: RunData) -> RunData:
     )
 
 
-def _spread(edges: Floats, density: Floats) -> float:
+def _rms_distance(edges: Floats, density: Floats) -> float:
     """Return the root mean square distance of a density from the origin, at least the width of a cell."""
     masses, centers = density * np.diff(edges), (edges[1:] + edges[:-1]) / 2
     return max(float(np.sqrt(masses @ centers**2 / masses.sum())), float(np.diff(edges).min()))

@@ -76,7 +76,7 @@ def page(found: Mapping[str, Statement]) -> str:
         f"\n## {topic.replace('_', ' ').capitalize()}\n\n{TABLE}" + "\n".join(row(*item) for item in rows) + "\n"
         for topic, rows in topics
     ]
-    others = [f"| {_linked(statement)} | {why} |" for statement, why in NOT_COMPUTED.items()]
+    others = [f"| {_link_papers(statement)} | {why} |" for statement, why in NOT_COMPUTED.items()]
     tail = "\n## Not computed\n\n| statement | why |\n|---|---|\n" + "\n".join(others)
     return HEAD + "".join(tables) + tail + "\n"
 
@@ -84,12 +84,12 @@ def page(found: Mapping[str, Statement]) -> str:
 def row(name: str, one: Statement) -> str:
     """Return the row of a statement of the literature in a Markdown table, with links to its entry and the papers."""
     statement = f"[{_cell(one.text)}](../gallery/entries/{name}.py) (`{name}`)"
-    source = _linked(f"{one.source}; read: {one.read}")
+    source = _link_papers(f"{one.source}; read: {one.read}")
     verdict = f"{one.verdict} (to {one.tolerance:.2g}: {_cell(one.reason)})"
     return f"| {statement} | {source} | {one.expected:.7g} | {one.found:.7g} | {verdict} |"
 
 
-def _linked(text: str) -> str:
+def _link_papers(text: str) -> str:
     """Return a text with links to the papers that it names by their numbers on arXiv."""
     return ARXIV.sub(r"[\g<0>](https://arxiv.org/abs/\g<0>)", text)
 

@@ -7,7 +7,7 @@ from scipy.special import ive
 
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
-from meanfield.analysis.branches.varied import OverNoise
+from meanfield.analysis.branches.varied import NoiseParameter
 from meanfield.gallery.statement import Statement
 
 Curve = tuple[list[float], list[float]]
@@ -30,7 +30,7 @@ def run(d: int, betas: tuple[float, float]) -> tuple[float, dict[str, Curve]]:
     """
     slopes, curves = [], {}
     for beta in betas:
-        branch = follow(OverNoise(Equilibria(d, beta, "unnormalized", nodes=48)), steps=8)
+        branch = follow(NoiseParameter(Equilibria(d, beta, "unnormalized", nodes=48)), steps=8)
         first = branch.equilibria[1]
         slopes.append((1 - branch.critical / first.noise) / first.order**2)
         noises = [point.noise / branch.critical for point in branch.equilibria]

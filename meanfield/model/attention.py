@@ -168,7 +168,7 @@ class Attention:
         NonFinite
             If the Sinkhorn iteration does not converge.
         """
-        return self._over_heads(self._checked("density", density, empty), None, empty)
+        return self._sum_over_heads(self._check_density("density", density, empty), None, empty)
 
     def along_rings(
         self, density: Floats, normalizer: Floats | None = None, *, empty: Empty = "exact"
@@ -196,15 +196,15 @@ class Attention:
         """
         if not self.has_components:
             return None
-        density = self._checked("density", density, empty)
+        density = self._check_density("density", density, empty)
         if normalizer is not None and np.shape(normalizer) != density.shape:
             raise ArgumentError("normalizer", np.shape(normalizer), f"shape {density.shape}, the number of cells")
         if empty != "bounded":
-            return along_east_and_north(self.mesh, self._over_heads(density, normalizer, empty))
+            return along_east_and_north(self.mesh, self._sum_over_heads(density, normalizer, empty))
         output = None
         for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
-            added = self._normalized(head, sums.apply_along_rings(density), normalizer)
+            added = self._normalize_sums(head, sums.apply_along_rings(density), normalizer)
             output = added if output is None else output + added
         assert output is not None
         return output.T
@@ -233,9 +233,9 @@ class Attention:
         NonFinite
             If the Sinkhorn iteration does not converge.
         """
-        density = self._checked("density", density, empty)
+        density = self._check_density("density", density, empty)
         normalizer = self.mesh.backend.xp.zeros_like(density)
-        return normalizer, self._over_heads(density, normalizer, empty)
+        return normalizer, self._sum_over_heads(density, normalizer, empty)
 
     @cached_property
     def has_components(self) -> bool:
@@ -273,21 +273,21 @@ class Attention:
         ValueError
             As for :meth:`output`.
         """
-        xp, densities = self.mesh.backend.xp, self._checked("densities", densities, empty, axes=2)
+        xp, densities = self.mesh.backend.xp, self._check_density("densities", densities, empty, axes=2)
         normalizer, output = xp.zeros_like(densities), None
         if empty != "bounded":
-            outputs = [self._over_heads(*row, empty) for row in zip(densities, normalizer, strict=True)]
+            outputs = [self._sum_over_heads(*row, empty) for row in zip(densities, normalizer, strict=True)]
             if self.has_components:
                 outputs = [along_east_and_north(self.mesh, row).T for row in outputs]
             return normalizer, xp.stack(outputs)
         for head, sums in zip(self.heads, self.sums, strict=True):
             assert isinstance(sums, ZonalSums)
-            added = self._normalized(head, sums.apply_to_rows(densities), normalizer)
+            added = self._normalize_sums(head, sums.apply_to_rows(densities), normalizer)
             output = added if output is None else output + added
         assert output is not None
         return normalizer, output
 
-    def _checked(self, name: str, density: Floats, empty: Empty, axes: int = 1) -> Floats:
+    def _check_density(self, name: str, density: Floats, empty: Empty, axes: int = 1) -> Floats:
         """Return a density (cells,) or densities (rows, cells) as floating-point numbers.
 
         Raises ArgumentError for another shape or type, for an unknown ``empty``, and for numbers that are not finite;
@@ -308,7 +308,7 @@ class Attention:
             raise ArgumentError(name, "not finite", "finite numbers")
         return density if density.dtype.kind == "f" else density.astype(float)
 
-    def _over_heads(self, density: Floats, normalizer: Floats | None, empty: Empty) -> Floats:
+    def _sum_over_heads(self, density: Floats, normalizer: Floats | None, empty: Empty) -> Floats:
         """Return the attention field A (cells, d) of a density (cells,), summed over the heads.
 
         The weighted sums Z of the kernels are added to ``normalizer`` (cells,), unless it is None.
@@ -328,9 +328,9 @@ class Attention:
             found = doubly_stochastic_density(sums, back, density, empty)
         else:
             found = sums.apply(density, empty=empty)
-        return self._normalized(head, found, total)
+        return self._normalize_sums(head, found, total)
 
-    def _normalized(self, head: Head, sums: Sums, total: Floats | None) -> Floats:
+    def _normalize_sums(self, head: Head, sums: Sums, total: Floats | None) -> Floats:
         """Return the attention field A of one head from its kernel sums, in place of the sum N of y k over the density.
 
         The weighted sum Z of the kernel is added to ``total``, unless it is None.

@@ -237,7 +237,7 @@ def values_of_rows(heads: Sequence[Head], dimension: int) -> Floats:
     return np.stack([head.weight * head.value_matrix(dimension).T for head in heads])
 
 
-def applied(factor: Factor, points: Floats) -> Floats:
+def apply_factor(factor: Factor, points: Floats) -> Floats:
     """Return the product F x for each of the points x (n, d), where the factor F is a matrix or a number.
 
     The cost is O(nd) where F is a number, else O(nd²).

@@ -95,7 +95,7 @@ def kernel_of(kernel: str | Kernel, window: float | None = None) -> Kernel:
     return replace(entry, window=window)
 
 
-def windowed(cosines: Floats, beta: float, window: float) -> Floats:
+def windowed_kernel(cosines: Floats, beta: float, window: float) -> Floats:
     """Return the windowed kernel e^{βz − |β|} ½ erfc((cos w − z)/δ), δ = (1 − cos w)/4, at cosines z (...).
 
     w is the angle ``window``. The kernel is smooth, and half the exponential at z = cos w. The edge has the width w/8,
@@ -110,8 +110,8 @@ def windowed(cosines: Floats, beta: float, window: float) -> Floats:
     return kernel
 
 
-def log_windowed(cosines: Floats, beta: float, window: float) -> Floats:
-    """Return the logarithm (...) of the windowed kernel :func:`windowed`, which is finite at all cosines (...)."""
+def log_windowed_kernel(cosines: Floats, beta: float, window: float) -> Floats:
+    """Return the logarithm (...) of :func:`windowed_kernel`, which is finite at all cosines (...)."""
     from scipy.special import log_ndtr
 
     edge = float(np.cos(window))
@@ -133,8 +133,8 @@ KERNELS: dict[str, Kernel] = {
         Kernel("gaussian", log_factor=_gaussian_factor),
         Kernel(
             "windowed",
-            zonal=windowed,
-            log_zonal=log_windowed,
+            zonal=windowed_kernel,
+            log_zonal=log_windowed_kernel,
             takes_window=True,
             least_beta=_least_beta_of_window,
         ),

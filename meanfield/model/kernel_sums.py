@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from meanfield.model.errors import ArgumentError
 from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
 from meanfield.model.kernel import Kernel
-from meanfield.model.layer_norm import projected
+from meanfield.model.layer_norm import tangential_part
 from meanfield.model.normalization import Sums
 from meanfield.model.zonal_multipliers import check_zonal, zonal_multipliers_on
 from solvers.backends.formulas import UNIT_RTOL
@@ -22,7 +22,7 @@ from solvers.transforms.anisotropic.bilinear import Bilinear
 from solvers.transforms.cell_pairs import ExponentialPairs, SumsOverPairs, ZonalPairs
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers, exponential_multipliers
 from solvers.transforms.lost_sums import Empty, spoil
-from solvers.transforms.uniform import share_at, uniform_share
+from solvers.transforms.uniform import uniform_fraction, uniform_share
 from solvers.transforms.zonal import CircleZonal, SphereZonal, gradient_multipliers, radial_multipliers, zonal_operator
 
 STEEPEST_OPPOSITE = -4.0  # smallest t of e^{t⟨x,y⟩} by harmonics: where Z is least, the relative error is 1e-16·e^8
@@ -92,7 +92,7 @@ class ZonalSums:
         elif self.mesh.backend.may_have_true(lost):
             self._pairs.redo(lost, density * self.mesh.volumes, sums)
             if not self._include_radial:
-                return sums[0], sums[1], projected(self.mesh.centers, sums[2])
+                return sums[0], sums[1], tangential_part(self.mesh.centers, sums[2])
         return sums
 
     def _is_lost(self, normalizer: Floats, uniform: Floats) -> NDArray[np.bool_]:
@@ -154,13 +154,13 @@ class ZonalRows:
         kernel.
         """
         mesh, volumes = self.mesh, self.mesh.volumes
-        mean = _rounded((densities * volumes).sum(axis=-1) * (1.0 / mesh.volume), mesh)
+        mean = _round_to_uniform((densities * volumes).sum(axis=-1) * (1.0 / mesh.volume), mesh)
         distances = (np.abs(densities - mean[:, None]) * volumes).sum(axis=-1)
-        uniform = mean * share_at(distances, mean * mesh.volume)
+        uniform = mean * uniform_fraction(distances, mean * mesh.volume)
         return self._log_bound, *self._operator.of_density(densities, uniform)
 
 
-def _rounded(mean: Any, mesh: Mesh) -> Any:
+def _round_to_uniform(mean: Any, mesh: Mesh) -> Any:
     """Return mean densities (...), set to that of unit mass on the mesh where they equal it to rounding."""
     one = 1.0 / mesh.volume
     return mesh.backend.xp.where(np.abs(mean - one) <= UNIT_RTOL * one, one, mean)
@@ -195,7 +195,7 @@ class OppositeSums:
         share = uniform_share(masses - mass / mesh.volume * mesh.volumes, mass)
         vectors = vectors - (share * normalizer)[:, None] * self._output_correction
         if not self._include_radial:
-            vectors = projected(mesh.centers, vectors)
+            vectors = tangential_part(mesh.centers, vectors)
         factor = 1.0 + share * self._normalizer_correction
         return log_scale - self._log_gaussian_factor, normalizer * factor, vectors * factor[:, None]
 

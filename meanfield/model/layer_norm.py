@@ -160,7 +160,7 @@ class LayerNorm:
             Angular velocity θ̇, tangent at θ.
         """
         scale = self.speed_scale(time, radius, output)
-        return projected(direction, output.copy()) / by_row(scale)
+        return tangential_part(direction, output.copy()) / by_row(scale)
 
     def _radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
         """Return the radial velocity (n,), without gate, of tokens for directions (n, d) and the layer's output (n, d).
@@ -279,7 +279,7 @@ class LayerNorm:
         return size_of(output) if self.sees_size and output is not None else 1.0
 
 
-def projected(points: Floats, vectors: Floats) -> Floats:
+def tangential_part(points: Floats, vectors: Floats) -> Floats:
     """Return the tangential parts y − ⟨x,y⟩x of vectors y (..., d) at unit vectors x (..., d), in place of y."""
     from solvers.backends import backend_for
 

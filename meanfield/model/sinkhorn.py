@@ -104,17 +104,17 @@ def doubly_stochastic(
     """Return the sums of Sinkhorn attention: s and Z e^{−s} (n,) of the kernel k itself, and ∫ y P(x,y) ρ(y) dy (n, d).
 
     P(x,y) = f(x) k(x,y) g(y) is doubly stochastic: its integrals with ρ over x and over y are 1. ``forth`` and
-    ``back`` are sums of k(x,y) over y and over x, see :func:`balanced`; ``last`` replaces ``forth`` after the last
-    round. ``sums`` supplies s and Z e^{−s}. Raises Unbalanced where the iteration has not converged after ``rounds``
-    rounds.
+    ``back`` are sums of k(x,y) over y and over x, see :func:`balance_kernel`; ``last`` replaces ``forth`` after the
+    last round. ``sums`` supplies s and Z e^{−s}. Raises Unbalanced where the iteration has not converged after
+    ``rounds`` rounds.
     """
-    log_g, normalizer, vectors = balanced(forth, back, masses, tolerance, rounds)
+    log_g, normalizer, vectors = balance_kernel(forth, back, masses, tolerance, rounds)
     if last is not None:
         _, normalizer, vectors = last(log_g)
     return sums[0], sums[1], weighted_mean(normalizer, vectors, reach=1.0)
 
 
-def balanced(
+def balance_kernel(
     forth: Weighted, back: Weighted | None, masses: Floats, tolerance: float, rounds: int = MAX_ROUNDS
 ) -> tuple[Floats, Floats, Floats]:
     """Return the scaling log g (n,) of the doubly stochastic kernel P = f(x) k(x,y) g(y), and the sums Z and N of k g.

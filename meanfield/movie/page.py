@@ -72,7 +72,7 @@ def label_density(ax: Axes, scale: Scale, title: str) -> None:
     ax.tick_params(axis="y", which="both", labelsize=8, pad=2)
 
 
-def both(one: Moving, other: Moving) -> Moving:
+def join_pictures(one: Moving, other: Moving) -> Moving:
     """Return two pictures of a movie as one.
 
     A picture is the function that draws snapshot k, and the artists that change.
@@ -85,7 +85,7 @@ def both(one: Moving, other: Moving) -> Moving:
     return update, [*one[1], *other[1]]
 
 
-def uncovered(ax: Axes, times: Floats, first: float, last: float) -> Moving:
+def cover_later_times(ax: Axes, times: Floats, first: float, last: float) -> Moving:
     """Draw a white cover over the times after the current snapshot on a panel, and a line at the current time.
 
     ``first`` and ``last`` are the ends of the time axis. Return the function that moves the cover to snapshot k, and

@@ -24,14 +24,14 @@ from meanfield.figures.particles.tokens import (
     as_density,
     directions,
     dot_areas,
-    gathered,
+    merge_points,
     principal_axes,
     tokens_of,
 )
-from meanfield.figures.profiles import columns
+from meanfield.figures.profiles import shown_snapshots
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import draw_clusters, draw_graticule
-from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, place, uncovered
+from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, cover_later_times, join_pictures, place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
     For few tokens the angles over time are drawn on the right. Return the function that draws snapshot k, and the
     artists that change.
     """
-    few = len(tokens_of(run_data).weights) <= MAX_LINES and len(columns(run_data)) > 1
+    few = len(tokens_of(run_data).weights) <= MAX_LINES and len(shown_snapshots(run_data)) > 1
     ax = place(figure, LEFT if few else (WIDTH - SIDE) // 2, TOP, SIDE, SIDE)
     full_circle = np.linspace(0, 2 * np.pi, 361)
     ax.plot(np.cos(full_circle), np.sin(full_circle), color="0.8", lw=1, zorder=0)
@@ -74,8 +74,8 @@ def _draw_circle(figure: Figure, run_data: RunData) -> Moving:
     ax = place(figure, RIGHT, TOP, RIGHT_WIDTH, SIDE)
     draw_angles(ax, run_data)
     ax.set_title("history")
-    times = run_data.times[columns(run_data)]
-    return both(shown, uncovered(ax, run_data.times, float(times[0]), float(times[-1])))
+    times = run_data.times[shown_snapshots(run_data)]
+    return join_pictures(shown, cover_later_times(ax, run_data.times, float(times[0]), float(times[-1])))
 
 
 def _draw_map(figure: Figure, run_data: RunData) -> Moving:
@@ -123,7 +123,7 @@ def _draw_projection(figure: Figure, run_data: RunData) -> Moving:
     draw_pairs_picture(ax, run_data)
     ax.set_title("history of angles between tokens")
     times, _ = pair_shares(run_data)
-    return both(shown, uncovered(ax, run_data.times, float(times[0]), float(times[-1])))
+    return join_pictures(shown, cover_later_times(ax, run_data.times, float(times[0]), float(times[-1])))
 
 
 def _moving_dots(ax: Axes, run_data: RunData, positions: Callable[[int], Floats], size: float) -> Moving:
@@ -135,7 +135,7 @@ def _moving_dots(ax: Axes, run_data: RunData, positions: Callable[[int], Floats]
     dots = ax.scatter([], [], color=LINES[0], alpha=0.7, linewidths=0)
 
     def update(k: int) -> None:
-        points, masses = gathered(positions(k), tokens_of(run_data).weights, size)
+        points, masses = merge_points(positions(k), tokens_of(run_data).weights, size)
         dots.set_offsets(points)
         dots.set_sizes(dot_areas(masses))
 

@@ -8,10 +8,21 @@ import numpy as np
 
 from meanfield.figures.color_scale import Scale, scale_of
 from meanfield.figures.free_radius import directions_of, radii_of
-from meanfield.figures.profiles import columns, coordinate, set_heights, space_time
+from meanfield.figures.profiles import coordinate, set_density_axis, shown_snapshots, space_time
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import HALF_HEIGHT, HALF_WIDTH, RINGS, draw_clusters, draw_graticule, pixel_cells
-from meanfield.movie.page import HEIGHT, LINES, WIDTH, Moving, both, draw_scale, label_density, place, shades, uncovered
+from meanfield.movie.page import (
+    HEIGHT,
+    LINES,
+    WIDTH,
+    Moving,
+    cover_later_times,
+    draw_scale,
+    join_pictures,
+    label_density,
+    place,
+    shades,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +83,7 @@ def draw_profile_and_history(figure: Figure, run_data: RunData) -> Moving:
     show, profile = _draw_profile(place(figure, 66, PROFILE_TOP, 290, PROFILE_HEIGHT), run_data, scale, "profile: ")
     uncover, history = _draw_history(place(figure, 430, PROFILE_TOP, 262, PROFILE_HEIGHT), run_data, scale)
     draw_scale(figure, scale, 720, PROFILE_TOP, PROFILE_HEIGHT)
-    return both((show, profile), (uncover, history))
+    return join_pictures((show, profile), (uncover, history))
 
 
 def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
@@ -88,14 +99,14 @@ def draw_directions_and_radii(figure: Figure, run_data: RunData) -> Moving:
         scale = scale_of(directions, range(len(run_data.times)))
         left = _draw_profile(place(figure, 66, PROFILE_TOP, 300, PROFILE_HEIGHT), directions, scale, "directions: ")
         ax = place(figure, 460, PROFILE_TOP, 300, PROFILE_HEIGHT)
-    return both(left, _draw_profile(ax, radii, scale_of(radii, range(len(run_data.times))), ""))
+    return join_pictures(left, _draw_profile(ax, radii, scale_of(radii, range(len(run_data.times))), ""))
 
 
 def _draw_profile(ax: Axes, run_data: RunData, scale: Scale, title: str) -> Moving:
     """Draw the profile of a density, and return the function that draws snapshot k, and the artist that changes."""
     edges = coordinate(run_data).edges
     profile = ax.stairs(np.ones(len(edges) - 1), edges, baseline=None, color=LINES[0], lw=1.5)
-    set_heights(ax, run_data, scale)
+    set_density_axis(ax, run_data, scale)
     label_density(ax, scale, title + scale.label)
 
     def update(k: int) -> None:
@@ -110,7 +121,7 @@ def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
     Nothing is drawn for fewer than two snapshots. Return the function that draws snapshot k, and the artists that
     change.
     """
-    shown = columns(run_data)
+    shown = shown_snapshots(run_data)
     ax.set(xlabel=run_data.time_label, title="history")
     coordinate(run_data).draw_on(ax.yaxis)
     if len(shown) < 2:
@@ -120,4 +131,4 @@ def _draw_history(ax: Axes, run_data: RunData, scale: Scale) -> Moving:
     if run_data.log_time:
         ax.set_xscale("log")
     ax.set_xlim(ends[0], ends[-1])
-    return uncovered(ax, run_data.times, float(ends[0]), float(ends[-1]))
+    return cover_later_times(ax, run_data.times, float(ends[0]), float(ends[-1]))

@@ -11,7 +11,7 @@ from xarray.backends import BackendArray
 from xarray.core.indexing import ExplicitIndexer, IndexingSupport, LazilyIndexedArray, explicit_indexing_adapter
 
 from meanfield.domains.table import DOMAINS
-from solvers.io.reading import Described, Floats
+from solvers.io.reading import DatasetDescription, Floats
 from solvers.io.run_file import Run
 from solvers.remap.latitudes import average_on_grid, grid_edges
 
@@ -74,7 +74,7 @@ def diagnostics_of(run: Run) -> Dataset:
     return Dataset(found, coords={dim: (dim, values, {"long_name": dim}) for dim, values in numbers.items()})
 
 
-def _variable(about: Described, values: Any) -> Variable:
+def _variable(about: DatasetDescription, values: Any) -> Variable:
     """Return values as a variable of xarray, with the dimensions and the attributes of their dataset."""
     return Variable([RENAMED.get(dim, dim) for dim in about.dims], values, about.attributes)
 

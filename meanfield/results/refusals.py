@@ -17,7 +17,7 @@ _OPTIONS = {argument: option for option, argument in _WORDS.items()} | {
 
 
 @contextmanager
-def in_python() -> Iterator[None]:
+def with_python_names() -> Iterator[None]:
     """Raise a FileError of the block again, with options of commands in its message replaced by arguments of Python."""
     try:
         yield
@@ -31,7 +31,7 @@ def in_python() -> Iterator[None]:
 
 
 @contextmanager
-def in_options(names: Collection[str]) -> Iterator[None]:
+def with_option_names(names: Collection[str]) -> Iterator[None]:
     """Raise an error of the block again, with arguments of Python in its message replaced by options of commands.
 
     ``names``: further arguments that are options of the same name.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.case.errors import CaseError
-from meanfield.results.refusals import in_python
+from meanfield.results.refusals import with_python_names
 from meanfield.results.rows import DiagnosticsTable, Snapshots
 from solvers.io.checkpoint import Checkpoints
 from solvers.io.memory import InMemoryRun
@@ -350,7 +350,7 @@ class Result:
         """
         from meanfield.movie.animate import movie
 
-        with in_python():
+        with with_python_names():
             return movie(self._run, path, fps=fps, overwrite=overwrite, quiet=not progress)
 
     def view(self, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -378,7 +378,7 @@ class Result:
         """
         from meanfield.view.page import view
 
-        with in_python():
+        with with_python_names():
             return view(self._run, path, overwrite=overwrite)
 
     def export(
@@ -415,7 +415,7 @@ class Result:
         """
         from meanfield.export.formats import export
 
-        with in_python():
+        with with_python_names():
             return export(self._run, to, path, overwrite=overwrite, diagnostics=diagnostics)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:

@@ -15,7 +15,7 @@ import numpy as np
 from meanfield.case.errors import CaseError
 from meanfield.case.load import to_toml
 from meanfield.case.overrides import inline
-from meanfield.results.refusals import in_python
+from meanfield.results.refusals import with_python_names
 from meanfield.results.result import Result
 from meanfield.results.runs import CaseSource, load_case, open_run
 from meanfield.runtime.progress import has_bar
@@ -126,7 +126,7 @@ def sweep(
             raise CaseError(
                 f"scalars = {', '.join(scalars)}: not allowed with path, since an index has no added scalars"
             )
-        with in_python():
+        with with_python_names():
             _solve_into(Path(path), plan, solver, overwrite, quiet)
         return open_sweep(path)
     count = len(plan.rows)
@@ -135,7 +135,7 @@ def sweep(
     status = np.full(count, "", dtype=object)
     reasons = status.copy()
     try:
-        for results in _solved(solver, work, plan.title, quiet):
+        for results in _solve_points(solver, work, plan.title, quiet):
             for number, result in results.items():
                 rows[number] = _row(result, scalars or {})
                 status[number], reasons[number] = result.status, result.reason
@@ -216,7 +216,7 @@ def _solve_into(path: Path, plan: Sweep, solver: Solver, overwrite: bool, quiet:
         if not index.closed:
             index.start()
         try:
-            for results in _solved(solver, work_of(index), plan.title, quiet):
+            for results in _solve_points(solver, work_of(index), plan.title, quiet):
                 index.put(results)
         except (KeyboardInterrupt, SolverLost) as error:
             index.close("interrupted")
@@ -241,7 +241,7 @@ def _plan(case: CaseSource, keys: Mapping[str, Sequence[Any]]) -> Sweep:
     return parse_sweep("\n".join([f"title = {inline(case.title)}", "[keys]", *texts, ""]), base=to_toml(case))
 
 
-def _solved(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dict[int, PointResult]]:
+def _solve_points(solver: Solver, work: Work, title: str, quiet: bool) -> Iterator[dict[int, PointResult]]:
     with (
         SweepProgress(title or "sweep", len(work.numbers), 0, quiet) as progress,
         terminate_as_interrupt(),
@@ -273,7 +273,7 @@ def _dataset(
     manifold = plan.points[0].case.domain.manifold
     variables: dict[str, Any] = {name: (tuple(keys), values.reshape(shape)) for name, values in texts.items()}
     for name in dict.fromkeys(name for row in rows.values() for name in row):
-        values = _stacked(name, rows, len(plan.rows))
+        values = _stack_scalars(name, rows, len(plan.rows))
         inner = axes(name, values.ndim - 1, manifold)
         variables[name] = ((*keys, *inner), values.reshape(*shape, *values.shape[1:]), {"long_name": long_name(name)})
     coordinates = {key: list(values) for key, values in keys.items()}
@@ -295,7 +295,7 @@ def _with_coordinates(dataset: Dataset, keys: Sequence[str]) -> Dataset:
     return dataset
 
 
-def _stacked(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
+def _stack_scalars(name: str, rows: Mapping[int, Mapping[str, Any]], count: int) -> np.ndarray:
     """Return the values (points, ...) of one scalar result in all runs of a sweep, padded with NaN to one shape."""
     shapes = [np.shape(row[name]) for row in rows.values() if name in row]
     values = np.full((count, *np.max(shapes, axis=0).astype(int)), np.nan)

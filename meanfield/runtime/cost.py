@@ -77,12 +77,12 @@ def estimate(case: Case) -> str:
     """Return the resolved case as TOML, followed by its estimated cost in comments: the text is again a case file."""
     from meanfield.runtime.limits import exceeded_limits
 
-    lines = _of_tokens(case) if case.domain.has_tokens else _of_cells(case)
+    lines = _cost_of_tokens(case) if case.domain.has_tokens else _cost_of_cells(case)
     lines += [f"TOO LARGE     {text}" for text in exceeded_limits(case, Path())]
     return to_toml(case) + "\n" + "\n".join(f"# {line}" for line in lines)
 
 
-def _of_cells(case: Case) -> list[str]:
+def _cost_of_cells(case: Case) -> list[str]:
     """Return the lines of the cost estimate of a density: cells, memory, size of the file and time steps."""
     cells, width = case.domain.cells_and_width()
     snapshots = _snapshots(case)
@@ -96,7 +96,7 @@ def _of_cells(case: Case) -> list[str]:
     ]
 
 
-def _of_tokens(case: Case) -> list[str]:
+def _cost_of_tokens(case: Case) -> list[str]:
     """Return the lines of the cost estimate of tokens: number, memory, size of the file, velocity and time steps."""
     if case.domain.count is None:
         return ["tokens        as many as the file has"]
@@ -143,9 +143,9 @@ def _hand_over(case: Case, count: int) -> list[str]:
 
     The list is empty without such a handover, or if there are at most as many tokens as atoms are allowed.
     """
-    from meanfield.domains.atoms.handover_states import most_atoms
+    from meanfield.domains.atoms.handover_states import atom_limit
 
-    max_atoms, beta = most_atoms(case.domain.d), case.beta_on_unit_sphere
+    max_atoms, beta = atom_limit(case.domain.d), case.beta_on_unit_sphere
     if case.hand_over is None or count <= max_atoms:
         return []
     line = f"handover      only once {count} tokens are at most {max_atoms} clusters"

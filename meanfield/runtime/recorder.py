@@ -116,7 +116,7 @@ class Record:
         Due are new events, batched samples, and a checkpoint if the last one is old.
         """
         if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
-            self._remaining.handed_over()
+            self._remaining.forget_density_steps()
         self.progress.update(state)
         for time, values in self._problem.events[self._file.events :]:
             self._file.write_event(time, values)
@@ -194,7 +194,7 @@ class Record:
 
     def _write_snapshot(self, state: State) -> None:
         """Write a snapshot of the state in double precision."""
-        self._file.write_snapshot(state.time, self._problem.snapshot(_in_double(state.values)), may_wait=True)
+        self._file.write_snapshot(state.time, self._problem.snapshot(_as_float64(state.values)), may_wait=True)
 
     def _write_sample(self, state: State) -> bool:
         """Write the diagnostics of a state, or batch the state for later; return whether a stop condition holds."""
@@ -203,7 +203,7 @@ class Record:
             self._write_samples_if_due()
             return False
         self._write_samples()
-        density, began = _in_double(state.values), clock.monotonic()
+        density, began = _as_float64(state.values), clock.monotonic()
 
         def going_on() -> None:
             if state.time < self._end and self._stopping():  # a canceled run at its end would count as finished
@@ -264,7 +264,7 @@ def never() -> bool:
     return False
 
 
-def _in_double(values: Floats) -> Floats:
+def _as_float64(values: Floats) -> Floats:
     """Return values in float64, the format of files and diagnostics; the state may be in another format."""
     return values.astype(np.float64, copy=False)
 

@@ -33,7 +33,7 @@ class RemainingTime:
         self._moments: list[tuple[int, float, float]] = []  # step, model time, seconds
         self._every, self._seen = 1, 0
 
-    def handed_over(self) -> None:
+    def forget_density_steps(self) -> None:
         """Discard the records from before the handover, at which atoms (point masses) replaced the clusters.
 
         Further calls do nothing.

@@ -142,13 +142,13 @@ def _start(run: Run, case: Case, state: State, rows: tuple[int, int], wall_time:
         state,
         snapshots,
         samples,
-        _seen(snapshot_schedule(case), state.time, run.times[:snapshots]),
-        _seen(sample_schedule(case), state.time, run.sample_times[:samples]),
+        _events_before(snapshot_schedule(case), state.time, run.times[:snapshots]),
+        _events_before(sample_schedule(case), state.time, run.sample_times[:samples]),
         wall_time,
     )
 
 
-def _seen(schedule: Schedule, now: float, rows: Floats) -> int:
+def _events_before(schedule: Schedule, now: float, rows: Floats) -> int:
     """Return the number of events of a schedule before the time ``now``, plus the event at ``now`` if it is recorded.
 
     ``rows`` are the recorded times. A schedule that has changed applies from ``now`` on.

@@ -118,7 +118,7 @@ class Harmonic(SampledDensity, frozen=True, kw_only=True, tag_field="kind", tag=
         yield from super().problems(domain)
         yield from _degree("initial.degree", self.degree, domain)
         if not (domain.d == 3 and domain.unit_vectors) and self.order != 0:
-            yield "initial.order", self.order, f"0 {domain.where}"
+            yield "initial.order", self.order, f"0 {domain.location}"
         if abs(self.order) > self.degree:
             yield "initial.order", self.order, f"{-self.degree} to {self.degree}, the degree"
 
@@ -377,12 +377,12 @@ def _sampling(sampling: str, domain: Domain, coordinates: int) -> Problems:
     if sampling == "random":
         return
     if not domain.has_tokens:
-        yield "initial.sampling", sampling, f'"random" {domain.where}, where no tokens are drawn'
+        yield "initial.sampling", sampling, f'"random" {domain.location}, where no tokens are drawn'
     elif coordinates == 0:
-        yield "initial.sampling", sampling, f'"random" {domain.where} with domain.dimension = 1'
+        yield "initial.sampling", sampling, f'"random" {domain.location} with domain.dimension = 1'
     elif sampling == "quantiles" and coordinates > 2:
         largest = domain.d - coordinates + 2
-        yield "initial.sampling", sampling, f'"random" or "sobol" {domain.where} with domain.dimension > {largest}'
+        yield "initial.sampling", sampling, f'"random" or "sobol" {domain.location} with domain.dimension > {largest}'
 
 
 def _degree(key: str, degree: int, domain: Domain) -> Problems:
@@ -391,16 +391,16 @@ def _degree(key: str, degree: int, domain: Domain) -> Problems:
     Half a wave has to span more than one cell, on the sphere more than one ring.
     """
     if domain.has_tokens and domain.d > 3:
-        yield key, degree, f"an initial.kind without degrees {domain.where} with domain.dimension > 3"
+        yield key, degree, f"an initial.kind without degrees {domain.location} with domain.dimension > 3"
     if domain.max_degree is not None and degree > domain.max_degree:
-        condition = domain.where if domain.resolution is None else f"with domain.resolution = {domain.resolution}"
+        condition = domain.location if domain.resolution is None else f"with domain.resolution = {domain.resolution}"
         yield key, degree, f"at most {domain.max_degree} {condition}"
 
 
 def _vector(key: str, vector: Vector, domain: Domain) -> Problems:
     count = domain.coordinates or domain.d
     if len(vector) != count:
-        yield key, vector, f"a vector of {count} numbers, {domain.where}"
+        yield key, vector, f"a vector of {count} numbers, {domain.location}"
     yield from domain.point_problems(key, vector)
 
 

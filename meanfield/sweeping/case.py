@@ -16,7 +16,7 @@ from meanfield.case.load import MAX_BYTES, Template, to_toml
 from meanfield.case.overrides import inline
 from meanfield.sections.section import Count, Positive, Section, Seed
 from meanfield.shipped import shipped_texts
-from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flattened, plan
+from meanfield.sweeping.grid import MAX_POINTS, RANDOM_DESIGNS, Value, flatten_table, plan
 
 _KEPT = 1024  # number of points whose cases are cached
 
@@ -185,7 +185,7 @@ def parse_sweep(text: str, folder: Path = Path(), source: str = "sweep", base: s
     base = _base(file.case, folder) if base is None else base
     _check_design(file)
     spacings, rows = plan(file.keys, file.design, file.points, file.seed or 0, MAX_POINTS)
-    fixed = _fixed(file.fixed, spacings)
+    fixed = _fixed_overrides(file.fixed, spacings)
     points = SweepPoints(base, fixed, rows)
     identity = points.identity(file.keep)
     _check_figure(file.figure, spacings)
@@ -221,14 +221,14 @@ def _check_design(file: _File) -> None:
             raise refusal(key, value, f'not allowed with design = "{file.design}"')
 
 
-def _fixed(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
+def _fixed_overrides(table: object, spacings: dict[str, str]) -> tuple[str, ...]:
     """Return the table [set] of a sweep file, settings of all points (runs), as overrides "key=value".
 
     Raises CaseError for a key that also varies: one of those in ``spacings``.
     """
     if not isinstance(table, dict):
         raise refusal("set", table, "a table of keys and values")
-    values = flattened(table)
+    values = flatten_table(table)
     for key in values:
         if key in spacings:
             raise refusal(f"set.{key}", values[key], "not allowed here: it is among the keys that vary")

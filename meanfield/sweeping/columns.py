@@ -46,7 +46,7 @@ class Heads:
     wall_times: Floats
     counts: Integers
 
-    def some(self, rows: Any) -> Heads:
+    def select_rows(self, rows: Any) -> Heads:
         """Return the heads of some rows, given by a slice or an index array; a row is a point (run) of the sweep."""
         return Heads(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
@@ -66,7 +66,7 @@ class Columns:
     def rows(self, rows: NDArray[np.intp]) -> Columns:
         """Return the results of some rows, given by their indices; a row is a point (run) of the sweep."""
         some = [{name: values[rows] for name, values in group.items()} for group in (self.scalars, self.tables)]
-        return Columns(self.heads.some(rows), *some)
+        return Columns(self.heads.select_rows(rows), *some)
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def columns_of(results: Mapping[int, PointResult]) -> Columns:
         np.array([r.wall_time for r in found], dtype=float),
         np.array([len(r.tables.get("time", ())) for r in found], dtype=np.int64),
     )
-    return Columns(heads, _stacked([scalars(r.tables) for r in found]), _stacked([r.tables for r in found]))
+    return Columns(heads, _stack_columns([scalars(r.tables) for r in found]), _stack_columns([r.tables for r in found]))
 
 
-def _stacked(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+def _stack_columns(rows: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
     """Return one column (rows, ...) for each name, whose shape contains all values of that name.
 
     Entries are NaN where a row has no value or a smaller one.
@@ -243,7 +243,7 @@ def read_columns(file: h5py.Group, heads: Heads, rows: NDArray[np.intp]) -> Colu
     for group in ("result", "samples"):
         names = listed_columns(group_of(file, group))
         found.append({name: values_of(file, f"{group}/{name}", slice(first, last))[rows - first] for name in names})
-    return Columns(heads.some(rows), *found)
+    return Columns(heads.select_rows(rows), *found)
 
 
 def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[Any]:
@@ -253,10 +253,10 @@ def values_of(group: h5py.Group, name: str, rows: Any = slice(None)) -> NDArray[
     """
     dataset = dataset_of(group, name)
     require_size(dataset, group.file.id.get_filesize())
-    return _same_once(dataset.asstr()[rows]) if dataset.dtype == object else np.asarray(dataset[rows])
+    return _share_equal_texts(dataset.asstr()[rows]) if dataset.dtype == object else np.asarray(dataset[rows])
 
 
-def _same_once(texts: Texts) -> Texts:
+def _share_equal_texts(texts: Texts) -> Texts:
     """Return texts in which equal texts are one object, to save memory.
 
     Most of 10⁵ points (runs) have the same status, and no reason.

@@ -14,7 +14,7 @@ from meanfield.sweeping.local_pool import SolverLost
 from meanfield.sweeping.point import FAILED, PointResult
 from meanfield.sweeping.separate_process import solve_in_separate_process
 from meanfield.sweeping.tasks import Solved, Solver, Task, Work, as_text
-from meanfield.sweeping.together import merged, solve_task
+from meanfield.sweeping.together import merge_groups, solve_task
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -116,7 +116,7 @@ def solve_on_worker(
     """
     if limit is not None:
         return solve_in_separate_process(cases, keep, limit, components)
-    return merged(solve_task(cases, keep, None, components))
+    return merge_groups(solve_task(cases, keep, None, components))
 
 
 def client_of(address: str) -> Client:

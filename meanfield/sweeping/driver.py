@@ -117,7 +117,7 @@ def _solve(index: Index, work: Work, solver: Solver, quiet: bool) -> int:
     if not index.closed:
         index.close("finished")
     _print_end(index, sweep, len(work.numbers), quiet)
-    return POINTS_FAILED if index.failed or index.over_time else DONE
+    return POINTS_FAILED if index.failed or index.timed_out else DONE
 
 
 def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
@@ -127,8 +127,8 @@ def _print_end(index: Index, sweep: Sweep, solved: int, quiet: bool) -> None:
         point, reason = sweep.points[failed[0]], index.results.heads.reasons[failed[0]]
         print_message(f"{len(failed)} of {count} points failed; --retry solves them again")
         print_message(f"the first, point {failed[0]} ({' '.join(point.overrides)}): {reason}")
-    if index.over_time:
-        message = f"{index.over_time} of {count} points ran over the limit of {sweep.limit:g} s"
+    if index.timed_out:
+        message = f"{index.timed_out} of {count} points ran over the limit of {sweep.limit:g} s"
         print_message(f"{message}; the same command solves them again, with the limit that the file has then")
     if isinstance(index, PartOfIndex):
         part = f"part {index.part + 1} of {index.parts}: {counted(solved, 'point')} solved"

@@ -120,14 +120,14 @@ def plan(table: Any, design: str, points: int | None, seed: int, max_points: int
         expected = 'a table such as {"attention.beta" = [1, 4, 9]}'
         missing = table is None or table == {}
         raise CaseError(f"keys: missing; expected {expected}") if missing else refusal("keys", table, expected)
-    keys = {key: _key(f"keys.{key}", value, design) for key, value in flattened(table, _is_range).items()}
+    keys = {key: _varied_values(f"keys.{key}", value, design) for key, value in flatten_table(table, _is_range).items()}
     if design == "random":
         random = np.random.default_rng(seed)
         rows: Iterator[Row] = ({name: key.draw(random) for name, key in keys.items()} for _ in range(points or 0))
     elif design in RANDOM_DESIGNS:
         rows = (
             {name: key.value_at(fraction) for (name, key), fraction in zip(keys.items(), fractions, strict=True)}
-            for fractions in _spread(design, len(keys), min(points or 0, max_points + 1), seed)
+            for fractions in _sample_design(design, len(keys), min(points or 0, max_points + 1), seed)
         )
     else:
         rows = _DESIGNS[design](keys)
@@ -140,7 +140,7 @@ def plan(table: Any, design: str, points: int | None, seed: int, max_points: int
     return {name: key.spacing for name, key in keys.items()}, Rows(columns)
 
 
-def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]:
+def _sample_design(design: str, keys: int, points: int, seed: int) -> list[list[float]]:
     """Return a Sobol or Latin hypercube sample (points, keys) of [0, 1)^keys, more evenly spread than random points."""
     from scipy.stats import qmc
 
@@ -152,7 +152,7 @@ def _spread(design: str, keys: int, points: int, seed: int) -> list[list[float]]
     return np.minimum(found, np.nextafter(1.0, 0.0)).tolist()  # type: ignore[no-any-return]
 
 
-def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
+def flatten_table(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
     """Return a nested table as one table with dotted keys; an inner table for which ``is_leaf`` holds stays a value.
 
     The result is the same whether TOML had the keys quoted, dotted or as nested tables.
@@ -160,7 +160,7 @@ def flattened(table: dict[str, Any], is_leaf: Callable[[Any], bool] = lambda val
     found: dict[str, Any] = {}
     for name, value in table.items():
         if isinstance(value, dict) and value and not is_leaf(value):
-            found |= {f"{name}.{inner}": leaf for inner, leaf in flattened(value, is_leaf).items()}
+            found |= {f"{name}.{inner}": leaf for inner, leaf in flatten_table(value, is_leaf).items()}
         else:
             found[name] = value
     return found
@@ -171,7 +171,7 @@ def _is_range(value: object) -> bool:
     return isinstance(value, dict) and bool(value.keys() & {"from", "to", "count", "spacing", "integer", "seeds"})
 
 
-def _key(name: str, value: Any, design: str) -> SweptKey:
+def _varied_values(name: str, value: Any, design: str) -> SweptKey:
     """Return the values of one varied key from its entry in the table [keys] of a sweep file.
 
     Raises CaseError for an invalid entry.
@@ -181,8 +181,8 @@ def _key(name: str, value: Any, design: str) -> SweptKey:
     if not isinstance(value, dict):
         raise refusal(name, value, "a list of values, {from, to, count, spacing} or {seeds}")
     if "seeds" in value:
-        return SweptKey("seeds", tuple(range(_table(name, value, Seeds).seeds)))
-    numbers = _table(name, value, Range)
+        return SweptKey("seeds", tuple(range(_convert_entry(name, value, Seeds).seeds)))
+    numbers = _convert_entry(name, value, Range)
     if numbers.spacing == "log" and not (numbers.first > 0 and numbers.last > 0):
         raise refusal(name, value, 'numbers > 0 with spacing = "log"')
     if numbers.integer and not (
@@ -200,7 +200,7 @@ def _key(name: str, value: Any, design: str) -> SweptKey:
     return SweptKey(numbers.spacing, _numbers(numbers, all(isinstance(value[end], int) for end in ("from", "to"))))
 
 
-def _table(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
+def _convert_entry(name: str, value: dict[str, Any], kind: type[_Table]) -> _Table:
     """Return an entry of the table [keys] of a sweep file as an object of class ``kind``.
 
     Raises CaseError, which names the key.

@@ -28,7 +28,7 @@ from meanfield.sweeping.columns import columns_of
 from meanfield.sweeping.files import own_points, point_file, remove_points, run_file
 from meanfield.sweeping.layout import Parameters, image_of_points, lay_out_index
 from meanfield.sweeping.point import FAILED, OVER_TIME, PointResult
-from meanfield.sweeping.sources import WAITING, Merged, ResultFile
+from meanfield.sweeping.sources import WAITING, MergedResults, ResultFile
 from solvers.io.attributes import copy_additions
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
@@ -49,7 +49,13 @@ class Index:
     """
 
     def __init__(
-        self, path: Path, sweep: Sweep, command: str, results: Merged, closed: bool, replaced: tuple[str, ...] = ()
+        self,
+        path: Path,
+        sweep: Sweep,
+        command: str,
+        results: MergedResults,
+        closed: bool,
+        replaced: tuple[str, ...] = (),
     ) -> None:
         self.path, self.sweep, self.command, self.results, self.closed = path, sweep, command, results, closed
         self.replaced = replaced
@@ -66,7 +72,7 @@ class Index:
         return np.flatnonzero(self.results.heads.status == FAILED).tolist()
 
     @property
-    def over_time(self) -> int:
+    def timed_out(self) -> int:
         """Return the number of points (runs) that ran over the time limit."""
         return int((self.results.heads.status == OVER_TIME).sum())
 
@@ -82,7 +88,7 @@ class Index:
             identity, columns = self.sweep.identity, columns_of(results)
             file = point_file(self.path, identity, min(results))
             _write(file, image_of_points(columns, identity))
-        with _damage_refused(self.path):
+        with _advise_on_damage(self.path):
             self.results.add(ResultFile(file, columns, identity))
         if clock.monotonic() - self._written > max(_EVERY, self._cost / _SHARE):
             self.write("running")
@@ -99,7 +105,8 @@ class Index:
         began = clock.monotonic()
         with disk_errors(self.path, "cannot write the index"):
             self._replace(state)
-        self.results = Merged(self.results.count, [ResultFile(self.path)])  # assigned before an interrupt can occur
+        # assigned before an interrupt can occur
+        self.results = MergedResults(self.results.count, [ResultFile(self.path)])
         with disk_errors(self.path, "cannot remove the files of single points"):
             remove_points(self.path, self.sweep.identity, *self.replaced)
         self._written = clock.monotonic()
@@ -111,7 +118,7 @@ class Index:
             file.attrs.update(self._attributes(state))
             lay_out_index(file, Parameters.of(self.sweep), self.results)
             if any(source.path == self.path for source in self.results.sources):
-                with _damage_refused(self.path), open_to_read(self.path) as old:
+                with _advise_on_damage(self.path), open_to_read(self.path) as old:
                     copy_additions(old, file)
 
     def close(self, state: str) -> None:
@@ -163,8 +170,8 @@ class PartOfIndex(Index):
 def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
     """Return part ``part`` = 0, 1, … of ``parts`` parts of a sweep, with earlier results. Raises as ``open_index``."""
     sources = _earlier(path, sweep)[1] if path.exists() else list(sources_beside(path, sweep.identity))
-    with _damage_refused(path):
-        results = Merged(len(sweep.rows), sources, again=(OVER_TIME,))
+    with _advise_on_damage(path):
+        results = MergedResults(len(sweep.rows), sources, again=(OVER_TIME,))
     index = PartOfIndex(path, sweep, command, results, closed=False)
     index.part, index.parts = part, parts
     return index
@@ -178,10 +185,10 @@ def open_index(path: Path, sweep: Sweep, command: str, *, overwrite: bool, retry
     """
     count = len(sweep.rows)
     if overwrite or not path.exists():
-        return Index(path, sweep, command, Merged(count, ()), closed=False, replaced=_replaced(path))
+        return Index(path, sweep, command, MergedResults(count, ()), closed=False, replaced=_replaced_identity(path))
     text, sources = _earlier(path, sweep)
-    with _damage_refused(path):
-        results = Merged(count, sources, again=(FAILED, OVER_TIME) if retry else (OVER_TIME,))
+    with _advise_on_damage(path):
+        results = MergedResults(count, sources, again=(FAILED, OVER_TIME) if retry else (OVER_TIME,))
     closed = text == sweep.text and bool((results.heads.status != WAITING).all())
     return Index(path, sweep, command, results, closed and len(sources) == 1)
 
@@ -192,7 +199,7 @@ def require_version(path: Path, attributes: Mapping[str, object]) -> None:
         raise FileError(f"{path}: index of a sweep of version {version!s:.40}, this program reads {VERSION}")
 
 
-def _replaced(path: Path) -> tuple[str, ...]:
+def _replaced_identity(path: Path) -> tuple[str, ...]:
     """Return the identity (hash of the cases) of the index at ``path`` that is to be replaced; empty without one."""
     import h5py
 
@@ -214,7 +221,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
     elsewhere = "--overwrite replaces it, -o writes elsewhere"
     if not h5py.is_hdf5(path):
         raise FileError(f"{path}: exists already and is not an index of a sweep; {elsewhere}")
-    with _damage_refused(path), open_to_read(path) as file:
+    with _advise_on_damage(path), open_to_read(path) as file:
         if file.attrs.get("kind") != KIND:
             raise FileError(f"{path}: exists already and is not an index of a sweep; {elsewhere}")
         require_version(path, file.attrs)
@@ -225,7 +232,7 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
             advice = "-o starts this sweep in another file, --overwrite deletes these results"
             raise FileError(f"{path}: not changed: it has {solved} points of {changed} ({title}); {advice}")
         text = str(file.attrs["sweep"]) if file.attrs["state"] == "finished" else ""
-    with _damage_refused(path):
+    with _advise_on_damage(path):
         index = ResultFile(path)
         index.require_columns()  # before solving points, whose results could not be merged with damaged ones
         return text, [index, *sources_beside(path, sweep.identity)]
@@ -244,7 +251,7 @@ def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
 
 
 @contextmanager
-def _damage_refused(path: Path) -> Iterator[None]:
+def _advise_on_damage(path: Path) -> Iterator[None]:
     """Raise FileError, with advice, where the block finds that the file ``path`` is damaged."""
     try:
         yield

@@ -19,7 +19,7 @@ from meanfield.sweeping.columns import (
     write_heads,
 )
 from meanfield.sweeping.scalars import axes, long_name
-from meanfield.sweeping.sources import Merged
+from meanfield.sweeping.sources import MergedResults
 from solvers.io.schema import listed_columns
 from solvers.io.writing import bytes_of_file
 
@@ -59,7 +59,7 @@ class Parameters:
         return cls(values, sweep.spacings, sweep.points[0].case.domain.manifold)
 
 
-def lay_out_index(file: h5py.File, parameters: Parameters, results: Merged) -> None:
+def lay_out_index(file: h5py.File, parameters: Parameters, results: MergedResults) -> None:
     """Write the index of a sweep, one row for each point (run): varied keys, states and results.
 
     Results are written in blocks of rows that bound the memory.

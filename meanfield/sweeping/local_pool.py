@@ -60,7 +60,7 @@ def with_processes(jobs: int) -> Solver:
         first = list(islice(tasks, few + 1))
         if len(first) <= few and all(len(task) > 1 for task in first):
             return in_this_process(work, first)
-        return _solve_here(work, chain(first, tasks), jobs)
+        return _solve_locally(work, chain(first, tasks), jobs)
 
     return solve
 
@@ -71,7 +71,7 @@ def in_this_process(work: Work, tasks: Iterable[Task]) -> Solved:
         yield from solve_task(task, work.keep, work.limit)
 
 
-def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
+def _solve_locally(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
     """Yield the results of tasks that up to ``jobs`` worker processes on this machine solve.
 
     A point (run) whose worker dies is tried once more, alone, and then fails.
@@ -79,7 +79,7 @@ def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
     tries, again = Counter[int](), list[Task]()
     threads, workers = max(cores() // jobs, 1), list[_Worker]()
     try:
-        while _hand_out(work, again, tasks, jobs, threads, workers):
+        while _assign_tasks(work, again, tasks, jobs, threads, workers):
             ready = connection.wait([worker.pipe for worker in workers if worker.task])
             for worker in [worker for worker in workers if worker.pipe in ready]:
                 results = worker.answer()
@@ -100,7 +100,7 @@ def _solve_here(work: Work, tasks: Iterator[Task], jobs: int) -> Solved:
             worker.end()
 
 
-def _hand_out(
+def _assign_tasks(
     work: Work, again: list[Task], tasks: Iterator[Task], jobs: int, threads: int, workers: list[_Worker]
 ) -> bool:
     """Give tasks to idle workers, start up to ``jobs`` workers if needed, and return whether any worker has a task.

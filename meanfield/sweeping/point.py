@@ -68,7 +68,7 @@ def solve_point(
                 load_sources(components)
             return _run(case, keep, over)
         except Exception as error:
-            return PointResult(FAILED, reason=in_words(error), wall_time=clock.monotonic() - began)
+            return PointResult(FAILED, reason=describe_error(error), wall_time=clock.monotonic() - began)
         except KeyboardInterrupt:
             if not over.is_set():
                 raise  # this worker is being stopped, and another one has to solve the point
@@ -156,7 +156,7 @@ def _interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
         ended.set()
 
 
-def in_words(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return an error as one line: for bad input its message, for any other error with the name of its class."""
     from meanfield.case.errors import CaseError
     from solvers.io.run_file import FileError

@@ -19,7 +19,7 @@ from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
 from meanfield.sweeping.index import require_version, sources_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
-from meanfield.sweeping.sources import WAITING, Merged, ResultFile
+from meanfield.sweeping.sources import WAITING, MergedResults, ResultFile
 from solvers.io.lock import holder
 from solvers.io.opening import open_to_read
 from solvers.io.repair import FileError, reason
@@ -50,7 +50,7 @@ class SweepResults:
     attributes: Mapping[str, Any]
     parameters: Mapping[str, NDArray[Any]]
     spacings: Mapping[str, str]
-    results: Merged
+    results: MergedResults
     scalars: Mapping[str, Floats]
 
     @property
@@ -83,13 +83,13 @@ class SweepResults:
         """Return the numbers of the runs of the sweep that have finished with results."""
         return np.flatnonzero(self.status == DONE)
 
-    def over_time(self, number: int, column: str) -> tuple[Floats, Floats]:
+    def time_series(self, number: int, column: str) -> tuple[Floats, Floats]:
         """Return the times (samples,) and the values (samples, ...) of a diagnostic in one run of the sweep.
 
         Raises FileError for a missing column.
         """
         try:
-            found = self.results.over_time(number, column)
+            found = self.results.time_series(number, column)
         except DAMAGE as error:
             raise FileError(f"{self.path}: damaged: point {number}: {reason(error)}") from error
         if isinstance(found, list):
@@ -106,7 +106,7 @@ class SweepResults:
 class Scalars(Mapping[str, Floats]):
     """Scalars (points, ...) of all points of a sweep by name, each read from the files once, on first access."""
 
-    def __init__(self, results: Merged) -> None:
+    def __init__(self, results: MergedResults) -> None:
         self._results, self._names, self._held = results, [*results.shapes.scalars], dict[str, Floats]()
 
     def __getitem__(self, name: str) -> Floats:
@@ -151,7 +151,7 @@ def read_sweep(path: str | Path) -> SweepResults:
             parameters = {key: values_of(file, f"parameters/{key}") for key in names}
             spacings = {key: _text("spacing", dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
             count = len(values_of(file, "status"))
-        results = Merged(count, [ResultFile(path), *sources_beside(path, str(attributes["identity"]))])
+        results = MergedResults(count, [ResultFile(path), *sources_beside(path, str(attributes["identity"]))])
         scalars = Scalars(results)
         _require_sound(count, parameters, results)
         if 8 * count * sum(int(np.prod(shape)) for shape in results.shapes.scalars.values()) <= _MAX_READ:
@@ -210,7 +210,7 @@ def _text(name: str, value: object) -> str:
     return str(value)
 
 
-def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: Merged) -> None:
+def _require_sound(count: int, parameters: Mapping[str, NDArray[Any]], results: MergedResults) -> None:
     """Raise ValueError unless all parameters and results of a sweep have one row for each of ``count`` runs."""
     for name, values in parameters.items():
         if np.ndim(values) < 1 or len(values) != count:
@@ -226,11 +226,11 @@ def describe_sweep(path: str | Path) -> str:
         ("title", found.attributes["title"]),
         ("state", _state(found)),
         ("points", _points(found)),
-        *(("key", _key(found, name)) for name in found.parameters),
+        *(("key", _describe_key(found, name)) for name in found.parameters),
         ("results", ", ".join(found.scalars)),
         *(("failed", text) for text in _failures(found)),
         ("versions", found.attributes["versions"]),
-        ("next", _next(found)),
+        ("next", _describe_next_command(found)),
     ]
     return "\n".join(f"{name:9} {text}" for name, text in lines if text)
 
@@ -248,7 +248,7 @@ def sweep_facts(path: str | Path) -> dict[str, Any]:
         "title": str(found.attributes["title"]),
         "state": state,
         "writer": writer,
-        "next": _next(found),
+        "next": _describe_next_command(found),
         "points": dict(Counter(found.status)),
         "parameters": {name: values.tolist() for name, values in found.parameters.items()},
         "status": found.status.tolist(),
@@ -286,7 +286,7 @@ def _points(found: SweepResults) -> str:
     return ", ".join(texts) + f", {found.wall_times.sum():.1f} s of work"
 
 
-def _key(found: SweepResults, name: str) -> str:
+def _describe_key(found: SweepResults, name: str) -> str:
     """Return a line of text with the values of a varied key of a sweep."""
     values = found.parameters[name]
     distinct = list(dict.fromkeys(values.tolist()))
@@ -301,7 +301,7 @@ def _failures(found: SweepResults) -> list[str]:
     return [f"{count} times: {text}" for text, count in reasons.most_common(_REASONS)]
 
 
-def _next(found: SweepResults) -> str:
+def _describe_next_command(found: SweepResults) -> str:
     """Return a text on the next command for a sweep: continue or plot."""
     if _state_and_writer(found)[1] is None:
         waits = not {"waiting", OVER_TIME}.isdisjoint(found.status)

@@ -49,7 +49,7 @@ def axes(name: str, count: int, manifold: str) -> list[str]:
     return known if len(known) == count else [f"{name}_{axis}" for axis in range(1, count + 1)]
 
 
-def _most(tables: Tables) -> NDArray[np.intp]:
+def _samples_of_maximum(tables: Tables) -> NDArray[np.intp]:
     """Return the indices of the samples with the largest number of clusters."""
     return np.flatnonzero(tables["clusters"] == tables["clusters"].max())
 
@@ -59,12 +59,12 @@ SCALARS: dict[str, tuple[str, Callable[[Tables], float], str]] = {  # required c
     "most_clusters": ("clusters", lambda tables: float(tables["clusters"].max()), "largest number of clusters"),
     "most_clusters_from": (
         "clusters",
-        lambda tables: float(tables["time"][_most(tables)[0]]),
+        lambda tables: float(tables["time"][_samples_of_maximum(tables)[0]]),
         "first time with the maximal number of clusters",
     ),
     "most_clusters_until": (
         "clusters",
-        lambda tables: float(tables["time"][_most(tables)[-1] :][:2][-1]),
+        lambda tables: float(tables["time"][_samples_of_maximum(tables)[-1] :][:2][-1]),
         "last time with the maximal number of clusters",
     ),
     "centroid_length": ("centroid", lambda tables: float(lengths(tables["centroid"][-1])), "length of the mean token"),

@@ -66,7 +66,7 @@ def main() -> None:
 
     Runs print to standard error.
     """
-    from meanfield.sweeping.together import merged, solve_task
+    from meanfield.sweeping.together import merge_groups, solve_task
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -75,4 +75,4 @@ def main() -> None:
             arguments = _receive(sys.stdin.buffer)
         except EOFError:
             return
-        _send(answers, merged(solve_task(*arguments)))
+        _send(answers, merge_groups(solve_task(*arguments)))

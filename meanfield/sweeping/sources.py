@@ -42,7 +42,7 @@ class ResultFile:
         with self._opened() as file:
             self._heads_of_file, self.identity = read_heads(file), str(file.attrs["identity"])
         self._rows_of_file = np.flatnonzero(self._heads_of_file.status != WAITING)
-        self.heads = self._heads_of_file.some(self._rows_of_file)
+        self.heads = self._heads_of_file.select_rows(self._rows_of_file)
 
     def require_columns(self) -> None:
         """Raise ValueError unless each column of the file has a numeric row for each run, with consistent shapes."""
@@ -71,7 +71,7 @@ class ResultFile:
         with self._opened() as file:
             return values_of(file, f"result/{name}")[self._rows_of_file] if name in group_of(file, "result") else None
 
-    def over_time(self, row: int, column: str) -> tuple[Floats, Floats] | list[str]:
+    def time_series(self, row: int, column: str) -> tuple[Floats, Floats] | list[str]:
         """Return the times and the values over time of a column at one point (run).
 
         If the column is missing, return the names of all columns instead.
@@ -89,7 +89,7 @@ class ResultFile:
             yield file
 
 
-class Merged:
+class MergedResults:
     """Results of ``count`` points from several sources; for a point in several sources the last one counts.
 
     Raises ValueError for a source with unknown points, or with other axes than the sources before it.
@@ -150,7 +150,7 @@ class Merged:
             for into, values in ((scalars, found.scalars), (tables, found.tables)):
                 for name, column in values.items():
                     put(into[name], order, column)
-        return Columns(self.heads.some(slice(first, last)), scalars, tables)
+        return Columns(self.heads.select_rows(slice(first, last)), scalars, tables)
 
     def scalar(self, name: str) -> Floats:
         """Return a scalar (points, ...) of all points (runs) of the sweep, NaN where values are missing."""
@@ -161,10 +161,10 @@ class Merged:
                 put(values, numbers, column[self._row[numbers]])
         return values
 
-    def over_time(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
+    def time_series(self, number: int, column: str) -> tuple[Floats, Floats] | list[str]:
         """Return the times and the values over time of a column at one point (run).
 
         If the column is missing, return the names of all columns instead.
         """
         index = int(self._source[number])
-        return [] if index < 0 else self.sources[index].over_time(int(self._row[number]), column)
+        return [] if index < 0 else self.sources[index].time_series(int(self._row[number]), column)

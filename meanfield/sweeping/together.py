@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from meanfield.case.errors import CaseError
 from meanfield.components.loaded import Source
-from meanfield.sweeping.point import DONE, FAILED, FINISHED, PointResult, in_words, solve_point
+from meanfield.sweeping.point import DONE, FAILED, FINISHED, PointResult, describe_error, solve_point
 from solvers.io.repair import FileError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def solve_task(
                         del waiting[number]
                     yield results
         except Exception as error:  # an error of an unknown point
-            yield {number: PointResult(FAILED, reason=in_words(error)) for number in waiting}
+            yield {number: PointResult(FAILED, reason=describe_error(error)) for number in waiting}
             return
     for number, case in waiting.items():
         yield {number: solve_point(case, keep, limit, components)}
@@ -76,17 +76,17 @@ def _together(cases: Mapping[int, Case | str], components: tuple[Source, ...]) -
         if tables is not None:
             results[numbers[index]] = PointResult(DONE, FINISHED, tables=tables)
         if results and clock.monotonic() - began > _REPORT:
-            yield _timed(results, clock.monotonic() - began)
+            yield _with_wall_time(results, clock.monotonic() - began)
             began, results = clock.monotonic(), {}
     if results:
-        yield _timed(results, clock.monotonic() - began)
+        yield _with_wall_time(results, clock.monotonic() - began)
 
 
-def merged(groups: Iterable[dict[int, PointResult]]) -> dict[int, PointResult]:
+def merge_groups(groups: Iterable[dict[int, PointResult]]) -> dict[int, PointResult]:
     """Return all groups of results by number as one dictionary."""
     return {number: result for results in groups for number, result in results.items()}
 
 
-def _timed(results: dict[int, PointResult], seconds: float) -> dict[int, PointResult]:
+def _with_wall_time(results: dict[int, PointResult], seconds: float) -> dict[int, PointResult]:
     """Return results of runs that were solved together in ``seconds``; the wall time of each is an equal part."""
     return {number: replace(result, wall_time=seconds / len(results)) for number, result in results.items()}

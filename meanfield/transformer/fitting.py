@@ -71,10 +71,11 @@ def draw(figure: Figure, found: Outcome) -> None:
     figure.tight_layout()
 
 
-class LayerLaw(nn.Module):
-    """Law of one layer, a map ``law(x, present)`` of directions x (texts, n, d) with trainable parameters.
+class FittedLayer(nn.Module):
+    """Fitted map of one layer with trainable parameters, called as ``fitted(x, present)``.
 
-    The mask ``present`` (texts, n) marks the tokens of each text; the entries of absent ones stay 0.
+    The directions x of tokens are (texts, n, d). The mask ``present`` (texts, n) marks the tokens of each text; the
+    entries of absent ones stay 0.
 
     rank         of Q, K, B and C; 0 without them
     diffusion    whether κ is fitted
@@ -88,9 +89,9 @@ class LayerLaw(nn.Module):
         self.beta, self.value = nn.Parameter(torch.tensor(1.0)), nn.Parameter(torch.tensor(0.0))
         self.diffusion = nn.Parameter(torch.tensor(0.0), requires_grad=diffusion)
         small = d**-0.5
-        self.query, self.key = _drawn(rank, d, small), _drawn(rank, d, small)
-        self.inward, self.outward = _drawn(rank, d, small), nn.Parameter(torch.zeros(d, rank))
-        self.inner, self.bias = _drawn(width, d, 1.0), nn.Parameter(torch.zeros(width))
+        self.query, self.key = _draw_normal(rank, d, small), _draw_normal(rank, d, small)
+        self.inward, self.outward = _draw_normal(rank, d, small), nn.Parameter(torch.zeros(d, rank))
+        self.inner, self.bias = _draw_normal(width, d, 1.0), nn.Parameter(torch.zeros(width))
         self.outer = nn.Parameter(torch.zeros(d, width))
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
@@ -115,7 +116,7 @@ def laplacian(x: Tensor, present: Tensor) -> Tensor:
     return torch.cat([step, zero], dim=1) - torch.cat([zero, step], dim=1)
 
 
-def _drawn(rows: int, d: int, deviation: float) -> nn.Parameter:
+def _draw_normal(rows: int, d: int, deviation: float) -> nn.Parameter:
     return nn.Parameter(deviation * torch.randn(rows, d))
 
 
@@ -154,17 +155,17 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
     """
     if len(texts) <= options.held:
         raise CaseError(f"held = {options.held}: expected fewer than the {len(texts)} texts")
-    given, held = gathered(texts[: -options.held]), gathered(texts[-options.held :])
+    given, held = padded_directions(texts[: -options.held]), padded_directions(texts[-options.held :])
     d, layers = given.directions.shape[-1], len(given.directions) - 1
     causal = family_of(texts[0].name, texts[0].config).causal
     laws, errors, numbers = [STILL], [np.ones((2, layers))], [np.full((2, layers), np.nan)]
-    previous: list[LayerLaw] | None = None
+    previous: list[FittedLayer] | None = None
     for name, shape in _shapes(options).items():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            one = LayerLaw(d, **shape, causal=causal)
+            one = FittedLayer(d, **shape, causal=causal)
             of_layers = (
-                [one] * layers if previous is None else [LayerLaw(d, **shape, causal=causal) for _ in range(layers)]
+                [one] * layers if previous is None else [FittedLayer(d, **shape, causal=causal) for _ in range(layers)]
             )
         if previous is not None:
             for law, before in zip(of_layers, previous, strict=True):
@@ -187,7 +188,7 @@ def fit_laws(texts: Sequence[HiddenStates], options: Options, show: Printer) -> 
     }
 
 
-def gathered(texts: Sequence[HiddenStates]) -> Texts:
+def padded_directions(texts: Sequence[HiddenStates]) -> Texts:
     """Return the directions h/|h| of the hidden states of several texts as one padded array, in float32."""
     longest = max(len(text.tokens) for text in texts)
     layers, _, d = texts[0].hidden.shape
@@ -200,23 +201,23 @@ def gathered(texts: Sequence[HiddenStates]) -> Texts:
     return Texts(directions, present)
 
 
-def errors_of(laws: Sequence[LayerLaw], texts: Texts) -> list[float]:
+def errors_of(fitted_layers: Sequence[FittedLayer], texts: Texts) -> list[float]:
     """Return the error Σ|x' − law(x)|²/Σ|x' − x|² of the fitted law of each layer.
 
     A law is a map that approximates the layer, which moves directions of tokens from x to x'.
     """
     with torch.no_grad():
-        return [float(_error(law, texts, k)) for k, law in enumerate(laws)]
+        return [float(_error(fitted, texts, k)) for k, fitted in enumerate(fitted_layers)]
 
 
-def _error(law: LayerLaw, texts: Texts, k: int) -> Tensor:
+def _error(fitted: FittedLayer, texts: Texts, k: int) -> Tensor:
     before, after = texts.directions[k], texts.directions[k + 1]
-    error: Tensor = (law(before, texts.present) - after).square().sum() / (before - after).square().sum()
+    error: Tensor = (fitted(before, texts.present) - after).square().sum() / (before - after).square().sum()
     return error
 
 
 def _shapes(options: Options) -> dict[str, dict[str, Any]]:
-    """Return the options of ``LayerLaw`` for each law to be fitted, by name, from the smallest to the largest.
+    """Return the options of ``FittedLayer`` for each law to be fitted, by name, from the smallest to the largest.
 
     Each law has the previous one as a special case.
     """
@@ -230,13 +231,13 @@ def _shapes(options: Options) -> dict[str, dict[str, Any]]:
     }
 
 
-def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
+def _begin_from(fitted: FittedLayer, before: FittedLayer) -> None:
     """Copy the parameters of a smaller fitted law into a larger one, so that both are the same map before its fit.
 
     The additional terms of the larger law begin with a factor 0.
     """
     with torch.no_grad():
-        for name, parameter in law.named_parameters():
+        for name, parameter in fitted.named_parameters():
             old = getattr(before, name)
             if old.shape == parameter.shape and old.numel():
                 parameter.copy_(old)
@@ -244,15 +245,15 @@ def _begin_from(law: LayerLaw, before: LayerLaw) -> None:
                 parameter.zero_()
 
 
-def descend(laws: Sequence[LayerLaw], texts: Texts, options: Options) -> None:
+def descend(fitted_layers: Sequence[FittedLayer], texts: Texts, options: Options) -> None:
     """Fit laws, one map of tokens for each layer, to texts: minimize the sum of their errors by Adam.
 
     The learning rate decreases to 0.
 
     Each law keeps the parameters with which its error was smallest.
     """
-    distinct = list(dict.fromkeys(laws))
-    parameters = [p for law in distinct for p in law.parameters() if p.requires_grad]
+    distinct = list(dict.fromkeys(fitted_layers))
+    parameters = [p for fitted in distinct for p in fitted.parameters() if p.requires_grad]
     scalars, matrices = ([p for p in parameters if (p.ndim > 0) == is_matrix] for is_matrix in (False, True))
     groups = [{"params": scalars, "lr": SCALAR_RATE}, {"params": matrices, "lr": options.rate}]
     optimizer = torch.optim.Adam([group for group in groups if group["params"]])
@@ -260,27 +261,27 @@ def descend(laws: Sequence[LayerLaw], texts: Texts, options: Options) -> None:
     best: list[tuple[float, dict[str, Tensor]]] = [(np.inf, {}) for _ in distinct]
     for _ in range(options.steps):
         optimizer.zero_grad()
-        errors = [_error(law, texts, k) for k, law in enumerate(laws)]
-        _keep_best(best, distinct, laws, errors)
+        errors = [_error(fitted, texts, k) for k, fitted in enumerate(fitted_layers)]
+        _keep_best(best, distinct, fitted_layers, errors)
         torch.stack(errors).sum().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
     with torch.no_grad():
-        _keep_best(best, distinct, laws, [_error(law, texts, k) for k, law in enumerate(laws)])
-    for law, (_, state) in zip(distinct, best, strict=True):
-        law.load_state_dict(state)
+        _keep_best(best, distinct, fitted_layers, [_error(fitted, texts, k) for k, fitted in enumerate(fitted_layers)])
+    for fitted, (_, state) in zip(distinct, best, strict=True):
+        fitted.load_state_dict(state)
 
 
 def _keep_best(
     best: list[tuple[float, dict[str, Tensor]]],
-    distinct: Sequence[LayerLaw],
-    laws: Sequence[LayerLaw],
+    distinct: Sequence[FittedLayer],
+    fitted_layers: Sequence[FittedLayer],
     errors: Sequence[Tensor],
 ) -> None:
-    for index, law in enumerate(distinct):
-        error = sum(float(e.detach()) for other, e in zip(laws, errors, strict=True) if other is law)
+    for index, fitted in enumerate(distinct):
+        error = sum(float(e.detach()) for other, e in zip(fitted_layers, errors, strict=True) if other is fitted)
         if error < best[index][0]:
-            best[index] = error, {name: p.detach().clone() for name, p in law.state_dict().items()}
+            best[index] = error, {name: p.detach().clone() for name, p in fitted.state_dict().items()}
 
 
 def _whole(texts: Sequence[HiddenStates]) -> list[float]:

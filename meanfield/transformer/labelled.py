@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.results.refusals import in_python
+from meanfield.results.refusals import with_python_names
 from meanfield.runtime.paths import require_free
 from solvers.io.attributes import copy_additions
 from solvers.io.opening import open_to_read
@@ -177,7 +177,7 @@ class Outcome:
         FileError
             If the file exists and ``overwrite`` is false, or if it cannot be written.
         """
-        with in_python():
+        with with_python_names():
             require_free(Path(path), overwrite)
         write_labelled(path, self.arrays, {**self.attributes, "command": command})
         return Path(path)

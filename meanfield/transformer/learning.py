@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from meanfield.case.errors import CaseError
 from meanfield.case.overrides import Overrides, overrides_of
-from meanfield.results.refusals import in_python
+from meanfield.results.refusals import with_python_names
 from meanfield.running import Printer, print_nothing
 from meanfield.runtime.paths import require_free
 from meanfield.transformer.arguments import require_integers
@@ -162,12 +162,12 @@ def train(
     if command and path is None and not continues:
         raise CaseError(f"command = {command}: only allowed with path")
     if path is not None:
-        with in_python():
+        with with_python_names():
             require_free(Path(path), overwrite)
-    from meanfield.transformer.networks.saved import prepared, train_into
+    from meanfield.transformer.networks.saved import prepare_training, train_into
 
     target = str(training) if continues else path
-    return train_into(prepared(training, changes, continues), target, until, command, show, continues=continues)
+    return train_into(prepare_training(training, changes, continues), target, until, command, show, continues=continues)
 
 
 def experiment(

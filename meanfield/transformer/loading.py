@@ -26,7 +26,7 @@ _NOUNS = {"AutoConfig": "a model", "AutoTokenizer": "a tokenizer"}
 
 def require_torch() -> Any:
     """Return PyTorch. Raises CaseError where PyTorch is missing or cannot be imported."""
-    return _imported("torch")
+    return _import_optional("torch")
 
 
 def require_transformers() -> Any:
@@ -35,14 +35,14 @@ def require_transformers() -> Any:
     Raises CaseError if this library or PyTorch cannot be imported.
     """
     require_torch()
-    hub, library = _imported("huggingface_hub"), _imported("transformers")
+    hub, library = _import_optional("huggingface_hub"), _import_optional("transformers")
     hub.logging.set_verbosity_error()
     library.utils.logging.set_verbosity_error()
     library.utils.logging.disable_progress_bar()
     return library
 
 
-def _imported(name: str) -> Any:
+def _import_optional(name: str) -> Any:
     """Import an optional library, and return it. Raises CaseError if the library is missing or damaged."""
     try:
         library = import_module(name)
@@ -64,7 +64,7 @@ def load_config(model: str) -> Any:
     library = require_transformers()
     if model.startswith((".", "/", "~")) and not Path(model).is_dir():
         raise CaseError(f"{model}: no such folder")
-    config = _loaded(model, library.AutoConfig)
+    config = _load_part(model, library.AutoConfig)
     if getattr(config, "is_encoder_decoder", False):
         raise CaseError(f"{model}: an encoder-decoder ({config.model_type}): expected a model with one stack of layers")
     layers = getattr(config, "num_hidden_layers", 1)
@@ -95,7 +95,7 @@ def load_tokenizer(model: str) -> Any:
     folder = Path(model)
     if folder.is_dir() and not any((folder / name).is_file() for name in VOCABULARIES):
         raise CaseError(f"{model}: has no tokenizer: expected one of {', '.join(VOCABULARIES)}")
-    return _loaded(model, require_transformers().AutoTokenizer)
+    return _load_part(model, require_transformers().AutoTokenizer)
 
 
 def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
@@ -105,7 +105,7 @@ def load_network(model: str, config: Any, kind: str = "AutoModel") -> Any:
     CaseError. Missing weights of the pooler are permitted: it follows all layers, and no state depends on it.
     """
     options = {"config": config, "attn_implementation": ATTENTION, "output_loading_info": True}
-    network, found = _loaded(model, getattr(require_transformers(), kind), **options)
+    network, found = _load_part(model, getattr(require_transformers(), kind), **options)
     lacking = sorted(name for name in found["missing_keys"] if not name.startswith("pooler."))
     if lacking:
         raise CaseError(f"{model}: lacks {len(lacking)} arrays of weights, such as {lacking[0]}")
@@ -129,7 +129,7 @@ def _any_layer(name: str) -> str:
     return re.sub(r"\.\d+\.", ".*.", name)
 
 
-def _loaded(model: str, kind: Any, **more: Any) -> Any:
+def _load_part(model: str, kind: Any, **more: Any) -> Any:
     """Return a configuration, tokenizer or network of a model, loaded by a class ``kind`` of Hugging Face's library.
 
     Raises CaseError with the first line of the library's message.

@@ -139,10 +139,10 @@ def common_length(states: HiddenStates, family: Family) -> float:
 
     The mean is over the states that enter layers (layer norm "post"), or those before the first layer ("pre").
     """
-    return float(np.sqrt((_entering(states, family) ** 2).mean()))
+    return float(np.sqrt((_entering_lengths(states, family) ** 2).mean()))
 
 
-def _entering(states: HiddenStates, family: Family) -> Floats:
+def _entering_lengths(states: HiddenStates, family: Family) -> Floats:
     """Return the lengths of the hidden states that a mean-field case replaces by one common length.
 
     They are (layers, n) of the states that enter layers (layer norm "post"), or (n,) at the start ("pre").
@@ -156,7 +156,7 @@ def case_text(states: HiddenStates, family: Family, folder: Path, layer: int | N
 
     layer   the layer whose attention all layers of the case use, from 1 on; None: each layer uses its own
     """
-    entering = _entering(states, family)
+    entering = _entering_lengths(states, family)
     which = "the attention of its layers" if layer is None else f"the attention of its layer {layer} in each layer"
     d = states.hidden.shape[2]
     left_out, place = _LEFT_OUT[family.placement]

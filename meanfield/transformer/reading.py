@@ -18,7 +18,7 @@ from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.trained.diagnostics import diagnostics_of_states
 from meanfield.model.discrete_layers import LayerIntegrator
-from meanfield.results.refusals import in_python
+from meanfield.results.refusals import with_python_names
 from meanfield.results.result import Result
 from meanfield.results.runs import load_case, open_run
 from meanfield.running import Printer, print_nothing, run, run_in_memory
@@ -135,7 +135,7 @@ def result_of(
     quiet = not (has_bar() if progress is None else progress)
     if path is None:
         return Result(run_in_memory(case, problem=problem, quiet=quiet))
-    with in_python():
+    with with_python_names():
         require_free(Path(path), overwrite)
     run(case, path, problem=problem, overwrite=overwrite, quiet=quiet, **given)
     return open_run(path)

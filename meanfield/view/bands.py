@@ -15,8 +15,8 @@ from meanfield.figures.particles.projected import DECADES, TICKS, angle_shares
 from meanfield.figures.particles.tokens import directions, tokens_of
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sequence import COLORS, field_parts
-from meanfield.view.packing import leveled, packed
-from meanfield.view.panels import rounded
+from meanfield.view.packing import pack_frames, quantize_levels
+from meanfield.view.panels import round_values
 
 MAX_PAIRED, MAX_PLACES = 400, 720  # tokens for the angles of pairs, and positions of a sequence
 Band = dict[str, Any]
@@ -44,8 +44,8 @@ def pair_band(run_data: RunData) -> Band:
     return {
         "id": "pairs",
         "title": "angles between tokens",
-        "axis": {"edges": rounded(edges), "label": "angle arccos ⟨θ, θ′⟩ (rad)", "ticks": ticks},
-        "uniform": rounded(_uniform_shares(edges, run_data.dimension or 2).clip(low / 10)),
+        "axis": {"edges": round_values(edges), "label": "angle arccos ⟨θ, θ′⟩ (rad)", "ticks": ticks},
+        "uniform": round_values(_uniform_shares(edges, run_data.dimension or 2).clip(low / 10)),
         "scale": {"low": low, "high": high, "deviation": False, "cut": True, "symbol": label, "label": label},
     } | _levels(found, lambda values: np.log(values.clip(low) / low) / np.log(high / low))
 
@@ -71,7 +71,7 @@ def field_bands(run_data: RunData) -> list[Band]:
         band = {
             "id": f"field{number}",
             "title": f"field u/|u| along principal axis {number}",
-            "axis": {"edges": rounded(edges), "label": "token position x", "ticks": None},
+            "axis": {"edges": round_values(edges), "label": "token position x", "ticks": None},
             "uniform": [0.0],
             "scale": scale,
             "colors": hex_colors(COLORS),
@@ -85,8 +85,8 @@ def _levels(values: Floats, part: Callable[[Floats], Floats]) -> Band:
 
     ``part`` maps values to positions on the scale from 0 to 1.
     """
-    frames = [leveled(part(one), np.uint16) for one in values]
-    return {"cells": values.shape[1], "bytes": 2, "levels": packed(frames)}
+    frames = [quantize_levels(part(one), np.uint16) for one in values]
+    return {"cells": values.shape[1], "bytes": 2, "levels": pack_frames(frames)}
 
 
 def hex_colors(name: str) -> str:

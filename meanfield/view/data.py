@@ -14,12 +14,12 @@ import numpy as np
 
 from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP, Scale, scale_of
-from meanfield.figures.profiles import merged
+from meanfield.figures.profiles import average_rows
 from meanfield.figures.run_data import Integers, RunData
 from meanfield.figures.sphere_map import cell_angles
 from meanfield.view.bands import hex_colors
-from meanfield.view.packing import Levels, leveled, packed
-from meanfield.view.panels import panels, rounded
+from meanfield.view.packing import Levels, pack_frames, quantize_levels
+from meanfield.view.panels import panels, round_values
 from meanfield.view.stages import stage_of
 from solvers.mesh.rings import sphere_cells
 
@@ -28,7 +28,7 @@ SNAPSHOTS, SAMPLES = 300, 1500  # largest numbers of snapshots and of points of 
 RINGS, ARCS = 256, 2048  # largest numbers of rings, and of cells in one dimension, on a page
 
 
-def thinned(run_data: RunData) -> tuple[RunData, list[str]]:
+def thin_data(run_data: RunData) -> tuple[RunData, list[str]]:
     """Return the data of a run reduced to the numbers of snapshots, samples and cells that a page can show, and notes.
 
     There is a note on each reduction.
@@ -70,13 +70,13 @@ def _coarse_line(run_data: RunData) -> tuple[RunData, int]:
     """Return the data of a run in one dimension averaged to at most ARCS cells, and the number of these cells."""
     assert run_data.coordinate is not None
     edges = run_data.coordinate.edges if run_data.edges is None else run_data.edges
-    left = len(merged(np.zeros(len(edges) - 1), ARCS))
+    left = len(average_rows(np.zeros(len(edges) - 1), ARCS))
     coarse = replace(
         run_data,
         ring_cells=np.array([left]),
         edges=None if run_data.edges is None else edges[:: (len(edges) - 1) // left],
-        density=lambda k: merged(run_data.density(k), ARCS, np.diff(edges)),
-        uniform=None if run_data.uniform is None else merged(run_data.uniform, ARCS, np.diff(edges)),
+        density=lambda k: average_rows(run_data.density(k), ARCS, np.diff(edges)),
+        uniform=None if run_data.uniform is None else average_rows(run_data.uniform, ARCS, np.diff(edges)),
     )
     return coarse, left
 
@@ -101,25 +101,25 @@ def _coarse_rings(run_data: RunData) -> tuple[RunData, int]:
 def encode(run_data: RunData, scale: Scale) -> str:
     """Return the densities of all snapshots as levels of the color ``scale``, encoded as text for the HTML page."""
     dtype = stage_of(run_data).dtype
-    return packed(levels(run_data.ratio(k), scale, dtype) for k in range(len(run_data.times)))
+    return pack_frames(levels(run_data.ratio(k), scale, dtype) for k in range(len(run_data.times)))
 
 
 def levels(ratio: Floats, scale: Scale, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
     """Return densities ρ/ρ̄ (cells,) as integer levels of the color ``scale``."""
-    return leveled(np.asarray(scale.norm(scale.values(ratio)), dtype=float), dtype)
+    return quantize_levels(np.asarray(scale.norm(scale.values(ratio)), dtype=float), dtype)
 
 
 def timeline(run_data: RunData) -> Described:
     """Return the data for the HTML page that all runs share: times, numbers of clusters, and panels of diagnostics."""
     return {
         "colors": hex_colors(COLOR_MAP),
-        "times": rounded(run_data.times),
+        "times": round_values(run_data.times),
         "timeLabels": [run_data.moment(t) for t in run_data.times],
         "timeName": run_data.time_label,
         "logTime": run_data.log_time,
         "timeRange": _time_range(run_data),
         "clusters": [run_data.counted_at(k) for k in range(len(run_data.times))],
-        "sampleTimes": rounded(run_data.diagnostics.get("time", np.empty(0))),
+        "sampleTimes": round_values(run_data.diagnostics.get("time", np.empty(0))),
         "panels": panels(run_data),
     }
 
@@ -160,7 +160,7 @@ def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
     None if the domain has no uniform density.
     """
     if run_data.uniform is not None:
-        return rounded(run_data.uniform.clip(scale.low / 10))
+        return round_values(run_data.uniform.clip(scale.low / 10))
     return None if scale.density_name else [0.0 if scale.deviation else 1.0]
 
 

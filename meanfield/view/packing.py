@@ -15,7 +15,7 @@ Levels = NDArray[np.unsignedinteger]
 COMPRESSION = 9
 
 
-def packed(frames: Iterable[Levels]) -> str:
+def pack_frames(frames: Iterable[Levels]) -> str:
     """Return snapshots (values,) of unsigned integers as text: differences in time, deflated by zlib, in base64.
 
     The integers are little-endian; the first snapshot is unchanged.
@@ -29,7 +29,7 @@ def packed(frames: Iterable[Levels]) -> str:
     return base64.b64encode(b"".join([*parts, packer.flush()])).decode("ascii")
 
 
-def leveled(parts: Floats, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
+def quantize_levels(parts: Floats, dtype: type[np.uint8] | type[np.uint16]) -> Levels:
     """Return fractions of a scale, from 0 to 1, as integer levels, rounded down as Matplotlib does for colors."""
     largest = int(np.iinfo(dtype).max)
     return (parts * (largest + 1)).clip(0, largest).astype(dtype)

@@ -94,7 +94,7 @@ def compose(run: Run, quiet: bool = False) -> str:
         "CASE": run.attributes["case"],
         "HELP": " ".join([*usage, KEYS, DEPTH, *(f"{note}." for note in notes)]),
     }
-    return _assembled(run, texts, description, levels)
+    return _assemble_page(run, texts, description, levels)
 
 
 def _page_of_solution(run: Run, quiet: bool) -> str:
@@ -111,7 +111,7 @@ def _page_of_solution(run: Run, quiet: bool) -> str:
         "CASE": str(run.attributes.get("case", "")),
         "HELP": " ".join([KEYS, *(f"{note}." for note in notes)]),
     }
-    return _assembled(run, texts, description, "")
+    return _assemble_page(run, texts, description, "")
 
 
 def _print_notes(run: Run, notes: Iterable[str]) -> None:
@@ -120,7 +120,7 @@ def _print_notes(run: Run, notes: Iterable[str]) -> None:
         print_message(f"meanfield: {run.path}: {note}")
 
 
-def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], levels: str) -> str:
+def _assemble_page(run: Run, texts: dict[str, str], description: dict[str, Any], levels: str) -> str:
     """Return the page of a run as HTML, with its texts, its data, and its densities encoded in ``levels``."""
     parts = {name: html.escape(text) for name, text in texts.items()} | {
         "FILE": html.escape(run.path.name),
@@ -131,7 +131,7 @@ def _assembled(run: Run, texts: dict[str, str], description: dict[str, Any], lev
         "RUN": json.dumps(description, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
         "LEVELS": levels,
     }
-    return filled("page.html", parts)
+    return fill_template("page.html", parts)
 
 
 def _cells(run_data: RunData) -> Shown:
@@ -142,13 +142,13 @@ def _cells(run_data: RunData) -> Shown:
     """
     from meanfield.figures.free_radius import directions_of
     from meanfield.figures.particles.tokens import as_density
-    from meanfield.view.data import describe, thinned
+    from meanfield.view.data import describe, thin_data
     from meanfield.view.stages import stage_of
 
     if run_data.particles is None:
-        shown, notes = thinned(directions_of(run_data) if run_data.has_radius else run_data)
+        shown, notes = thin_data(directions_of(run_data) if run_data.has_radius else run_data)
         return *describe(shown), list(stage_of(shown).help), notes
-    shown, notes = thinned(as_density(run_data))
+    shown, notes = thin_data(as_density(run_data))
     count = len(run_data.particles.weights)
     notes.insert(0, f"{count} tokens are shown as a density, binned into cells")
     return *describe(shown), list(stage_of(shown).help), notes
@@ -166,7 +166,7 @@ def _points(run_data: RunData) -> Shown:
     return *describe_tokens(shown), usage, notes
 
 
-def filled(body: str, parts: Mapping[str, str]) -> str:
+def fill_template(body: str, parts: Mapping[str, str]) -> str:
     """Return an HTML page: the common head and the file ``body``, with each @NAME@ replaced by its part."""
     # A single pass, so that inserted text is not searched.
     return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], source("head.html") + source(body))

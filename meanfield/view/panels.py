@@ -32,10 +32,10 @@ def panels(run_data: RunData) -> list[Panel]:
         return []
     unknown = [name for name in run_data.diagnostics if name not in PANELS and name not in ARRAYS]
     known = [_with_prediction(PANELS[name](run_data), run_data, name) for name in PANELS if is_worth(run_data, name)]
-    return known + [_other(run_data, name) for name in unknown]
+    return known + [_user_panel(run_data, name) for name in unknown]
 
 
-def rounded(values: Floats) -> list[float | None]:
+def round_values(values: Floats) -> list[float | None]:
     """Return the values with nine digits for JSON, None for values that are not finite.
 
     Nine digits show relative changes of a millionth.
@@ -45,7 +45,7 @@ def rounded(values: Floats) -> list[float | None]:
 
 def curve_of(values: Floats, color: str, label: str = "") -> Panel:
     """Return a curve of a panel of the HTML page as plain values."""
-    return {"label": label, "color": color, "values": rounded(values)}
+    return {"label": label, "color": color, "values": round_values(values)}
 
 
 def linear(title: str, curves: list[Panel], low: float | None = None, **options: Any) -> Panel:
@@ -152,7 +152,7 @@ def _with_prediction(panel: Panel, run_data: RunData, name: str) -> Panel:
     """
     if (predicted := run_data.predictions.get(name)) is None:
         return panel
-    values = rounded(predicted.trace(run_data.diagnostics["time"]))
+    values = round_values(predicted.trace(run_data.diagnostics["time"]))
     shown = [value if value is not None and panel["low"] <= value <= panel["high"] else None for value in values]
     curve = {"label": predicted.text, "color": INK, "values": shown, "dashed": True}
     panel["curves"][0]["label"] = "computed"
@@ -197,11 +197,11 @@ def radii(run_data: RunData) -> Panel:
     curves = [
         curve_of(values, color, f"{part:.0%}") for values, (part, color) in zip(found, PARTS.items(), strict=True)
     ]
-    times = rounded(run_data.times[shown])
+    times = round_values(run_data.times[shown])
     return _logarithmic("radius quantiles of the tokens", [curve | {"times": times} for curve in curves])
 
 
-def _other(run_data: RunData, name: str) -> Panel:
+def _user_panel(run_data: RunData, name: str) -> Panel:
     """Return a panel of the HTML page for a diagnostic of a user: a curve for each of the first eight components."""
     values = run_data.diagnostics[name].reshape(len(run_data.diagnostics["time"]), -1)[:, :DEGREES]
     if values.shape[1] == 1:

@@ -14,7 +14,7 @@ from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.run_data import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from meanfield.view.bands import hex_colors
 from meanfield.view.data import SAMPLES, Described, evenly
-from meanfield.view.panels import curve_of, linear, rounded
+from meanfield.view.panels import curve_of, linear, round_values
 
 if TYPE_CHECKING:
     from solvers.io.run_file import Run
@@ -37,14 +37,14 @@ def describe_solution(run: Run) -> tuple[Described, list[str]]:
         "cells": 0,
         "bytes": 1,
         "colors": hex_colors(COLOR_MAP),
-        "times": rounded(times),
+        "times": round_values(times),
         "timeLabels": [f"t = {format_time(t)}" for t in times],
         "timeName": "time t",
         "logTime": False,
         "timeRange": [float(times[0]), float(times[-1]) if times[-1] > times[0] else float(times[0]) + 1],
         "clusters": [""] * len(times),
         "marks": [[]] * len(times),
-        "sampleTimes": rounded(run.sample_times[evenly(len(run.sample_times), SAMPLES)]),
+        "sampleTimes": round_values(run.sample_times[evenly(len(run.sample_times), SAMPLES)]),
         "panels": _panels(run),
     }
     return description, [f"{len(shown)} of {run.snapshots} snapshots are shown, evenly chosen"] * fewer

@@ -12,7 +12,7 @@ from meanfield.domains.domain import load
 from meanfield.figures.particles.tokens import angles
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import polar_and_azimuth
-from meanfield.view.panels import rounded
+from meanfield.view.panels import round_values
 
 Marks = list[list[float]]
 CLUSTERS = "Rings and arrows mark clusters, numbers their mass."
@@ -40,7 +40,7 @@ def _axis(run_data: RunData) -> dict[str, Any]:
     """Return the coordinate of a density in one dimension as plain values for the HTML page."""
     assert run_data.coordinate is not None
     shown = run_data.coordinate
-    return {"edges": rounded(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
+    return {"edges": round_values(shown.edges), "label": shown.label, "ticks": [list(tick) for tick in shown.ticks]}
 
 
 def cluster_marks(run_data: RunData, k: int) -> Marks:

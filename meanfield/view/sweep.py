@@ -13,8 +13,8 @@ from meanfield.figures.axes import Floats
 from meanfield.figures.color_scale import COLOR_MAP
 from meanfield.figures.run_data import BLUE
 from meanfield.figures.sweep.curve import abscissas, short
-from meanfield.figures.sweep.figure import view_of
-from meanfield.figures.sweep.theory import beside_map
+from meanfield.figures.sweep.figure import axes_of_sweep
+from meanfield.figures.sweep.theory import theory_of_map
 from meanfield.runtime.messages import print_message
 from meanfield.runtime.paths import require_target
 from meanfield.sweeping.files import run_file
@@ -23,8 +23,8 @@ from meanfield.sweeping.results import SweepResults, read_sweep, tables_of
 from meanfield.sweeping.scalars import lengths, long_name
 from meanfield.view.bands import hex_colors
 from meanfield.view.data import Described, evenly
-from meanfield.view.page import SUFFIXES, filled, source, view
-from meanfield.view.panels import curve_of, linear, rounded
+from meanfield.view.page import SUFFIXES, fill_template, source, view
+from meanfield.view.panels import curve_of, linear, round_values
 from solvers.io.repair import FileError
 
 SCRIPTS = ("data", "axis", "panel", "sweep")
@@ -91,21 +91,23 @@ def compose_sweep(found: SweepResults, pages: dict[int, str]) -> str:
         "SCRIPT": "\n".join(source(f"{name}.js") for name in SCRIPTS),
         "RUN": json.dumps(describe_sweep(found, pages), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c"),
     }
-    return filled("sweep.html", parts)
+    return fill_template("sweep.html", parts)
 
 
 def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
     """Return a sweep as plain values for the script of its page: keys, scalars, and runs with diagnostics over time."""
-    chosen = view_of(found)
-    keys = {key: _key(found, key) for key, values in found.parameters.items() if len(set(values.tolist())) > 1}
-    keys = keys or {key: _key(found, key) for key in found.parameters}
+    chosen = axes_of_sweep(found)
+    keys = {key: _key_values(found, key) for key, values in found.parameters.items() if len(set(values.tolist())) > 1}
+    keys = keys or {key: _key_values(found, key) for key in found.parameters}
     scalars = {name: values for name, values in found.scalars.items() if values.ndim == 1}
     x = chosen.x if chosen.x in keys else next(iter(keys))
     return {
         "colors": hex_colors(COLOR_MAP),
         "random": found.is_random,
         "keys": keys,
-        "scalars": {name: {"name": long_name(name), "values": rounded(values)} for name, values in scalars.items()},
+        "scalars": {
+            name: {"name": long_name(name), "values": round_values(values)} for name, values in scalars.items()
+        },
         "x": x,
         "y": chosen.y if chosen.y in keys and chosen.y != x else "",
         "value": chosen.value if chosen.value in scalars else next(iter(scalars)),
@@ -114,14 +116,14 @@ def describe_sweep(found: SweepResults, pages: dict[int, str]) -> Described:
     }
 
 
-def _key(found: SweepResults, key: str) -> Described:
+def _key_values(found: SweepResults, key: str) -> Described:
     """Return a key of a sweep as plain values: positions of all runs on its axis, texts, scale and ticks."""
     places = abscissas(found, key)
     texts = found.parameters[key].dtype == object
     words = [short(value, key) if texts else f"{value:.6g}" for value in found.parameters[key].tolist()]
     ticks = [[place, text] for place, text in dict(zip(places.tolist(), words, strict=True)).items()]
     return {
-        "places": rounded(places),
+        "places": round_values(places),
         "texts": words,
         "log": found.spacings[key] == "log",
         "ticks": ticks if texts else None,
@@ -136,7 +138,7 @@ def _points(found: SweepResults, pages: dict[int, str]) -> list[Described]:
         {
             "status": status,
             "reason": found.reasons[number],
-            "seconds": rounded(found.wall_times[number : number + 1])[0],
+            "seconds": round_values(found.wall_times[number : number + 1])[0],
             "page": pages.get(number),
             "series": series.get(number),
         }
@@ -160,14 +162,14 @@ def _series(tables: Mapping[str, Floats], room: int) -> Described | None:
         return None
     shown = evenly(len(times), max(room // (len(curves) + 1), 2))
     panels = [linear(name, [curve_of(values[shown], BLUE)], step=name == "clusters") for name, values in curves.items()]
-    return {"times": rounded(times[shown]), "panels": panels}
+    return {"times": round_values(times[shown]), "panels": panels}
 
 
 def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described | None:
     """Return the theoretical curve over keys ``x`` and ``y`` of a sweep as plain values, None if there is none."""
     from meanfield.case.load import parse
 
-    if y is None or (curve := beside_map(parse(found.attributes["case"]), x, y, value)) is None:
+    if y is None or (curve := theory_of_map(parse(found.attributes["case"]), x, y, value)) is None:
         return None
     name, height = curve
     places = abscissas(found, x)
@@ -179,5 +181,5 @@ def _theory(found: SweepResults, x: str, y: str | None, value: str) -> Described
         "x": x,
         "y": y,
         "name": plain,
-        "points": [list(pair) for pair in zip(rounded(grid), rounded(heights), strict=True)],
+        "points": [list(pair) for pair in zip(round_values(grid), round_values(heights), strict=True)],
     }

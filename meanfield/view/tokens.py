@@ -17,8 +17,8 @@ from meanfield.figures.particles.tokens import (
 from meanfield.figures.run_data import RunData
 from meanfield.view.bands import field_bands, pair_band
 from meanfield.view.data import Described, evenly, thinned_in_time, timeline
-from meanfield.view.packing import leveled, packed
-from meanfield.view.panels import rounded
+from meanfield.view.packing import pack_frames, quantize_levels
+from meanfield.view.panels import round_values
 from meanfield.view.stages import Marks, cluster_marks
 from solvers.mesh.mesh import sphere
 
@@ -62,14 +62,14 @@ def describe_tokens(run_data: RunData) -> tuple[Described, str]:
         "cells": len(names) * len(tokens.weights),
         "bytes": 2,
         "rings": sphere(GROUND_RINGS).ring_cells.tolist(),
-        "tokens": {"weights": rounded(tokens.weights / tokens.weights.sum()), "axes": names, "note": note},
+        "tokens": {"weights": round_values(tokens.weights / tokens.weights.sum()), "axes": names, "note": note},
         "marks": [_marks(run_data, k, matrix) for k in range(len(run_data.times))],
         "bands": field_bands(run_data) if tokens.length is not None and len(run_data.times) > 1 else [],
         "pairs": pair_band(run_data) if len(tokens.weights) > 1 else None,
     }
     count = range(len(run_data.times))
     places = ((directions(run_data, k) @ matrix).T.ravel() for k in count)
-    return description, packed(leveled((place + 1) / 2, np.uint16) for place in places)
+    return description, pack_frames(quantize_levels((place + 1) / 2, np.uint16) for place in places)
 
 
 def _axes(run_data: RunData) -> tuple[Floats, list[str], str]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.analysis.mergers import merger_tree, moment_in_words
+from meanfield.analysis.mergers import describe_event_time, merger_tree
 from meanfield.analysis.tracks import Tracks, tracks_of
 from meanfield.domains.table import kind_of
 from meanfield.figures.merger_tree import COLORS, heights_of, tree_order
 from meanfield.figures.run_data import BLACK
 from meanfield.view.data import Described
-from meanfield.view.panels import INK, rounded
+from meanfield.view.panels import INK, round_values
 
 if TYPE_CHECKING:
     from meanfield.figures.axes import Floats
@@ -42,7 +42,7 @@ def tree_of(run: Run) -> Described | None:
         if one.source not in places:
             continue
         target = places[one.into][tracks.tracks[one.source].last + 1 - tracks.tracks[one.into].first]
-        when = moment_in_words(one.since, one.time)
+        when = describe_event_time(one.since, one.time)
         text = f"{one.before} → {one.after} clusters, masses {one.masses[0]:.3g} + {one.masses[1]:.3g}, {_at(when)}"
         marks.append({"time": one.time, "place": round(float(target), 6), "text": text})
     limits = [-np.pi, np.pi] if on_circle else [-0.7, len(order) - 0.3]
@@ -67,8 +67,8 @@ def _line(tracks: Tracks, number: int, places: dict[int, Floats], color: str) ->
         place = np.append(place, places[into][one.last + 1 - tracks.tracks[into].first])
         mass = np.append(mass, mass[-1])
     return {
-        "times": rounded(times),
-        "places": rounded(place),
-        "masses": rounded(mass.round(4)),
+        "times": round_values(times),
+        "places": round_values(place),
+        "masses": round_values(mass.round(4)),
         "color": INK if color == BLACK else color,
     }

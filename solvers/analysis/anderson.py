@@ -43,9 +43,9 @@ class Mixing:
         else:
             self._ends, self._steps = [], []
         self._ends, self._steps = [*self._ends, end][1 - _HISTORY :], [*self._steps, step][1 - _HISTORY :]
-        return self._bounded(end, step, shift)
+        return self._limit_shift(end, step, shift)
 
-    def _bounded(self, end: Floats, step: Floats, shift: Floats) -> Floats:
+    def _limit_shift(self, end: Floats, step: Floats, shift: Floats) -> Floats:
         """Return ``end`` + ``shift`` (n,), with a shift that exceeds the largest length shortened to that length.
 
         Such a shift is omitted if it points against ``step``.

@@ -146,14 +146,14 @@ def convergence_study(
     if len(sizes) < (2 if exact is not None else 3) or not all(a < b for a, b in pairwise(sizes)):
         need = "at least 2" if exact is not None else "at least 3, as there is no exact answer"
         raise ValueError(f"resolutions = {list(resolutions)}: expected {need}, increasing")
-    answers = [_validated(problem(size)) for size in sizes]
+    answers = [_validate_answer(problem(size)) for size in sizes]
     if exact is None:
         return _self_convergence(sizes, answers)
     errors = [_error(answer, exact) for answer in answers]
     return ConvergenceStudy(sizes, tuple(errors), _orders(sizes, errors), True)
 
 
-def _validated(answer: Any) -> Answer:
+def _validate_answer(answer: Any) -> Answer:
     """Return the result of a problem; raise TypeError unless it is a number or a pair of a mesh and a field."""
     is_field = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Mesh)
     if not is_field and np.ndim(answer) != 0:
@@ -209,10 +209,10 @@ def _difference(coarse: Answer, fine: Answer) -> float:
     if not (isinstance(coarse, tuple) and isinstance(fine, tuple)):
         return abs(float(fine) - float(coarse))  # type: ignore[arg-type]
     (mesh, u), (finer, v) = coarse, fine
-    return _norm(mesh, u - _restricted(mesh, finer, v)) / _norm(mesh, u)
+    return _norm(mesh, u - _restrict_field(mesh, finer, v)) / _norm(mesh, u)
 
 
-def _restricted(mesh: Mesh, finer: Mesh, u: Floats) -> Floats:
+def _restrict_field(mesh: Mesh, finer: Mesh, u: Floats) -> Floats:
     """Return the averages of a field u on the mesh ``finer`` over the cells of a coarser box or curve ``mesh``.
 
     Raises ValueError for a sphere of rings, and unless the numbers of cells along each axis are multiples of the

@@ -74,9 +74,9 @@ def _check(backend: Backend) -> None:
         backend.irfft(backend.rfft(square @ square), 2)
         backend.sums_at(backend.zeros(1, "int32"), backend.zeros(1), 1)
     except Exception as error:  # CuPy's own kinds: no driver, device, library or memory
-        raise NoDevice(f"no gpu can be used: {_in_a_line(error)}") from None
+        raise NoDevice(f"no gpu can be used: {_one_line_message(error)}") from None
 
 
-def _in_a_line(error: Exception) -> str:
+def _one_line_message(error: Exception) -> str:
     """Return the message of an error, or of its cause, in one line; return the error's type if there is no message."""
     return " ".join(str(error.__cause__ or error).split()) or type(error).__name__

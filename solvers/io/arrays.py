@@ -25,7 +25,7 @@ def read_array(path: Path, dataset: str) -> NDArray[np.float64]:
 
     Raises ValueError for a damaged file, an absent name, or values that are not real numbers.
     """
-    with _refused():
+    with _convert_errors():
         if path.suffix == ".npy":
             return _real(np.load(path, mmap_mode="r"))  # a memory map rejects a shape beyond the file's size
         return read_arrays(path, [dataset])[dataset]
@@ -37,7 +37,7 @@ def read_arrays(path: Path, names: Sequence[str]) -> dict[str, NDArray[np.float6
     Raises ValueError for a damaged file, for values that are not real numbers, and if a single name is absent from an
     HDF5 file.
     """
-    with _refused():
+    with _convert_errors():
         if not path.is_file():
             raise ValueError("expected a regular file")
         if path.suffix == ".npz":
@@ -62,7 +62,7 @@ ARRAY_DAMAGE = (EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, t
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _convert_errors() -> Iterator[None]:
     """Convert exceptions of NumPy and HDF5 for a damaged file to a ValueError with a message of one line.
 
     FileNotFoundError passes unchanged.

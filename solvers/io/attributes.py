@@ -195,7 +195,7 @@ def copy_additions(old: h5py.Group, new: h5py.Group) -> None:
         if known is None:
             _copy(old, new, name, link)
         elif isinstance(link, h5py.HardLink) and isinstance(known, h5py.HardLink):
-            _copy_inside(old[name], new[name])
+            _copy_missing(old[name], new[name])
 
 
 def _copy(old: h5py.Group, new: h5py.Group, name: str, link: object) -> None:
@@ -211,7 +211,7 @@ def _copy(old: h5py.Group, new: h5py.Group, name: str, link: object) -> None:
         raise ValueError(f"{name}, which was added to the file, cannot be copied: {error}") from error
 
 
-def _copy_inside(old: object, new: object) -> None:
+def _copy_missing(old: object, new: object) -> None:
     """Copy what ``new`` lacks from an object ``old``: the contents of a group, or the attributes of a dataset."""
     import h5py
 

@@ -101,12 +101,12 @@ class Checkpoints:
         for name, value in scalars.items():
             if type(value) not in (int, float, str) or (type(value) is float and not math.isfinite(value)):
                 raise ValueError(f"checkpoint: {name} = {value!r}, expected a finite int or float, or a str")
-        valid = self._beside()
+        valid = self._checkpoints_beside()
         sequence = max((found.sequence for found in valid.values()), default=0) + 1
         latest = max(valid, key=lambda slot: self._order(valid[slot]), default=self._slots[1])
         target = self._slots[1 - self._slots.index(latest)]
         try:
-            _replace(target, packed(arrays, scalars, sequence, self.writers[-1].identity))
+            _replace(target, pack(arrays, scalars, sequence, self.writers[-1].identity))
         except OSError as error:
             raise FileError(f"{target}: cannot write the checkpoint: {reason(error)}") from error
 
@@ -115,15 +115,15 @@ class Checkpoints:
 
         Raises FileError for a checkpoint of another run.
         """
-        found = [*self._beside().values()]
-        inside = _inside(self.path)
+        found = [*self._checkpoints_beside().values()]
+        inside = _checkpoint_inside(self.path)
         if inside is not None and self._is_valid(inside):
             found.append(inside)
         return max(found, key=self._order).contents if found else None
 
     def latest_beside(self) -> bytes | None:
         """Return the bytes of the latest checkpoint beside the run file; None if there is none."""
-        valid = self._beside()
+        valid = self._checkpoints_beside()
         return max(valid.values(), key=self._order).data if valid else None
 
     def copy_to(self, path: Path) -> None:
@@ -135,14 +135,14 @@ class Checkpoints:
 
     def require_own(self) -> None:
         """Raise FileError if a file with the name of a checkpoint is no checkpoint, or belongs to another run."""
-        self._beside()
+        self._checkpoints_beside()
 
     def remove(self) -> None:
         """Remove both checkpoints beside the run file, the latest one last.
 
         Raises FileError if this fails, or if a file of such a name is no checkpoint of this run.
         """
-        valid = self._beside()
+        valid = self._checkpoints_beside()
         orders = {slot: self._order(found) for slot, found in valid.items()}
         try:
             for slot in sorted(self._slots, key=lambda slot: orders.get(slot, (-1, 0))):  # the latest last
@@ -155,8 +155,8 @@ class Checkpoints:
 
         Raises the errors of `remove`.
         """
-        latest = max(map(self._order, self._beside().values()), default=None)
-        inside = None if latest is None else _inside(self.path)
+        latest = max(map(self._order, self._checkpoints_beside().values()), default=None)
+        inside = None if latest is None else _checkpoint_inside(self.path)
         if latest is not None and inside is not None and self._order(inside) >= latest:
             lock = Lock(self.path)
             try:
@@ -164,11 +164,11 @@ class Checkpoints:
             finally:
                 lock.release()
 
-    def _beside(self) -> dict[Path, Checkpoint]:
+    def _checkpoints_beside(self) -> dict[Path, Checkpoint]:
         """Return the valid checkpoints beside the run file by their paths; raise the errors of `require_own`."""
         valid = {}
         for slot in self._slots:
-            if _is_of_others(slot):
+            if _is_foreign(slot):
                 raise FileError(f"{slot}: is not a checkpoint and is not replaced; choose another name for {self.path}")
             if (found := _load(slot)) is not None and self._order(found)[0] < 0:
                 raise FileError(f"{slot}: is a checkpoint of another run than {self.path}; move it away, or remove it")
@@ -191,7 +191,7 @@ class Checkpoints:
         return identities.index(found.writer) if found.writer in identities else -1, found.sequence
 
 
-def packed(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], sequence: int, writer: str) -> bytes:
+def pack(arrays: Mapping[str, NDArray[Any]], scalars: Mapping[str, Scalar], sequence: int, writer: str) -> bytes:
     """Return the bytes of a checkpoint of these arrays and scalars, with its sequence number and writer's identity."""
     text = json.dumps({"sequence": sequence, "writer": writer, "scalars": dict(scalars)}, allow_nan=False)
     archive = io.BytesIO()
@@ -234,7 +234,7 @@ def _writers_of(path: Path) -> Sequence[Writer]:
     return read(path).writers if path.is_file() else ()
 
 
-def _inside(path: Path) -> Checkpoint | None:
+def _checkpoint_inside(path: Path) -> Checkpoint | None:
     """Return the checkpoint inside a run file; None if there is no file, or no complete checkpoint in it."""
     from .reading import read
 
@@ -246,7 +246,7 @@ def _inside(path: Path) -> Checkpoint | None:
         dataset = dataset_of(file, LOCATION)
         require_size(dataset, path.stat().st_size)
         data = bytes(dataset[...].tobytes())
-    return _unpacked(data, path)
+    return _unpack(data, path)
 
 
 def _load(slot: Path) -> Checkpoint | None:
@@ -257,10 +257,10 @@ def _load(slot: Path) -> Checkpoint | None:
         return None
     except OSError as error:
         raise FileError(f"{slot}: cannot read the checkpoint: {reason(error)}") from error
-    return _unpacked(data, slot)
+    return _unpack(data, slot)
 
 
-def _unpacked(data: bytes, path: Path) -> Checkpoint | None:
+def _unpack(data: bytes, path: Path) -> Checkpoint | None:
     """Return the checkpoint that ``data`` encodes; None for incomplete bytes.
 
     Raises FileError, which names ``path``, for invalid contents.
@@ -291,7 +291,7 @@ def _require_stored(archive: zipfile.ZipFile) -> None:
         raise ValueError("it is compressed")
 
 
-def _is_of_others(slot: Path) -> bool:
+def _is_foreign(slot: Path) -> bool:
     """Return whether a file with the name of a checkpoint is something else; False for an absent or empty file."""
     try:
         if not stat.S_ISREG(os.lstat(slot).st_mode):

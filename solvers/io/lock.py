@@ -39,7 +39,7 @@ class Lock:
     def __init__(self, path: Path, *, timeout: float = TIMEOUT) -> None:
         self._name, deadline = lock_name(path), time.monotonic() + timeout
         try:
-            while (file := _locked(path, self._name)) is None:
+            while (file := _open_locked(path, self._name)) is None:
                 if time.monotonic() > deadline:
                     raise FileError(f"{path}: being written by {holder(path) or ANOTHER}")
                 time.sleep(timeout / 20)
@@ -106,7 +106,7 @@ def lock_name(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
-def _locked(path: Path, name: Path) -> BinaryIO | None:
+def _open_locked(path: Path, name: Path) -> BinaryIO | None:
     """Return the lock file of ``path``, open and locked; None if another process holds or has just removed it.
 
     Raises FileError if the file ``name`` exists and is no lock file.

@@ -25,7 +25,7 @@ from .attributes import (
     root_attributes,
     writers_as_text,
 )
-from .checkpoint import Checkpoints, Contents, Scalar, packed, store
+from .checkpoint import Checkpoints, Contents, Scalar, pack, store
 from .layout import Column, Measure, Points, Space, Variable
 from .lock import Lock
 from .reading import Floats, Run, own_texts
@@ -110,12 +110,12 @@ class InMemoryRun(Run):
             replaced.require_own()
             with disk_errors(path, "cannot write it"), replacement(path) as new:
                 new.write_bytes(self.layout.image)
-                self._fill(new)
+                self._write_contents(new)
                 replaced.remove()
         finally:
             lock.release()
 
-    def _fill(self, path: Path) -> None:
+    def _write_contents(self, path: Path) -> None:
         """Write all rows, attributes and the checkpoint of the run to a run file without rows."""
         import h5py
 
@@ -130,7 +130,7 @@ class InMemoryRun(Run):
             checksum = digest(texts, self.times, self.sample_times, self.diagnostics, self.events)
             overwrite_attributes(file, {"digest": checksum})
             if self.checkpoint is not None:
-                store(file, packed(*self.checkpoint, 1, self.writers[-1].identity))
+                store(file, pack(*self.checkpoint, 1, self.writers[-1].identity))
 
 
 class InMemoryWriter:

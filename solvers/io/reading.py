@@ -345,7 +345,7 @@ class Run:
         found = self._read(self.kind, slice(stored[0], stored[-1] + 1) if block else stored)
         return found[back.reshape(numbers.shape)]
 
-    def described(self) -> dict[str, Described]:
+    def described(self) -> dict[str, DatasetDescription]:
         """Return the dimensions and attributes of every dataset of the run file.
 
         Returns
@@ -360,7 +360,7 @@ class Run:
         """
         with self.opened() as file:
             names = dict.fromkeys([*own_datasets(file), "diagnostics/time", *rows_of(file)])
-            return {name: _described(name, dataset_of(file, name)) for name in names}
+            return {name: _describe_dataset(name, dataset_of(file, name)) for name in names}
 
     @property
     def size(self) -> int:
@@ -410,7 +410,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Described:
+class DatasetDescription:
     """Names of a dataset's dimensions, and its attributes: units, long_name and others.
 
     Parameters
@@ -428,7 +428,7 @@ class Described:
     coordinates: tuple[str, ...] = ()
 
 
-def _described(name: str, dataset: h5py.Dataset) -> Described:
+def _describe_dataset(name: str, dataset: h5py.Dataset) -> DatasetDescription:
     """Return the dimensions and attributes of a dataset; raise ValueError without units or names of the dimensions."""
     attributes, dims = readable_attributes(dataset), tuple(dimension.label for dimension in dataset.dims)
     if not is_text(attributes.get("units")):
@@ -436,7 +436,7 @@ def _described(name: str, dataset: h5py.Dataset) -> Described:
     if not all(dims) or len(set(dims)) < len(dims):
         raise ValueError(f"{name} has dimensions without names of their own")
     kept = {key: value for key, value in attributes.items() if key not in NETCDF}
-    return Described(dims, kept, tuple(str(attributes.get("coordinates", "")).split()))
+    return DatasetDescription(dims, kept, tuple(str(attributes.get("coordinates", "")).split()))
 
 
 def read(path: str | Path | Run) -> Run:

@@ -219,7 +219,7 @@ class RunFile:
                 writers = (*run.writers, new_writer(*counts))
                 replace_attributes(path, {**(attributes or {}), WRITERS: writers_as_text(writers), "digest": ""})
                 self = cls(path, lock, open_shared(path), writers)
-            with self._writing():
+            with self._convert_write_errors():
                 self._set({"stop_reason": "running", "message": "", "digest": ""})
                 self._cut(*counts, kept_events)
             return self
@@ -311,7 +311,7 @@ class RunFile:
         if self._events is not None:
             self.flush()
             rows = self._events.rows([t], {name: np.asarray(value)[None] for name, value in values.items()})
-            with self._writing():
+            with self._convert_write_errors():
                 self._events.append(self.events, [t], rows)
             self.events += 1
 
@@ -326,11 +326,11 @@ class RunFile:
         A flush must precede a checkpoint that refers to the rows.
         """
         self._flushed = clock.monotonic()
-        with self._writing():
-            self._write_waiting(self._samples, self._waiting, self.samples)
-            self._write_waiting(self._snapshots, self._waiting_snapshots, self.snapshots)
+        with self._convert_write_errors():
+            self._write_buffered(self._samples, self._waiting, self.samples)
+            self._write_buffered(self._snapshots, self._waiting_snapshots, self.snapshots)
 
-    def _write_waiting(self, series: Series, waiting: list[Waiting], count: int) -> None:
+    def _write_buffered(self, series: Series, waiting: list[Waiting], count: int) -> None:
         """Append buffered rows to their datasets, and empty the buffer.
 
         series    datasets of the rows
@@ -346,7 +346,7 @@ class RunFile:
     def sync(self) -> None:
         """Write the buffered rows, and wait until the disk holds all data, which then survives a power failure."""
         self.flush()
-        with self._writing():
+        with self._convert_write_errors():
             os.fsync(self._handle.id.get_vfd_handle())
 
     def rows_until(self, time: float) -> tuple[int, int]:
@@ -378,7 +378,7 @@ class RunFile:
         ValueError
             If the file lacks an attribute, or the new value has another type or shape.
         """
-        with self._writing():
+        with self._convert_write_errors():
             self._set(attributes)
 
     def close(self, **attributes: Attribute) -> None:
@@ -406,7 +406,7 @@ class RunFile:
                 self.snapshots = min(self.snapshots, self._snapshots.committed)
                 self.events = 0 if self._events is None else min(self.events, self._events.committed)
             self.flush()
-            with self._writing():
+            with self._convert_write_errors():
                 self._cut(self.snapshots, self.samples, self.events)  # drops rows that an interrupt left incomplete
                 self._set({"stop_reason": "finished", **attributes})
                 self._set({"digest": self._digest()})
@@ -423,7 +423,7 @@ class RunFile:
     def _store_checkpoint(self) -> None:
         """Copy the last checkpoint beside the run file, if there is one, into the file, and flush it to the disk."""
         if (data := self.checkpoints.latest_beside()) is not None:
-            with self._writing():
+            with self._convert_write_errors():
                 store(self._handle, data)
                 os.fsync(self._handle.id.get_vfd_handle())
 
@@ -465,7 +465,7 @@ class RunFile:
         self._events = Series(file, file[EVENTS], columns, repeats=True) if columns else None
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _convert_write_errors(self) -> Iterator[None]:
         """Convert a failed write in the ``with`` block to a FileError, and close the file without a second attempt.
 
         Snapshots in the buffer are dropped.

@@ -67,7 +67,7 @@ def dataset_of(group: h5py.Group, name: str) -> h5py.Dataset:
     """Return the dataset at the path ``name`` in a group; raise ValueError unless its bytes are in this file."""
     import h5py
 
-    found = _found(group, name, "dataset")
+    found = _find_object(group, name, "dataset")
     if not isinstance(found, h5py.Dataset):
         raise ValueError(f"{name} is not a dataset")
     if found.is_virtual or found.external:
@@ -79,13 +79,13 @@ def group_of(group: h5py.Group, name: str) -> h5py.Group:
     """Return the group at the path ``name`` in a group; raise ValueError unless it exists in this file."""
     import h5py
 
-    found = _found(group, name, "group")
+    found = _find_object(group, name, "group")
     if not isinstance(found, h5py.Group):
         raise ValueError(f"{name} is not a group")
     return found
 
 
-def _found(group: h5py.Group, name: str, kind: str) -> Any:
+def _find_object(group: h5py.Group, name: str, kind: str) -> Any:
     """Return the object at the path ``name`` in a group; raise ValueError if it is absent or a link elsewhere.
 
     kind   word for the object in the message
@@ -137,7 +137,7 @@ def faults(file: h5py.File, attributes: Mapping[str, Any], size: int) -> Iterato
     try:
         names = rows_of(file)
     except DAMAGE as error:
-        yield f"the list of diagnostics is damaged ({_words(error)})"
+        yield f"the list of diagnostics is damaged ({_first_line(error)})"
         return
     for name in names:
         if name not in datasets:
@@ -181,7 +181,7 @@ def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[
         dataset = dataset_of(file, name)
         require_size(dataset, size)
     except DAMAGE as error:
-        yield _words(error)
+        yield _first_line(error)
         return
     expected = "iu" if name in _INTEGERS else "f"
     if dataset.dtype.kind not in expected or (expected == "f" and dataset.dtype.itemsize != 8):
@@ -195,7 +195,7 @@ def _faults_of(file: h5py.File, name: str, dims: tuple[Any, ...], lengths: dict[
             yield f"{name} has {length} of {dim}, other datasets {lengths[dim]}"
 
 
-def _words(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """Return the first line of an error's message, cut to 160 characters."""
     lines = str(error.args[0] if error.args else error).splitlines()
     return lines[0][:160] if lines else type(error).__name__

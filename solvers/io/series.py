@@ -26,7 +26,7 @@ class Series:
 
     def __init__(self, file: h5py.File, group: h5py.Group, names: Sequence[str], *, repeats: bool = False) -> None:
         self._file, self._times, self._repeats = file, group["time"], repeats
-        self._last = self._last_committed()  # time of the last row, which may be buffered
+        self._last = self._last_committed_time()  # time of the last row, which may be buffered
         self._columns = {name: group[name] for name in names}
         self._shapes = {name: dataset.shape[1:] for name, dataset in self._columns.items()}
 
@@ -86,9 +86,9 @@ class Series:
             if len(dataset) != count:
                 dataset.resize(count, axis=0)
                 self._file.flush()
-        self._last = self._last_committed()
+        self._last = self._last_committed_time()
 
-    def _last_committed(self) -> float:
+    def _last_committed_time(self) -> float:
         """Return the time of the last complete row; −∞ if there is none."""
         times = self.times
         return float(times[-1]) if len(times) else -math.inf

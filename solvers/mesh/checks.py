@@ -87,7 +87,7 @@ def check_number(name: str, value: Any, above: float | None = None) -> None:
     """Raise TypeError unless ``value`` is one real number, ValueError unless it is finite and ≥ 0 (or > ``above``)."""
     expected = "expected a number >= 0" if above is None else f"expected a number > {above}"
     if not isinstance(value, (int, float, np.integer, np.floating)):
-        what = f"an array {value.shape}" if hasattr(value, "shape") else _in_a_line(value)
+        what = f"an array {value.shape}" if hasattr(value, "shape") else _one_line_repr(value)
         raise TypeError(f"{name} = {what}: {expected}")
     if not (value >= 0 if above is None else value > above) or not value < np.inf:
         raise ValueError(f"{name} = {value}: {expected}, finite")
@@ -104,7 +104,7 @@ def check_reals(name: str, numbers: Any, expected: str = "real numbers") -> None
     except ValueError:
         raise TypeError(f"{name}: rows of unequal lengths: expected {expected}") from None
     if found.dtype.kind not in "fiub":
-        what = f"of dtype {found.dtype}" if found.ndim else f"= {_in_a_line(numbers)}"
+        what = f"of dtype {found.dtype}" if found.ndim else f"= {_one_line_repr(numbers)}"
         raise TypeError(f"{name} {what}: expected {expected}")
 
 
@@ -117,7 +117,7 @@ def check_on_host(name: str, mesh: Mesh) -> None:
         raise ValueError(f"{name} on a mesh of the {name_of(mesh.backend)}: expected a mesh of the cpu")
 
 
-def _in_a_line(value: Any) -> str:
+def _one_line_repr(value: Any) -> str:
     """Return the repr of a value in one line."""
     return " ".join(repr(value).split())
 

@@ -98,7 +98,7 @@ class Dual:
         others = (sums[:, None] - corner_masses) / self.mesh.dimension  # two neighbors share ``dimension`` simplices
         around = masses + self._sums_at(self.simplices, others)
         ratio = sums / np.maximum(around[self.simplices].max(axis=1), np.finfo(float).tiny)
-        best: Floats = ratio[self._at_cells].max(axis=1)
+        best: Floats = ratio[self._simplices_at_cells].max(axis=1)
         return best
 
     def _sums_at(self, cells: Integers, amounts: Floats) -> Floats:
@@ -173,7 +173,7 @@ class Dual:
         return placed
 
     @cached_property
-    def _at_cells(self) -> Integers:
+    def _simplices_at_cells(self) -> Integers:
         """Return for each cell (cells, maximum) the indices of all simplices at its center, the last one repeated.
 
         Simplices are the segments or triangles between cell centers; the maximum is their largest number at a cell.

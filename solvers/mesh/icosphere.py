@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .arguments import check_count
 from .coordinates import unit_vectors
 from .mesh import Floats, Mesh
-from .triangulation import Table, edges_of_triangles, oriented, sides_around
+from .triangulation import Table, edges_of_triangles, orient_along, sides_around
 
 MAX_LEVEL = 9  # 2.6 million cells
 LLOYD_STEPS = 30  # iterations that move points towards the centroids of their cells
@@ -58,7 +58,7 @@ def icosphere(level: int) -> Mesh:
     4.0
     """
     check_count("level", level, 1, MAX_LEVEL)
-    points, triangles = _subdivided(level)
+    points, triangles = _subdivided_icosahedron(level)
     edges, of_corner = edges_of_triangles(triangles)
     for _ in range(LLOYD_STEPS):
         points = unit_vectors(_polygon_sums(points, triangles)[1])
@@ -85,11 +85,11 @@ def icosphere(level: int) -> Mesh:
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(points)], dtype=np.int32),
-        face_ends=partial(oriented, corners[first], corners[second], np.cross(middles, normals)),
+        face_ends=partial(orient_along, corners[first], corners[second], np.cross(middles, normals)),
     )
 
 
-def _subdivided(level: int) -> tuple[Floats, Table]:
+def _subdivided_icosahedron(level: int) -> tuple[Floats, Table]:
     """Return points (n, 3) and counterclockwise triangles of an icosahedron whose edges are halved ``level`` times."""
     golden = (1 + np.sqrt(5)) / 2
     points = unit_vectors(

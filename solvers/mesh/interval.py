@@ -89,7 +89,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
     check_count("cells", cells, 3)
     if not (np.isfinite(edge).all() and (np.diff(edge) > 0).all()):
         raise ValueError("edges of an interval: expected finite, increasing numbers")
-    joined = _ring(edge) if periodic else _walled(edge)
+    joined = _periodic_faces(edge) if periodic else _faces_with_walls(edge)
     faces = len(joined["face_cells"])
     return Mesh(
         manifold=manifold,
@@ -105,7 +105,7 @@ def from_edges(edges: ArrayLike, manifold: str = "interval", *, periodic: bool =
     )
 
 
-def _walled(edge: Floats) -> dict[str, Any]:
+def _faces_with_walls(edge: Floats) -> dict[str, Any]:
     """Return the face arrays of an interval with a boundary at either end, by the names of the fields of `Mesh`."""
     cells = len(edge) - 1
     face, centers = np.arange(cells + 1, dtype=np.int32), 0.5 * (edge[:-1] + edge[1:])
@@ -118,7 +118,7 @@ def _walled(edge: Floats) -> dict[str, Any]:
     }
 
 
-def _ring(edge: Floats) -> dict[str, Any]:
+def _periodic_faces(edge: Floats) -> dict[str, Any]:
     """Return the face arrays of a periodic interval, by the names of the fields of `Mesh`.
 
     Face i is the right end of cell i.
@@ -152,7 +152,7 @@ def line(cells: int, extent: float, core: float) -> Mesh:
     for name, value in (("extent", extent), ("core", core)):
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name} = {value}: expected a finite number > 0")
-    return from_edges(_stretched(cells, extent, core), "line")
+    return from_edges(_stretched_edges(cells, extent, core), "line")
 
 
 def polar(cells: int, dimension: int) -> Mesh:
@@ -168,12 +168,12 @@ def polar(cells: int, dimension: int) -> Mesh:
     check_count("dimension", dimension, 2)
     if dimension == 2:
         return from_edges(np.linspace(0.0, np.pi, cells + 1), "axisymmetric")
-    edges = np.pi / 2 + _stretched(cells, np.pi / 2, 2 / np.sqrt(dimension - 2))
+    edges = np.pi / 2 + _stretched_edges(cells, np.pi / 2, 2 / np.sqrt(dimension - 2))
     edges[0], edges[-1] = 0.0, np.pi
     return from_edges(edges, "axisymmetric")
 
 
-def _stretched(cells: int, extent: float, core: float) -> Floats:
+def _stretched_edges(cells: int, extent: float, core: float) -> Floats:
     """Return edges (cells + 1,) core·sinh ξ in [−extent, extent] at equal steps of ξ, symmetric to the last bit."""
     reach = np.arcsinh(extent / core)
     half = core * np.sinh(np.linspace(-reach, reach, cells + 1))

@@ -41,7 +41,7 @@ class Lazy:
         return rows.astype(self.number, copy=False) if rows.dtype.kind == "f" else rows
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _lazy_on, (name_of(self.backend), self.shape, self.rows, self.number)
+        return _lazy_array_on, (name_of(self.backend), self.shape, self.rows, self.number)
 
     @cached_property
     def array(self) -> Array:
@@ -54,7 +54,7 @@ class Lazy:
         return self.backend.to_device(whole)
 
 
-def _lazy_on(device: str, shape: tuple[int, ...], rows: Callable[[Array], Array], number: Any) -> Lazy:
+def _lazy_array_on(device: str, shape: tuple[int, ...], rows: Callable[[Array], Array], number: Any) -> Lazy:
     """Return a `Lazy` array whose device is given by name, for unpickling in another process."""
     return Lazy(shape, rows, backend_on(device), number)
 

@@ -250,7 +250,7 @@ def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tupl
     across   (cells of first, faces of second) numbers of the faces across ``second``
     """
     m, n = first.cells, second.cells
-    first_sides, second_sides = _padded(first)[:, None, :], _padded(second)[None, :, :]
+    first_sides, second_sides = _side_table(first)[:, None, :], _side_table(second)[None, :, :]
     columns = []
     for k in reversed(range(max(first_sides.shape[2], second_sides.shape[2]))):
         if k < first_sides.shape[2]:
@@ -264,7 +264,7 @@ def _sides(first: Mesh, second: Mesh, along: Integers, across: Integers) -> tupl
     return np.append(0, np.cumsum(counts)).astype(np.int32), table[table >= 0].astype(np.int32)
 
 
-def _padded(mesh: Mesh) -> NDArray[np.int64]:
+def _side_table(mesh: Mesh) -> NDArray[np.int64]:
     """Return a table (cells, maximum) of the sides of each cell, filled with −1 after the last side.
 
     A side is a face as seen from one of its cells.

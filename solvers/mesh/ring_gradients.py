@@ -28,7 +28,7 @@ def ring_gradients(rings: Rings) -> tuple[Integers, Integers, Floats]:
     each = face_counts // common  # faces of a group that are no images of each other
     group = np.repeat(np.arange(len(each)), each)
     number = np.arange(len(group)) - np.repeat(starts_of(each)[:-1], each)
-    cells, real, gradients = _fitted(rings, group, number)
+    cells, real, gradients = _cells_of_fit(rings, group, number)
     turns = np.repeat(np.arange(len(group)), common[group])
     turn = np.arange(len(turns)) - starts_of(common[group])[:-1][turns]
     start = starts_of(counts)
@@ -56,7 +56,7 @@ def _common(counts: Counts) -> Counts:
     return np.append(min_counts, np.minimum(min_counts[:-1], min_counts[1:]))
 
 
-def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
+def _cells_of_fit(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArray[np.bool_], Floats]:
     """Return the cells around faces (faces, maximum), a mask of valid entries, and the cells' weights in n·∇u.
 
     group    (faces,) group of each face, see `_face_counts`
@@ -73,7 +73,7 @@ def _fitted(rings: Rings, group: Counts, number: Counts) -> tuple[Counts, NDArra
     cells = np.zeros(real.shape, dtype=np.int64)
     cells[real] = np.concatenate([sorted(found) for found in neighbors])
 
-    place = _in_plane(middle, axes, points) / height
+    place = _tangent_coordinates(middle, axes, points) / height
     across = np.einsum("fgc,fac->fag", normals, axes) / height
     weights = np.polynomial.legendre.leggauss(NODES)[1] / 2
     slopes = np.einsum("g,fag,pafg->fp", weights, across, _monomial_slopes(place))
@@ -124,13 +124,13 @@ def _cell_averages(rings: Rings, cells: Counts, middle: Floats, axes: Floats, he
         for other, share in zip(nodes, weights, strict=True):
             phi = (cells - start[ring] + (other + 1) / 2) * width
             part = weight * share * np.sin(theta)
-            place = _in_plane(middle, axes, _directions(theta, phi)[0]) / height
+            place = _tangent_coordinates(middle, axes, _directions(theta, phi)[0]) / height
             total += np.moveaxis(_monomials(place), 0, -1) * part[..., None]
             area += part
     return total / area[..., None]
 
 
-def _in_plane(middle: Floats, axes: Floats, points: Floats) -> Floats:
+def _tangent_coordinates(middle: Floats, axes: Floats, points: Floats) -> Floats:
     """Return coordinates (faces, 2, n) of points (faces, n, 3) along axes (faces, 2, 3), with the origin ``middle``."""
     return np.asarray(np.einsum("fnc,fac->fan", points - middle[:, None], axes))
 

@@ -131,7 +131,7 @@ class Rings:
         """Return the centers (n, 3) of cells (n,)."""
         r = np.searchsorted(self._start, cells, side="right") - 1
         azimuth = (cells - self._start[r] + 0.5) * (2 * np.pi / self.counts)[r]
-        return _around(azimuth, np.sin(self.colatitudes)[r], np.cos(self.colatitudes)[r])
+        return _points_around_axis(azimuth, np.sin(self.colatitudes)[r], np.cos(self.colatitudes)[r])
 
     def face_cells(self, faces: Counts) -> Integers:
         """Return the two cells (n, 2) of faces (n,)."""
@@ -147,13 +147,13 @@ class Rings:
     def face_centers(self, faces: Counts) -> Floats:
         """Return the centroids (n, 3) of faces (n,)."""
         group, j = self._locate_faces(faces)
-        return _around(self._azimuth(group, j), *self._group_geometry[2:4, group])
+        return _points_around_axis(self._azimuth(group, j), *self._group_geometry[2:4, group])
 
     def face_normals(self, faces: Counts) -> Floats:
         """Return the mean unit normals (n, 3) of faces (n,), from the first cell to the second."""
         group, j = self._locate_faces(faces)
         azimuth, (outward, up) = self._azimuth(group, j), self._group_geometry[4:6, group]
-        normals, east = _around(azimuth, outward, up), group < len(self.counts)
+        normals, east = _points_around_axis(azimuth, outward, up), group < len(self.counts)
         normals[east, 0], normals[east, 1] = -np.sin(azimuth[east]), np.cos(azimuth[east])
         return normals
 
@@ -263,6 +263,6 @@ def _spherical(theta: float, phi: Floats) -> Floats:
     return x
 
 
-def _around(azimuth: Floats, distance: Floats, height: Floats) -> Floats:
+def _points_around_axis(azimuth: Floats, distance: Floats, height: Floats) -> Floats:
     """Return points (n, 3) at given azimuths, distances from the axis and heights."""
     return np.stack([distance * np.cos(azimuth), distance * np.sin(azimuth), height], axis=1)

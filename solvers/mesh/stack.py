@@ -55,20 +55,20 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
             f"copies = {copies}: too many for a mesh of {mesh.cells} cells, since sides have numbers of 32 bits"
         )
     sides, xp = len(mesh.cell_sides), mesh.backend.xp
-    start = _shifted(mesh.cell_start[:-1], sides, copies)
+    start = _shift_indices(mesh.cell_start[:-1], sides, copies)
     return Mesh(
         manifold=f"{copies} × {mesh.manifold}",
         dimension=mesh.dimension,
         centers=xp.tile(mesh.centers, (copies, 1)),
         volumes=xp.tile(mesh.volumes, copies),
-        face_cells=_shifted(mesh.face_cells, mesh.cells, copies),
+        face_cells=_shift_indices(mesh.face_cells, mesh.cells, copies),
         face_centers=xp.tile(mesh.face_centers, (copies, 1)),
         face_normals=xp.tile(mesh.face_normals, (copies, 1)),
         face_areas=xp.tile(mesh.face_areas, copies),
         face_curvatures=xp.tile(mesh.face_curvatures, copies),
         face_conductances=partial(_conductances, mesh, copies),
         cell_start=xp.concatenate([start, mesh.cell_start[-1:] * np.int32(copies)]),
-        cell_sides=_shifted(mesh.cell_sides, 2 * mesh.faces, copies),
+        cell_sides=_shift_indices(mesh.cell_sides, 2 * mesh.faces, copies),
         ring_cells=np.tile(mesh.ring_cells, copies),
         periods=mesh.periods,
     )
@@ -81,7 +81,7 @@ def _conductances(mesh: Mesh, copies: int) -> Floats:
     return tiled
 
 
-def _shifted(indices: Integers, stride: int, copies: int) -> Integers:
+def _shift_indices(indices: Integers, stride: int, copies: int) -> Integers:
     """Return ``indices`` for all copies of a mesh in one array; those of copy k are shifted by k times ``stride``."""
     shift = backend_for(indices).to_device(stride * np.arange(copies, dtype=np.int32))
     return (indices + shift.reshape(-1, *[1] * indices.ndim)).reshape(-1, *indices.shape[1:])

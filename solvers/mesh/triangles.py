@@ -69,7 +69,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     _check(place, table)
     table = table.astype(np.int64)
     space = place if place.shape[1] == 3 else np.column_stack([place, np.zeros(len(place))])
-    table = _oriented(space, table) if place.shape[1] == 2 else table
+    table = _orient_counterclockwise(space, table) if place.shape[1] == 2 else table
     edges, of_corner = edges_of_triangles(table)
     twice = np.cross(space[table[:, 1]] - space[table[:, 0]], space[table[:, 2]] - space[table[:, 0]])
     area = np.linalg.norm(twice, axis=1) / 2
@@ -81,7 +81,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
     face_cells = np.concatenate([edges, rim["cells"]])
     normals, areas = _unit(np.concatenate([inner["normals"], rim["normals"]]))
     centers = np.concatenate([inner["centers"], rim["centers"]])
-    outward = _unit(_at_points(table, twice, len(space)))[0]
+    outward = _unit(_sums_at_points(table, twice, len(space)))[0]
     starts, sides = sides_around(face_cells, space, centers, outward)
     conductances = np.append(_cotangents(space, table, of_corner, len(edges)), np.zeros(len(rim["cells"])))
     d = place.shape[1]
@@ -99,7 +99,7 @@ def triangles(points: ArrayLike, corners: ArrayLike, tags: Mapping[str, ArrayLik
         cell_start=starts,
         cell_sides=sides,
         ring_cells=np.array([len(place)], dtype=np.int32),
-        boundary_faces=_tagged(rim["edges"], len(edges), len(place), tags or {}),
+        boundary_faces=_tagged_boundary(rim["edges"], len(edges), len(place), tags or {}),
     )
 
 
@@ -159,7 +159,7 @@ def read_triangles(path: str | PathLike[str]) -> Mesh:
     for name, cells in file.cell_sets_dict.items():
         if "line" in cells and not name.startswith("gmsh:"):
             lines = renumbered[file.cells_dict["line"][cells["line"]]]
-            on_boundary = _rows_of(rim, lines, len(used)) >= 0
+            on_boundary = _edge_rows(rim, lines, len(used)) >= 0
             if on_boundary.any():
                 tags[name] = lines[on_boundary]
     return triangles(points[used], table, tags)
@@ -187,7 +187,7 @@ def _check_integers(name: str, array: np.ndarray) -> None:
         raise TypeError(f"{name} of dtype {array.dtype}: expected integers")
 
 
-def _oriented(space: Floats, table: Table) -> Table:
+def _orient_counterclockwise(space: Floats, table: Table) -> Table:
     """Return triangles of the plane (triangles, 3) with their corners in counterclockwise order."""
     a, b, c = space[table].swapaxes(0, 1)
     clockwise = np.cross(b - a, c - a)[:, 2] < 0
@@ -211,8 +211,8 @@ def _inner_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
         normal *= np.sign((normal * along).sum(axis=1))[:, None]
         length = np.linalg.norm(middle - half, axis=1)
         lengths += np.bincount(edge, length, count)
-        normals += _at(edge, normal, count)
-        moments += _at(edge, length[:, None] * (half + middle) / 2, count)
+        normals += _sums_at_indices(edge, normal, count)
+        moments += _sums_at_indices(edge, length[:, None] * (half + middle) / 2, count)
     return {"normals": normals, "centers": moments / lengths[:, None]}
 
 
@@ -242,7 +242,7 @@ def _outer_faces(space: Floats, table: Table, edges: Table, of_corner: Table, up
     }
 
 
-def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
+def _tagged_boundary(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) -> dict[str, Any]:
     """Return the boundary faces of each tag: two consecutive faces per boundary edge, numbered from ``first``.
 
     rim      (n, 2) points of the boundary edges
@@ -257,7 +257,7 @@ def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) 
         if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
             raise ValueError(f"{name} of shape {pairs.shape}: expected (edges, 2)")
         _check_integers(name, pairs)
-        at = _rows_of(rim, pairs, points)
+        at = _edge_rows(rim, pairs, points)
         if at.min() < 0:
             first = int(at.argmin())
             raise ValueError(f"{name}[{first}] = {pairs[first].tolist()}: expected the points of a boundary edge")
@@ -268,7 +268,7 @@ def _tagged(rim: Table, first: int, points: int, tags: Mapping[str, ArrayLike]) 
     return {tag: (first + 2 * at[:, None] + np.arange(2)).reshape(-1).astype(np.int32) for tag, at in found.items()}
 
 
-def _rows_of(rim: Table, pairs: Table, points: int) -> Table:
+def _edge_rows(rim: Table, pairs: Table, points: int) -> Table:
     """Return the row (n,) of each pair of points (n, 2) in the boundary edges ``rim``, −1 for a pair that is no row.
 
     The points of a pair may be in either order; those of a boundary edge increase. ``points`` is the number of all
@@ -298,12 +298,12 @@ def _cotangents(space: Floats, table: Table, of_corner: Table, count: int) -> Fl
     return sums
 
 
-def _at_points(table: Table, vectors: Floats, count: int) -> Floats:
+def _sums_at_points(table: Table, vectors: Floats, count: int) -> Floats:
     """Return the sums (count, 3) at each point of the vectors (triangles, 3) of the triangles with a corner there."""
-    return sum((_at(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))
+    return sum((_sums_at_indices(table[:, k], vectors, count) for k in range(3)), np.zeros((count, 3)))
 
 
-def _at(indices: Any, vectors: Floats, count: int) -> Floats:
+def _sums_at_indices(indices: Any, vectors: Floats, count: int) -> Floats:
     """Return the sums (count, 3) of those vectors (n, 3) that have the same index, given the indices (n,)."""
     return np.stack([np.bincount(indices, column, count) for column in vectors.T], axis=1)
 

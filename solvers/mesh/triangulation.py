@@ -31,7 +31,7 @@ def boundary_of(edges: Table, of_corner: Table) -> Table:
     return np.flatnonzero(np.bincount(of_corner.reshape(-1), minlength=len(edges)) == 1)
 
 
-def oriented(one: Floats, other: Floats, along: Floats) -> Floats:
+def orient_along(one: Floats, other: Floats, along: Floats) -> Floats:
     """Return pairs of points (n, 2, d), each ordered along the direction ``along`` (n, d)."""
     forward = ((other - one) * along).sum(axis=1) >= 0
     pairs = np.stack([one, other], axis=1)

@@ -66,7 +66,7 @@ def deposit_points(mesh: Mesh, points: Floats, masses: Floats) -> Floats:
     for point, mass, candidates in zip(points, masses, nearest, strict=True):
         cells, weights = max((_bracket(mesh, cell, point) for cell in candidates), key=lambda found: found[1].min())
         if weights.min() < -1e-12:  # outside all triangles of neighbors: inside the ring of cells around a pole
-            cells, weights = _surround(mesh, candidates, point)
+            cells, weights = _enclosing_cells(mesh, candidates, point)
         weights = np.maximum(weights, 0.0)  # rounding for a point on an edge of the bracket
         np.add.at(density, cells, mass * weights / (weights.sum() * mesh.volumes[cells]))
     return density
@@ -87,7 +87,7 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
     return cells[best], weights[best]
 
 
-def _surround(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
+def _enclosing_cells(mesh: Mesh, candidates: np.ndarray, point: Floats) -> tuple[np.ndarray, Floats]:
     """Return cells around a point, and weights w ≥ 0 with Σ w x_cell = point for the centers x_cell of these cells.
 
     The cells are ``candidates`` and two layers of their neighbors. Raises ValueError for a point that the cells do not

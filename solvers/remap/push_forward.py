@@ -101,7 +101,7 @@ class PushForward:
         self._pieces: Pieces = pieces_of(host).on(mesh.backend)
         self._coefficients = to_device(_gradient_coefficients(host))
         self._rings = to_device(mesh.ring_start), to_device(mesh.ring_cells)
-        self._edges, self._period = to_device(_edges_along(host)), 2 * np.pi if self.dual.closed else 0.0
+        self._edges, self._period = to_device(_curve_edges(host)), 2 * np.pi if self.dual.closed else 0.0
         self._neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
 
     def apply(self, density: Floats, map: Map) -> Floats:
@@ -281,7 +281,7 @@ def _gradient_coefficients(mesh: Mesh) -> Floats:
     return np.asarray(np.einsum("nij,nj->ni", np.linalg.inv(squares)[cell], offsets))
 
 
-def _edges_along(mesh: Mesh) -> Floats:
+def _curve_edges(mesh: Mesh) -> Floats:
     """Return the edges (cells + 1,) of a curve's cells: angles on a circle, positions on an interval.
 
     On a sphere they are the polar angles of the circles between rings (rings + 1,).

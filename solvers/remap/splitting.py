@@ -44,12 +44,12 @@ def split_long(
         done.append((images_of_pieces[short], piece_masses[short]))
         if short.all():
             break
-        places, piece_masses = _halved(places[~short]), _halved(piece_masses[~short][:, :, None])[:, :, 0] / parts
+        places, piece_masses = _halve(places[~short]), _halve(piece_masses[~short][:, :, None])[:, :, 0] / parts
         width = width[~short].repeat(parts)
         images_of_pieces = images_of(map, pieces.project(places.reshape(-1, places.shape[2]))).reshape(places.shape)
     else:
         done += [(images_of_pieces[:, [k] * ends], piece_masses / ends) for k in range(ends)]
-    return _replaced(pieces, long, images, masses, done)
+    return _replace_split_pieces(pieces, long, images, masses, done)
 
 
 def images_of(map: Callable[[Floats], Floats], points: Floats) -> Floats:
@@ -66,7 +66,7 @@ def images_of(map: Callable[[Floats], Floats], points: Floats) -> Floats:
     return images
 
 
-def _replaced(
+def _replace_split_pieces(
     pieces: Pieces, long: Numbers, images: Floats, masses: Floats, done: list[tuple[Floats, Floats]]
 ) -> tuple[Floats, Integers, Floats, Floats]:
     """Return images, corners, masses and bulges of all pieces, in which split pieces replace those in ``long``.
@@ -97,7 +97,7 @@ def _longest_edge(places: Floats) -> Floats:
     return longest
 
 
-def _halved(corners: Floats) -> Floats:
+def _halve(corners: Floats) -> Floats:
     """Split segments (n, 2, c) into two halves, or triangles (n, 3, c) into four quarters, at the midpoints of edges.
 
     Returns (2 n, 2, c) or (4 n, 3, c).

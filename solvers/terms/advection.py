@@ -189,7 +189,7 @@ class Advection:
             return self._prepare_field(time, values, velocity)
         steps = [
             field._prepare_field(time, row, velocity[k] if velocity.ndim == 3 else velocity, (k, len(values)))
-            for k, (field, row) in enumerate(zip(self._by_field(len(values)), values, strict=True))
+            for k, (field, row) in enumerate(zip(self._copies_by_field(len(values)), values, strict=True))
         ]
         return reduce(np.minimum, steps)
 
@@ -248,7 +248,7 @@ class Advection:
         else:
             check_array("velocity", velocity, shape)
 
-    def _by_field(self, count: int) -> list[Advection]:
+    def _copies_by_field(self, count: int) -> list[Advection]:
         """Return ``count`` copies of the term, one for each field, with work arrays of their own."""
         while len(self._fields) < count:
             self._fields.append(copy(self))
@@ -340,7 +340,7 @@ class Advection:
         mesh, backend = self.mesh, self.mesh.backend
         check_field("rate", rate, mesh)
         if rate.ndim == 2:
-            for field, row in zip(self._by_field(len(rate)), rate, strict=True):
+            for field, row in zip(self._copies_by_field(len(rate)), rate, strict=True):
                 field.rate(dt, row)
             return
         if self._rings is not None:

@@ -118,7 +118,7 @@ class ConservationLaw:
                 expected = 'expected None, as only "muscl" has limiters'
                 raise ValueError(f"limiter = {limiter!r} with reconstruction = {reconstruction!r}: {expected}")
         self.mesh, self.mirror = mesh, mirror
-        self.flux, self.speed = _of_place("flux", flux), _of_place("speed", speed)
+        self.flux, self.speed = _with_place_argument("flux", flux), _with_place_argument("speed", speed)
         self._riemann: Riemann = riemann if callable(riemann) else self._rusanov
         self._reconstruction = RECONSTRUCTIONS[reconstruction](mesh, limiter or "koren")
         self._parts, self._seen = all_boundary_parts(mesh, boundaries, (Outflow, Value, Flux)), False
@@ -142,11 +142,11 @@ class ConservationLaw:
             check_finite("values", values)
             self._check_walls(values)
             self._seen = True
-        at_side = self._at_sides(values)
+        at_side = self._values_at_sides(values)
         for part in self._parts:
-            at_side[..., part.sides ^ 1] = self._outside(part, at_side[..., part.sides], time, values)
+            at_side[..., part.sides ^ 1] = self._outside_state(part, at_side[..., part.sides], time, values)
         left, right = at_side[..., 0::2], at_side[..., 1::2]
-        normal, fastest = self._solved(left, right)
+        normal, fastest = self._solve_riemann(left, right)
         self._through = mesh.face_areas * normal
         self._close(values, time)
         return self._stable_step(mesh.face_areas * fastest)
@@ -191,7 +191,7 @@ class ConservationLaw:
         jumps: NDArray[np.bool_] = mesh.backend.to_device(found)
         return jumps
 
-    def _solved(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    def _solve_riemann(self, left: Floats, right: Floats) -> tuple[Floats, Floats]:
         """Evaluate the Riemann solver between the states ``left`` and ``right`` of each face, and check the shapes.
 
         Returns the flux along the normals, (faces,) or (fields, faces), and the largest wave speed (faces,).
@@ -213,7 +213,7 @@ class ConservationLaw:
         through = self._normal_flux(left) + self._normal_flux(right) - fastest * (right - left)
         return 0.5 * through, fastest
 
-    def _at_sides(self, values: Floats) -> Floats:
+    def _values_at_sides(self, values: Floats) -> Floats:
         """Return the values reconstructed at both sides of each face: (2 faces,), or (fields, 2 faces).
 
         Sides 2f and 2f + 1 are those of the first and second cell of face f. Both sides of a boundary face get the
@@ -238,7 +238,7 @@ class ConservationLaw:
             vector = values[self._tangent]
             vector -= (vector * points.T).sum(axis=0) * points.T
 
-    def _outside(self, part: Part, inside: Floats, time: float, values: Floats) -> Floats:
+    def _outside_state(self, part: Part, inside: Floats, time: float, values: Floats) -> Floats:
         """Return the state beyond the faces of a boundary part, as second argument of the Riemann solver.
 
         This is the given data, the mirrored state of a wall, or the state ``inside`` at outflow.
@@ -306,7 +306,7 @@ RECONSTRUCTIONS: dict[str, Callable[[Mesh, str], Any]] = {
 
 
 @dataclass(frozen=True)
-class _OfField:
+class _FieldFunction:
     """Adapter that calls a function of u alone with the two arguments u and x."""
 
     function: Callable[[Floats], Floats]
@@ -316,13 +316,13 @@ class _OfField:
         return found if hasattr(found, "shape") else np.asarray(found)
 
 
-def _of_place(name: str, function: Any) -> Pointwise:
+def _with_place_argument(name: str, function: Any) -> Pointwise:
     """Return a flux or speed as a function of (u, x): ``function`` itself, or an adapter if it takes u alone.
 
     ``name`` is for error messages.
     """
     if callable(function) and takes(function, 1) and not takes(function, 2):
-        return _OfField(function)
+        return _FieldFunction(function)
     check_call(name, function, "u, x")
     found: Pointwise = function
     return found

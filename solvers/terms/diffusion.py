@@ -28,7 +28,7 @@ from .operators import (
     FaceOperator,
     Operator,
     TensorOperator,
-    added_at,
+    add_at,
     diffusion_source,
     has_cubics,
     links_matrix,
@@ -112,7 +112,7 @@ class Diffusion:
         check_mesh(mesh)
         check_count("limiter_rounds", limiter_rounds, 0)
         self.limiter_rounds = limiter_rounds
-        each = [_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
+        each = [_coefficient_at_centers(mesh, one) for one in (D if isinstance(D, (list, tuple)) else [D])]
         for coefficient in each:
             _check_coefficient(mesh, coefficient)
         self.mesh, self.nonnegative, self._seen = mesh, nonnegative, False
@@ -337,7 +337,7 @@ class Diffusion:
         A is ``operator``, ψ the potential of the step. No cell sends more than the mass that it had and receives.
         """
         mesh, backend = self.mesh, self.mesh.backend
-        sent = operator.sent(potential)
+        sent = operator.outward_flux(potential)
         keep, next_keep = backend.xp.ones_like(values), backend.empty(values.shape, values.dtype)
         neighborhood = (mesh.cell_start, mesh.cell_sides, mesh.side_cells)
         for _ in range(self.limiter_rounds):
@@ -425,7 +425,7 @@ class NonlinearDiffusion:
         fields = len(values) if values.ndim == 2 else 0
         for part in self._parts:
             if not isinstance(part.condition, Outflow):
-                rates = added_at(self.mesh, rates, part.cells, self._coming_in(part, part.data(time, fields)))
+                rates = add_at(self.mesh, rates, part.cells, self._boundary_rates(part, part.data(time, fields)))
         self._rate = rates
         return self._stable_step(values, level)
 
@@ -448,7 +448,7 @@ class NonlinearDiffusion:
         self._operator.apply(self.mesh.backend.xp.ascontiguousarray(level), rate)
         return rate
 
-    def _coming_in(self, part: Part, g: Floats) -> Floats:
+    def _boundary_rates(self, part: Part, g: Floats) -> Floats:
         """Return the rates of change (n,) or (fields, n) of u by boundary data g, in the n cells at ``part``."""
         coming = g if isinstance(part.condition, Flux) else self.phi(g) / part.distances
         rates: Floats = coming * part.areas / self.mesh.volumes[part.cells]
@@ -496,7 +496,7 @@ def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
     return (not shape_of(D) and has_cubics(host)) or not has_linear_precision(host)
 
 
-def _at_centers(mesh: Mesh, D: Any) -> Any:
+def _coefficient_at_centers(mesh: Mesh, D: Any) -> Any:
     """Return the diffusion coefficient D as numbers: if D is a function of x, its values at the cell centers."""
     if not callable(D):
         return D

@@ -133,7 +133,7 @@ class Euler:
             Speed.
         """
         density, velocity, pressure = self.primitive(u)
-        speed: Floats = np.sqrt((velocity**2).sum(axis=0)) + self._sound(density, pressure)
+        speed: Floats = np.sqrt((velocity**2).sum(axis=0)) + self._sound_speed(density, pressure)
         return speed
 
     def mirror(self, u: Floats, n: Floats) -> Floats:
@@ -151,7 +151,7 @@ class Euler:
         (d + 2, n) array
             Conserved fields outside.
         """
-        return _mirrored(u, n, slice(1, -1))
+        return _mirror_velocity(u, n, slice(1, -1))
 
     def hll(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return the flux of Harten, Lax and van Leer with the wave speeds of Davis, and the largest speed.
@@ -240,10 +240,10 @@ class Euler:
     def _waves(self, left: Floats, right: Floats, n: Floats) -> tuple[Floats, Floats]:
         """Return bounds (n,) of the least and the largest signal speed along n between two states (Davis 1988)."""
         (density_l, along_l, pressure_l), (density_r, along_r, pressure_r) = (self._normal(u, n) for u in (left, right))
-        c_l, c_r = self._sound(density_l, pressure_l), self._sound(density_r, pressure_r)
+        c_l, c_r = self._sound_speed(density_l, pressure_l), self._sound_speed(density_r, pressure_r)
         return np.minimum(along_l - c_l, along_r - c_r), np.maximum(along_l + c_l, along_r + c_r)
 
-    def _sound(self, density: Floats, pressure: Floats) -> Floats:
+    def _sound_speed(self, density: Floats, pressure: Floats) -> Floats:
         sound: Floats = np.sqrt(self.gamma * pressure / density)
         return sound
 
@@ -341,7 +341,7 @@ class ShallowWater:
         (d + 1, n) array
             Fields outside.
         """
-        return _mirrored(u, n, slice(1, None))
+        return _mirror_velocity(u, n, slice(1, None))
 
     def hll(self, left: Floats, right: Floats, n: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return the flux of Harten, Lax and van Leer with the wave speeds of Davis, and the largest speed.
@@ -385,7 +385,7 @@ def _hll(
     return through, np.maximum(np.abs(slow), np.abs(fast))
 
 
-def _mirrored(u: Floats, n: Floats, rows: slice) -> Floats:
+def _mirror_velocity(u: Floats, n: Floats, rows: slice) -> Floats:
     mirrored: Floats = u.copy()
     mirrored[rows] -= 2 * (u[rows] * n.T).sum(axis=0) * n.T
     return mirrored

@@ -28,7 +28,7 @@ class ShiftedSolver:
         self.is_exact = self._axes is not None or mesh.dimension < 3 or mesh.cells <= MAX_SPARSE_3D
         full = csc_matrix(matrix + 0.0 * identity(mesh.cells))
         full.sort_indices()
-        self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorized)
+        self._matrix, self._cached = full, lru_cache(maxsize=3)(self._factorize)
         self._steps: list[float] = []
 
     def solve(self, right: Floats, step: float) -> Floats:
@@ -40,7 +40,7 @@ class ShiftedSolver:
         found: Floats = self._cached(nearest)(right)
         return found
 
-    def _factorized(self, step: float) -> Any:
+    def _factorize(self, step: float) -> Any:
         from scipy.sparse import identity
         from scipy.sparse.linalg import splu
 
@@ -72,11 +72,11 @@ class _Axes:
         self._values = sums
 
     def solve(self, right: Floats, step: float) -> Floats:
-        found = _along_axes(self._into, right.reshape(self._shape)) / (1.0 - step * self._values)
-        return _along_axes(self._back, found).reshape(-1)
+        found = _apply_along_axes(self._into, right.reshape(self._shape)) / (1.0 - step * self._values)
+        return _apply_along_axes(self._back, found).reshape(-1)
 
 
-def _along_axes(matrices: list[Floats], values: Floats) -> Floats:
+def _apply_along_axes(matrices: list[Floats], values: Floats) -> Floats:
     """Return an array with one matrix applied along each of its axes, the first matrix along the first axis."""
     for matrix in matrices:  # the contracted first axis becomes the last
         values = np.tensordot(values, matrix, axes=(0, 1))

@@ -10,7 +10,7 @@ from ..mesh.mesh import Floats, Mesh
 OCCUPIED = 1e-8  # times the mean density: cells below hold less than 1e-8 of the mass and do not limit the time step
 
 
-class _Prepared(threading.local):
+class _PreparedValues(threading.local):
     """Values for which an equation prepares its terms in this thread, and their cached summary on a mesh."""
 
     values: Floats | None = None
@@ -18,10 +18,10 @@ class _Prepared(threading.local):
     summary: Summary | None = None
 
 
-_prepared = _Prepared()
+_prepared = _PreparedValues()
 
 
-class Unchanged:
+class CachedSummary:
     """Context of the preparation of terms, in which :func:`summary_of` computes that of ``values`` only once.
 
     The values must not change within the context.

@@ -82,7 +82,7 @@ class FaceOperator:
             matrix = _lines_matrix(self.mesh.on_host, conductances, self._opposite)
         return _without(matrix, self.mesh, self._decay)
 
-    def sent(self, values: Floats) -> Floats:
+    def outward_flux(self, values: Floats) -> Floats:
         """Return the outward part ≥ 0 of the flux of :meth:`apply` through each side (2 faces,), for ``values``.
 
         Sides 2f and 2f + 1 are those of the first and second cell of face f.
@@ -197,9 +197,12 @@ def diffusion_source(
         if isinstance(part.condition, Outflow):
             continue
         coming = (
-            part.areas * part.data(time, fields) * _share_of_data(part, _at_faces(D, part)) / mesh.volumes[part.cells]
+            part.areas
+            * part.data(time, fields)
+            * _share_of_data(part, _coefficient_at_faces(D, part))
+            / mesh.volumes[part.cells]
         )
-        rates = added_at(mesh, rates, part.cells, coming)
+        rates = add_at(mesh, rates, part.cells, coming)
     found: Floats | None = rates
     return found
 
@@ -234,7 +237,7 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
     return np.asarray(rates / host.volumes)
 
 
-def _at_faces(D: Any, part: Part) -> Any:
+def _coefficient_at_faces(D: Any, part: Part) -> Any:
     """Return the diffusion coefficient normal to the n faces of a boundary part, taken from the adjacent cells.
 
     This is n·D n (n,) for a tensor D, D (n,) for one number per cell, and the number itself for a number.
@@ -275,13 +278,15 @@ def _decay(mesh: Mesh, D: float | Floats, parts: tuple[Part, ...]) -> Floats | N
     for part in parts:
         robin = _robin(part)
         if robin is not None and robin[0] > 0:
-            rate = robin[0] * _share_of_data(part, _at_faces(D, part)) * part.areas / mesh.volumes[part.cells]
-            total = added_at(mesh, total, part.cells, rate)
+            rate = (
+                robin[0] * _share_of_data(part, _coefficient_at_faces(D, part)) * part.areas / mesh.volumes[part.cells]
+            )
+            total = add_at(mesh, total, part.cells, rate)
     found: Floats | None = total
     return found
 
 
-def added_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
+def add_at(mesh: Mesh, sums: Any, cells: Integers, amounts: Floats) -> Floats:
     """Return ``sums`` with ``amounts`` (n,) or (fields, n) added at n cells, in a new array; cells may occur twice.
 
     ``sums`` is (cells,), (fields, cells), or None for zeros.
@@ -329,7 +334,7 @@ def _entries(mesh: Mesh, fluxes: tuple[Integers, Integers, Floats]) -> tuple[Int
     face, column, weight = fluxes
     first, second = mesh.face_cells.T
     rows, columns, amounts = np.append(first[face], second[face]), np.append(column, column), np.append(weight, -weight)
-    return _summed(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
+    return _sum_duplicates(rows, columns, amounts / mesh.volumes[rows], mesh.cells)
 
 
 def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[Integers, Integers, Floats]:
@@ -360,7 +365,7 @@ def gradient_fluxes(mesh: Mesh, inner: NDArray[np.integer], D: Floats) -> tuple[
     return faces, columns, amounts
 
 
-def _summed(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:
+def _sum_duplicates(rows: Any, columns: Any, weights: Floats, cells: int) -> tuple[Integers, Integers, Floats]:
     """Return the entries (row, column, weight) of a sparse matrix sorted by row, with duplicates summed."""
     key, place = np.unique(rows.astype(np.int64) * cells + columns, return_inverse=True)
     sums = np.bincount(place, weights)

@@ -66,7 +66,7 @@ def is_of_rings(mesh: Mesh) -> bool:
     mesh = mesh.on_host
     start, groups = mesh.ring_start[:-1], face_starts(counts)[:-1]
     return (
-        _numbered(mesh.face_cells, counts, start, groups)
+        _has_standard_numbering(mesh.face_cells, counts, start, groups)
         and _has_equal_groups(mesh.volumes, start)
         and _has_equal_groups(mesh.face_areas, groups)
         and _has_equal_groups(mesh.face_curvatures, groups)
@@ -76,7 +76,7 @@ def is_of_rings(mesh: Mesh) -> bool:
     )
 
 
-def _numbered(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, groups: np.ndarray) -> bool:
+def _has_standard_numbering(face_cells: np.ndarray, counts: np.ndarray, start: np.ndarray, groups: np.ndarray) -> bool:
     """Return whether the faces join the cells in the standard numbering of `solvers.mesh.rings`.
 
     face_cells   (faces, 2) first and second cell of each face
@@ -135,7 +135,7 @@ def ring_geometry(mesh: Mesh) -> RingGeometry:
     tables: list[Floats] = []
     for count in np.unique(sides):
         same = sides == count
-        for k, table in enumerate(_of_cells(mesh, kinds[same], int(count))):
+        for k, table in enumerate(_geometry_of_cells(mesh, kinds[same], int(count))):
             if len(tables) <= k:
                 tables.append(np.zeros((len(kinds), *table.shape[1:])))
             tables[k][same] = table
@@ -170,7 +170,7 @@ def _rows(mesh: Mesh) -> np.ndarray:
     return rows
 
 
-def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
+def _geometry_of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
     """Return the geometric tables of n cells of a sphere of rings, of ``count`` sides each, padded to 5 sides.
 
     These are offsets, reach, slopes and tangents (n, 2, 5) each, stencils (n, 2, 5, 12), spans (n, 5) and opposite
@@ -183,7 +183,7 @@ def _of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
     centers, others = mesh.rows("centers", cells).astype(np.float64), mesh.rows("centers", around).astype(np.float64)
     face_centers = mesh.rows("face_centers", faces).astype(np.float64)
     basis = np.stack(_east_north(centers), axis=1)
-    d, at = _in_plane(centers, others, basis), _in_plane(centers, face_centers, basis)
+    d, at = _geodesic_offsets(centers, others, basis), _geodesic_offsets(centers, face_centers, basis)
     slopes = np.linalg.inv(d @ d.swapaxes(1, 2)) @ d
     spans = _spans(d)
 
@@ -222,7 +222,7 @@ def _east_north(points: Floats) -> tuple[Floats, Floats]:
     )
 
 
-def _in_plane(centers: Floats, points: Floats, basis: Floats) -> Floats:
+def _geodesic_offsets(centers: Floats, points: Floats, basis: Floats) -> Floats:
     """Return geodesic offsets (n, 2, sides) from ``centers`` to ``points``, in the basis (n, 2, 3) of tangent planes.
 
     The points (n, sides, 3) lie on the unit sphere; the lengths are exact to fourth order.

@@ -65,7 +65,7 @@ class Source:
     def prepare(self, time: float, values: Floats) -> Step:
         """Store f(time, values) for ``rate``; return the stable step, 1/max ``|eigenvalue|`` of ∂f/∂u."""
         before = values.copy() if self._rate is None else None
-        rate = self._evaluated(time, values)
+        rate = self._evaluate(time, values)
         if before is not None:
             check_unchanged(self._name, values, before)
             check_finite(self._name, rate)
@@ -81,7 +81,7 @@ class Source:
     def _name(self) -> str:
         return getattr(self.f, "__name__", "f")
 
-    def _evaluated(self, time: float, values: Floats) -> Floats:
+    def _evaluate(self, time: float, values: Floats) -> Floats:
         """Return f(time, values) as an array of the shape of ``values``; raise an error for other shapes."""
         rate: Any = self.f(time, values)
         shape = shape_of(rate)
@@ -105,7 +105,7 @@ class Source:
         fastest = 0.0
         for _ in range(ITERATIONS):
             direction = vector / float(np.abs(vector).max())
-            vector = (self._evaluated(time, values + size * direction) - self._rate) / size
+            vector = (self._evaluate(time, values + size * direction) - self._rate) / size
             fastest = float(np.sqrt((vector**2).mean() / (direction**2).mean()))
             if not fastest > 0:
                 return 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..backends import backend_for
 from ..mesh.mesh import Floats, Mesh
-from .term import Step, Stepping
+from .term import Step, TimeArgumentAdapter
 
 
 def has_rate(term: Any) -> bool:
@@ -45,11 +45,11 @@ class StiffSum:
         self.nonnegative = any(getattr(term, "nonnegative", False) for term in terms)
         meshes = (getattr(term, "mesh", None) for term in terms)
         self.mesh = next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
-        self._stepping = [Stepping(term) for term in terms]
+        self._stepping = [TimeArgumentAdapter(term) for term in terms]
 
     def __getstate__(self) -> dict[str, Any]:
         terms = tuple(map(copy, self.terms))  # a copy must not share work arrays with the original
-        return vars(self) | {"terms": terms, "_stepping": [Stepping(term) for term in terms]}
+        return vars(self) | {"terms": terms, "_stepping": [TimeArgumentAdapter(term) for term in terms]}
 
     @property
     def rate(self) -> Callable[[float, Floats], None]:

@@ -156,7 +156,7 @@ class StiffTerm(Protocol):  # numpydoc ignore=PR01
         ...
 
 
-class Stepping:
+class TimeArgumentAdapter:
     """Adapter that calls the methods of a stiff term with the time only if their signatures accept it."""
 
     def __init__(self, term: StiffTerm) -> None:

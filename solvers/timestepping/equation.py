@@ -12,10 +12,10 @@ import numpy as np
 from ..backends import backend_for, formulas
 from ..mesh.checks import check_call, is_same
 from ..mesh.mesh import Floats, Mesh
-from ..terms.mass import Unchanged, mass_of
+from ..terms.mass import CachedSummary, mass_of
 from ..terms.source import Source
 from ..terms.stiff_sum import StiffSum
-from ..terms.term import Step, Stepping, StiffTerm, Term
+from ..terms.term import Step, StiffTerm, Term, TimeArgumentAdapter
 from .checks import check_methods
 
 
@@ -86,7 +86,7 @@ class Equation:
         if isinstance(terms, Mesh):
             if not isinstance(stiff, Sequence):
                 raise TypeError(f"terms = {type(stiff).__name__}: expected a list of terms after the mesh")
-            terms, stiff = _sorted(stiff)
+            terms, stiff = _split_terms(stiff)
         if not isinstance(terms, Sequence):
             raise TypeError(f"terms = {type(terms).__name__}: expected a list of terms")
         self.terms: Sequence[Term] = tuple(Source(term) if _is_function(term) else term for term in terms)
@@ -99,7 +99,7 @@ class Equation:
         if limit is not None:
             check_call("limit", limit, "u")
         self.limit = limit
-        self._stepping = None if stiff is None else Stepping(self.stiff)  # type: ignore[arg-type]  # checked above
+        self._stepping = None if stiff is None else TimeArgumentAdapter(self.stiff)  # type: ignore[arg-type]  # checked above
 
     def begin(self) -> Equation:
         """Return a copy of the equation with copies of its terms, for one solve.
@@ -108,7 +108,7 @@ class Equation:
         """
         working = copy(self)
         working.terms, working.stiff = tuple(map(copy, self.terms)), copy(self.stiff)
-        working._stepping = None if working.stiff is None else Stepping(working.stiff)
+        working._stepping = None if working.stiff is None else TimeArgumentAdapter(working.stiff)
         return working
 
     def with_stiff_found(self) -> Equation:
@@ -121,7 +121,7 @@ class Equation:
         """
         if self.stiff is not None:
             return self
-        terms, stiff = _sorted(self.terms)
+        terms, stiff = _split_terms(self.terms)
         return self if stiff is None else Equation(terms, stiff, self.limit)
 
     def prepare(self, time: float, values: Floats, with_stiff: bool = False) -> Step:
@@ -141,7 +141,7 @@ class Equation:
         float
             Largest stable time step; on a device, an array of one number.
         """
-        with Unchanged(values):
+        with CachedSummary(values):
             steps = [term.prepare(time, values) for term in self.terms]
             if with_stiff and self._stepping is not None:
                 steps.append(self._stepping.longest_step(time, values))
@@ -212,7 +212,7 @@ class Equation:
         return self._stepping.step(time, dt, values, limited)
 
 
-def _sorted(terms: Sequence[Any]) -> tuple[list[Term], Any]:
+def _split_terms(terms: Sequence[Any]) -> tuple[list[Term], Any]:
     """Return the explicit terms of a list, and the stiff one: the term with a step of its own, or the sum of several.
 
     The stiff term is None if no term has a step of its own.

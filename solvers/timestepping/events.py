@@ -11,7 +11,7 @@ from ..mesh.checks import check_call
 from ..mesh.mesh import Floats
 from .checks import check_positive
 from .control import root_mean_square
-from .integrate import Integrator, advanced
+from .integrate import Integrator, advance_copy
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .state import State, read_only
 
@@ -155,9 +155,9 @@ def locate(event: Event, integrator: Integrator, before: State, after: State) ->
     from scipy.optimize import brentq
 
     def value_at(time: float) -> float:
-        state = after if time == after.time else advanced(before, integrator, time)
+        state = after if time == after.time else advance_copy(before, integrator, time)
         return event(time, read_only(state.values))
 
     span = after.time - before.time
     time = brentq(value_at, before.time, after.time, xtol=max(TIME_RTOL * span, np.spacing(after.time)))
-    return advanced(before, integrator, time)
+    return advance_copy(before, integrator, time)

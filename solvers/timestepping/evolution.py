@@ -72,12 +72,12 @@ class SplitIntegrator:
         if not stable > np.spacing(state.time):
             raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
         self._good[...] = state.values
-        stable = self._from_rest(stable, target - state.time)
+        stable = self._first_step(stable, target - state.time)
         try:
             if self._halving is None:
-                dt, reached, result = self._uncontrolled(state, target, stable)
+                dt, reached, result = self._step_uncontrolled(state, target, stable)
             else:
-                dt, reached, result = self._controlled(self._halving, state, target, stable)
+                dt, reached, result = self._step_controlled(self._halving, state, target, stable)
             if not result.finite:
                 raise NonFinite(f"the step of {dt:.3g} is not finite")
         except NonFinite as error:  # raised here or by a term
@@ -87,7 +87,7 @@ class SplitIntegrator:
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
         return result
 
-    def _from_rest(self, stable: float, left: float) -> float:
+    def _first_step(self, stable: float, left: float) -> float:
         """Return the first step to try: ``stable``, or a part of the time ``left`` if the stable step is unbounded.
 
         A state at rest has an unbounded stable step. The part is 10⁻³ at first and four times larger in each further
@@ -124,7 +124,7 @@ class SplitIntegrator:
                 return result
             values[...], limited = self._good, True
 
-    def _uncontrolled(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
+    def _step_uncontrolled(self, state: State, target: float, stable: float) -> tuple[float, float, StepResult]:
         """Advance the state's values by one stable step without error control; return dt, end time and result.
 
         A step with an unstable stage, as where a velocity rises from zero, is repeated with a shorter length.
@@ -149,7 +149,7 @@ class SplitIntegrator:
             raise NonFinite(f"stable time step within the next is {stable:.3g}")
         return stable
 
-    def _controlled(
+    def _step_controlled(
         self, halving: HalvingError, state: State, target: float, stable: float
     ) -> tuple[float, float, StepResult]:
         """Advance the state's values by two halves of a step with an allowed error; return dt, end time and result.

@@ -75,7 +75,7 @@ class DenseIntegrator(Integrator, Protocol):
 
     meets_kept: bool
 
-    def between(self, time: float) -> Floats:
+    def interpolate(self, time: float) -> Floats:
         """Return the state's values interpolated at a time within the last step."""
         ...
 
@@ -135,13 +135,13 @@ def integrate(
             met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and dense.meets_kept]
         target = next_time(met, min(until, end))
         if dense is not None and stopping is not None:
-            start = _copied(state, start)
+            start = _copy_state(state, start)
         result = integrator.step(state, target)
         ends = locate(state)
         if dense is not None and _observe_within_step(state, start, dense, observers, stopping):
             break
         if state.time > target:  # a step of fixed length
-            state.time = _agreed(state.time, [until, end, *dues])
+            state.time = _first_equal_due(state.time, [until, end, *dues])
         for observer in observers:
             if result.event:
                 observer.observe_event(state)
@@ -151,7 +151,7 @@ def integrate(
     return state
 
 
-def advanced(before: State, integrator: Integrator, time: float) -> State:
+def advance_copy(before: State, integrator: Integrator, time: float) -> State:
     """Return a copy of the state ``before``, advanced by an integrator to a time."""
     state = replace(before, values=before.values.copy())
     return integrate(state, fixed(integrator), time)
@@ -174,14 +174,14 @@ def _observe_within_step(
     """
     while not is_reached(state.time, due := min([observer.due() for observer in observers], default=math.inf)):
         if start is not None and stopping is not None and stopping():
-            _copied(start, state)
+            _copy_state(start, state)
             return True
-        within = replace(state, time=due, values=integrator.between(due))
+        within = replace(state, time=due, values=integrator.interpolate(due))
         try:
             ends = [observer.observe_if_due(within) for observer in observers]
         except Cancelled:
             if start is not None:
-                _copied(start, state)
+                _copy_state(start, state)
             raise
         if any(ends):
             state.time, state.values[...] = due, within.values
@@ -189,7 +189,7 @@ def _observe_within_step(
     return False
 
 
-def _copied(state: State, into: State | None) -> State:
+def _copy_state(state: State, into: State | None) -> State:
     """Return a copy of a state, in the memory of the state ``into`` if the shapes of their values are equal."""
     if into is None or into.values.shape != state.values.shape:
         return replace(state, values=state.values.copy())
@@ -197,7 +197,7 @@ def _copied(state: State, into: State | None) -> State:
     return into
 
 
-def _agreed(time: float, dues: Sequence[float]) -> float:
+def _first_equal_due(time: float, dues: Sequence[float]) -> float:
     """Return the first of the due times that equals ``time`` to rounding, or else ``time``.
 
     A step that ends at a due time but for rounding then ends there exactly.

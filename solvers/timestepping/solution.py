@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..mesh.checks import check_unmasked
 from ..mesh.mesh import Floats, Mesh
 from .equation import Equation
-from .integrate import Integrator, advanced, integrate
+from .integrate import Integrator, advance_copy, integrate
 from .look_ahead import LookAhead
 from .methods import integrator_of
 from .state import State
@@ -54,10 +54,10 @@ class Between:
         integrator = self.integrator()
         if self.keeps_steps:
             state = State(begin, first, dt=end - begin)
-            return [advanced(state, integrator, time).values for time in times]
-        return self._found_again(State(begin, first.copy()), integrator, times)
+            return [advance_copy(state, integrator, time).values for time in times]
+        return self._recompute_fields(State(begin, first.copy()), integrator, times)
 
-    def _found_again(self, state: State, within: Integrator, times: Sequence[float]) -> list[Floats]:
+    def _recompute_fields(self, state: State, within: Integrator, times: Sequence[float]) -> list[Floats]:
         """Return the fields at increasing ``times`` by a repeated run from ``state``.
 
         Each field is the result of a step of the integrator ``within`` from the last state of the run before the time.
@@ -68,7 +68,7 @@ class Between:
             nonlocal before
             before.dt = state.time - before.time
             while len(found) < len(times) and times[len(found)] <= state.time:
-                found.append(advanced(before, within, times[len(found)]).values)
+                found.append(advance_copy(before, within, times[len(found)]).values)
             before = replace(state, values=state.values.copy())
             return len(found) == len(times)
 

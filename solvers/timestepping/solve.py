@@ -140,7 +140,7 @@ def solve(
     between = Between(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
     dynamics = between.dynamics(first_step)
     stored = _StoredTimes(state, times, t1)
-    watch = _Watch(listed_calls("events", events, "t, u", (SteadyState,)), equation, between.integrator, state)
+    watch = _EventDetector(listed_calls("events", events, "t, u", (SteadyState,)), equation, between.integrator, state)
     plain, observers = _split(listed_calls("callbacks", callbacks, "state", (Observer,)))
 
     def after_step(state: State) -> bool:
@@ -150,7 +150,7 @@ def solve(
         asked = [callback(state.for_reading()) is True for callback in plain]  # calls all callbacks
         return any(asked)
 
-    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step, locate=watch.happened)
+    integrate(state, dynamics, t1, (*stored.observers, *observers), after_step, locate=watch.is_event_in_step)
     event = watch.number if watch.time == state.time else None  # an observer may end the run before the event
     if state.time < t1 or event is not None:
         stored.keep_end(state)
@@ -193,7 +193,7 @@ class _StoredTimes:
         return np.array(self._t), np.array(self._u)
 
 
-class _Watch:
+class _EventDetector:
     """Detector of events, zeros of functions of time and state, in each step of a run.
 
     make      returns an integrator that locates events, since observers interpolate within the last step of the run
@@ -218,7 +218,7 @@ class _Watch:
         self._before = replace(state, values=state.values.copy())
         self._signs = [_sign(number, event, state) for number, event in enumerate(self._events)]
 
-    def happened(self, state: State) -> bool:
+    def is_event_in_step(self, state: State) -> bool:
         """Return whether an event lies in the step that ends at a state; reset the state to the first such event."""
         found: list[tuple[float, int, State]] = []
         for k, event in enumerate(self._events):

@@ -34,7 +34,7 @@ class RowIntegrator(Protocol):
         """Try one step of each system that does not cross ``target`` (rows,); return (rows,) whether it is accepted."""
         ...
 
-    def between(self, rows: Indices, times: Floats) -> Floats:
+    def interpolate(self, rows: Indices, times: Floats) -> Floats:
         """Return the values (k, ...) of the systems in ``rows`` (k,) at ``times`` (k,) within their last steps."""
         ...
 
@@ -46,12 +46,12 @@ class RowIntegrator(Protocol):
         """Return (rows,) whether a system has no possible step, as after a blow-up."""
         ...
 
-    def keep(self, stay: Mask) -> None:
+    def retain(self, stay: Mask) -> None:
         """Remove all systems except those with ``stay`` (rows,) true."""
         ...
 
 
-def taken(values: Floats, rows: Indices) -> Floats:
+def take_rows(values: Floats, rows: Indices) -> Floats:
     """Return the given rows (k, ...) of ``values`` (rows, ...).
 
     If ``rows`` holds as many numbers as there are rows, the array itself is returned, without a copy.
@@ -74,7 +74,7 @@ class Systems:
         self, rows: RowIntegrator, until: Sequence[float], dues: Sequence[Schedule], met: Sequence[Schedule] = ()
     ) -> None:
         self._rows, self._until = rows, np.array(until)
-        self._dues, self._met = _Pending(dues, self._until), _Pending(met, self._until)
+        self._dues, self._met = _TimeQueue(dues, self._until), _TimeQueue(met, self._until)
         self.lost = set[int]()
 
     @property
@@ -93,19 +93,19 @@ class Systems:
         """
         rows, numbers = self._rows, self._rows.numbers
         until = self._until[numbers]
-        self._met.pass_by(numbers, rows.time)
+        self._met.remove_until(numbers, rows.time)
         met = self._met.next(numbers)
         accepted = rows.attempt(np.where(met < until - TIME_RTOL * np.abs(until), met, until))
         while len(within := np.flatnonzero(accepted & ~is_reached(rows.reached, self._dues.next(numbers)))):
             times = self._dues.take(numbers[within])
-            yield from zip(numbers[within].tolist(), times.tolist(), rows.between(within, times), strict=True)
+            yield from zip(numbers[within].tolist(), times.tolist(), rows.interpolate(within, times), strict=True)
         rows.commit(accepted)
         yield from self._observations_at_ends(accepted)
         stuck = rows.stuck()
         self.lost.update(numbers[stuck].tolist())
         ended = stuck | (accepted & (rows.time >= until))
         if ended.any():
-            rows.keep(~ended)
+            rows.retain(~ended)
 
     def _observations_at_ends(self, moved: Mask) -> Iterator[Look]:
         rows, numbers = self._rows, self._rows.numbers
@@ -115,7 +115,7 @@ class Systems:
                 yield int(numbers[row]), float(rows.time[row]), rows.values[row].copy()
 
 
-class _Pending:
+class _TimeQueue:
     """Queue of scheduled times for each of many systems.
 
     schedules   schedule of each system; systems without one have no times
@@ -139,7 +139,7 @@ class _Pending:
         self._taken[numbers] += 1
         return times
 
-    def pass_by(self, numbers: Indices, time: Floats) -> None:
+    def remove_until(self, numbers: Indices, time: Floats) -> None:
         """Remove all scheduled times up to ``time`` (k,) from the queues of the systems ``numbers`` (k,)."""
         while len(over := numbers[is_reached(self.next(numbers), time)]):
             self._taken[over] += 1

@@ -28,7 +28,7 @@ def log_bessel(order: float, argument: Floats) -> tuple[Floats, Floats]:
     ``argument``. Debye's expansion gives large ν. The downward recurrence r_ν = (b/2(ν + 1)) / (1 + b
     r_{ν+1}/(2(ν + 1))) is stable, since the ratio and the growth of g are sums of positive terms.
     """
-    return list(_downwards(order, np.asarray(argument, dtype=float), 1))[-1]
+    return list(_recur_downwards(order, np.asarray(argument, dtype=float), 1))[-1]
 
 
 def bessel_ratios(order: float, argument: float, count: int) -> tuple[float, Floats]:
@@ -37,11 +37,11 @@ def bessel_ratios(order: float, argument: float, count: int) -> tuple[float, Flo
     Here g_ν(b) = Γ(ν + 1)(2/b)^ν I_ν(b), ν = ``order`` ≥ −½ and b = ``argument`` ≥ 0. One recurrence gives all of them,
     as in :func:`log_bessel`.
     """
-    pairs = list(_downwards(order, np.float64(argument), count))
+    pairs = list(_recur_downwards(order, np.float64(argument), count))
     return float(pairs[-1][0]), np.array([ratio for _, ratio in pairs[-count:][::-1]])
 
 
-def _downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
+def _recur_downwards(order: float, b: Any, count: int) -> Iterator[tuple[Any, Any]]:
     """Yield log g_k(b) and r_k(b) for orders k = ν + n, ν + n − 1, …, ν, with ν + n at least max(32, ν + count − 1).
 
     Here ν = ``order``, g_k(b) = Γ(k + 1)(2/b)^k I_k(b) and r_k(b) = I_{k+1}(b)/I_k(b), for b ≥ 0 of any shape.

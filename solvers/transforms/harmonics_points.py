@@ -108,7 +108,7 @@ class PointHarmonics:
         """
         masses = self.equivalent_weights(weights)
         coefficients = np.stack([self._harmonics.analysis(row) for row in np.atleast_2d(masses)])
-        return _like(coefficients, weights, 1)
+        return _match_axes(coefficients, weights, 1)
 
     def synthesis(self, coefficients: Complexes) -> Floats:
         """Return the values at the points of the real function with given harmonic coefficients.
@@ -125,7 +125,7 @@ class PointHarmonics:
         """
         sets = coefficients.reshape(-1, *coefficients.shape[-self._ndim :])
         values = np.stack([self._harmonics.synthesis(row) for row in sets])
-        return _like(self.interpolate(values), coefficients, self._ndim)
+        return _match_axes(self.interpolate(values), coefficients, self._ndim)
 
     def equivalent_weights(self, weights: Floats) -> Floats:
         """Return masses on the grid that have the same harmonic coefficients as weights at the points.
@@ -147,8 +147,8 @@ class PointHarmonics:
         """
         check_unmasked("weights", weights)
         grids = _to_grid(self._nonuniform.analysis(np.atleast_2d(weights)), self.degree)
-        masses = grids if grids.ndim == 2 else folded(grids)
-        return _like(masses.reshape(len(masses), -1), weights, 1)
+        masses = grids if grids.ndim == 2 else fold_to_sphere(grids)
+        return _match_axes(masses.reshape(len(masses), -1), weights, 1)
 
     def interpolate(self, values: Floats) -> Floats:
         """Interpolate a function from the centers of the cells of ``grid`` to the points.
@@ -167,8 +167,8 @@ class PointHarmonics:
         """
         grids = np.atleast_2d(values)
         if self._ndim == 2:
-            grids = unfolded(grids.reshape(len(grids), self.degree + 1, -1))
-        return _like(self._nonuniform.synthesis(_to_modes(grids, self.degree)), values, 1)
+            grids = unfold_to_torus(grids.reshape(len(grids), self.degree + 1, -1))
+        return _match_axes(self._nonuniform.synthesis(_to_modes(grids, self.degree)), values, 1)
 
 
 def _to_grid(modes: Complexes, degree: int) -> Floats:
@@ -201,7 +201,7 @@ def _to_modes(values: Floats, degree: int) -> Complexes:
     return np.concatenate([modes[:, : degree + 1], modes[:, -degree:]], axis=1)
 
 
-def _like(results: Array, array: Array, ndim: int) -> Array:
+def _match_axes(results: Array, array: Array, ndim: int) -> Array:
     """Return ``results`` (sets, ...), without the first axis if ``array`` has ``ndim`` axes, and so no axis of sets."""
     found: Array = results[0] if array.ndim == ndim else results
     return found
@@ -231,7 +231,7 @@ def grid_equiangular(degree: int) -> Mesh:
     )
 
 
-def unfolded(values: Floats) -> Floats:
+def unfold_to_torus(values: Floats) -> Floats:
     """Return the continuation to a torus (sets, 2 rings, count) of functions (sets, rings, count) on the sphere.
 
     The continuation beyond the poles is f(−θ, φ) = f(θ, φ + π), on a grid of equal angles.
@@ -240,10 +240,10 @@ def unfolded(values: Floats) -> Floats:
     return np.concatenate([values, beyond], axis=1)
 
 
-def folded(torus: Floats) -> Floats:
+def fold_to_sphere(torus: Floats) -> Floats:
     """Return masses (sets, rings, count) on the grid of the sphere for masses (sets, 2 rings, count) on the torus.
 
-    A mass beyond a pole, at (−θ, φ), is added at (θ, φ + π): the transpose of :func:`unfolded`.
+    A mass beyond a pole, at (−θ, φ), is added at (θ, φ + π): the transpose of :func:`unfold_to_torus`.
     """
     rings = torus.shape[1] // 2
     return torus[:, :rings] + np.roll(torus[:, rings:][:, ::-1], torus.shape[2] // 2, axis=2)

@@ -82,7 +82,7 @@ class Zonal:
             raise ValueError(f"tol = {tol}: expected a number between 0 and 1")
         self.mesh, max_degree, d = mesh, _MAX_DEGREES[mesh.manifold](mesh), mesh.ambient_dimension
         found = (
-            kernel_multipliers(d, _checked(kernel), 2 * max_degree)
+            kernel_multipliers(d, _check_kernel_values(kernel), 2 * max_degree)
             if callable(kernel)
             else np.asarray(kernel, dtype=np.float64)
         )
@@ -120,7 +120,7 @@ class Zonal:
         ValueError
             If the field has another shape or is masked.
         """
-        return self._applied(u)[0]
+        return self._apply_to(u)[0]
 
     def drift(self, u: Floats) -> Floats:
         """Return the gradient of ∫K(⟨x, y⟩) u(y) dy at the cell centers x.
@@ -142,9 +142,9 @@ class Zonal:
         ValueError
             If the field has another shape or is masked.
         """
-        return self._applied(u)[1]
+        return self._apply_to(u)[1]
 
-    def _applied(self, u: Floats) -> tuple[Floats, Floats]:
+    def _apply_to(self, u: Floats) -> tuple[Floats, Floats]:
         check_array("u", u, (self.mesh.cells,))
         masses = u * self.mesh.volumes
         if self.mesh.dimension == 1:  # sums of uniform densities are exact on the circle
@@ -212,11 +212,11 @@ class Convolution:
         steps = [np.fft.fftfreq(n, 1 / n) * width for n, width in zip(self._padded, widths, strict=True)]
         offsets = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, len(shape))
         points = offsets.shape
-        self._potential = self._spectrum(_averaged("kernel", kernel, offsets, widths, points[:1]))
+        self._potential = self._spectrum(_average_kernel("kernel", kernel, offsets, widths, points[:1]))
         if gradient is None:
             slopes = _slopes(kernel, offsets, widths)
         else:
-            slopes = list(_averaged("gradient", gradient, offsets, widths, points).T)
+            slopes = list(_average_kernel("gradient", gradient, offsets, widths, points).T)
         for c, (slope, around, n) in enumerate(zip(slopes, periodic, shape, strict=True)):
             if around and n % 2 == 0:  # the slopes of both images cancel at half a period
                 slope.reshape(self._padded)[(slice(None),) * c + (n // 2,)] = 0.0
@@ -339,7 +339,7 @@ class DenseKernel:
         return found
 
 
-def _checked(kernel: Kernel) -> Kernel:
+def _check_kernel_values(kernel: Kernel) -> Kernel:
     """Wrap a user's kernel K(z): the wrapper checks the values of K, and returns as many as z has.
 
     A constant is broadcast. The wrapper raises TypeError unless K returns real numbers, and ValueError for another
@@ -360,7 +360,7 @@ def _checked(kernel: Kernel) -> Kernel:
     return values
 
 
-def _averaged(name: str, kernel: Kernel, offsets: Floats, widths: Floats, shape: tuple[int, ...]) -> Floats:
+def _average_kernel(name: str, kernel: Kernel, offsets: Floats, widths: Floats, shape: tuple[int, ...]) -> Floats:
     """Return the averages of a kernel K(r) over the cells around offsets r (n, d): (n,), or (n, d) for vectors.
 
     Gauss's rule has no node at the center, where K may be singular. ``shape`` is the expected shape of K at the
@@ -390,7 +390,8 @@ def _slopes(kernel: Kernel, offsets: Floats, widths: Floats) -> list[Floats]:
     for c, width in enumerate(widths):
         step = width * np.eye(len(widths))[c]
         ahead, behind = (
-            _averaged("kernel", kernel, moved, widths, offsets.shape[:1]) for moved in (offsets + step, offsets - step)
+            _average_kernel("kernel", kernel, moved, widths, offsets.shape[:1])
+            for moved in (offsets + step, offsets - step)
         )
         found.append((ahead - behind) / (2 * width))
     return found

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..mesh.mesh import Floats
 from .pairwise import exponential_sums
-from .patches import NODES, fine_patches, masses_at_nodes, nodes_of, on_cube, sorted_by_patch
+from .patches import NODES, fine_patches, masses_at_nodes, nodes_of, project_to_cube, sorted_by_patch
 
 NEGLIGIBLE = 37.0  # e^{−37} = 1e-16
 FEW_PAIRS = 1 << 24  # up to this number all pairs are summed: grouping takes as long
@@ -83,7 +83,7 @@ class _Sources:
         m, d = points.shape
         fine = fine_patches(steepness)
         count = min(fine, max(m // (4 * _SOURCES) if d == 2 else int(np.sqrt(m / (6 * _SOURCES))), 1))
-        places, local, order, starts = sorted_by_patch(*on_cube(points), count)
+        places, local, order, starts = sorted_by_patch(*project_to_cube(points), count)
         groups = np.split(order, starts[1:])
         self._log_masses = np.log(np.add.reduceat(np.abs(masses)[order], starts))
         self._middles = np.stack([points[group].mean(axis=0) for group in groups])

@@ -91,12 +91,12 @@ def exponential_sums(
     number = targets.dtype
     values = sources if vectors is None else vectors
     if 0 < len(targets) * len(sources) <= _FEW:
-        return _of_few(targets, sources, weights, log_weights, values, log_scale, causal)
+        return _sums_over_few_pairs(targets, sources, weights, log_weights, values, log_scale, causal)
     lanes = backend.PAIR_BYTES // number.itemsize
 
-    tiles = _in_tiles(targets, lanes, number)
-    padded = _with_exponents(sources, weights, log_weights, backend.PAIR_SOURCES, number)
-    groups = _in_groups(values, weights, backend.PAIR_SOURCES, number)
+    tiles = _pack_tiles(targets, lanes, number)
+    padded = _append_log_weights(sources, weights, log_weights, backend.PAIR_SOURCES, number)
+    groups = _pack_groups(values, weights, backend.PAIR_SOURCES, number)
     scale = backend.empty((len(tiles), lanes), number)
     scale[...] = np.finfo(number).min if log_scale is None else 0.0
     if log_scale is not None:
@@ -111,7 +111,7 @@ def exponential_sums(
     return scale, rows[:, 0], rows[:, 1:]
 
 
-def _of_few(
+def _sums_over_few_pairs(
     targets: NDArray[Number],
     sources: NDArray[Number],
     weights: NDArray[Number],
@@ -140,10 +140,11 @@ def _of_few(
     return log_scale, kernel.sum(axis=1), xp.einsum("ij,jc->ic", kernel, values)
 
 
-def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
+def _pack_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) -> NDArray[Number]:
     """Pack targets b (n, d) into tiles (tiles, d + 1, lanes) of ``lanes`` targets side by side, padded with zeros.
 
-    Row d of each tile is 1, the factor of a source's log-weight in the exponent of a pair: see :func:`_with_exponents`.
+    Row d of each tile is 1, the factor of a source's log-weight in the exponent of a pair, see
+    :func:`_append_log_weights`.
     """
     n, d = targets.shape
     padded = backend_for(targets).zeros((-(-n // lanes) * lanes, d + 1), number)
@@ -152,7 +153,7 @@ def _in_tiles(targets: NDArray[Number], lanes: int, number: np.dtype[Number]) ->
     return tiles
 
 
-def _with_exponents(
+def _append_log_weights(
     sources: NDArray[Number],
     weights: NDArray[Number],
     log_weights: NDArray[Number] | None,
@@ -172,7 +173,7 @@ def _with_exponents(
     return padded
 
 
-def _in_groups(
+def _pack_groups(
     values: NDArray[Number], weights: NDArray[Number], group: int, number: np.dtype[Number]
 ) -> NDArray[Number]:
     """Pack the weights w (m,) and the products w v with values v (m, c) by groups of ``group`` sources.

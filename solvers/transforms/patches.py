@@ -25,16 +25,16 @@ _PAIRS_OF_A_SOURCE = 2000  # pairs that cost as much as gathering one source
 def gathered_sums(targets: Floats, sources: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Return s, Σ_j w_j e^{⟨b,y_j⟩ − s} and Σ_j w_j y_j e^{⟨b,y_j⟩ − s} of targets b (n, d) and unit vectors y (m, d).
 
-    s (n,) is the largest exponent of each target. For many targets :func:`gathered` first replaces the sources by fewer
-    nodes, except on a device that sums pairs faster.
+    s (n,) is the largest exponent of each target. For many targets :func:`interpolated_sources` first replaces the
+    sources by fewer nodes, except on a device that sums pairs faster.
     """
     if len(targets) > _PAIRS_OF_A_SOURCE and not backend_for(targets).PAIRS_ONLY:
         steepness = float(np.sqrt((targets**2).sum(axis=1).max()))
-        sources, weights = gathered(sources, weights, steepness)
+        sources, weights = interpolated_sources(sources, weights, steepness)
     return exponential_sums(targets, sources, weights)
 
 
-def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats, Floats]:
+def interpolated_sources(points: Floats, weights: Floats, steepness: float) -> tuple[Floats, Floats]:
     """Return (m, d) nodes and (m,) masses of any sign that replace ``points`` and ``weights`` in sums of e^{⟨b,y⟩}.
 
     The sums Σ w f(y) of f(y) = e^{⟨b,y⟩} and of f(y) = y e^{⟨b,y⟩} keep their values to about 1e-12. If there are fewer
@@ -45,7 +45,7 @@ def gathered(points: Floats, weights: Floats, steepness: float) -> tuple[Floats,
     steepness  largest |b|
     """
     d, count = points.shape[1], fine_patches(steepness)
-    patches, local, order, starts = sorted_by_patch(*on_cube(points), count)
+    patches, local, order, starts = sorted_by_patch(*project_to_cube(points), count)
     if len(starts) * NODES ** (d - 1) >= len(points):
         return points, weights
     masses = [masses_at_nodes(local[group], weights[group]) for group in np.split(order, starts[1:])]
@@ -60,7 +60,7 @@ def fine_patches(steepness: float) -> int:
     return max(int(np.ceil(np.pi / 4 * steepness)), _MIN_PATCHES)
 
 
-def on_cube(points: Floats) -> tuple[Indices, Floats]:
+def project_to_cube(points: Floats) -> tuple[Indices, Floats]:
     """Project unit vectors (n, d) to the cube around the sphere: return faces (n,) and angles on them (n, d − 1).
 
     A face has the number 2·axis, or 2·axis + 1 on the negative side. Angles are −π/4 … π/4, the arctan of the other
@@ -77,7 +77,7 @@ def on_cube(points: Floats) -> tuple[Indices, Floats]:
 def sorted_by_patch(faces: Indices, angles: Floats, count: int) -> tuple[Indices, Floats, Indices, Indices]:
     """Sort points on a cube around the sphere into equal patches, ``count`` of them along a side of each face.
 
-    faces, angles   (n,) and (n, d − 1) position of each point, see :func:`on_cube`
+    faces, angles   (n,) and (n, d − 1) position of each point, see :func:`project_to_cube`
 
     Returns (patches, d) the face and indices of each nonempty patch, (n, d − 1) the position of each point in its
     patch, −1 … 1, the order (n,) of the points by patch, and the first point of each patch in this order.

@@ -73,9 +73,9 @@ class RingSums:
         backend, ones = mesh.backend, np.ones(len(mesh.ring_cells))
         to_device = backend.to_device
         self._ones = to_device(ones)
-        of_gradient = _stacked(_of_gradient(ones, 1.0 / mesh.ring_axis[0]), [0, 1, 0, 2])  # east first
+        of_gradient = _stack_outputs(_gradient_outputs(ones, 1.0 / mesh.ring_axis[0]), [0, 1, 0, 2])  # east first
         self._of_gradient = list(map(to_device, of_gradient))
-        self._of_vectors = list(map(to_device, _stacked([(False, ones)] * 4, [0, 0, 1, 2])))
+        self._of_vectors = list(map(to_device, _stack_outputs([(False, ones)] * 4, [0, 0, 1, 2])))
         self._rings = to_device(mesh.ring_start), to_device(mesh.ring_cells)
         counts = np.asarray(mesh.ring_cells[: self._shape[1]], dtype=np.int64)
         kinds, which = np.unique(counts, return_inverse=True)
@@ -146,7 +146,7 @@ class RingSums:
         return values, fields
 
 
-def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
+def _stack_outputs(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Floats]:
     """Return a list of outputs as arrays: whether to take ∂/∂φ of each set (sets,), factors (sets, rings), output rows.
 
     An output has a set of azimuthal modes. The output rows (sets,) are ``places``.
@@ -155,7 +155,7 @@ def _stacked(outputs: Outputs, places: list[int]) -> tuple[Floats, Floats, Float
     return np.array(by_order), np.stack(scales), np.array(places)
 
 
-def _of_gradient(one: Floats, over_sine: Floats) -> Outputs:
+def _gradient_outputs(one: Floats, over_sine: Floats) -> Outputs:
     """Return four outputs of a transform: a function, the north and east components of a gradient, another function.
 
     An output is a pair: whether to take ∂/∂φ of a set of azimuthal modes, and a factor (rings,). ``one`` and
@@ -236,14 +236,14 @@ class RingFFTs:
 
     def synthesis(self, re: Floats, im: Floats) -> Floats:
         values: Floats = host_backend().empty(self.mesh.cells, self.mesh.volumes.dtype)
-        for here, (block_values,) in self._synthesized(re, im, [(False, self._one)]):
+        for here, (block_values,) in self._synthesize_blocks(re, im, [(False, self._one)]):
             values[here] = block_values
         return values
 
     def vectors(self, re: Floats, im: Floats) -> tuple[Floats, Floats]:
         host, cells, number = host_backend(), self.mesh.cells, self.mesh.volumes.dtype
         values, vectors = host.empty(cells, number), host.empty((cells, 3), number)
-        for here, (value, *components) in self._synthesized(re, im, [(False, self._one)] * 4):
+        for here, (value, *components) in self._synthesize_blocks(re, im, [(False, self._one)] * 4):
             values[here] = value
             for axis, component in enumerate(components):
                 vectors[here, axis] = component
@@ -255,17 +255,17 @@ class RingFFTs:
             of_values, of_components, of_radial = zip(*map(self.gradient, re, im), strict=True)
             return np.stack(of_values), np.stack(of_components, axis=1), np.stack(of_radial)
         host, cells, number = host_backend(), self.mesh.cells, self.mesh.volumes.dtype
-        outputs = _of_gradient(self._one, self._over_sine)
+        outputs = _gradient_outputs(self._one, self._over_sine)
         values, components = host.empty(cells, number), host.empty((2, cells), number)
         radial = host.empty(cells if len(re) > 3 else 0, number)
-        for here, (value, north, east, *along) in self._synthesized(re, im, outputs[: len(re)]):
+        for here, (value, north, east, *along) in self._synthesize_blocks(re, im, outputs[: len(re)]):
             values[here], components[0, here], components[1, here] = value, east, north
             if along:
                 radial[here] = along[0]
             del value, north, east, along  # free the memory for the next block
         return values, components, radial
 
-    def _synthesized(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
+    def _synthesize_blocks(self, re: Floats, im: Floats, outputs: Outputs) -> Iterator[tuple[slice, list[Floats]]]:
         """Yield the cells (a slice) of each block of rings, and the values of each output function in these cells.
 
         Functions have the azimuthal modes ``re`` and ``im`` (sets, degree + 1, rings). An output is a pair: whether to

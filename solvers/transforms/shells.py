@@ -44,7 +44,7 @@ class CircleShells:
         fields = xp.concatenate([xp.ones_like(axes[:1]), axes])[None] * masses[:, None]
         fields[:, 1:] *= levers[:, None, None]
         spectrum = xp.fft.rfft(fields).transpose(2, 0, 1)
-        values = xp.fft.irfft(_between_shells(kernel, spectrum).transpose(1, 2, 0), self.mesh.cells)
+        values = xp.fft.irfft(_convolve_shells(kernel, spectrum).transpose(1, 2, 0), self.mesh.cells)
         return values[:, 0], values[:, 1:].swapaxes(1, 2)
 
 
@@ -99,7 +99,7 @@ class SphereShells:
         for j, (mass, lever) in enumerate(zip(masses, levers, strict=True)):
             for c, factor in enumerate([1.0, *(lever * self.mesh.centers.T)]):
                 modes[:, j, c] = harmonics.analysis(mass * factor)
-        spread = _between_shells(kernel, modes)
+        spread = _convolve_shells(kernel, modes)
         values: Floats = empty((spread.shape[1], 4, self.mesh.cells))
         for i in range(len(values)):
             values[i, 0], vectors = harmonics.vectors(spread[:, i].swapaxes(0, 1))
@@ -134,7 +134,7 @@ class Multipliers:
         return found
 
 
-def _between_shells(kernel: Floats, modes: Complexes) -> Complexes:
+def _convolve_shells(kernel: Floats, modes: Complexes) -> Complexes:
     """Return the modes (degrees, n, …) of n target shells: for each degree a matrix (n, m) times the modes of m shells.
 
     kernel  (degrees, n, m) the matrices

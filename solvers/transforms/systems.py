@@ -26,7 +26,7 @@ def sums_of_systems(
     """
     systems, n, d = points.shape
     if d > _MAX_DIMENSION:
-        return _by_products(towards, points, weights, causal)
+        return _sums_by_products(towards, points, weights, causal)
     log_scale, normalizer, sums = np.empty((systems, n)), np.empty((systems, n)), np.empty((systems, n, d))
     work = systems * n * n // 8  # eight pairs cost about as much as a cell
     host = host_backend()
@@ -34,7 +34,7 @@ def sums_of_systems(
     return log_scale, normalizer, sums
 
 
-def _by_products(towards: Floats, points: Floats, weights: Floats, causal: bool) -> tuple[Floats, Floats, Floats]:
+def _sums_by_products(towards: Floats, points: Floats, weights: Floats, causal: bool) -> tuple[Floats, Floats, Floats]:
     exponents = towards @ points.transpose(0, 2, 1)
     hidden = np.broadcast_to((weights == 0)[:, None, :], exponents.shape)
     if causal:

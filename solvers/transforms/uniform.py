@@ -36,11 +36,11 @@ def uniform_share(excess: Floats, mass: Floats) -> Floats:
     (5e-4 against 1.4e-3, 2.0e-3 without). 1 − (2D)² exceeds the error without correction by at most a few percent in
     all tests, 1 − D² up to tenfold. Both have zero slope at D = 0, so that growth rates of small modes are unchanged.
     """
-    share: Floats = share_at(np.abs(excess).sum(axis=-1), mass)
+    share: Floats = uniform_fraction(np.abs(excess).sum(axis=-1), mass)
     return share
 
 
-def share_at(distance: Any, mass: Any) -> Any:
+def uniform_fraction(distance: Any, mass: Any) -> Any:
     """Return max(1 − (distance/mass)², 0), the fraction of a uniform part that :func:`uniform_share` returns.
 
     ``distance`` (...) is Σ|excess| over the cells, the excess of the masses over those of the uniform density; ``mass``

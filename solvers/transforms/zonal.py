@@ -31,7 +31,7 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
     if dimension == 2:
         nodes = 4 * degrees
         cosine = np.cos(2 * np.pi / nodes * np.arange(nodes))
-        values = np.fft.rfft(_evaluated(kernel, cosine)).real * (2 * np.pi / nodes)
+        values = np.fft.rfft(_evaluate_kernel(kernel, cosine)).real * (2 * np.pi / nodes)
     elif dimension == 3:
         values = _legendre_multipliers(kernel, degrees)
     else:
@@ -41,7 +41,7 @@ def kernel_multipliers(dimension: int, kernel: Callable[[Floats], Floats], degre
     return np.asarray(values[: int(significant[-1]) + 2 if len(significant) else 1])  # K = 0 has a multiplier 0
 
 
-def _evaluated(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
+def _evaluate_kernel(kernel: Callable[[Floats], Floats], cosine: Floats) -> Floats:
     """Return the values of a kernel K(z) at z = ``cosine`` (n,); a constant result is broadcast to (n,).
 
     Raises ValueError if K returns an array of another shape.
@@ -63,7 +63,7 @@ def _legendre_multipliers(kernel: Callable[[Floats], Floats], degrees: int) -> F
     pieces = degrees // 4 + 8
     angle = ((np.arange(pieces)[:, None] + (nodes + 1) / 2) * (np.pi / pieces)).ravel()
     cosine = np.cos(angle)
-    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * _evaluated(kernel, cosine) * np.sin(angle)
+    density = np.tile(weights, pieces) * (np.pi**2 / pieces) * _evaluate_kernel(kernel, cosine) * np.sin(angle)
     before, now, multipliers = np.zeros_like(cosine), np.ones_like(cosine), np.empty(degrees)
     for l in range(degrees):
         multipliers[l] = density @ now
@@ -160,10 +160,13 @@ class CircleZonal:
     def __init__(self, mesh: Mesh, value: Floats, gradient: Floats, radial: Floats | None = None) -> None:
         self.mesh = mesh
         to_device = mesh.backend.to_device
-        kernels = [self._sampled(value, np.cos), self._sampled(-gradient * np.arange(len(gradient)), np.sin)]
+        kernels = [
+            self._sample_kernels(value, np.cos),
+            self._sample_kernels(-gradient * np.arange(len(gradient)), np.sin),
+        ]
         self._integrals = to_device(np.array([value[0], 0.0 if radial is None else radial[0]]))  # ∫K and ∫R
         if radial is not None:
-            kernels.append(self._sampled(radial, np.cos))
+            kernels.append(self._sample_kernels(radial, np.cos))
         self._kernels = to_device(np.fft.rfft(np.stack(kernels)))
         self._tangent = mesh.backend.xp.stack([-mesh.centers[:, 1], mesh.centers[:, 0]], axis=1)
 
@@ -186,7 +189,7 @@ class CircleZonal:
         rows._integrals = rows.mesh.backend.xp.stack([operator._integrals for operator in operators])
         return rows
 
-    def _sampled(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
+    def _sample_kernels(self, multipliers: Floats, wave: Callable[[Floats], Floats]) -> Floats:
         angle = float(self.mesh.volumes[0]) * np.arange(self.mesh.cells, dtype=np.float64)
         values = np.zeros(self.mesh.cells)
         for degree, multiplier in enumerate(multipliers):

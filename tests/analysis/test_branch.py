@@ -11,7 +11,7 @@ import meanfield as mf
 from meanfield.analysis.branches.branch import branch_of, report
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
-from meanfield.analysis.branches.varied import OverNoise
+from meanfield.analysis.branches.varied import NoiseParameter
 from meanfield.case.load import load
 from meanfield.cli.parser import main
 from meanfield.figures.branch import plot_branch
@@ -93,7 +93,7 @@ def test_both_branches_of_an_even_degree_on_the_sphere():
 def test_where_other_branches_leave_the_ring():
     """Tokens of a ring gather at three points from the bifurcation of order 3 on, where a rate is zero."""
     found = [
-        follow(OverNoise(Equilibria(3, 4.0, nodes=nodes)), 2, negative=True, min_ratio=0.55).bifurcations
+        follow(NoiseParameter(Equilibria(3, 4.0, nodes=nodes)), 2, negative=True, min_ratio=0.55).bifurcations
         for nodes in (64, 96)
     ]
     ((one,), (again,)) = found

@@ -7,7 +7,7 @@ import pytest
 
 from meanfield.analysis import comparison
 from meanfield.analysis.comparison import as_dict, compare
-from meanfield.analysis.comparison_text import format_text, next_in_words
+from meanfield.analysis.comparison_text import describe_next_command, format_text
 from meanfield.analysis.measure import measure_of, spaces_of
 from meanfield.cli.parser import main
 from meanfield.domains.sphere.initial import initial_points, initial_uniform
@@ -76,7 +76,7 @@ def test_one_run_against_itself(tmp_path):
     text = format_text(found)
     assert "1 particle, d = 2, β = 4, 3 snapshots to t = 2" in text
     assert text.splitlines()[5].split()[:4] == ["0", "-", "-", "-"]  # no previous snapshot, and no density
-    assert next_in_words(found) == f"draw it: meanfield compare {tmp_path / 'a.h5'} -o comparison.png"
+    assert describe_next_command(found) == f"draw it: meanfield compare {tmp_path / 'a.h5'} -o comparison.png"
 
 
 @pytest.mark.parametrize(("manifold", "d"), [(circle, 2), (sphere, 3)])
@@ -250,7 +250,7 @@ def test_text_of_two_runs(tmp_path):
     # The distance between the bumps, reduced since wide parts take other ways round.
     assert 1.6 < float(lines[6].split()[2]) < 2.0
     assert "off by at most" in lines[8]
-    assert next_in_words(comparison) == f"draw it: meanfield compare {a} {b} -o comparison.png"
+    assert describe_next_command(comparison) == f"draw it: meanfield compare {a} {b} -o comparison.png"
 
 
 def test_it_says_how_to_draw_unless_it_draws(tmp_path, capsys):

@@ -10,12 +10,12 @@ from scipy.special import ive
 
 from meanfield.analysis.branches import continuation
 from meanfield.analysis.branches.equilibria import Equilibria
-from meanfield.analysis.branches.varied import OverBeta, OverNoise
+from meanfield.analysis.branches.varied import BetaParameter, NoiseParameter
 from meanfield.model.linear_stability import continuous_up_to, critical_noise, growth_rates, transition_coefficient
 
 
 def follow(equilibria, *arguments, **options):
-    return continuation.follow(OverNoise(equilibria), *arguments, **options)
+    return continuation.follow(NoiseParameter(equilibria), *arguments, **options)
 
 
 @pytest.mark.parametrize("normalization", ["softmax", "unnormalized"])
@@ -104,7 +104,7 @@ def test_a_branch_says_why_it_ends():
 def test_branches_over_beta_meet_those_over_the_noise(dimension, normalization):
     """A stationary density of one branch is one of the other: the same order at the same κ and β."""
     noise = Equilibria(dimension, 3.0, normalization).critical_noise(1)
-    along = continuation.follow(OverBeta(dimension, noise, 3.0, normalization), steps=12)
+    along = continuation.follow(BetaParameter(dimension, noise, 3.0, normalization), steps=12)
     assert along.critical == pytest.approx(3.0, rel=1e-12)
     for point in along.equilibria[4::4]:
         equilibria = Equilibria(dimension, point.beta, normalization)
@@ -115,7 +115,7 @@ def test_branches_over_beta_meet_those_over_the_noise(dimension, normalization):
 def test_fold_over_beta_is_that_over_the_noise():
     """The fold over β is at 4, for the noise of the fold of β = 4 on the circle."""
     [fold] = follow(Equilibria(2, 4.0, "unnormalized")).folds
-    [other] = continuation.follow(OverBeta(2, fold.noise, 4.0, "unnormalized", nodes=48), steps=20).folds
+    [other] = continuation.follow(BetaParameter(2, fold.noise, 4.0, "unnormalized", nodes=48), steps=20).folds
     assert other.beta == pytest.approx(4.0, rel=1e-9)
     assert other.order == pytest.approx(fold.order, rel=1e-6)  # order has a square root at the fold: half of the digits
 

@@ -12,11 +12,11 @@ from matplotlib.path import Path
 
 from meanfield import simulate
 from meanfield.analysis.mergers import (
+    describe_event_time,
     format_report,
     lifetimes,
     measured_steps,
     merger_tree,
-    moment_in_words,
     report,
 )
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
@@ -101,7 +101,7 @@ def test_moments_are_known_between_samples_or_of_atoms_exactly():
     ],
 )
 def test_moments_in_words(low, high, words):
-    assert moment_in_words(low, high) == words
+    assert describe_event_time(low, high) == words
 
 
 def test_steps_are_measured_on_plateaus_of_the_energy():

@@ -10,10 +10,10 @@ from meanfield.domains.atoms.handover import (
     SPREAD,
     _time_below,
     atoms_of,
-    collapsed,
+    collapsed_clusters,
     difference,
     hand_over_error,
-    spread,
+    largest_cluster_width,
 )
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from meanfield.domains.particles.velocity import ParticleVelocity
@@ -52,7 +52,7 @@ def carry(beta, density, start, end, most=None):
     equation = mean_field_equation(MESH, Velocity(Attention(MESH, beta)))
 
     def done(state):
-        return most is not None and collapsed(MESH, state.values, most) is not None
+        return most is not None and collapsed_clusters(MESH, state.values, most) is not None
 
     return evolve(state, equation, STEPPERS["ssprk3"], end, after_step=done, rtol=None)
 
@@ -63,30 +63,34 @@ def test_the_spread_of_points_in_cells():
     width = 2 * np.pi / 512
     for shift, expected in ((0.5, 0.0), (1.0, 0.5), (0.8, np.sqrt(0.3 * 0.7))):
         density = initial_points(MESH, on_circle(shift * width))
-        assert spread(MESH, density) == pytest.approx(expected, abs=1e-4)  # chords instead of arcs, over three cells
+        assert largest_cluster_width(MESH, density) == pytest.approx(
+            expected, abs=1e-4
+        )  # chords instead of arcs, over three cells
 
 
 def test_the_spread_of_a_blob_is_its_width():
     """The spread is in units of the cells, and the widest cluster counts."""
     mesh = circle(2048)
     density = initial_von_mises_fisher(mesh, on_circle(0.3, 2.3), [2000.0, 200.0], [0.5, 0.5])
-    assert spread(mesh, density) * mesh.width == pytest.approx(1 / np.sqrt(200), rel=0.01)  # 1/√c up to 1/c
+    assert largest_cluster_width(mesh, density) * mesh.width == pytest.approx(
+        1 / np.sqrt(200), rel=0.01
+    )  # 1/√c up to 1/c
 
 
 def test_points_on_the_sphere_are_held_within_a_cell_or_so():
     points = np.random.default_rng(0).standard_normal((40, 3))
     mesh = sphere(32)
-    assert max(spread(mesh, initial_points(mesh, point[None])) for point in points) < 0.9
+    assert max(largest_cluster_width(mesh, initial_points(mesh, point[None])) for point in points) < 0.9
 
 
 def test_a_density_counts_as_collapsed_when_all_clusters_have():
     uniform = initial_uniform(MESH)
-    assert spread(MESH, uniform) == np.inf
-    assert collapsed(MESH, uniform) is None
+    assert largest_cluster_width(MESH, uniform) == np.inf
+    assert collapsed_clusters(MESH, uniform) is None
     narrow, wide = initial_points(MESH, on_circle(0.3)), initial_von_mises_fisher(MESH, on_circle(2.3), [200.0], [1.0])
-    assert collapsed(MESH, 0.7 * narrow + 0.3 * wide) is None
+    assert collapsed_clusters(MESH, 0.7 * narrow + 0.3 * wide) is None
     points = initial_points(MESH, on_circle(0.3, 2.3), [0.7, 0.3])
-    clusters = collapsed(MESH, points)
+    clusters = collapsed_clusters(MESH, points)
     assert clusters is not None
     atoms = atoms_of(clusters)
     np.testing.assert_allclose(atoms.masses, [0.7, 0.3], rtol=1e-12)
@@ -100,7 +104,7 @@ def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
     units."""
     began = clock.process_time()
     state = carry(beta, blobs(), 0.0, 100.0, SPREAD)
-    atoms = atoms_of(collapsed(MESH, state.values))
+    atoms = atoms_of(collapsed_clusters(MESH, state.values))
     assert atoms.count == 2
     assert state.time < 20
     expected = exact_atoms.pair_time_equal(beta)
@@ -111,7 +115,7 @@ def test_a_pair_handed_over_meets_at_the_time_of_the_closed_form(beta):
 
 
 def at_clusters(density):
-    return atoms_of(collapsed(MESH, density, np.inf))
+    return atoms_of(collapsed_clusters(MESH, density, np.inf))
 
 
 def carried_on(density, start, end):

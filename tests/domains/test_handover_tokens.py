@@ -122,14 +122,14 @@ def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():
 
 def test_tokens_go_where_their_atom_goes():
     held = states()
-    values = held.handed_over(on_circle(-1e-5, 1e-5, 2.0))
+    values = held.values_after_handover(on_circle(-1e-5, 1e-5, 2.0))
     assert held.are_atoms(values)
     assert np.abs(held.snapshot(values) - on_circle(0.0, 0.0, 2.0)).max() < 1e-12
     atoms = held.atoms(values)
     order = np.argsort(atoms.positions[:, 0])
     assert atoms.masses[order] == pytest.approx([0.5, 0.5])
     there = Atoms(on_circle(0.3, 2.2)[:: 1 if order[0] else -1], atoms.masses)
-    moved = held.moved(values, there, ())
+    moved = held.values_after_step(values, there, ())
     assert np.abs(held.snapshot(moved) - on_circle(0.3, 0.3, 2.2)).max() < 1e-12
 
 
@@ -141,7 +141,7 @@ def test_tokens_of_atoms_that_merged_go_on_together():
         AtomMerger(1.0, (0.25, 0.25), on_circle(0.0)[0], (0, 2)),
         AtomMerger(1.0, (0.5, 0.25), on_circle(0.0)[0], (0, 1)),
     ]
-    moved = held.moved(values, Atoms(on_circle(0.5, 3.0), np.array([0.75, 0.25])), mergers)
+    moved = held.values_after_step(values, Atoms(on_circle(0.5, 3.0), np.array([0.75, 0.25])), mergers)
     assert np.abs(held.snapshot(moved) - on_circle(0.5, 0.5, 0.5, 3.0)).max() < 1e-12
     assert held.atoms(moved).masses == pytest.approx([0.75, 0.25])
 

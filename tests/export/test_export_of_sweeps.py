@@ -54,7 +54,7 @@ def test_netcdf_is_an_index_of_its_own(index: Path) -> None:
     with xarray.open_dataset(target, group="samples", engine="h5netcdf") as samples:
         assert samples["energy"].dims == ("point", "sample")
         for point in (0, 2, 4):
-            np.testing.assert_array_equal(samples["energy"].values[point], found.over_time(point, "energy")[1])
+            np.testing.assert_array_equal(samples["energy"].values[point], found.time_series(point, "energy")[1])
         assert np.isnan(samples["energy"].values[1]).all()
     assert open_sweep(target).equals(open_sweep(index))
 

@@ -13,17 +13,17 @@ from matplotlib.figure import Figure
 from support.run_data import BLOBS, LINEAR, MANIFOLDS, blobs, counted, law, run_data, without
 from support.status import run
 
-from meanfield.analysis.snapshot_clusters import Counted
+from meanfield.analysis.snapshot_clusters import SnapshotClusters
 from meanfield.case.load import parse
-from meanfield.case.summary import layer_in_words
+from meanfield.case.summary import describe_layer
 from meanfield.figures.axes import label_decades, label_linear, set_time
 from meanfield.figures.captions import cluster_history, facts, heading
 from meanfield.figures.color_scale import Scale
 from meanfield.figures.figure import MAX_HEIGHT, _growth, compose, draw, load, plot
 from meanfield.figures.free_radius import directions_of, draw_plane, plane_reaches, quantiles, radii_of
 from meanfield.figures.panels.selected import panels
-from meanfield.figures.profiles import merged, time_edges
-from meanfield.figures.run_data import RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.profiles import average_rows, time_edges
+from meanfield.figures.run_data import RunData, describe_snapshot, snapshots_chosen
 from meanfield.figures.sphere_map import (
     cell_angles,
     draw_clusters,
@@ -245,7 +245,7 @@ def test_a_snapshot_between_samples_counts_in_the_panel_and_in_the_line_below() 
         circle(16),
         np.array([0.0, 4.0, 8.0]),
         diagnostics=recorded,
-        clusters=lambda k: Counted((5, 3, 2)[k], nothing, np.empty((0, 2))),
+        clusters=lambda k: SnapshotClusters((5, 3, 2)[k], nothing, np.empty((0, 2))),
     )
     assert cluster_history(data) == "5 clusters from t = 0, 3 from 4, 2 from 8"
     times, counts = data.clusters_over([0, 1, 2])
@@ -253,11 +253,11 @@ def test_a_snapshot_between_samples_counts_in_the_panel_and_in_the_line_below() 
 
 
 def test_from_the_hand_over_on_atoms_are_counted() -> None:
-    count = lambda k: Counted((2, 2, 2, 1)[k], np.empty(0), np.empty((0, 2)))  # noqa: E731
+    count = lambda k: SnapshotClusters((2, 2, 2, 1)[k], np.empty(0), np.empty((0, 2)))  # noqa: E731
     data = run_data(circle(16), np.arange(4.0), clusters=count, hand_over=2.0)
-    words = [moment_in_words(data, k) for k in range(4)]
+    words = [describe_snapshot(data, k) for k in range(4)]
     assert words == ["t = 0 · 2 clusters", "t = 1 · 2 clusters", "t = 2 · 2 atoms", "t = 3 · 1 atom"]
-    assert moment_in_words(replace(data, clusters=None), 1) == "t = 1"
+    assert describe_snapshot(replace(data, clusters=None), 1) == "t = 1"
 
 
 def test_noise_is_data_where_there_is_some() -> None:
@@ -337,13 +337,13 @@ def test_ticks_are_plain_numbers_or_powers_with_one_factor() -> None:
 
 def test_merged_cells_keep_the_mass() -> None:
     values = np.random.default_rng(0).random(3000)
-    small = merged(values, 720)
+    small = average_rows(values, 720)
     assert len(small) == 600  # the finest division of 3000 cells into at most 720
     assert small.mean() == pytest.approx(values.mean(), rel=1e-14)
-    np.testing.assert_array_equal(merged(values[:500], 720), values[:500])
+    np.testing.assert_array_equal(average_rows(values[:500], 720), values[:500])
     sizes = np.linspace(1, 3, 3000)
     coarse = sizes.reshape(600, 5).sum(axis=1)
-    assert merged(values, 720, sizes) @ coarse == pytest.approx(values @ sizes, rel=1e-14)
+    assert average_rows(values, 720, sizes) @ coarse == pytest.approx(values @ sizes, rel=1e-14)
 
 
 def test_columns_stand_around_their_time() -> None:
@@ -524,6 +524,6 @@ def test_what_escaped_is_shown_where_it_did() -> None:
 def test_layers_in_words(changes: list[str], words: list[str]) -> None:
     text = CASE.replace("sphere", "circle").replace(CASE.splitlines()[2], "attention.beta = 4")
     text = text.replace("stabilizers.noise = 0.01\n", "")
-    assert layer_in_words(parse(text, changes)) == words
+    assert describe_layer(parse(text, changes)) == words
     growth = _growth(parse(text, changes), 5)
     assert (growth is None) == (bool(changes)), "linear theory is for the plain layer"

@@ -23,7 +23,7 @@ from meanfield.figures.particles.projected import BINS, draw_projections, has_pa
 from meanfield.figures.particles.tokens import (
     as_density,
     directions,
-    gathered,
+    merge_points,
     principal_axes,
     token_quantiles,
     variance,
@@ -94,11 +94,11 @@ def test_axes_are_those_of_the_last_snapshot_that_is_spread() -> None:
 
 def test_dots_in_one_place_are_one_of_their_mass() -> None:
     points = np.array([[0.5, 0.5], [0.5, 0.5001], [-0.5, 0.25]])
-    places, masses = gathered(points, np.array([1.0, 3.0, 4.0]), 2.0)
+    places, masses = merge_points(points, np.array([1.0, 3.0, 4.0]), 2.0)
     order = np.argsort(places[:, 0])
     np.testing.assert_allclose(masses[order], [0.5, 0.5])
     np.testing.assert_allclose(places[order], [[-0.5, 0.25], [0.5, 0.500075]])
-    assert len(gathered(points, np.ones(3), 1e-3)[0]) == 3
+    assert len(merge_points(points, np.ones(3), 1e-3)[0]) == 3
 
 
 def test_a_token_that_turns_is_shown_all_the_way() -> None:

@@ -14,9 +14,16 @@ from scipy import integrate
 
 from meanfield.analysis.stability_report import rates_of
 from meanfield.case.load import parse
-from meanfield.figures.sweep.figure import View, compose, plot_sweep, view_of
+from meanfield.figures.sweep.figure import SweepAxes, axes_of_sweep, compose, plot_sweep
 from meanfield.figures.sweep.map import cell_edges
-from meanfield.figures.sweep.theory import CLOSE, beside_curve, beside_map, critical_line, fastest_mode, meeting_time
+from meanfield.figures.sweep.theory import (
+    CLOSE,
+    critical_line,
+    fastest_mode,
+    meeting_time,
+    theory_of_curve,
+    theory_of_map,
+)
 from meanfield.model.linear_stability import critical_noise, growth_rates
 from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.index import open_index
@@ -60,25 +67,25 @@ def index_of(folder: Path, keys: str, more: str = "", case: str = "metastable_ci
 
 
 def composed(found: SweepResults) -> Figure:
-    return compose(found, view_of(found), Figure())
+    return compose(found, axes_of_sweep(found), Figure())
 
 
 @pytest.mark.parametrize(
     ("keys", "view"),
     [
-        (BETA + SEEDS, View("attention.beta", "clusters")),
-        (SEEDS + BETA, View("attention.beta", "clusters")),
-        (BETA + NOISE, View("attention.beta", "centroid_length", y="stabilizers.noise")),
+        (BETA + SEEDS, SweepAxes("attention.beta", "clusters")),
+        (SEEDS + BETA, SweepAxes("attention.beta", "clusters")),
+        (BETA + NOISE, SweepAxes("attention.beta", "centroid_length", y="stabilizers.noise")),
         (NOISE + 'initial = [{kind = "uniform"}, {kind = "harmonic", degree = 1, amplitude = 0.1}]',
-         View("stabilizers.noise", "centroid_length", lines="initial")),
-        (NOISE + "attention.beta = [1, 2]", View("stabilizers.noise", "centroid_length", lines="attention.beta")),
-        (SEEDS, View("initial.seed", "clusters")),
+         SweepAxes("stabilizers.noise", "centroid_length", lines="initial")),
+        (NOISE + "attention.beta = [1, 2]", SweepAxes("stabilizers.noise", "centroid_length", lines="attention.beta")),
+        (SEEDS, SweepAxes("initial.seed", "clusters")),
     ],
 )  # fmt: skip
-def test_what_is_drawn_is_chosen_by_the_keys(keys: str, view: View, tmp_path: Path) -> None:
+def test_what_is_drawn_is_chosen_by_the_keys(keys: str, view: SweepAxes, tmp_path: Path) -> None:
     case = "metastable_circle" if "initial =" not in keys else "uniform"
     found = read_sweep(index_of(tmp_path, keys, case=case))
-    assert view_of(found) == view
+    assert axes_of_sweep(found) == view
     composed(found)
 
 
@@ -184,7 +191,7 @@ def test_there_is_nothing_to_draw(tmp_path: Path) -> None:
 def test_an_index_without_numbers_is_refused(tmp_path: Path) -> None:
     found = replace(read_sweep(index_of(tmp_path, '"attention.beta" = [2.0, 3.0]')), scalars={})
     with pytest.raises(FileError, match="has no scalar result"):
-        view_of(found)
+        axes_of_sweep(found)
 
 
 def test_the_figure_is_written(tmp_path: Path) -> None:
@@ -207,7 +214,7 @@ def test_an_index_is_told_in_words(tmp_path: Path) -> None:
 def test_the_critical_noise_over_a_sweep_is_where_its_case_stops_growing(change):
     """An axis of β means the β of the case, which the sphere's radius and multiples of I rescale."""
     case = parse(CRITICAL, [change])
-    (_, height), beta = beside_map(case, "attention.beta", "stabilizers.noise", "clusters"), case.attention.beta
+    (_, height), beta = theory_of_map(case, "attention.beta", "stabilizers.noise", "clusters"), case.attention.beta
     critical = float(height(np.array([beta]))[0])
     assert critical_line(case, "stabilizers.noise") == pytest.approx(critical, rel=1e-14)
     noisy = parse(CRITICAL, [change, f"stabilizers.noise={critical}"])
@@ -221,10 +228,10 @@ def test_theory_of_identities_is_drawn_for_identities_alone():
     """
     tokens = ["domain={manifold = 'particles', count = 8, dimension = 8}", "attention.rescaled=false"]
     plain, crowd = parse(CRITICAL), parse(CRITICAL, tokens)
-    assert beside_curve(plain, "attention.beta", "clusters") is not None
-    assert beside_map(crowd, "time", "attention.beta", "pairs_close") is not None
-    assert beside_curve(parse(CRITICAL, ["stabilizers.scale=2"]), "attention.beta", "clusters") is None
-    assert beside_curve(parse(CRITICAL, ["attention.key=[[2,0],[0,2]]"]), "attention.beta", "clusters") is None
+    assert theory_of_curve(plain, "attention.beta", "clusters") is not None
+    assert theory_of_map(crowd, "time", "attention.beta", "pairs_close") is not None
+    assert theory_of_curve(parse(CRITICAL, ["stabilizers.scale=2"]), "attention.beta", "clusters") is None
+    assert theory_of_curve(parse(CRITICAL, ["attention.key=[[2,0],[0,2]]"]), "attention.beta", "clusters") is None
     changes = ("stabilizers.scale=2", "stabilizers.layer_norm='pre'", "stabilizers.noise=0.1")
     for change in (*changes, "attention.rescaled=true", "attention.normalization='sinkhorn'"):
-        assert beside_map(parse(CRITICAL, [*tokens, change]), "time", "attention.beta", "pairs_close") is None
+        assert theory_of_map(parse(CRITICAL, [*tokens, change]), "time", "attention.beta", "pairs_close") is None

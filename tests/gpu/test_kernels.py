@@ -160,9 +160,9 @@ def test_kernel_does_what_the_cpu_s_does(calls, name):
 def tiles_for(backend, targets, sources, weights, number):
     """Return the arguments of exponential_sums in the layout of :mod:`solvers.transforms.pairwise` for these
     kernels."""
-    tiles = pairwise._in_tiles(targets, backend.PAIR_BYTES // number.itemsize, number)
-    padded = pairwise._with_exponents(sources, weights, None, backend.PAIR_SOURCES, number)
-    groups = pairwise._in_groups(sources, weights, backend.PAIR_SOURCES, number)
+    tiles = pairwise._pack_tiles(targets, backend.PAIR_BYTES // number.itemsize, number)
+    padded = pairwise._append_log_weights(sources, weights, None, backend.PAIR_SOURCES, number)
+    groups = pairwise._pack_groups(sources, weights, backend.PAIR_SOURCES, number)
     scale = np.full(tiles.shape[::2], np.finfo(number).min, number)
     return tiles, padded, groups, scale, np.empty((len(tiles), groups.shape[1], tiles.shape[2]), number)
 

@@ -200,6 +200,6 @@ def test_runs_take_the_velocity_where_mass_is():
     term = mean_field_equation(SPHERE, velocity).terms[0]
     assert term.velocity.empty == "bounded"
     density, masses = density_points(SPHERE), density_points(SPHERE) * SPHERE.volumes
-    off = np.linalg.norm(velocity(0.0, density) - velocity.where_mass_is(0.0, density), axis=1)
+    off = np.linalg.norm(velocity(0.0, density) - velocity.restricted_to_mass(0.0, density), axis=1)
     assert off[masses > 1e-3].max() <= 1e-12
     assert off.max() > 0.1

@@ -14,7 +14,7 @@ from meanfield.domains.sphere.rows import VelocityOfRows
 from meanfield.equation import Velocity, mean_field_equation
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, steepness
-from meanfield.model.kernel import windowed
+from meanfield.model.kernel import windowed_kernel
 from meanfield.model.matrices import ENSEMBLES, random_matrix
 from meanfield.simulation import set_up
 from solvers.mesh.mesh import circle, sphere
@@ -298,7 +298,7 @@ def test_a_sharp_window_is_the_dense_sum(mesh, beta, window):
     density = np.random.default_rng(3).random(mesh.cells) ** 20  # far from uniform
     density /= density @ mesh.volumes
     output = Attention(mesh, beta, kernel="windowed", window=window, include_radial=True).output(density)
-    weights = windowed(np.clip(mesh.centers @ mesh.centers.T, -1, 1), beta, window) * (density * mesh.volumes)
+    weights = windowed_kernel(np.clip(mesh.centers @ mesh.centers.T, -1, 1), beta, window) * (density * mesh.volumes)
     off = np.linalg.norm(output - weights @ mesh.centers / weights.sum(axis=1)[:, None], axis=1)
     assert off[density > 1e-3 * density.max()].max() <= 1e-11
 

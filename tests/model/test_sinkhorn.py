@@ -11,7 +11,7 @@ from meanfield.domains.sphere.initial import initial_perturbed, initial_points, 
 from meanfield.model.attention import Attention
 from meanfield.model.heads import Head, matrix_of
 from meanfield.model.kernel import KERNELS
-from meanfield.model.sinkhorn import Unbalanced, balanced, transposed
+from meanfield.model.sinkhorn import Unbalanced, balance_kernel, transposed
 from solvers.mesh.mesh import circle, sphere
 
 SMALL = [circle(48), sphere(8)]
@@ -235,7 +235,7 @@ def test_a_symmetric_kernel_takes_few_rounds(beta):
         shares = np.exp(exponents - rounds[-1][:, None])
         return rounds[-1], shares.sum(axis=1), shares @ points
 
-    balanced(forth, None, masses, 1e-12)
+    balance_kernel(forth, None, masses, 1e-12)
     assert len(rounds) <= 30
 
 

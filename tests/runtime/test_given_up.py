@@ -88,7 +88,7 @@ LONG = {  # for each long diagnostic a function that it calls internally
     "clusters": "meanfield.clusters.among_tokens._cover",
     "modes": "meanfield.clusters.modes.exponential_sums",
     "pairs": "solvers.backends.cpu.bin_pairs",
-    "leaders": "meanfield.domains.particles.diagnostics.applied",
+    "leaders": "meanfield.domains.particles.diagnostics.apply_factor",
 }
 
 
@@ -158,7 +158,7 @@ class Doubling:
 
 
 class Interpolated(Doubling):
-    def between(self, time: float) -> np.ndarray:
+    def interpolate(self, time: float) -> np.ndarray:
         return np.array([time])
 
 

@@ -7,7 +7,7 @@ import pytest
 import meanfield as mf
 from meanfield.analysis.info import describe, format_text
 from meanfield.cli.parser import main
-from meanfield.diagnostics.overflow import overflow_in_words, overflows
+from meanfield.diagnostics.overflow import describe_overflow, overflows
 from meanfield.figures.captions import facts
 from meanfield.figures.figure import load
 from meanfield.model.functionals import root_mean_square
@@ -62,7 +62,7 @@ def test_words_of_several_diagnostics():
         "d": np.array([np.nan, 0.0, 0.0, 1e308]),
     }
     assert overflows(times, columns) == {"a": 2.0, "b": 2.0, "c": 0.0}
-    assert overflow_in_words(overflows(times, columns)) == (
+    assert describe_overflow(overflows(times, columns)) == (
         "c infinite (beyond 1.8e308) from t = 0 on, a and b infinite (beyond 1.8e308) from t = 2 on"
     )
     assert overflows(np.empty(0), {"a": np.empty(0), "b": np.empty((0, 3))}) == {}

@@ -88,10 +88,10 @@ def test_from_a_handover_on_steps_are_looks() -> None:
     schedule = Logarithmic(1.0, 1e14, 141)
     remaining = after(RemainingTime(1e14, [schedule], hand_over=True), [0.01 * (k + 1) for k in range(99)])
     assert remaining.seconds() is None
-    remaining.handed_over()
+    remaining.forget_density_steps()
     after(remaining, [schedule.due(k) for k in range(1, 32)], first=9.0)
     assert remaining.seconds() == pytest.approx(110 * SECONDS)
-    remaining.handed_over()  # a second call keeps the history
+    remaining.forget_density_steps()  # a second call keeps the history
     assert remaining.seconds() is not None
 
 

@@ -21,7 +21,7 @@ from meanfield.analysis.info import describe
 from meanfield.case.errors import CaseError
 from meanfield.case.load import parse, to_toml
 from meanfield.equation import Velocity
-from meanfield.figures.captions import state_in_words
+from meanfield.figures.captions import describe_state
 from meanfield.runtime.progress import Progress
 from meanfield.runtime.remaining import RemainingTime
 from meanfield.runtime.segments import read_segments
@@ -395,7 +395,7 @@ def test_non_finite_state(tmp_path, lose_velocity, capsys, after):
     file = read(path)
     assert file.attributes["stop_reason"] == "failed"
     assert "non-finite" in file.attributes["message"]
-    assert state_in_words(file, parse(str(file.attributes["case"]))).startswith("failed at")
+    assert describe_state(file, parse(str(file.attributes["case"]))).startswith("failed at")
     assert file.snapshots == 1 + int(after / 0.5)
     for k in range(file.snapshots):
         assert np.isfinite(file.density(k)).all()
@@ -556,4 +556,4 @@ def test_what_outgrows_its_mesh_is_stopped_and_said(tmp_path, capsys, manifold):
     assert "mesh ends" in file.attributes["message"]
     assert 0.5 < file.times[-1] < 10
     assert file.diagnostics["escaped"][-1, -1] <= 1e-3  # kept data are from before
-    assert "exploded" in state_in_words(file, parse(str(file.attributes["case"])))
+    assert "exploded" in describe_state(file, parse(str(file.attributes["case"])))

@@ -70,7 +70,7 @@ def test_interpolation_is_of_order_seven():
         integrator.begin(state)
         integrator.step(state, dt)
         errors.append(
-            max(np.abs(integrator.between(x * dt) - exact(x * dt)).max() for x in np.linspace(0.05, 0.95, 19))
+            max(np.abs(integrator.interpolate(x * dt) - exact(x * dt)).max() for x in np.linspace(0.05, 0.95, 19))
         )
     assert np.log2(errors[0] / errors[1]) == pytest.approx(8, abs=0.5)
 

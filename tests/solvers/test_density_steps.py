@@ -9,7 +9,7 @@ from solvers.terms.diffusion import Diffusion
 from solvers.timestepping.control import MAX_REFUSED, Attempts
 from solvers.timestepping.density.integrator import DensityIntegrator
 from solvers.timestepping.density.moments import CosineMoments, HarmonicMoments, PolynomialMoments
-from solvers.timestepping.density.rows import CONTROL, OTHERS_PART, DensityRows, Measured, step_error
+from solvers.timestepping.density.rows import CONTROL, OTHERS_PART, DensityRows, EndMoments, step_error
 from solvers.timestepping.equation import Equation
 from solvers.timestepping.integrate import fixed, integrate
 from solvers.timestepping.observers import Observer
@@ -48,7 +48,7 @@ def test_values_within_a_step_are_of_third_order_and_nonnegative(noise):
         steps.begin(one)
         steps.step(one, dt)
         assert one.time == dt
-        middle = steps.between(0.5 * dt)
+        middle = steps.interpolate(0.5 * dt)
         integrate(fine, fixed(integrator(noise, cfl=1.0)), 0.5 * dt, [Observer(id, Every(dt / 128), keeps=True)])
         errors.append(np.abs(middle - fine.values).max())
         assert middle.min() >= 0
@@ -170,15 +170,15 @@ def test_the_longest_step_that_errs_about_as_little_is_taken_and_tried_next():
 
 
 def test_small_moments_count_down_to_a_millionth_of_the_larger():
-    start = Measured(np.zeros(2), np.zeros(2), None)
-    end = Measured(np.array([1.0, 0.0]), np.array([2.0, 2e-9]), None)  # errors 0 and 1e-9
+    start = EndMoments(np.zeros(2), np.zeros(2), None)
+    end = EndMoments(np.array([1.0, 0.0]), np.array([2.0, 2e-9]), None)  # errors 0 and 1e-9
     assert step_error(1.0, start, end, np.abs, 1e-3, 0.0) == pytest.approx(1.0)
 
 
 def test_what_explicit_terms_change_is_allowed_to_err_too():
     """Balanced moments may have an error of 0.3 rtol of the explicit terms' change."""
     still, rates = np.zeros(2), np.array([1.0, 0.0])
-    start, end = (Measured(still, part * 0.3e-3 * rates, explicit) for part, explicit in ((1, None), (1, rates)))
+    start, end = (EndMoments(still, part * 0.3e-3 * rates, explicit) for part, explicit in ((1, None), (1, rates)))
     assert step_error(0.1, start, end, np.abs, 1e-3, 0.0) == pytest.approx(1 / (1 + OTHERS_PART), rel=1e-14)  # rounding
 
 

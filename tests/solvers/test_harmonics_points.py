@@ -6,7 +6,7 @@ from scipy.special import sph_harm_y
 
 from solvers.mesh.mesh import circle, sphere
 from solvers.transforms.harmonics import harmonic_transform
-from solvers.transforms.harmonics_points import PointHarmonics, folded, grid_equiangular, unfolded
+from solvers.transforms.harmonics_points import PointHarmonics, fold_to_sphere, grid_equiangular, unfold_to_torus
 
 ROUNDING = 1e-12  # the transform's tolerance is 1e-13 of the largest value
 
@@ -110,7 +110,7 @@ def test_equiangular_grid_covers_the_sphere():
     assert grid.volumes.sum() == pytest.approx(4 * np.pi, rel=1e-14)
     random = np.random.default_rng(0)
     values, torus = random.random((1, 7, 14)), random.random((1, 14, 14))
-    assert np.sum(unfolded(values) * torus) == pytest.approx(np.sum(values * folded(torus)), rel=1e-14)
+    assert np.sum(unfold_to_torus(values) * torus) == pytest.approx(np.sum(values * fold_to_sphere(torus)), rel=1e-14)
 
 
 @pytest.mark.parametrize(("places", "degree", "kind", "message"), [

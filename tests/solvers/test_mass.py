@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvers import Equation, sphere
-from solvers.terms.mass import Unchanged, mass_of
+from solvers.terms.mass import CachedSummary, mass_of
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def counted(monkeypatch, mesh):
 
 def test_values_that_are_prepared_are_added_up_once(monkeypatch, mesh):
     calls, values = counted(monkeypatch, mesh), np.arange(1.0, mesh.cells + 1)
-    with Unchanged(values):
+    with CachedSummary(values):
         assert mass_of(mesh, values) == mass_of(mesh, values) == pytest.approx(mesh.volumes @ values, rel=1e-14)
         assert len(calls) == 1
         other = sphere(8)  # the same volumes, which are not compared
@@ -35,7 +35,7 @@ def test_changed_values_have_another_mass(mesh):
     values = np.ones(mesh.cells)
     for factor in (1.0, 3.0):
         values *= factor
-        with Unchanged(values):
+        with CachedSummary(values):
             assert mass_of(mesh, values) == pytest.approx(4 * np.pi * factor, rel=1e-13)
     values *= 2.0
     assert mass_of(mesh, values) == pytest.approx(24 * np.pi, rel=1e-13)
@@ -61,7 +61,7 @@ def test_an_equation_within_a_term_of_another_keeps_both_masses(mesh):
 
 def test_threads_prepare_apart(mesh):
     values, found = np.ones(mesh.cells), []
-    with Unchanged(values):
+    with CachedSummary(values):
         mass_of(mesh, values)
         values *= 2.0  # a forbidden change, which shows whose sum is found
         thread = threading.Thread(target=lambda: found.append(mass_of(mesh, values)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvers.transforms.pairwise import exponential_sums
-from solvers.transforms.patches import gathered, gathered_sums
+from solvers.transforms.patches import gathered_sums, interpolated_sources
 
 
 def cloud(kind, d, n=20_000):
@@ -22,7 +22,7 @@ def cloud(kind, d, n=20_000):
 @pytest.mark.parametrize(("kind", "d"), [("clusters", 2), ("clusters", 3), ("axis", 2), ("axis", 3), ("uniform", 2)])
 def test_nodes_attract_as_the_points_do(kind, d, steepness):
     points, weights = cloud(kind, d)
-    nodes, masses = gathered(points, weights, steepness)
+    nodes, masses = interpolated_sources(points, weights, steepness)
     assert len(nodes) < len(points)
     assert np.abs(np.linalg.norm(nodes, axis=1) - 1).max() < 1e-14
     targets = np.random.default_rng(2).standard_normal((60, d))
@@ -36,7 +36,7 @@ def test_nodes_attract_as_the_points_do(kind, d, steepness):
 
 def test_points_stay_where_nodes_are_no_fewer():
     points, weights = cloud("uniform", 3, 500)
-    nodes, masses = gathered(points, weights, 50.0)
+    nodes, masses = interpolated_sources(points, weights, 50.0)
     assert nodes is points
     assert masses is weights
 

@@ -4,7 +4,7 @@
 import numpy as np
 
 from solvers.mesh.axisymmetric import axisymmetric
-from solvers.mesh.icosphere import _subdivided, icosphere
+from solvers.mesh.icosphere import _subdivided_icosahedron, icosphere
 from solvers.mesh.interval import interval
 from solvers.mesh.mesh import circle, sphere
 from solvers.mesh.product import box, product, torus
@@ -48,7 +48,7 @@ def with_mode(mesh, mode, eigenvalue):
 
 
 def closed_surface(n):
-    return triangles(*_subdivided(level(n)))
+    return triangles(*_subdivided_icosahedron(level(n)))
 
 
 MESHES = {

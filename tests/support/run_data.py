@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from meanfield.analysis.snapshot_clusters import Counted, peaks
+from meanfield.analysis.snapshot_clusters import SnapshotClusters, peaks
 from meanfield.clusters.on_cells import find_clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.figures.run_data import RunData, TokenData
-from meanfield.figures.trim import trimmed
+from meanfield.figures.trim import trim_cells
 from solvers.mesh.mesh import Mesh, circle, sphere
 
 MASSES = np.array([0.5, 0.3, 0.2])
@@ -65,12 +65,12 @@ def run_data(mesh: Mesh, times: np.ndarray, **changes: object) -> RunData:
     )
 
 
-def counted(mesh: Mesh, density: Callable[[int], np.ndarray]) -> Callable[[int], Counted]:
+def counted(mesh: Mesh, density: Callable[[int], np.ndarray]) -> Callable[[int], SnapshotClusters]:
     """Return a function that counts the clusters of each snapshot of a density on the circle or the sphere."""
 
-    def count(k: int) -> Counted:
+    def count(k: int) -> SnapshotClusters:
         found = find_clusters(mesh, density(k))
-        return Counted(found.count, found.masses, peaks(mesh, density(k), found))
+        return SnapshotClusters(found.count, found.masses, peaks(mesh, density(k), found))
 
     return count
 
@@ -116,7 +116,7 @@ def _axisymmetric(times: np.ndarray) -> RunData:
         return blob / (mesh.volumes @ blob) if k else uniform
 
     data = replace(run_data(mesh, times), density=density, edges=edges_of(mesh), uniform=uniform, dimension=64)
-    return trimmed(data)
+    return trim_cells(data)
 
 
 def _line(times: np.ndarray) -> RunData:
@@ -129,7 +129,7 @@ def _line(times: np.ndarray) -> RunData:
     data = replace(
         run_data(mesh, times), density=lambda k: initial_gaussian(mesh, 0.0, widths[k] ** 2), edges=edges_of(mesh)
     )
-    return trimmed(data)
+    return trim_cells(data)
 
 
 def cloud(dimension: int, count: int, progress: float, growth: float = 0.0) -> np.ndarray:
@@ -151,8 +151,8 @@ def particles(
     def positions(k: int) -> np.ndarray:
         return cloud(dimension, count, parts[k], 8 * parts[k] if radius else 0.0)
 
-    def clusters(k: int) -> Counted:
-        return Counted(
+    def clusters(k: int) -> SnapshotClusters:
+        return SnapshotClusters(
             found if k else 0,
             *((masses[k, :found], centers[k, :found]) if k else (np.empty(0), np.empty((0, dimension)))),
         )

@@ -22,7 +22,7 @@ from meanfield.sweeping.case import parse_sweep
 from meanfield.sweeping.driver import DONE, sweep
 from meanfield.sweeping.results import read_sweep
 from meanfield.sweeping.tasks import Work
-from meanfield.sweeping.together import merged, solve_task
+from meanfield.sweeping.together import merge_groups, solve_task
 from solvers.transforms.pairwise import exponential_sums
 from solvers.transforms.systems import sums_of_systems
 
@@ -147,7 +147,7 @@ def test_a_case_that_cannot_go_on_is_solved_alone_and_says_why() -> None:
     blows_up = ["stabilizers.layer_norm=none", "attention.normalization=unnormalized", "attention.beta=3"]
     goes_on = [*blows_up, "time.end=1e-3"]
     task = {n: to_toml(parse(TOKENS, changes)) for n, changes in enumerate((blows_up, goes_on))}
-    results = merged(solve_task(task))
+    results = merge_groups(solve_task(task))
     assert [results[n].exit_status for n in range(2)] == [3, 0]
     assert results[0].reason.startswith("stopped on")
     assert results[0].reason == together.solve_point(task[0]).reason
@@ -201,7 +201,7 @@ def test_what_fails_in_a_batch_is_tried_alone_or_reported(
         raise error
 
     monkeypatch.setattr(systems.RatesOfSystems, "__call__", broken)  # not used by a single point
-    results = merged(solve_task({0: to_toml(case), 1: to_toml(case)}))
+    results = merge_groups(solve_task({0: to_toml(case), 1: to_toml(case)}))
     assert [result.status for result in results.values()] == statuses
     assert {result.reason for result in results.values()} == {reason}
 

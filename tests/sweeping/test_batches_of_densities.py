@@ -13,7 +13,7 @@ from meanfield.domains.sphere.batch import BATCH
 from meanfield.running import run_in_memory
 from meanfield.simulation import sample_schedule, set_up, snapshot_schedule
 from meanfield.sweeping.tasks import Work
-from meanfield.sweeping.together import merged, solve_task
+from meanfield.sweeping.together import merge_groups, solve_task
 
 DENSITY = """
 domain = {manifold = "circle", resolution = 64}
@@ -120,7 +120,7 @@ def test_a_sweep_solves_them_together() -> None:
     cases = [parse(DENSITY, [f"initial.seed={seed}", "time.end=0.2"]) for seed in range(70)]
     tasks = list(Work(range(len(cases)), cases.__getitem__).tasks())
     assert [len(task) for task in tasks] == [32, 32, 6]
-    results = merged(solve_task(tasks[2]))
+    results = merge_groups(solve_task(tasks[2]))
     assert {result.exit_status for result in results.values()} == {0}
     alone = run_in_memory(cases[69])
     np.testing.assert_allclose(results[69].tables["energy"], alone.diagnostics["energy"], rtol=SAME)

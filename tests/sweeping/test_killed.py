@@ -202,6 +202,6 @@ def test_a_point_that_kills_its_worker_twice_has_failed(monkeypatch: pytest.Monk
     monkeypatch.setattr(sweep_workers, "get_context", lambda _: multiprocessing.get_context("fork"))
     solve = together.solve_point
     monkeypatch.setattr(together, "solve_point", lambda case, *rest: die() if "die" in case else solve(case, *rest))
-    results = together.merged(sweep_workers.with_processes(2)(Work(range(3), cases.__getitem__)))
+    results = together.merge_groups(sweep_workers.with_processes(2)(Work(range(3), cases.__getitem__)))
     assert [results[number].status for number in range(3)] == ["done", "failed", "done"]
     assert results[1].reason == "its worker died 2 times: signal 9, possibly out of memory"

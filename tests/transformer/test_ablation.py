@@ -11,7 +11,7 @@ from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.model import states_of
 from meanfield.transformer.sources import read_texts
 from meanfield.transformer.studies.ablation import head_figures, predicted_rate
-from meanfield.transformer.studies.measures import measured, variants_of
+from meanfield.transformer.studies.measures import measure_variants, variants_of
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant, with_weights
 
 
@@ -22,7 +22,7 @@ def states(tmp_path_factory):
 
 
 def test_measures_are_their_definitions(states):
-    found = measured([states], variants_of([("network",)], seeds=1), drop=["first"])
+    found = measure_variants([states], variants_of([("network",)], seeds=1), drop=["first"])
     assert tuple(found["variant"].values) == (WHOLE, "without network", STILL, "random 0", "rotated 0")
     for k, options in enumerate([Variant(), Variant(("network",))]):
         hidden = next(states_of_variant([states], options))
@@ -42,7 +42,7 @@ def test_measures_are_their_definitions(states):
 
 
 def test_the_whole_model_agrees_with_itself_and_tokens_that_stand_still_keep_their_cosine(states):
-    found = measured([states], variants_of([], seeds=1))
+    found = measure_variants([states], variants_of([], seeds=1))
     np.testing.assert_allclose(found["agreement"].values[0], 1.0, atol=1e-12)
     assert np.ptp(found["cosine"].values[1]) == 0
     np.testing.assert_allclose(next(states_of_variant([states], Variant())), states.hidden, atol=1e-10)  # rounding

@@ -9,7 +9,7 @@ from support.tiny_transformers import LAYERS, TEXT, saved
 torch = pytest.importorskip("torch")
 
 from meanfield.cli.parser import main  # noqa: E402
-from meanfield.transformer.fitting import LayerLaw, Options, Texts, descend, errors_of, fit_laws, laplacian  # noqa: E402  # noqa: E402
+from meanfield.transformer.fitting import FittedLayer, Options, Texts, descend, errors_of, fit_laws, laplacian  # noqa: E402  # noqa: E402
 from meanfield.transformer.model import load_model  # noqa: E402
 
 
@@ -19,7 +19,7 @@ def directions(texts=4, n=12, d=5, seed=0):
 
 
 def test_planted_numbers_are_found():
-    planted, x = [LayerLaw(5), LayerLaw(5)], directions()
+    planted, x = [FittedLayer(5), FittedLayer(5)], directions()
     present = torch.ones(x.shape[:2], dtype=torch.bool)
     with torch.no_grad():
         for law, beta, value in zip(planted, (3.0, 1.5), (0.7, -0.4), strict=True):
@@ -27,7 +27,7 @@ def test_planted_numbers_are_found():
             law.value.fill_(value)
         first = planted[0](x, present)
         texts = Texts(torch.stack([x, first, planted[1](first, present)]), present)
-    found = [LayerLaw(5), LayerLaw(5)]
+    found = [FittedLayer(5), FittedLayer(5)]
     descend(found, texts, Options(steps=400))
     for law, true in zip(found, planted, strict=True):
         assert law.beta.item() == pytest.approx(true.beta.item(), rel=0.02)
@@ -38,12 +38,12 @@ def test_planted_numbers_are_found():
 def test_a_token_that_stands_still_has_error_one():
     x, y = directions(), directions(seed=1)
     texts = Texts(torch.stack([x, y]), torch.ones(x.shape[:2], dtype=torch.bool))
-    assert errors_of([LayerLaw(5)], texts) == pytest.approx([1.0], rel=1e-6)  # the velocity is zero
+    assert errors_of([FittedLayer(5)], texts) == pytest.approx([1.0], rel=1e-6)  # the velocity is zero
 
 
 def test_absent_tokens_are_not_seen():
     torch.manual_seed(0)
-    law, x = LayerLaw(5, rank=2, diffusion=True, width=3), directions()
+    law, x = FittedLayer(5, rank=2, diffusion=True, width=3), directions()
     with torch.no_grad():
         for parameter in law.parameters():
             parameter.normal_()
@@ -57,7 +57,7 @@ def test_absent_tokens_are_not_seen():
 
 
 def test_a_causal_law_does_not_see_later_tokens():
-    law, x = LayerLaw(5, causal=True), directions()
+    law, x = FittedLayer(5, causal=True), directions()
     present = torch.ones(x.shape[:2], dtype=torch.bool)
     with torch.no_grad():
         law.value.fill_(1.0)

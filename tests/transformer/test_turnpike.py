@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.transformer.studies.stacking import pair_cosines
-from meanfield.transformer.studies.turnpike import Configuration, gromov_wasserstein, recovered
+from meanfield.transformer.studies.turnpike import Configuration, gromov_wasserstein, recover_atoms
 
 MASS = 0.006  # products of masses are known to 1/500, the distance of quantiles, and their squares only in sums
 CLUSTERS = {
@@ -24,7 +24,7 @@ def tokens(count, spread=0.0):
 @pytest.mark.parametrize("count", CLUSTERS)
 def test_clusters_are_recovered_from_their_cosines(count):
     x = tokens(count)
-    found = recovered(pair_cosines(x), max_atoms=3)
+    found = recover_atoms(pair_cosines(x), max_atoms=3)
     sizes, centers = CLUSTERS[count]
     assert len(found.masses) == count
     np.testing.assert_allclose(found.masses, np.array(sizes) / sum(sizes), rtol=0, atol=MASS)

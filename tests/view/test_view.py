@@ -24,7 +24,7 @@ from meanfield.figures.figure import load
 from meanfield.figures.free_radius import directions_of
 from meanfield.figures.run_data import RunData
 from meanfield.figures.sphere_map import cell_angles
-from meanfield.view.data import describe, encode, levels, thinned
+from meanfield.view.data import describe, encode, levels, thin_data
 from meanfield.view.page import view
 from meanfield.view.panels import curve_of, linear, panels, radii
 from solvers.io.run_file import Column, FileError, RunFile, read
@@ -234,7 +234,7 @@ def test_averaging_keeps_mass_and_linear_functions(tmp_path: Path, monkeypatch: 
         "", "sphere", mesh.ring_cells, 4.0, 0.0, "", np.zeros(1), lambda k: 1 + 0.5 * mesh.centers[:, 2], {}
     )
     monkeypatch.setattr("meanfield.view.data.RINGS", 20)
-    coarse, _ = thinned(run_data)
+    coarse, _ = thin_data(run_data)
     theta, _, area = cell_angles(coarse.ring_cells)
     assert len(coarse.ring_cells) == 16
     values = coarse.density(0)
@@ -282,7 +282,7 @@ def test_every_run_has_a_description_that_json_can_hold(tmp_path: Path, manifold
         "zero speed": replace(run_data, diagnostics={**run_data.diagnostics, "speed": np.zeros(5)}),
         "not finite": replace(run_data, diagnostics=spoilt),
     }[kind]
-    description, densities = describe(thinned(run_data)[0])
+    description, densities = describe(thin_data(run_data)[0])
     json.dumps(description, allow_nan=False)
     assert len(zlib.decompress(base64.b64decode(densities))) == len(run_data.times) * cells * description["bytes"]
     assert description["timeRange"][0] < description["timeRange"][1]

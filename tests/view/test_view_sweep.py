@@ -47,7 +47,7 @@ def test_points_come_back_from_the_page_of_a_sweep(index: Path, capsys: pytest.C
     assert run["scalars"]["clusters"]["values"] == found.scalars["clusters"].tolist()
     assert {run["x"], run["y"]} == {"attention.beta", ""}, "as the figure has it: lines for two values of another key"
     energies = next(panel for panel in run["points"][PRESSED]["series"]["panels"] if panel["title"] == "energy")
-    assert energies["curves"][0]["values"] == pytest.approx(found.over_time(PRESSED, "energy")[1], rel=1e-8)
+    assert energies["curves"][0]["values"] == pytest.approx(found.time_series(PRESSED, "energy")[1], rel=1e-8)
     pages = [index.parent / point["page"] for point in run["points"]]
     assert [page.name for page in pages] == ["0000.html", "0001.html", "0002.html", "0003.html"]
     assert all("<h1>" in page.read_text(encoding="utf-8") for page in pages)

@@ -11,7 +11,7 @@ import numpy as np
 
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
-from meanfield.analysis.branches.varied import OverNoise
+from meanfield.analysis.branches.varied import NoiseParameter
 from meanfield.gallery.figure import draw
 from meanfield.gallery.statement import Statement
 from meanfield.gallery.transition import formula
@@ -23,7 +23,7 @@ def couplings(d, beta):
     K# = 1/κ# is the coupling of linear theory. Both ratios are 1 if no ordered state is a minimizer below K#.
     """
     nodes = Equilibria(d, beta, "unnormalized", nodes=64)
-    branch = follow(OverNoise(nodes), steps=60)
+    branch = follow(NoiseParameter(nodes), steps=60)
     gain = []
     for state in branch.equilibria[1:]:
         masses = nodes.weights * np.exp(state.log_density)

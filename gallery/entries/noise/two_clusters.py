@@ -11,13 +11,13 @@ import numpy as np
 import meanfield as mf
 from meanfield.analysis.branches.continuation import follow
 from meanfield.analysis.branches.equilibria import Equilibria
-from meanfield.analysis.branches.varied import OverNoise
+from meanfield.analysis.branches.varied import NoiseParameter
 from meanfield.gallery.figure import draw
 from meanfield.gallery.statement import Statement
 
 BETA = 4.0
 at = Equilibria(2, BETA, nodes=64)
-state = follow(OverNoise(at), degree=2, steps=8).equilibria[-1]
+state = follow(NoiseParameter(at), degree=2, steps=8).equilibria[-1]
 
 # %%
 # The state as a density on cells, with slightly more mass in one of the clusters.

@@ -9,8 +9,8 @@ import numpy as np
 
 from meanfield.analysis.branches.continuation import Branch, follow
 from meanfield.analysis.branches.equilibria import MOMENTS, Equilibria, Equilibrium
-from meanfield.analysis.branches.special_points import Unlocated
-from meanfield.analysis.branches.varied import OverBeta, OverNoise, OverValue, Varied
+from meanfield.analysis.branches.special_points import UnlocatedPoint
+from meanfield.analysis.branches.varied import BetaParameter, ContinuationParameter, NoiseParameter, ValueParameter
 from meanfield.analysis.stability_report import refusal_of_theory
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
@@ -165,12 +165,14 @@ def branch_of(case: Case, degree: int = 1, over: str = NOISE, negative: bool = F
     square = case.stabilizers.scale**2
     unit = square * case.rescaling
     try:
-        return BranchOfCase(case, follow(_varied(case, over, unit), degree, negative=negative), over, unit, 1 / square)
+        return BranchOfCase(
+            case, follow(_continuation_parameter(case, over, unit), degree, negative=negative), over, unit, 1 / square
+        )
     except ValueError as error:
         raise CaseError(str(error)) from None
 
 
-def _varied(case: Case, over: str, unit: float) -> Varied:
+def _continuation_parameter(case: Case, over: str, unit: float) -> ContinuationParameter:
     """Return the continuation parameter of a branch over the key ``over``: noise, β, or v of V = vI.
 
     ``unit`` is the noise of the case divided by the noise in the equations on the unit sphere. Raises CaseError where β
@@ -178,16 +180,16 @@ def _varied(case: Case, over: str, unit: float) -> Varied:
     """
     attention, beta = case.attention, case.beta_on_unit_sphere
     if over == NOISE:
-        return OverNoise(Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale))
+        return NoiseParameter(Equilibria(case.domain.d, beta, attention.normalization, attention.value_scale))
     if case.stabilizers.noise == 0:
         raise refusal(NOISE, 0.0, f"a number > 0, for a branch over {over}")
     if over == VALUE:
-        return OverValue(Equilibria(case.domain.d, beta, attention.normalization), case.stabilizers.noise / unit)
+        return ValueParameter(Equilibria(case.domain.d, beta, attention.normalization), case.stabilizers.noise / unit)
     if attention.rescaled:
         raise refusal("attention.rescaled", True, f"false, for a branch over {BETA}: its clock depends on it")
     if beta < 0:
         raise refusal(BETA, beta, "a kernel that grows with <x, y>, for a branch over it")
-    return OverBeta(case.domain.d, case.noise_on_unit_sphere, beta, attention.normalization, attention.value_scale)
+    return BetaParameter(case.domain.d, case.noise_on_unit_sphere, beta, attention.normalization, attention.value_scale)
 
 
 def as_dict(found: BranchOfCase) -> dict[str, object]:
@@ -200,7 +202,7 @@ def as_dict(found: BranchOfCase) -> dict[str, object]:
         "end": branch.end,
         "folds": [_numbers(found, point) for point in branch.folds],
         "bifurcations": [{"order": one.order} | _numbers(found, one.state) for one in branch.bifurcations],
-        "not_located": [_unlocated(found, one) for one in branch.unlocated],
+        "not_located": [_describe_unlocated(found, one) for one in branch.unlocated],
         "equilibria": [_numbers(found, point) for point in branch.equilibria],
     }
 
@@ -236,7 +238,7 @@ def report(found: BranchOfCase) -> str:
             "with the same axis" if one.order == 0 else f"of order {one.order} about the axis",
         )
         lines.append(f"{'bifurcation':<17}{at:.8g} = {at / critical:.7f} times critical, to states {what}")
-    lines += [f"{'not located':<17}{_unlocated(found, one)}" for one in branch.unlocated]
+    lines += [f"{'not located':<17}{_describe_unlocated(found, one)}" for one in branch.unlocated]
     lines += ["", f"{name:>12}   {found.measure:>10}   fastest rate   unstable   other axes   unstable"]
     for k in np.unique(np.linspace(0, len(branch.equilibria) - 1, _ROWS).astype(int)):
         point = branch.equilibria[k]
@@ -261,7 +263,7 @@ def _count(positive: int, unknown: int) -> str:
     return f"{positive} to {positive + unknown}" if unknown else str(positive)
 
 
-def _unlocated(found: BranchOfCase, one: Unlocated) -> str:
+def _describe_unlocated(found: BranchOfCase, one: UnlocatedPoint) -> str:
     """Return a line on a fold or bifurcation that was detected between two states and not located."""
     first, last = (found.parameter(state) for state in one.between)
     where = f"{found.name} between {first:.8g} and {last:.8g}"

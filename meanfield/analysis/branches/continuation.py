@@ -15,11 +15,11 @@ from meanfield.analysis.branches.special_points import (
     Bifurcation,
     BranchPoint,
     Fold,
-    Unlocated,
+    UnlocatedPoint,
     has_converged,
     special_points,
 )
-from meanfield.analysis.branches.varied import Varied
+from meanfield.analysis.branches.varied import ContinuationParameter
 from solvers.mesh.mesh import Floats
 
 _FIRST_STEP, _MAX_STEP = 0.02, 0.1  # arclengths of steps, in u by L²(μ) and log p; the longest relative to u
@@ -56,11 +56,13 @@ class Branch:
     equilibria: tuple[Equilibrium, ...]
     folds: tuple[Equilibrium, ...]
     bifurcations: tuple[Bifurcation, ...]
-    unlocated: tuple[Unlocated, ...]
+    unlocated: tuple[UnlocatedPoint, ...]
     end: str
 
 
-def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int = 400, negative: bool = False) -> Branch:
+def follow(
+    varied: ContinuationParameter, degree: int = 1, min_ratio: float = 0.3, steps: int = 400, negative: bool = False
+) -> Branch:
     """Return the branch of stationary densities that leaves the uniform one in the zonal harmonic of ``degree``.
 
     The harmonic is positive at the axis; with ``negative`` it is negative there, which gives a different branch for
@@ -71,7 +73,7 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
     critical = varied.critical(degree)
     nodes = varied.equilibria(critical)
     points = [_uniform(varied, nodes, critical)]
-    special: list[Fold | Bifurcation | Unlocated] = []
+    special: list[Fold | Bifurcation | UnlocatedPoint] = []
     end = ""
     mode = -nodes.mode(degree) if negative else nodes.mode(degree)
     before: BranchPoint | None = None
@@ -93,11 +95,11 @@ def follow(varied: Varied, degree: int = 1, min_ratio: float = 0.3, steps: int =
     end = end or _failure(points[-1])
     folds = tuple(one.state for one in special if isinstance(one, Fold))
     bifurcations = tuple(one for one in special if isinstance(one, Bifurcation))
-    unlocated = tuple(one for one in special if isinstance(one, Unlocated))
+    unlocated = tuple(one for one in special if isinstance(one, UnlocatedPoint))
     return Branch(degree, critical, tuple(points), folds, bifurcations, unlocated, end)
 
 
-def _uniform(varied: Varied, nodes: Equilibria, critical: float) -> Equilibrium:
+def _uniform(varied: ContinuationParameter, nodes: Equilibria, critical: float) -> Equilibrium:
     """Return the uniform density at the critical parameter, the first state of a branch.
 
     Signs of growth rates within the error of the critical parameter are unknown.
@@ -127,7 +129,7 @@ class _Point:
 
 
 def _steps(
-    varied: Varied, nodes: Equilibria, mode: Floats, critical: float, steps: int
+    varied: ContinuationParameter, nodes: Equilibria, mode: Floats, critical: float, steps: int
 ) -> Iterator[tuple[_Point, _Point]]:
     """Yield pairs of successive points of a branch of stationary densities, from the uniform density on.
 
@@ -136,7 +138,7 @@ def _steps(
     start = np.append(np.zeros_like(nodes.nodes), np.log(critical))
     point, length = _Point(start, np.append(mode, 0.0), 0.0), _FIRST_STEP
     for _ in range(steps):
-        while (found := _next(varied, nodes, point, length)) is None:
+        while (found := _next_point(varied, nodes, point, length)) is None:
             length /= 2
             if length < _MIN_STEP:
                 return
@@ -146,7 +148,9 @@ def _steps(
         length = min(_MAX_STEP * max(1.0, size), length * (1.5 if found[1] <= 4 else 0.7))
 
 
-def _next(varied: Varied, nodes: Equilibria, point: _Point, length: float) -> tuple[_Point, int] | None:
+def _next_point(
+    varied: ContinuationParameter, nodes: Equilibria, point: _Point, length: float
+) -> tuple[_Point, int] | None:
     """Return the point of the branch at arclength ``length`` along the tangent from ``point``, and Newton's iterations.
 
     None where Newton's iteration fails.
@@ -169,6 +173,6 @@ def _next(varied: Varied, nodes: Equilibria, point: _Point, length: float) -> tu
     return None
 
 
-def _equilibrium(varied: Varied, state: Floats) -> Equilibrium:
+def _equilibrium(varied: ContinuationParameter, state: Floats) -> Equilibrium:
     """Return the stationary density of a state (log density, log p), with its linear stability."""
     return varied.equilibrium(state[:-1], float(np.exp(state[-1])))

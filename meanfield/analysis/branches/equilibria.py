@@ -237,7 +237,7 @@ def log_kernel(dimension: int, beta: float, z: Floats, m: int = 0) -> Floats:
         first = gammaln(h) - gammaln(h + m) + m * np.log(np.maximum(b, 1e-300) / 2) + b**2 / (4 * (h + m))
         return np.asarray(np.where(small, first, found))
 
-    return np.asarray(beta * z[:, None] * z + _of_sines(log_average, beta, z))
+    return np.asarray(beta * z[:, None] * z + _evaluate_at_sines(log_average, beta, z))
 
 
 def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
@@ -256,10 +256,10 @@ def _log_kernel_by_beta(dimension: int, beta: float, z: Floats) -> Floats:
         return np.asarray(np.where(small, b / (2 * h), ive(h, safe) / ive(h - 1, safe)))
 
     sines = np.sqrt((1 - z) * (1 + z))
-    return np.asarray(z[:, None] * z + np.sign(beta) * sines[:, None] * sines * _of_sines(ratio, beta, z))
+    return np.asarray(z[:, None] * z + np.sign(beta) * sines[:, None] * sines * _evaluate_at_sines(ratio, beta, z))
 
 
-def _of_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> Floats:
+def _evaluate_at_sines(function: Callable[[Floats], Floats], beta: float, z: Floats) -> Floats:
     """Evaluate a function of b = |β| √(1−z²) √(1−z'²) at all pairs of nodes z, z' (nodes, nodes).
 
     The nodes are symmetric about 0, so that the function is called for half of them only.

@@ -18,7 +18,7 @@ def gauss_rule(dimension: int, count: int) -> tuple[Floats, Floats]:
     from scipy.special import roots_jacobi
 
     nodes: Floats = roots_jacobi(count, (dimension - 3) / 2, (dimension - 3) / 2)[0]
-    return _read_only(nodes, _christoffel(nodes, dimension))
+    return _mark_read_only(nodes, _christoffel(nodes, dimension))
 
 
 @lru_cache(maxsize=16)
@@ -30,10 +30,10 @@ def harmonics(dimension: int, count: int, m: int) -> tuple[Floats, Floats]:
     """
     nodes, weights = gauss_rule(dimension, count)
     root = np.sqrt(weights) * np.sqrt((1 - nodes) * (1 + nodes)) ** m
-    return _read_only(*_orthonormal(nodes, root, 3 * count // 4))
+    return _mark_read_only(*_orthonormal(nodes, root, 3 * count // 4))
 
 
-def _read_only(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+def _mark_read_only(one: Floats, other: Floats) -> tuple[Floats, Floats]:
     """Mark two arrays as read-only and return them."""
     one.flags.writeable = other.flags.writeable = False
     return one, other

@@ -152,14 +152,14 @@ def _spectrum(density: _Density, m: int) -> Spectrum:
 
     operator, scale = density.operator(m)
     neutral = density.neutral(m)
-    projected = operator if neutral is None else _compressed(operator, neutral * scale)
+    projected = operator if neutral is None else _project_matrix(operator, neutral * scale)
     size = float(np.abs(projected).sum(axis=1).max())
     error = _ROUNDING * len(scale) * float(np.finfo(float).eps) * max(1.0, size) + density.defect
     margins = eigvalsh(projected)[::-1] - 1
     return Spectrum(_eigenvalues(*_linearization(density, m, neutral)), margins, error)
 
 
-def _compressed(matrix: Floats, direction: Floats) -> Floats:
+def _project_matrix(matrix: Floats, direction: Floats) -> Floats:
     """Return P M P for a symmetric matrix M and the orthogonal projection P on the complement of a direction."""
     unit = direction / np.linalg.norm(direction)
     rows = matrix - np.outer(unit, unit @ matrix)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from meanfield.analysis.branches.equilibria import Equilibrium
-from meanfield.analysis.branches.varied import Varied
+from meanfield.analysis.branches.varied import ContinuationParameter
 from solvers.mesh.mesh import Floats
 
 _ROUNDING = 1e-12  # rounding of u at the largest node, besides that of h; u is the difference of two values of h
@@ -70,7 +70,7 @@ class Bifurcation:
 
 
 @dataclass(frozen=True)
-class Unlocated:
+class UnlocatedPoint:
     """Pair of states between which the branch has a fold or a bifurcation that was not located.
 
     Attributes
@@ -104,7 +104,9 @@ class _NotConverged(Exception):
     """Failure of Newton's iteration between two points of the branch."""
 
 
-def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> Iterator[Fold | Bifurcation | Unlocated]:
+def special_points(
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint
+) -> Iterator[Fold | Bifurcation | UnlocatedPoint]:
     """Yield the folds and bifurcations of a branch between two of its points, one step apart.
 
     They are found where a growth rate has opposite signs at both points, beyond rounding. Where Newton's iteration
@@ -115,12 +117,12 @@ def special_points(varied: Varied, before: BranchPoint, after: BranchPoint) -> I
     except _NotConverged:
         reason = "Newton's iteration does not converge between them"
         for order in sorted({order for order, _ in _changes(before, after)} or {0}):
-            yield Unlocated(order, (before.equilibrium, after.equilibrium), reason)
+            yield UnlocatedPoint(order, (before.equilibrium, after.equilibrium), reason)
 
 
 def _split(
-    varied: Varied, before: BranchPoint, after: BranchPoint, halvings: int
-) -> list[Fold | Bifurcation | Unlocated]:
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint, halvings: int
+) -> list[Fold | Bifurcation | UnlocatedPoint]:
     """Return the folds and bifurcations of a branch between two of its points.
 
     The step is halved, at most ``halvings`` times, to separate a fold from other sign changes of rates of axisymmetric
@@ -134,7 +136,7 @@ def _split(
         fold = _locate(varied, before, after, lambda place: float(place.tangent[-1]))
         others = [_bifurcation(varied, before, after, order, index) for order, index in changes if order > 0]
         return [Fold(fold.equilibrium), *others]
-    middle = _between(varied, before, after, 0.5)
+    middle = _point_between(varied, before, after, 0.5)
     return _split(varied, before, middle, halvings - 1) + _split(varied, middle, after, halvings - 1)
 
 
@@ -151,7 +153,9 @@ def _changes(before: BranchPoint, after: BranchPoint) -> list[tuple[int, int]]:
     ]
 
 
-def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order: int, index: int) -> Bifurcation:
+def _bifurcation(
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint, order: int, index: int
+) -> Bifurcation:
     """Return the bifurcation between two points of a branch at which a growth rate is zero.
 
     The rate is that of perturbations of ``order`` about the axis, with the number ``index``.
@@ -164,21 +168,21 @@ def _bifurcation(varied: Varied, before: BranchPoint, after: BranchPoint, order:
 
 
 def _locate(
-    varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
 ) -> BranchPoint:
     """Return the point between two points of a branch at which a function with opposite signs at both is zero.
 
     The zero is found a second time between nearer points of the branch, where these have opposite signs too.
     """
     root, found = _root(varied, before, after, function)
-    ends = [_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]
+    ends = [_point_between(varied, before, after, t) for t in (max(root - _NEARER, 0.0), min(root + _NEARER, 1.0))]
     if function(ends[0]) * function(ends[1]) < 0:
         found = _root(varied, ends[0], ends[1], function)[1]
     return found
 
 
 def _root(
-    varied: Varied, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint, function: Callable[[BranchPoint], float]
 ) -> tuple[float, BranchPoint]:
     """Return the fraction of the way between two points of a branch where a function is zero, and the point there."""
     from scipy.optimize import brentq
@@ -187,7 +191,7 @@ def _root(
 
     def value(fraction: float) -> float:
         if fraction not in places:
-            places[fraction] = _between(varied, before, after, fraction)
+            places[fraction] = _point_between(varied, before, after, fraction)
         return function(places[fraction])
 
     root = float(brentq(value, 0.0, 1.0, xtol=1e-10, rtol=1e-10))
@@ -195,7 +199,9 @@ def _root(
     return root, places[root]
 
 
-def _between(varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float) -> BranchPoint:
+def _point_between(
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint, fraction: float
+) -> BranchPoint:
     """Return the point of a branch at this fraction of the chord between two of its points.
 
     Raises _NotConverged where Newton's iteration fails.
@@ -203,14 +209,14 @@ def _between(varied: Varied, before: BranchPoint, after: BranchPoint, fraction: 
     if fraction in (0.0, 1.0):
         return after if fraction else before
     for regular in (_REGULAR, 0.0):
-        if (found := _corrected(varied, before, after, fraction, regular)) is not None:
+        if (found := _correct_point(varied, before, after, fraction, regular)) is not None:
             state, tangent = found
             return BranchPoint(state, tangent, varied.equilibrium(state[:-1], float(np.exp(state[-1]))))
     raise _NotConverged
 
 
-def _corrected(
-    varied: Varied, before: BranchPoint, after: BranchPoint, fraction: float, regular: float
+def _correct_point(
+    varied: ContinuationParameter, before: BranchPoint, after: BranchPoint, fraction: float, regular: float
 ) -> tuple[Floats, Floats] | None:
     """Return a state (u, log p) of the branch between two of its points and the unit tangent; None without convergence.
 

@@ -15,7 +15,7 @@ from solvers.mesh.mesh import Floats
 BETAS = np.geomspace(1e-3, 600.0, 400)  # β among which neutral values are searched
 
 
-class Varied(Protocol):
+class ContinuationParameter(Protocol):
     """Continuation parameter p > 0 of stationary densities, and the equations of these densities at each p."""
 
     name: str
@@ -46,7 +46,7 @@ class Varied(Protocol):
 
 
 @dataclass(frozen=True)
-class OverNoise:
+class NoiseParameter:
     """Variation of the noise κ at fixed β along a branch of stationary densities."""
 
     at: Equilibria
@@ -76,7 +76,7 @@ class OverNoise:
 
 
 @dataclass(frozen=True)
-class OverBeta:
+class BetaParameter:
     """Variation of β at fixed noise; the branch begins at the neutral β nearest to ``near`` in its logarithm."""
 
     dimension: int
@@ -120,7 +120,7 @@ class OverBeta:
 
 
 @dataclass(frozen=True)
-class OverValue:
+class ValueParameter:
     """Variation of v of V = vI at fixed noise and β along a branch of stationary densities.
 
     States are those of v = 1 at the noise κ/v, and rates are v times the rates of those states.
@@ -134,7 +134,7 @@ class OverValue:
         return self.at
 
     def critical(self, degree: int) -> float:
-        return self.noise / OverNoise(self.at).critical(degree)
+        return self.noise / NoiseParameter(self.at).critical(degree)
 
     def residual(self, u: Floats, p: float) -> tuple[Floats, Floats, Floats]:
         residual, by_u, by_log_noise = self.at.residual(u, self.noise / p)

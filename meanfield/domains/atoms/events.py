@@ -34,18 +34,18 @@ def event_columns(dimension: int) -> tuple[Column, ...]:
     )
 
 
-def of_hand_over(time: float, atoms: Atoms) -> list[Event]:
+def handover_events(time: float, atoms: Atoms) -> list[Event]:
     """Return the events of the handover, which replaces collapsed clusters by atoms: one event for each atom."""
     rows = zip(atoms.masses, atoms.positions, strict=True)
     return [(time, {"mass": mass, "center": center, "parents": NO_PARENTS}) for mass, center in rows]
 
 
-def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: Atoms) -> list[Event]:
+def merger_events(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: Atoms) -> list[Event]:
     """Return the events of the mergers of atoms in one step, one for each merger.
 
     ``atoms`` are those after the step, ``events`` those before it.
     """
-    now: list[int] = present([event["parents"] for _, event in events])[-1]
+    now: list[int] = present_atoms([event["parents"] for _, event in events])[-1]
     found: list[Event] = []
     for merger in mergers:
         i, j = merger.atoms
@@ -60,7 +60,7 @@ def of_mergers(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: At
     return found
 
 
-def present(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
+def present_atoms(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
     """Return the numbers of the atoms that are present after each event, in the order of the states.
 
     ``parents`` (events, 2) are the numbers of the atoms that merge in an event, −1 for an atom of the handover. A new

@@ -59,7 +59,7 @@ def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> 
     """
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")
-    atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching(atoms.positions)])
+    atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching_pairs(atoms.positions)])
     while time < until:
         atoms, time, merged = until_merger(velocity, atoms, time, until)
         mergers += merged
@@ -110,9 +110,9 @@ def _advance_to_event(
         if solver.y[-1] > time_map.end and not time_map.uniform_time:
             last = time_map.atoms(before), time_map.time(before[-1])
             return _advance_to_event(velocity, *last, until, uniform_time=True)
-        touching = _touching(time_map.atoms(solver.y).positions)
+        touching = _touching_pairs(time_map.atoms(solver.y).positions)
         if touching:
-            return _at_first_touch(time_map, solver, touching)
+            return _locate_first_touch(time_map, solver, touching)
         if solver.step_size < MIN_STEP * solver.t or not np.any(solver.f[:-1]):
             break
     now = until if solver.status == "finished" else time_map.time(solver.y[-1])
@@ -224,13 +224,13 @@ def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
     return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (inverse_angle / DIFFERENCE_STEP)))
 
 
-def _touching(positions: Floats, touch: float = MERGE_ANGLE) -> list[tuple[int, int]]:
+def _touching_pairs(positions: Floats, touch: float = MERGE_ANGLE) -> list[tuple[int, int]]:
     """Return the pairs i < j of atoms that are closer than ``touch``, for ``positions`` (k, d)."""
     distances = np.linalg.norm(positions[:, None] - positions, axis=2)
     return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
 
 
-def _at_first_touch(
+def _locate_first_touch(
     time_map: _TimeMap, solver: Any, touching: list[tuple[int, int]]
 ) -> tuple[Atoms, float, list[Touch]]:
     """Return the atoms and the time at the first touch within the last step of the solver, and the pairs that touch.
@@ -250,7 +250,7 @@ def _at_first_touch(
         first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
     state = within(first)
     atoms, time = time_map.atoms(state), time_map.time(state[-1])
-    return atoms, time, [(time, i, j) for i, j in _touching(atoms.positions, MERGE_ANGLE * (1 + TOUCH_RTOL))]
+    return atoms, time, [(time, i, j) for i, j in _touching_pairs(atoms.positions, MERGE_ANGLE * (1 + TOUCH_RTOL))]
 
 
 def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[AtomMerger]]:

@@ -40,7 +40,7 @@ class HandOverError:
     merger: float
 
 
-def spread(mesh: Mesh, density: Floats) -> float:
+def largest_cluster_width(mesh: Mesh, density: Floats) -> float:
     """Return the largest width of the clusters of a density (cells), by :func:`cluster_spreads`, in cell widths.
 
     It is infinite for a density without clusters.
@@ -61,7 +61,7 @@ def cluster_spreads(mesh: Mesh, density: Floats, clusters: Clusters) -> Floats:
     return np.asarray(np.sqrt(sums / np.bincount(basin, masses, clusters.count)) / mesh.width)
 
 
-def collapsed(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Clusters | None:
+def collapsed_clusters(mesh: Mesh, density: Floats, max_spread: float = SPREAD) -> Clusters | None:
     """Return the clusters of a density (cells) if none is wider than ``max_spread`` cells, else None."""
     clusters = find_clusters(mesh, density)
     if clusters.count == 0 or cluster_spreads(mesh, density, clusters).max() > max_spread:

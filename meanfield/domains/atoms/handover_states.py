@@ -15,7 +15,7 @@ import numpy as np
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.clusters.on_cells import Clusters
 from meanfield.domains.atoms.flow import MERGE_ANGLE, AtomMerger
-from meanfield.domains.atoms.handover import atoms_of, collapsed
+from meanfield.domains.atoms.handover import atoms_of, collapsed_clusters
 from meanfield.domains.atoms.velocity import Atoms
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.remap.deposit import deposit_points
@@ -24,7 +24,7 @@ MAX_ATOMS, MAX_COORDINATES = 32, 128  # limits of Radau's Jacobian, by finite di
 FEW_ATOMS = 4  # in any dimension
 
 
-def most_atoms(dimension: int) -> int:
+def atom_limit(dimension: int) -> int:
     """Return the maximum number of clusters of tokens in R^d that are followed as atoms."""
     return min(MAX_ATOMS, max(FEW_ATOMS, MAX_COORDINATES // dimension))
 
@@ -52,11 +52,11 @@ class HandoverStates(Protocol):
         """Return the atoms (point masses) of a state: those of its values, or of the clusters before the handover."""
         ...
 
-    def handed_over(self, values: Floats) -> Floats:
+    def values_after_handover(self, values: Floats) -> Floats:
         """Return the values after the handover, with atoms (point masses), from values of a density or tokens."""
         ...
 
-    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
+    def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         """Return the values of a state for ``atoms`` after a step with ``mergers`` at its end, from those before."""
         ...
 
@@ -83,19 +83,19 @@ class DensityStates:
         return values.ndim == 2
 
     def have_collapsed(self, values: Floats) -> bool:
-        return collapsed(self.mesh, values, self.spread) is not None
+        return collapsed_clusters(self.mesh, values, self.spread) is not None
 
     def atoms(self, values: Floats) -> Atoms:
         if self.are_atoms(values):
             return Atoms(np.ascontiguousarray(values[:, 1:]), values[:, 0].copy())
-        clusters = collapsed(self.mesh, values, np.inf)
+        clusters = collapsed_clusters(self.mesh, values, np.inf)
         assert clusters is not None  # there is at least one cluster
         return atoms_of(clusters)
 
-    def handed_over(self, values: Floats) -> Floats:
+    def values_after_handover(self, values: Floats) -> Floats:
         return _rows(self.atoms(values))
 
-    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
+    def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         return _rows(atoms)
 
     def snapshot(self, values: Floats) -> Floats:
@@ -111,7 +111,7 @@ class TokenStates:
     """States of a run with tokens with ``masses`` (n,) in R^d, whose clusters atoms (point masses) replace.
 
     Tokens have collapsed when all are within ``spread`` · 1e-4 rad of the center of their cluster, by the density
-    estimate with bandwidth ``scale``, and there are at most ``most_atoms`` clusters.
+    estimate with bandwidth ``scale``, and there are at most ``atom_limit`` clusters.
     """
 
     masses: Floats
@@ -125,7 +125,7 @@ class TokenStates:
 
     def have_collapsed(self, values: Floats) -> bool:
         clusters = self._clusters(values)
-        if not 0 < clusters.count <= most_atoms(self.dimension):
+        if not 0 < clusters.count <= atom_limit(self.dimension):
             return False
         distances = np.linalg.norm(values - clusters.centers[clusters.basin], axis=1)
         return bool(distances.max() <= self.spread * MERGE_ANGLE)
@@ -139,11 +139,11 @@ class TokenStates:
         _, first, numbers = np.unique(values[:, -1], return_index=True, return_inverse=True)
         return Atoms(values[first, :-1], np.bincount(numbers, self.masses).astype(float))
 
-    def handed_over(self, values: Floats) -> Floats:
+    def values_after_handover(self, values: Floats) -> Floats:
         clusters = self._clusters(values)
         return np.column_stack([clusters.centers[clusters.basin], clusters.basin])
 
-    def moved(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
+    def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
         numbers = np.unique(values[:, -1], return_inverse=True)[1]
         for merger in mergers:
             survivor, absorbed = merger.atoms

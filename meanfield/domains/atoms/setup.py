@@ -14,7 +14,7 @@ from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics, GoingOn
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as of_atoms
 from meanfield.domains.atoms.diagnostics import AtomSample
-from meanfield.domains.atoms.events import event_columns, of_hand_over, of_mergers
+from meanfield.domains.atoms.events import event_columns, handover_events, merger_events
 from meanfield.domains.atoms.flow import until_merger
 from meanfield.domains.atoms.handover import HandOverError, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, HandoverStates, TokenStates
@@ -49,7 +49,7 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
         problem,
         dynamics=stages.dynamics,
         prepare=lambda state: None if states.are_atoms(state.values) else problem.prepare(state),
-        diagnostics=lambda names, degrees: _OfEitherStage(problem.diagnostics(names, degrees), velocity, states),
+        diagnostics=lambda names, degrees: _StageDiagnostics(problem.diagnostics(names, degrees), velocity, states),
         snapshot=states.snapshot,
         check=lambda state: None if states.are_atoms(state.values) else problem.check(state),
         snapshot_is_state=False,
@@ -95,13 +95,13 @@ class _Stages:
         checks = max(1, events_before(self._check_times, state.time))
         if is_reached(self._check_times.due(checks), state.time):
             if self._states.have_collapsed(_on_host(state.values)):
-                self._hand_over(state, until)
+                self._replace_by_atoms(state, until)
                 return self._atoms, np.inf
             checks += 1
         integrator, end = self._problem.dynamics(state, until)
         return integrator, min(end, self._check_times.due(checks))
 
-    def _hand_over(self, state: State, until: float) -> None:
+    def _replace_by_atoms(self, state: State, until: float) -> None:
         """Replace a collapsed state by atoms, a point mass for each cluster, and record an estimate of the error.
 
         The error is the difference that a later handover would make.
@@ -109,8 +109,8 @@ class _Stages:
         state.values = _on_host(state.values)
         error = self._error(state, until)
         self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
-        state.values = self._states.handed_over(state.values)
-        self.events[:] = of_hand_over(state.time, self._states.atoms(state.values))
+        state.values = self._states.values_after_handover(state.values)
+        self.events[:] = handover_events(state.time, self._states.atoms(state.values))
 
     def _error(self, state: State, until: float) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
@@ -138,13 +138,13 @@ class AtomIntegrator:
     def step(self, state: State, target: float) -> StepResult:
         before = state.values
         atoms, state.time, mergers = until_merger(self.velocity, self._states.atoms(before), state.time, target)
-        state.values, state.steps = self._states.moved(before, atoms, mergers), state.steps + 1
+        state.values, state.steps = self._states.values_after_step(before, atoms, mergers), state.steps + 1
         if mergers:
-            self.events += of_mergers(self.events, mergers, self._states.atoms(state.values))
+            self.events += merger_events(self.events, mergers, self._states.atoms(state.values))
         return StepResult(event=bool(mergers))
 
 
-class _OfEitherStage(Diagnostics):
+class _StageDiagnostics(Diagnostics):
     """Diagnostics of a density or tokens, and of the atoms that replace their clusters after the handover."""
 
     may_wait = False

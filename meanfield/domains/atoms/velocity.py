@@ -19,7 +19,7 @@ import numpy as np
 
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.model.heads import Factor, Head, matrix_of, multiple
-from meanfield.model.layer_norm import by_row, projected
+from meanfield.model.layer_norm import by_row, tangential_part
 from meanfield.model.normalization import normalization_of
 from solvers.mesh.mesh import Floats
 
@@ -91,7 +91,7 @@ class AtomVelocity:
             parts = np.abs(scale) * (np.abs(weights) * lengths).sum(axis=-1)
             if rest is not None:
                 mapped_mean = mean @ rest.T
-                tangent += projected(positions, mapped_mean.copy())
+                tangent += tangential_part(positions, mapped_mean.copy())
                 output += mapped_mean
                 parts += np.linalg.norm(mapped_mean, axis=-1)
             roundoff_bound += (
@@ -99,7 +99,7 @@ class AtomVelocity:
             ) * parts  # exponents have rounding errors as well
         if velocity.feed_forward is not None:
             local = velocity.feed_forward(positions.reshape(-1, d)).reshape(positions.shape)
-            tangent += projected(positions, local.copy())
+            tangent += tangential_part(positions, local.copy())
             output += local
             roundoff_bound += np.linalg.norm(local, axis=-1)
         tangent[np.linalg.norm(tangent, axis=-1) < ROUNDING * roundoff_bound] = 0.0

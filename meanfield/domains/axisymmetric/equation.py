@@ -87,10 +87,10 @@ class AxisymmetricAttention:
         """
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
-        velocity = self._normalized(normalizer, slope[:, None])
+        velocity = self._normalize_sums(normalizer, slope[:, None])
         share = self._uniform_share(masses)
         velocity = velocity - share * self._error[2][:, None]
-        self._fill(velocity, normalizer, masses, share, empty)
+        self._fill_underflowed_cells(velocity, normalizer, masses, share, empty)
         return (normalizer - share * self._error[0]) * self._size, velocity
 
     def output(self, time: float, density: Floats, empty: Empty = "exact") -> Floats:
@@ -101,13 +101,15 @@ class AxisymmetricAttention:
         masses = density * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         xp = self.mesh.backend.xp
-        vectors = self._normalized(normalizer, xp.stack([self._sums.radial(masses), slope], axis=1))
+        vectors = self._normalize_sums(normalizer, xp.stack([self._sums.radial(masses), slope], axis=1))
         share = self._uniform_share(masses)
         vectors = vectors - share * self._error[1:].T
-        self._fill(vectors, normalizer, masses, share, empty)
+        self._fill_underflowed_cells(vectors, normalizer, masses, share, empty)
         return vectors
 
-    def _fill(self, vectors: Floats, normalizer: Floats, masses: Floats, share: Floats, empty: Empty) -> None:
+    def _fill_underflowed_cells(
+        self, vectors: Floats, normalizer: Floats, masses: Floats, share: Floats, empty: Empty
+    ) -> None:
         """Set the attention field (cells, parts) in cells where its normalizer has underflowed, far from all mass.
 
         ``empty`` = "exact" gives accurate values, "nan" NaN; "bounded" changes nothing. ``share`` is the fraction of
@@ -135,7 +137,7 @@ class AxisymmetricAttention:
         bound: Step = self.mesh.backend.xp.where(distance < 0.5, step, np.inf)
         return bound
 
-    def _normalized(self, normalizer: Floats, vectors: Floats) -> Floats:
+    def _normalize_sums(self, normalizer: Floats, vectors: Floats) -> Floats:
         """Return the attention field v A (cells, parts) from the kernel sums Z (cells,) and N (cells, parts).
 
         N is overwritten. The field is 0 where softmax has N = Z = 0.
@@ -159,9 +161,9 @@ class AxisymmetricAttention:
         masses = self.uniform * self.mesh.volumes
         normalizer, slope = self._sums.apply(masses)
         xp = self.mesh.backend.xp
-        found = self._normalized(normalizer, xp.stack([self._sums.radial(masses), slope], axis=1))
+        found = self._normalize_sums(normalizer, xp.stack([self._sums.radial(masses), slope], axis=1))
         exact_normalizer, exact_radial = self._sums.uniform_sums
-        exact = self._normalized(exact_normalizer, xp.stack([exact_radial, xp.zeros_like(slope)], axis=1))
+        exact = self._normalize_sums(exact_normalizer, xp.stack([exact_radial, xp.zeros_like(slope)], axis=1))
         error: Floats = xp.concatenate([(normalizer - exact_normalizer)[None], (found - exact).T])
         return error
 

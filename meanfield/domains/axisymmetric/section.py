@@ -61,7 +61,7 @@ class Axisymmetric(Domain, frozen=True, kw_only=True, tag="axisymmetric"):
         return self.dimension
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return "on a sphere with an axis"
 
     @property

@@ -14,7 +14,7 @@ from meanfield.domains.axisymmetric import initial
 from meanfield.domains.axisymmetric.diagnostics import DIAGNOSTICS, Polar, energy
 from meanfield.domains.axisymmetric.equation import AxisymmetricAttention, AxisymmetricVelocity, axisymmetric_equation
 from meanfield.domains.axisymmetric.section import Axisymmetric
-from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh
 from meanfield.domains.common.problem import Problem
 from meanfield.model.layer_norm import LayerNorm
 from meanfield.sections import initial as sections
@@ -84,7 +84,7 @@ def _initial(mesh: Mesh, dimension: int, kind: sections.InitialKind) -> Floats:
     theta = mesh.centers[:, 0]
     coordinates = {"theta": theta, "z": np.cos(theta)}  # of a density on the sphere
     return GIVEN_DENSITIES[type(kind)](
-        Place(mesh, coordinates, relative_to=initial.initial_uniform(mesh, dimension)), kind
+        InitialMesh(mesh, coordinates, relative_to=initial.initial_uniform(mesh, dimension)), kind
     )
 
 

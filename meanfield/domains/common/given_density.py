@@ -17,7 +17,7 @@ from solvers.mesh.mesh import Floats, Mesh
 
 
 @dataclass(frozen=True)
-class Place:
+class InitialMesh:
     """Mesh of an initial density that a file or a formula gives.
 
     mesh          cells of the density
@@ -33,7 +33,7 @@ class Place:
     labels: int = 1
 
 
-def of_array(place: Place, kind: sections.Array) -> Floats:
+def density_of_array(place: InitialMesh, kind: sections.Array) -> Floats:
     """Return the initial density of mass 1 from an array in a file: (cells), or (labels, cells) with a row a label.
 
     The values are in the order of the cells of the mesh. Raises CaseError for an array that cannot be used.
@@ -46,19 +46,19 @@ def of_array(place: Place, kind: sections.Array) -> Floats:
     if values.shape != (cells,) and (labels == 1 or values.shape != (labels, cells)):
         text = f"({cells},)" + (f" or ({labels}, {cells})" if labels > 1 else "")
         raise refusal("initial.file", kind.file, f"an array {text}, a number for each cell, not {values.shape}")
-    return normalized(place.mesh, values, "initial.file", kind.file)
+    return normalize_density(place.mesh, values, "initial.file", kind.file)
 
 
-def of_formula(place: Place, kind: sections.Formula) -> Floats:
+def density_of_formula(place: InitialMesh, kind: sections.Formula) -> Floats:
     """Return the initial density (cells) of mass 1 that is proportional to a formula at the cell centers.
 
     Raises CaseError for values that are negative, not finite, or all zero.
     """
     values = evaluate(kind.density, place.coordinates) * place.relative_to
-    return normalized(place.mesh, values, "initial.density", kind.density)
+    return normalize_density(place.mesh, values, "initial.density", kind.density)
 
 
-def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
+def normalize_density(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
     """Return the density (..., cells) of mass 1 that is proportional to ``values`` (..., cells).
 
     Raises CaseError for values that are negative, not finite, or all zero; ``key`` and ``given`` are the key of the
@@ -73,4 +73,7 @@ def normalized(mesh: Mesh, values: Floats, key: str, given: str) -> Floats:
     return scaled / (scaled @ mesh.volumes)[..., None] if scaled.ndim > 1 else scaled / (scaled @ mesh.volumes)
 
 
-GIVEN_DENSITIES: dict[type, Callable[[Place, Any], Floats]] = {sections.Array: of_array, sections.Formula: of_formula}
+GIVEN_DENSITIES: dict[type, Callable[[InitialMesh, Any], Floats]] = {
+    sections.Array: density_of_array,
+    sections.Formula: density_of_formula,
+}

@@ -62,7 +62,7 @@ def _check_range(case: Case, heads: list[Head]) -> None:
 def _sets_of_heads(case: Case) -> list[list[Head]]:
     attention, d = case.attention, case.domain.d
     if attention.file is not None:
-        return _from_file(attention.file, d)
+        return _heads_from_file(attention.file, d)
     return [
         [
             Head(_factor(head.query, d), _factor(head.key, d), _factor(head.value, d), head.weight)
@@ -110,7 +110,7 @@ def heads_by_interval(case: Case) -> HeadsByInterval:
     return HeadsByInterval(heads_by_layer(case), 1.0 if one_a_layer else case.time.step or 1.0)
 
 
-def _from_file(path: str, d: int) -> list[list[Head]]:
+def _heads_from_file(path: str, d: int) -> list[list[Head]]:
     """Return the attention heads of each layer in a file of matrices, with their weights."""
     try:
         matrices = matrices_of_layers(path, d)

@@ -60,7 +60,7 @@ class Problem:
     events: list[Event] = field(default_factory=list)
 
 
-def by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) -> Dynamics:
+def dynamics_by_interval(integrator: Callable[[int], Integrator], intervals: Schedule) -> Dynamics:
     """Return dynamics with an integrator of its own for each interval of time; no step crosses a boundary.
 
     integrator   k → integrator from time intervals.due(k) to intervals.due(k + 1)
@@ -83,7 +83,7 @@ def interval_at(intervals: Schedule, time: float) -> int:
     return k
 
 
-def within_mesh(escaped: Callable[[State], float], end: str) -> Check:
+def escape_check(escaped: Callable[[State], float], end: str) -> Check:
     """Return a check that at most MAX_ESCAPED of the mass is in the last cells of the mesh.
 
     escaped   state → mass in these cells

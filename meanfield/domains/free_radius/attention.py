@@ -126,10 +126,10 @@ class ShellAttention:
         if empty != "bounded":
             for shell in np.flatnonzero(fast | (empty == "nan")):
                 lost = backend.to_host(sums.normalizer[shell]) < rounding / REACH if fast[shell] else True
-                self._fill(radii, masses, int(shell), lost, sources, sums, empty)
+                self._replace_lost_sums(radii, masses, int(shell), lost, sources, sums, empty)
         return sums
 
-    def _fill(
+    def _replace_lost_sums(
         self, radii: Floats, masses: Floats, shell: int, lost: Lost, sources: Indices, sums: Sums, empty: Empty
     ) -> None:
         """Set kernel sums of a shell at the ``lost`` directions, where rounding dominates, to the values by ``empty``.

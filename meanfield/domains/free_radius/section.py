@@ -58,21 +58,21 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
     }
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return "with a free radius"
 
     @property
     def max_degree(self) -> int | None:
-        return self._around.max_degree
+        return self._directions_domain.max_degree
 
     @property
-    def _around(self) -> Domain:
+    def _directions_domain(self) -> Domain:
         """Return the domain record of the directions alone: circle or sphere."""
         assert self.directions is not None
         return self.directions(resolution=self.resolution)
 
     def cells_and_width(self) -> tuple[int, float]:
-        cells, width = self._around.cells_and_width()
+        cells, width = self._directions_domain.cells_and_width()
         return cells * self.radii, width
 
     def problems(self, case: Case) -> Problems:
@@ -109,7 +109,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
         """
         steps = math.asinh(self.outermost / self.core) - math.asinh(self.innermost / self.core)
         along = math.hypot(radius, self.core) * steps / self.radii
-        across = radius * self._around.cells_and_width()[1]
+        across = radius * self._directions_domain.cells_and_width()[1]
         return (1.1 * along**2 + 0.27 * across**2) / width**2
 
     def point_problems(self, key: str, point: tuple[float, ...]) -> Problems:

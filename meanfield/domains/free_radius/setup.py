@@ -10,9 +10,9 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.diagnostics.unbounded import DIAGNOSTICS, Unbounded
+from meanfield.diagnostics.unbounded import DIAGNOSTICS, UnboundedTokens
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
-from meanfield.domains.common.problem import Check, Problem, by_interval, within_mesh
+from meanfield.domains.common.problem import Check, Problem, dynamics_by_interval, escape_check
 from meanfield.domains.domain import load
 from meanfield.domains.free_radius.attention import ShellAttention, output_at_directions, output_at_positions
 from meanfield.domains.free_radius.equation import FreeRadius, Output, free_radius_equation, radial_mesh
@@ -56,8 +56,8 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
     return Problem(
         space=_cells(space),
         initial=lambda: _initial(case, space).reshape(-1),
-        dynamics=by_interval(integrator, Listed((0.0, _switch_time(case)))),
-        check=_within_radius(device_space, domain.outermost),
+        dynamics=dynamics_by_interval(integrator, Listed((0.0, _switch_time(case)))),
+        check=_radius_check(device_space, domain.outermost),
         prepare=lambda state: equation(0).begin().prepare(state.time, to_device(state.values)),
         diagnostics=_diagnostics(space),
         variables=(*coordinates_of(space.around.centers), *_radii(space)),
@@ -83,24 +83,24 @@ def _switch_time(case: Case) -> float:
     return 1.0 if stabilizers.switch is None else stabilizers.switch
 
 
-def _within_radius(space: FreeRadius, outermost: float) -> Check:
+def _radius_check(space: FreeRadius, outermost: float) -> Check:
     """Return a check of states that little mass is in the cells of the largest radius, ``outermost`` at time 0."""
 
     def in_last_cells(state: State) -> float:
         return float(state.values.reshape(space.shape)[-1] @ space.volumes[-1])
 
     growth = f"·exp({space.expansion:g} t)" if space.expansion else ""
-    return within_mesh(in_last_cells, f"radius {outermost:g}{growth}")
+    return escape_check(in_last_cells, f"radius {outermost:g}{growth}")
 
 
 def _diagnostics(space: FreeRadius) -> Callable[[Sequence[str], int | None], Diagnostics]:
     dimension = space.directions.centers.shape[1]
 
-    def sample(time: float, values: Floats) -> Unbounded:
+    def sample(time: float, values: Floats) -> UnboundedTokens:
         density = values.reshape(space.shape)
         points = space.centers(time).reshape(-1, dimension)
         masses = (density * space.volumes).reshape(-1)
-        return Unbounded(points, masses, space.escaped(density), (space.directions, space.on_directions(density)))
+        return UnboundedTokens(points, masses, space.escaped(density), (space.directions, space.on_directions(density)))
 
     return lambda names, degrees: Diagnostics(names, DIAGNOSTICS, {"d": dimension, "end": 2}, sample)
 

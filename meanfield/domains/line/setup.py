@@ -9,9 +9,9 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, Unbounded
-from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
-from meanfield.domains.common.problem import Problem, within_mesh
+from meanfield.diagnostics.unbounded import DIAGNOSTICS_LINE, UnboundedTokens
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh
+from meanfield.domains.common.problem import Problem, escape_check
 from meanfield.domains.line.equation import MIN_MASS, LineAttention, initial_gaussian, initial_interval, line_equation
 from meanfield.domains.line.section import Line
 from meanfield.model.discrete_layers import LayerIntegrator, LayerMap
@@ -56,9 +56,9 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
     def at_ends(state: State) -> float:
         return float(state.values[0] * mesh.volumes[0] + state.values[-1] * mesh.volumes[-1])
 
-    def sample_of(time: float, density: Floats) -> Unbounded:
+    def sample_of(time: float, density: Floats) -> UnboundedTokens:
         masses = density * mesh.volumes
-        return Unbounded(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
+        return UnboundedTokens(mesh.centers, masses, (float(masses[0]), float(masses[-1])))
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
         return Diagnostics(names, DIAGNOSTICS_LINE, {"d": 1, "end": 2}, sample_of)
@@ -67,7 +67,7 @@ def set_up_line(case: Case, backend: Backend | None = None) -> Problem:
         space=mesh,
         initial=lambda: _initial(mesh, case.initial),
         dynamics=fixed(integrator),
-        check=within_mesh(at_ends, f"|x| = {domain.outermost:g}"),
+        check=escape_check(at_ends, f"|x| = {domain.outermost:g}"),
         prepare=lambda state: equation.begin().prepare(state.time, to_device(state.values)),
         diagnostics=diagnostics,
         variables=(
@@ -91,7 +91,7 @@ def _layer(case: Case, attention: LineAttention) -> LayerMap:
 def _initial(mesh: Mesh, kind: sections.InitialKind) -> Floats:
     if type(kind) in _INITIAL:
         return _INITIAL[type(kind)](mesh, kind)
-    return GIVEN_DENSITIES[type(kind)](Place(mesh, {"x": mesh.centers[:, 0]}), kind)
+    return GIVEN_DENSITIES[type(kind)](InitialMesh(mesh, {"x": mesh.centers[:, 0]}), kind)
 
 
 def _gaussian(mesh: Mesh, kind: sections.Gaussian) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.domains.particles.heat_kernel import draw_distances
 from meanfield.domains.particles.motion import lengths
-from meanfield.model.layer_norm import projected
+from meanfield.model.layer_norm import tangential_part
 from solvers.backends import backend_for
 from solvers.mesh.mesh import Floats
 
@@ -48,6 +48,6 @@ class Brownian:
         distances = to_device(draw_distances(random, count, d, self.noise * dt))[:, None]
         radii = lengths(positions)[:, None]
         directions = positions / radii
-        moves = projected(directions, moves)
+        moves = tangential_part(directions, moves)
         moves /= np.maximum(lengths(moves), np.finfo(float).tiny)[:, None]
         positions[...] = radii * (np.cos(distances) * directions + np.sin(distances) * moves)

@@ -22,7 +22,7 @@ from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.systems import system_of
 from meanfield.domains.particles.velocity import ParticleVelocity, steepest_of
 from meanfield.model import functionals
-from meanfield.model.heads import applied
+from meanfield.model.heads import apply_factor
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -115,7 +115,7 @@ def speed(sample: ParticleSample) -> float:
         output = output + velocity.feed_forward(sample.seen)
     moved = velocity.norm.velocity(sample.time, sample.radii, directions, output, velocity.gate)
     if sample.along is not None:
-        moved = moved + sample.along.where(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
+        moved = moved + sample.along.for_tokens(velocity.norm.keeps_radius(sample.time)).rate(sample.points)
     return float(functionals.speed(sample.masses, moved))
 
 
@@ -132,8 +132,8 @@ def leaders(sample: ParticleSample) -> float:
     if len(chosen) > MAX_LEADERS:
         chosen = np.arange(MAX_LEADERS) * len(chosen) // MAX_LEADERS
     head, points, first = sample.velocity.heads[0], sample.seen[chosen], np.empty_like(chosen)
-    query = applied(head.query, points) * np.sign(sample.velocity.beta or 1.0)
-    key, rows = applied(head.key, points).T, max(BLOCK // len(points), 1)
+    query = apply_factor(head.query, points) * np.sign(sample.velocity.beta or 1.0)
+    key, rows = apply_factor(head.key, points).T, max(BLOCK // len(points), 1)
     blocks = [slice(start, start + rows) for start in range(0, len(points), rows)]
     largest = 0.0
     for block in blocks:

@@ -33,12 +33,12 @@ class Field:
 
     def __call__(self, points: Floats) -> Floats:
         """Return the values (n,) of the field at unit vectors (n, d)."""
-        add_up = _on_circle if self.dimension == 2 else _on_sphere
+        add_up = _values_on_circle if self.dimension == 2 else _values_on_sphere
         blocks = [add_up(self.coefficients, points[i : i + BLOCK]) for i in range(0, len(points), BLOCK)]
         return np.concatenate(blocks) if blocks else np.empty(0)
 
 
-def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
+def _values_on_circle(coefficients: Complexes, points: Floats) -> Floats:
     """Return the values (n,) at unit vectors (n, 2) of a real trigonometric polynomial with coefficients c.
 
     They are 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π) plus the term of c_0, by Horner's scheme.
@@ -50,7 +50,7 @@ def _on_circle(coefficients: Complexes, points: Floats) -> Floats:
     return np.asarray((2 * total.real + coefficients[0].real) / np.sqrt(2 * np.pi))
 
 
-def _on_sphere(coefficients: Complexes, points: Floats) -> Floats:
+def _values_on_sphere(coefficients: Complexes, points: Floats) -> Floats:
     """Return the values (n,) at unit vectors (n, 3) of a sum of spherical harmonics with coefficients c_lm.
 
     They are Σ_m (x + iy)^m R_m(z), R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable.
@@ -78,7 +78,7 @@ def draw_from_field(field: Field, log_density: Callable[[Floats], Floats], count
     then a uniform point of the cell. The bound is Bernstein's, |g′| ≤ nG and |g″| ≤ n²G along great circles, n the
     degree and G = max |g|, so the rule is exact.
     """
-    mesh, values, reach = _on_mesh(field)
+    mesh, values, reach = _field_on_mesh(field)
     bounds = log_density(_upper_bounds(values, field.degree * reach))
     cumulative_masses = np.cumsum(mesh.volumes * np.exp(bounds - bounds.max()))
     random = np.random.default_rng(seed)
@@ -88,7 +88,7 @@ def draw_from_field(field: Field, log_density: Callable[[Floats], Floats], count
         cells = np.searchsorted(cumulative_masses, random.random(tries) * cumulative_masses[-1], side="right").clip(
             max=mesh.cells - 1
         )
-        points = _within(mesh, cells, random)
+        points = _random_points_in_cells(mesh, cells, random)
         with np.errstate(invalid="ignore", divide="ignore"):  # the logarithm of a density that is 0 except for rounding
             accepted = np.log(random.random(tries)) < log_density(field(points)) - bounds[cells]
         drawn.append(points[accepted])
@@ -107,10 +107,10 @@ def _upper_bounds(values: Floats, reach: float) -> Floats:
 
 def lowest(field: Field) -> float:
     """Return the least value of a field at the centers of a mesh that resolves the field."""
-    return float(_on_mesh(field)[1].min())
+    return float(_field_on_mesh(field)[1].min())
 
 
-def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
+def _field_on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
     """Return a mesh that resolves a field, the field at its cell centers, and the reach of a cell.
 
     The reach is the largest distance of a point of a cell from the center.
@@ -124,7 +124,7 @@ def _on_mesh(field: Field) -> tuple[Mesh, Floats, float]:
     return mesh, harmonic_transform(mesh, field.degree).synthesis(field.coefficients), reach
 
 
-def _within(mesh: Mesh, cells: Integers, random: np.random.Generator) -> Floats:
+def _random_points_in_cells(mesh: Mesh, cells: Integers, random: np.random.Generator) -> Floats:
     """Return a uniform random point (n, d) in each of the cells of a mesh with the numbers ``cells`` (n,)."""
     along = random.random(len(cells))
     if mesh.dimension == 1:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from meanfield.domains.particles.field import Field, draw_from_field, lowest
 from meanfield.domains.sphere.fields import harmonic_coefficients, perturbed_coefficients
 from meanfield.model.errors import ArgumentError
-from meanfield.model.layer_norm import projected
+from meanfield.model.layer_norm import tangential_part
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -75,7 +75,7 @@ def tokens_von_mises_fisher(
     component = random.choice(len(middles), count, p=weights / weights.sum())
     w = _draw_cosine_deficits(np.asarray(concentrations, dtype=float)[component], middles.shape[1], random)[:, None]
     center = middles[component]
-    around = projected(center, random.standard_normal(center.shape))
+    around = tangential_part(center, random.standard_normal(center.shape))
     return unit_vectors((1 - w) * center + np.sqrt(w * (2 - w)) * unit_vectors(around))
 
 

@@ -60,7 +60,7 @@ def _von_mises_fisher(kind: sections.VonMisesFisher, count: int, dimension: int,
     ), None
 
 
-def _of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
+def _tokens_of_file(kind: sections.Tokens, count: int, dimension: int, seed: int) -> tuple[Floats, None]:
     embeddings = embeddings_of(kind, dimension)
     return particles.tokens_points(embeddings, None, len(embeddings))[0], None
 
@@ -79,7 +79,7 @@ _TOKENS: dict[str, Callable[[Any, int, int, int], tuple[Floats, Floats | None]]]
     "von_mises_fisher": _von_mises_fisher,
     "moebius": lambda kind, n, d, seed: (particles.tokens_moebius(n, kind.axis, kind.parameter, seed), None),
     "points": lambda kind, n, d, seed: particles.tokens_points(kind.points, kind.masses, n),
-    "tokens": _of_file,
+    "tokens": _tokens_of_file,
     "gaussian": lambda kind, n, d, seed: (particles.tokens_gaussian(n, d, kind.mean, kind.variance, seed), None),
     "equiangular": lambda kind, n, d, seed: (particles.tokens_equiangular(n, d, kind.cosine), None),
     "waves": lambda kind, n, d, seed: (

@@ -37,7 +37,7 @@ class PairSums:
         self.key_factors = log_factors(kernel, points, beta, head.key)
 
     @cached_property
-    def towards(self) -> Floats:
+    def kernel_vectors(self) -> Floats:
         """Return the vectors b = β KᵀQx (n, d) of the tokens x, with which the exponential kernel is e^{⟨b,y⟩}."""
         points, beta, head = self.points, self._beta, self._head
         number, (_, d), to_device = points.dtype, points.shape, backend_for(points).to_device
@@ -53,7 +53,7 @@ class PairSums:
         number = self.points.dtype
         logs = sum_of(log_weights, self.key_factors)
         log_scale, normalizer, sums = exponential_sums(
-            self.towards, self.points, masses.astype(number, copy=False),
+            self.kernel_vectors, self.points, masses.astype(number, copy=False),
             log_weights=None if logs is None else logs.astype(number, copy=False), causal=self._causal,
         )  # fmt: skip
         return log_scale + self.query_factors, normalizer, sums
@@ -64,8 +64,8 @@ class PairSums:
         Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w of mass m e^{log
         weight}. A causal mask is not taken into account.
         """
-        highest, weights = weighted(masses, sum_of(log_weights, self.key_factors))
-        log_scale, normalizer, sums = gathered_sums(self.towards[targets], self.points, weights)
+        highest, weights = apply_log_weights(masses, sum_of(log_weights, self.key_factors))
+        log_scale, normalizer, sums = gathered_sums(self.kernel_vectors[targets], self.points, weights)
         return log_scale + highest + self.query_factors[targets], normalizer, sums
 
 
@@ -89,7 +89,7 @@ class ZonalPairSums:
         Z = Σ_j w_j k(x, y_j) and N = Σ_j w_j y_j k(x, y_j) over all tokens y_j, with weights w of mass m e^{log
         weight}.
         """
-        highest, weights = weighted(masses, log_weights)
+        highest, weights = apply_log_weights(masses, log_weights)
         backend = backend_for(weights)
         xp = backend.xp
         moments = xp.column_stack([weights, weights[:, None] * self._points])
@@ -112,7 +112,7 @@ def sum_of(first: Floats | None, second: Floats | None) -> Floats | None:
     return total
 
 
-def weighted(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:
+def apply_log_weights(masses: Floats, log_weights: Floats | None) -> tuple[float | Floats, Floats]:
     """Return the largest of the logarithmic weights (n,), and the masses (n,) times e^{log_weights − largest}."""
     if log_weights is None:
         return 0.0, masses

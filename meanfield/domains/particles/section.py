@@ -63,7 +63,7 @@ class Particles(Domain, frozen=True, kw_only=True, tag="particles"):
         return self.dimension or 3
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return "for particles"
 
     @property

@@ -47,7 +47,7 @@ class SequenceDiffusion:
             raise ArgumentError("length", length, "a finite number > 0")
         self.coefficient, self.length, self.on_sphere, self.periodic = coefficient, length, on_sphere, periodic
 
-    def where(self, on_sphere: bool) -> SequenceDiffusion:
+    def for_tokens(self, on_sphere: bool) -> SequenceDiffusion:
         """Return this diffusion for tokens whose lengths layer norm keeps (on the sphere), or for free tokens."""
         return SequenceDiffusion(self.coefficient, self.length, on_sphere, self.periodic)
 
@@ -80,12 +80,12 @@ class SequenceDiffusion:
         Stiff terms of densities return the least value of u here, of which 0 means that none was negative.
         """
         if not self.on_sphere:
-            values[...] = self._spread(dt, values)
+            values[...] = self._diffuse(dt, values)
             return 0.0
         lengths, left = _lengths(values), dt
         while left > 0:
             part = left / max(np.ceil(left * self._steepest(values, lengths) / MAX_ROTATION), 1.0)
-            values[...] = self._turned(part, values, lengths)
+            values[...] = self._diffuse_directions(part, values, lengths)
             left = left - part if part < left else 0.0
         return 0.0
 
@@ -99,14 +99,14 @@ class SequenceDiffusion:
             steps = backend_for(values).xp.concatenate([values[:1] - values[-1:], steps])
         return steps
 
-    def _turned(self, dt: float, values: Floats, lengths: Floats) -> Floats:
+    def _diffuse_directions(self, dt: float, values: Floats, lengths: Floats) -> Floats:
         """Return tokens u (n, d) of given lengths after diffusion over the time dt, rescaled to these lengths.
 
         Richardson extrapolation removes the error proportional to dt².
         """
-        half = _of_length(lengths, self._spread(dt / 2, values))
-        halves = _of_length(lengths, self._spread(dt / 2, half))
-        return _of_length(lengths, 2 * halves - _of_length(lengths, self._spread(dt, values)))
+        half = _of_length(lengths, self._diffuse(dt / 2, values))
+        halves = _of_length(lengths, self._diffuse(dt / 2, half))
+        return _of_length(lengths, 2 * halves - _of_length(lengths, self._diffuse(dt, values)))
 
     def _steepest(self, values: Floats, lengths: Floats) -> float:
         """Return the largest κ|∂ₓu|²/|u|² of tokens u along a sequence.
@@ -117,7 +117,7 @@ class SequenceDiffusion:
         squares = backend_for(steps).xp.einsum("nd,nd->n", steps, steps)
         return self.coefficient * (len(values) / self.length) ** 2 * float(squares.max()) if len(squares) else 0.0
 
-    def _spread(self, dt: float, values: Floats) -> Floats:
+    def _diffuse(self, dt: float, values: Floats) -> Floats:
         """Return e^{dt κ ∂ₓₓ} u (n, d): tokens u after free diffusion along the sequence, by Fourier transforms.
 
         Closed ends are mirrored, so that u is a periodic field of 2n cells.

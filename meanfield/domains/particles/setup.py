@@ -21,10 +21,10 @@ from meanfield.domains.particles.sequence import SequenceDiffusion
 from meanfield.domains.particles.steps import (
     ToDevice,
     VelocityOfInterval,
-    away_from_origin,
     dynamics_adaptive,
     dynamics_explicit,
     dynamics_layers,
+    origin_check,
 )
 from meanfield.domains.particles.velocity import ParticleVelocity
 from meanfield.domains.table import DOMAINS
@@ -69,13 +69,13 @@ def set_up_particles(case: Case, backend: Backend | None = None) -> Problem:
         return velocity(heads.interval_at(time), on_host=True)
 
     def diagnostics(names: Sequence[str], degrees: int | None) -> Diagnostics:
-        return diagnostics_particles(names, velocity_at, masses, domain.d, positions, _along_sequence(case))
+        return diagnostics_particles(names, velocity_at, masses, domain.d, positions, _sequence_diffusion(case))
 
     return Problem(
         space=Points(masses, domain.d, name="token", position=_position(case)),
         initial=lambda: positions.copy(),
         dynamics=_dynamics(case, velocity, heads.intervals, domain.seed, to_device),
-        check=away_from_origin(velocity, heads.intervals) if case.time.method == "adaptive" else no_check,
+        check=origin_check(velocity, heads.intervals) if case.time.method == "adaptive" else no_check,
         prepare=lambda state: velocity(0).output_at(to_device(state.values)),
         diagnostics=diagnostics,
         snapshot_is_exact=False,  # a step depends on the previous step size, noise on the number of the step
@@ -103,7 +103,7 @@ def tokens_of_run(case: Case) -> tuple[Floats, Floats]:
 def _dynamics(
     case: Case, velocity: VelocityOfInterval, intervals: Schedule, seed: int, to_device: ToDevice
 ) -> Dynamics:
-    time, stabilizers, along = case.time, case.stabilizers, _along_sequence(case)
+    time, stabilizers, along = case.time, case.stabilizers, _sequence_diffusion(case)
     if time.method == "layers":
         return dynamics_layers(velocity, time.step or 1.0, stabilizers.residual, along, to_device)
     if time.method == "adaptive":
@@ -114,7 +114,7 @@ def _dynamics(
     )
 
 
-def _along_sequence(case: Case) -> SequenceDiffusion | None:
+def _sequence_diffusion(case: Case) -> SequenceDiffusion | None:
     """Return the diffusion between neighboring tokens of a sequence; None for a case whose tokens have no order."""
     sequence = case.sequence
     if sequence is None:

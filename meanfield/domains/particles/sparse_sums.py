@@ -47,19 +47,19 @@ class SparseSums:
         step = max(_CHUNK // (k * d), 1)
         for start in range(self._first, n, step):
             rows = slice(start, min(start + step, n))
-            scale[rows], sums[rows] = self._listed(rows, self._lists[rows.start - self._first :][:step], logs)
+            scale[rows], sums[rows] = self._sums_over_list(rows, self._lists[rows.start - self._first :][:step], logs)
         if self._first:
             self._fill_global_rows(scale, sums, masses, log_weights)
         return scale + self._all.query_factors, sums[:, 0], sums[:, 1:]
 
-    def _listed(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
+    def _sums_over_list(self, rows: slice, seen: Integers, logs: Floats) -> tuple[Floats, Floats]:
         """Return the kernel sums s (rows,) and Z, N (rows, 1 + d) of the tokens ``rows`` over listed tokens.
 
         The list ``seen`` (rows, k) is padded with −1. ``logs`` (n,) are the logarithmic weights of all tokens.
         """
         xp = backend_for(logs).xp
         points = self._all.points[seen]  # index −1 gathers the last token, with weight 0
-        exponents = xp.einsum("id,ikd->ik", self._all.towards[rows], points) + logs[seen]
+        exponents = xp.einsum("id,ikd->ik", self._all.kernel_vectors[rows], points) + logs[seen]
         exponents = xp.where(seen < 0, -np.inf, exponents)
         scale = exponents.max(axis=1)
         weights = np.exp(exponents - xp.where(np.isfinite(scale), scale, 0)[:, None])
@@ -75,7 +75,7 @@ class SparseSums:
         seen = first if self._causal else len(masses)
         logs = sum_of(log_weights, self._all.key_factors)
         totals = exponential_sums(
-            self._all.towards[:first], self._all.points[:seen], masses[:seen].astype(number, copy=False),
+            self._all.kernel_vectors[:first], self._all.points[:seen], masses[:seen].astype(number, copy=False),
             log_weights=None if logs is None else logs[:seen].astype(number, copy=False), causal=self._causal,
         )  # fmt: skip
         scale[:first], sums[:first, 0], sums[:first, 1:] = totals

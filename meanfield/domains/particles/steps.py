@@ -52,7 +52,7 @@ def dynamics_adaptive(
 
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
         motion, limit = Motion(velocity), None if velocity.norm.carries_radius else to_unit_length
-        diffusion = along and along.where(velocity.norm.keeps_radius(time))
+        diffusion = along and along.for_tokens(velocity.norm.keeps_radius(time))
 
         def rate(time: float, positions: Floats) -> Floats:
             attention_rate = motion.rate_at(time, positions)
@@ -60,10 +60,10 @@ def dynamics_adaptive(
 
         return AdaptiveIntegrator(rate, tolerance, limit, to_device)
 
-    return _by_interval(integrator, velocity, intervals)
+    return _dynamics_by_interval(integrator, velocity, intervals)
 
 
-def away_from_origin(velocity: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL) -> Check:
+def origin_check(velocity: VelocityOfInterval, intervals: Schedule = ONE_INTERVAL) -> Check:
     """Return a check that no token has reached the origin, where the angular velocity of its direction diverges as
     1/r.
     """
@@ -104,10 +104,10 @@ def dynamics_explicit(
     def integrator(velocity: ParticleVelocity, time: float) -> Integrator:
         brownian = Brownian(noise, seed, curved=not velocity.sees_positions) if noise else None
         stepper = _TokenStepper(STEPPERS[method].weights, STEPPERS[method].order, velocity, brownian)
-        diffusion = along and along.where(velocity.norm.keeps_radius(time))
+        diffusion = along and along.for_tokens(velocity.norm.keeps_radius(time))
         return SplitIntegrator(Equation((Motion(velocity, noise),), diffusion), stepper, cfl, to_device=to_device)
 
-    return _by_interval(integrator, velocity, intervals)
+    return _dynamics_by_interval(integrator, velocity, intervals)
 
 
 def dynamics_layers(
@@ -139,12 +139,12 @@ class _TokenStepper(Stepper):
         if self.brownian is None:
             stable = super().step(equation, state, dt, work)
         else:
-            stable = self._with_noise(self.brownian, equation, state, dt, work)
+            stable = self._step_with_noise(self.brownian, equation, state, dt, work)
         if not self.velocity.norm.carries_radius:
             to_unit_length(state.values)
         return stable
 
-    def _with_noise(
+    def _step_with_noise(
         self, brownian: Brownian, equation: Equation, state: State, dt: float, work: tuple[Floats, ...]
     ) -> Step:
         first = super().step(equation, state, dt / 2, work)
@@ -173,11 +173,11 @@ class TokenLayers:
         velocity = self._velocity(round(time / self.duration))
         moved = layer_map(velocity, positions, self._step, residual=self._residual, time=time)
         if self._along is not None:
-            self._along.where(velocity.norm.keeps_radius(time)).step(self._step, moved)
+            self._along.for_tokens(velocity.norm.keeps_radius(time)).step(self._step, moved)
         return moved
 
 
-def _by_interval(
+def _dynamics_by_interval(
     integrator: Callable[[ParticleVelocity, float], Integrator], velocity: VelocityOfInterval, intervals: Schedule
 ) -> Dynamics:
     """Return dynamics of tokens with an integrator for each interval of time, in which the velocity is the same.

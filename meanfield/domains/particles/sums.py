@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, ZonalPairSums, sum_of, weighted
+from meanfield.domains.particles.pair_sums import EXPONENTIAL, PairSums, Sums, ZonalPairSums, apply_log_weights, sum_of
 from meanfield.domains.particles.sparse_sums import SparseSums
 from meanfield.model.heads import MAX_LOG_RANGE, Head, log_bound, log_factors, matrix_of, multiple, steepness
 from meanfield.model.kernel import Kernel
@@ -73,7 +73,7 @@ class ZonalPointSums:
         self._log_bound, self._exact = log_bound, exact
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        highest, weights = weighted(masses, log_weights)
+        highest, weights = apply_log_weights(masses, log_weights)
         values, vectors = self._operator.apply(self._transform.equivalent_weights(weights))
         rows = self._transform.interpolate(np.vstack([values, vectors.T]))
         sums = np.full(len(masses), self._log_bound + highest), rows[0], np.ascontiguousarray(rows[1:].T)
@@ -100,7 +100,7 @@ class BilinearPointSums:
         self._key_factors = log_factors(kernel, points, beta, key)
 
     def apply(self, masses: Floats, log_weights: Floats | None = None) -> Sums:
-        highest, weights = weighted(masses, sum_of(log_weights, self._key_factors))
+        highest, weights = apply_log_weights(masses, sum_of(log_weights, self._key_factors))
         log_scale, normalizer, vectors = self._operator.apply(weights)
         return log_scale + highest + self._query_factors, normalizer, vectors
 

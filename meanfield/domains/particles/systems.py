@@ -40,7 +40,7 @@ class RatesOfSystems:
 
     def __init__(self, velocities: Sequence[ParticleVelocity], masses: Floats, d: int) -> None:
         self._velocity, self._masses = velocities[0], masses
-        self._heads = [_HeadOfAll(velocities, number, d) for number in range(len(velocities[0].heads))]
+        self._heads = [_StackedHead(velocities, number, d) for number in range(len(velocities[0].heads))]
         self._log_bounds = np.array([velocity.log_bound for velocity in velocities])[:, None]
 
     def __call__(self, which: Indices, times: Floats, positions: Floats) -> Floats:
@@ -63,7 +63,7 @@ class RatesOfSystems:
         for head in self._heads:
             sums = self._sums(head, which, points)
             total += head.weights[which] * sums[1] * np.exp(sums[0] - self._log_bounds[which])
-            output += self._attended(head, which, sums)
+            output += self._head_output(head, which, sums)
         return total, output
 
     def _output(self, which: Indices, points: Floats) -> Floats:
@@ -73,19 +73,21 @@ class RatesOfSystems:
         if velocity.feed_forward is not None:
             output += velocity.feed_forward(points.reshape(-1, shape[2])).reshape(shape)
         for head in self._heads:
-            output += self._attended(head, which, self._sums(head, which, points))
+            output += self._head_output(head, which, self._sums(head, which, points))
         return output
 
-    def _sums(self, head: _HeadOfAll, which: Indices, points: Floats) -> tuple[Floats, Floats, Floats]:
-        return sums_of_systems(head.towards(which, points), points, self._masses[which], causal=self._velocity.causal)
+    def _sums(self, head: _StackedHead, which: Indices, points: Floats) -> tuple[Floats, Floats, Floats]:
+        return sums_of_systems(
+            head.kernel_vectors(which, points), points, self._masses[which], causal=self._velocity.causal
+        )
 
-    def _attended(self, head: _HeadOfAll, which: Indices, sums: tuple[Floats, Floats, Floats]) -> Floats:
+    def _head_output(self, head: _StackedHead, which: Indices, sums: tuple[Floats, Floats, Floats]) -> Floats:
         """Return the weighted attention w V Σ_j m_j y_j k / Z (k, n, d) of one head in k systems, from kernel sums."""
         bounds = self._log_bounds[which] if self._velocity.rescaled else np.zeros((1, 1))
         return head.values(which, NORMALIZATIONS[self._velocity.normalization](sums, bounds))
 
 
-class _HeadOfAll:
+class _StackedHead:
     """Matrices β QᵀK and w V of one head in every system.
 
     They are numbers (systems, 1, 1) where all are multiples of the identity, else (systems, d, d).
@@ -105,7 +107,7 @@ class _HeadOfAll:
         )
         self._values = values_of_rows(heads, d)
 
-    def towards(self, which: Indices, points: Floats) -> Floats:
+    def kernel_vectors(self, which: Indices, points: Floats) -> Floats:
         """Return the vectors b of the kernel e^{⟨b, y⟩} of this head at ``points`` (k, n, d) of k systems."""
         return _times(points, self._towards[which])
 

@@ -38,7 +38,7 @@ def batch_key(case: Case) -> Hashable | None:
     is_solved_alone = (
         time.method not in STEPPERS
         or time.stop is not None
-        or case.domain.in_single
+        or case.domain.is_single_precision
         or case.domain.labels is not None
         or case.hand_over is not None
         or case.reaction is not None

@@ -39,7 +39,7 @@ class CausalVelocity:
         """
         by_label = density.reshape(self.labels, -1)
         result: Floats = backend_for(density).empty((*by_label.shape, self.dimension))
-        for k, (share, seen) in enumerate(self._seen(by_label)):
+        for k, (share, seen) in enumerate(self._cumulative_densities(by_label)):
             result[k] = self._of_output(time, share, self.velocity.attention.output(seen, empty=self.velocity.empty))
         return result.reshape(-1, self.dimension)
 
@@ -52,12 +52,12 @@ class CausalVelocity:
         by_label = density.reshape(self.labels, -1)
         backend = backend_for(density)
         normalizer, result = backend.xp.empty_like(by_label), backend.empty((*by_label.shape, self.dimension))
-        for k, (share, seen) in enumerate(self._seen(by_label)):
+        for k, (share, seen) in enumerate(self._cumulative_densities(by_label)):
             of_label, output = self.velocity.attention.normalizer_and_output(seen, empty=self.velocity.empty)
             normalizer[k], result[k] = share * of_label, self._of_output(time, share, output)
         return normalizer.reshape(-1), result.reshape(-1, self.dimension)
 
-    def _seen(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
+    def _cumulative_densities(self, by_label: Floats) -> Iterator[tuple[float, Floats]]:
         """Yield for each label the mass of the density of all labels up to it, and this density scaled to mass 1."""
         seen = backend_for(by_label).xp.zeros_like(by_label[0])
         for k, of_label in enumerate(by_label):
@@ -84,7 +84,7 @@ def causal_equation(mesh: Mesh, velocity: Velocity, labels: int, noise: float = 
     stacked = stack(mesh, labels)
     near_uniform = LinearRegime(velocity.attention, noise, mesh.centers.shape[1], BelowTwiceTheMean(stacked))
     return Equation(
-        terms=[Advection(stacked, CausalVelocity(velocity.where_mass_is, labels), nonnegative=True), near_uniform],
+        terms=[Advection(stacked, CausalVelocity(velocity.restricted_to_mass, labels), nonnegative=True), near_uniform],
         stiff=Diffusion(stacked, noise, nonnegative=True) if noise > 0 else None,
         limit=limit_positivity,
     )

@@ -251,7 +251,7 @@ def diagnostics_round(
     Raises ValueError for an entropy_rate of attention other than with Q = K = V = I and layer norm post. The kernel
     e^{β⟨x,y⟩} and the absence of a feed-forward network are assumed, not checked.
     """
-    velocity_at = (lambda time: velocity.where_mass_is) if isinstance(velocity, Velocity) else velocity
+    velocity_at = (lambda time: velocity.restricted_to_mass) if isinstance(velocity, Velocity) else velocity
     attention = velocity_at(0.0).attention
     if "entropy_rate" in names and not _has_entropy_rate(velocity_at(0.0), labels):
         raise ArgumentError("names", "entropy_rate", "others but for one head of Q = K = V = I and layer norm post")

@@ -31,11 +31,11 @@ def density_of_run(case: Case, cells: Mesh) -> Floats:
     if DOMAINS[run.manifold].has_tokens and run.positions(k).shape[1] == case.domain.d:
         return initial_points(cells, run.positions(k), run.weights)
     if run.manifold != case.domain.manifold:
-        raise refusal("initial.file", str(run.path), f"a run {case.domain.where}; it holds one of {run.manifold}")
-    return run.snapshot(k) if run.cells == cells.cells else _on_other_cells(run, run.snapshot(k), cells)
+        raise refusal("initial.file", str(run.path), f"a run {case.domain.location}; it holds one of {run.manifold}")
+    return run.snapshot(k) if run.cells == cells.cells else _density_on_cells(run, run.snapshot(k), cells)
 
 
-def _on_other_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
+def _density_on_cells(run: Run, density: Floats, cells: Mesh) -> Floats:
     """Return the density of a run on finer or coarser cells, with the same mass, which a reaction may have changed."""
     masses = density * run.cell_areas
     if run.cells > cells.cells:

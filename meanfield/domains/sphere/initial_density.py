@@ -9,7 +9,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.case.errors import CaseError, refusal
-from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh
 from meanfield.domains.sphere import initial
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.sections import initial as sections
@@ -38,12 +38,12 @@ def initial_by_label(case: Case, mesh: Mesh, labels: int) -> Floats:
     density is that of each label. Raises CaseError as ``initial_density``.
     """
     try:
-        return np.concatenate([density / labels for density in _of_labels(case.initial, mesh, labels)])
+        return np.concatenate([density / labels for density in _label_densities(case.initial, mesh, labels)])
     except (ValueError, OSError, KeyError) as error:
         raise CaseError(str(error)) from None
 
 
-def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[Floats]:
+def _label_densities(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[Floats]:
     """Return an initial density (cells) of mass 1 for each label of a causal mask.
 
     A label is a position of tokens in the sequence.
@@ -57,7 +57,9 @@ def _of_labels(kind: sections.InitialKind, mesh: Mesh, labels: int) -> Iterable[
     if isinstance(kind, sections.ByLabel):
         return (_density(mesh, part) for part in kind.parts for _ in range(labels // len(kind.parts)))
     if isinstance(kind, sections.Array):
-        return np.broadcast_to(GIVEN_DENSITIES[sections.Array](Place(mesh, labels=labels), kind), (labels, mesh.cells))
+        return np.broadcast_to(
+            GIVEN_DENSITIES[sections.Array](InitialMesh(mesh, labels=labels), kind), (labels, mesh.cells)
+        )
     if isinstance(kind, sections.Formula) and LABEL in names_in(kind.density):
         return (_density(mesh, kind, {LABEL: np.full(mesh.cells, (k + 0.5) / labels)}) for k in range(labels))
     return [_density(mesh, kind)] * labels
@@ -70,7 +72,7 @@ def _density(mesh: Mesh, kind: sections.InitialKind, more: Mapping[str, Floats] 
     """
     if type(kind) in INITIAL:
         return INITIAL[type(kind)](mesh, kind)
-    return GIVEN_DENSITIES[type(kind)](Place(mesh, angles(mesh) | dict(more or {})), kind)
+    return GIVEN_DENSITIES[type(kind)](InitialMesh(mesh, angles(mesh) | dict(more or {})), kind)
 
 
 def angles(mesh: Mesh) -> dict[str, Floats]:

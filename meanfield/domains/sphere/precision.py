@@ -14,7 +14,7 @@ MAX_CELLS = 10**5  # of the mesh on which `check` measures: rounding errors are 
 STEPS = 20
 
 
-def in_words(case: Case) -> str:
+def describe_rounding_error(case: Case) -> str:
     """Return the line about the error of single precision in the output of `check`."""
     return f"precision     single: {error(case):.1e} of the largest density after {STEPS} steps"
 
@@ -29,12 +29,12 @@ def error(case: Case, steps: int = STEPS) -> float:
     while (cells := msgspec.structs.replace(case.domain, resolution=resolution).cells_and_width()[0]) > MAX_CELLS:
         resolution = int(resolution * 0.7)
     assert cells
-    exact, times = _density(_with(case, resolution, "double"), steps, None)
-    found, _ = _density(_with(case, resolution, "single"), steps, times)
+    exact, times = _density(_case_with(case, resolution, "double"), steps, None)
+    found, _ = _density(_case_with(case, resolution, "single"), steps, times)
     return float(np.abs(found - exact).max() / np.abs(exact).max())
 
 
-def _with(case: Case, resolution: int, precision: str) -> Case:
+def _case_with(case: Case, resolution: int, precision: str) -> Case:
     domain = msgspec.structs.replace(case.domain, resolution=resolution, precision=precision)
     return msgspec.structs.replace(case, domain=domain)
 

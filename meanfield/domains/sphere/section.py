@@ -40,7 +40,7 @@ def cells_of_sphere(rings: int) -> int:
     return int(cells_of_rings(rings).sum())
 
 
-class _Closed(Domain, frozen=True, kw_only=True):
+class _ClosedDomain(Domain, frozen=True, kw_only=True):
     """Section [domain] shared by circle and sphere.
 
     labels      number of labels of a causal mask (positions of tokens in the sequence), each with a density of its own;
@@ -71,17 +71,21 @@ class _Closed(Domain, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, labels=labels)
 
     def estimates(self, case: Case) -> list[str]:
-        return [load("meanfield.domains.sphere.precision:in_words")(case)] if self.in_single else []
+        return (
+            [load("meanfield.domains.sphere.precision:describe_rounding_error")(case)]
+            if self.is_single_precision
+            else []
+        )
 
     @property
-    def in_single(self) -> bool:
+    def is_single_precision(self) -> bool:
         """Return whether states are in float32."""
         return getattr(self, "precision", "double") == "single"
 
     def problems(self, case: Case) -> Problems:
-        if self.in_single and case.time.method == "layers":
+        if self.is_single_precision and case.time.method == "layers":
             yield "domain.precision", "single", '"double" with time.method = "layers"'
-        if self.in_single and case.attention.normalization == "sinkhorn":
+        if self.is_single_precision and case.attention.normalization == "sinkhorn":
             yield "domain.precision", "single", '"double" with sinkhorn attention, whose rounds would not end'
         cells = self.cells_and_width()[0] // (self.labels or 1)
         if (self.labels or 0) * cells > MAX_CELLS:
@@ -115,7 +119,7 @@ def vector_problems(key: str, vector: tuple[float, ...]) -> Problems:
         yield key, vector, f"a vector that is not zero (norm from {NORMS[0]:g} to {NORMS[1]:g})"
 
 
-class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
+class Circle(_ClosedDomain, frozen=True, kw_only=True, tag="circle"):
     """Section [domain] of the circle S¹ in ``resolution`` equal cells."""
 
     typical: ClassVar = {"resolution": 256}
@@ -152,7 +156,7 @@ class Circle(_Closed, frozen=True, kw_only=True, tag="circle"):
         return self.resolution * (self.labels or 1), 2 * math.pi / self.resolution
 
 
-class Sphere(_Closed, frozen=True, kw_only=True, tag="sphere"):
+class Sphere(_ClosedDomain, frozen=True, kw_only=True, tag="sphere"):
     """Section [domain] of the sphere S² in ``resolution`` rings of latitude from pole to pole.
 
     All cells have about the same area.

@@ -12,7 +12,7 @@ import numpy as np
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_interval, reaction_of
-from meanfield.domains.common.problem import Problem, by_interval
+from meanfield.domains.common.problem import Problem, dynamics_by_interval
 from meanfield.domains.domain import load
 from meanfield.domains.sphere.causal import causal_equation
 from meanfield.domains.sphere.coordinates import coordinates_of
@@ -43,7 +43,7 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
     """
     assert case.domain.mesh is not None  # true for all domains whose mesh is given by one number of cells or rings
     mesh = load(case.domain.mesh)(case.domain.resolution)
-    number = np.float32 if case.domain.in_single else np.float64
+    number = np.float32 if case.domain.is_single_precision else np.float64
     # of the state; diagnostics are on the host
     device_mesh = mesh.on(mesh.backend if backend is None else backend, number)
     heads, labels = heads_by_interval(case), case.domain.labels or 1
@@ -59,9 +59,11 @@ def set_up_round(case: Case, backend: Backend | None = None) -> Problem:
         return diagnostics_round(names, mesh, velocity_at, degrees, labels)
 
     if case.time.method == "layers":
-        motion = _in_layers(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
+        motion = _layered_dynamics(case, device_mesh, lambda time: velocity(heads.interval_at(time), device_mesh))
     else:
-        motion = _flowing(case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels)
+        motion = _continuous_dynamics(
+            case, device_mesh, lambda interval: velocity(interval, device_mesh), heads.intervals, labels
+        )
     dynamics, prepare = motion
     to_device = _to_device(device_mesh)
     return Problem(
@@ -82,7 +84,9 @@ def _to_device(mesh: Mesh) -> Callable[[Floats], Floats]:
     return lambda values: to_device(values.astype(number, copy=False))
 
 
-def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int) -> Motion:
+def _continuous_dynamics(
+    case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], intervals: Schedule, labels: int
+) -> Motion:
     """Return the dynamics of a case in continuous time, and a function that compiles the kernels of a step.
 
     ``velocity`` gives the velocity field in each of the ``intervals`` of time, which differ in their matrices.
@@ -104,10 +108,10 @@ def _flowing(case: Case, mesh: Mesh, velocity: Callable[[int], Velocity], interv
     def prepare(state: State) -> None:
         equation(0).begin().prepare(state.time, state.values)
 
-    return by_interval(integrator, intervals), prepare
+    return dynamics_by_interval(integrator, intervals), prepare
 
 
-def _in_layers(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
+def _layered_dynamics(case: Case, mesh: Mesh, velocity_at: Callable[[float], Velocity]) -> Motion:
     """Return the dynamics of a case in discrete layers, and a function that compiles the kernels of a layer.
 
     A layer pushes the density forward by its map of tokens.
@@ -147,4 +151,4 @@ def velocity_of(case: Case, mesh: Mesh, heads: Sequence[Head]) -> Velocity:
         ),
         norm,
         feed_forward_of(case),
-    ).where_mass_is
+    ).restricted_to_mass

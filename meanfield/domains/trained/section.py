@@ -59,7 +59,7 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
         return self.dimension
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return "for a trained Transformer"
 
     @property
@@ -71,7 +71,7 @@ class Trained(Domain, frozen=True, kw_only=True, tag="transformer"):
         return self.logits == "softmax"
 
     @property
-    def layer_in_words(self) -> list[str]:
+    def describe_layer(self) -> list[str]:
         return [f"without {', '.join(self.without)}"] if self.without else ["all parts of a trained layer"]
 
     def problems(self, case: Case) -> Problems:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.comparison import Comparison, units
-from meanfield.analysis.comparison_text import SIDES, run_in_words
+from meanfield.analysis.comparison_text import SIDES, describe_run
 from meanfield.analysis.text import format_time
 from meanfield.domains.table import kind_of
 from meanfield.figures.axes import annotate, is_early, label_decades, label_linear, positive, set_time
@@ -43,7 +43,7 @@ def compose(comparison: Comparison, figure: Figure) -> Figure:
     """Draw a comparison of runs on an empty ``figure``, set its size, and return the figure."""
     heights = [2.9, *_states_height(comparison)]
     figure.set_size_inches(WIDTH, sum(heights) + 0.9)
-    lines = [run_in_words(run) for run in comparison.runs]
+    lines = [describe_run(run) for run in comparison.runs]
     lines = [f"{SIDES[i]}  {line}" for i, line in enumerate(lines)] if len(lines) > 1 else lines
     lines = [line.replace("$", r"\$") for line in lines]
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.9 * WIDTH, HEADING_SIZE))  # small glyphs are wider
@@ -51,11 +51,11 @@ def compose(comparison: Comparison, figure: Figure) -> Figure:
     _draw_distances(parts[0], comparison)
     if len(parts) > 1:
         draw = draw_maps if comparison.space == "S2" else draw_lines if _is_narrow(comparison) else draw_pairs_beside
-        draw(parts[1], comparison, rows_shown(comparison))
+        draw(parts[1], comparison, drawn_rows(comparison))
     return figure
 
 
-def rows_shown(comparison: Comparison) -> list[int]:
+def drawn_rows(comparison: Comparison) -> list[int]:
     """Return the rows of a comparison whose states are drawn: first, middle and last, each once."""
     last = len(comparison.times) - 1
     return sorted({0, last // 2, last})
@@ -64,7 +64,7 @@ def rows_shown(comparison: Comparison) -> list[int]:
 def _states_height(comparison: Comparison) -> list[float]:
     """Return a list with the height in inches of the drawn states of compared runs, empty if none are drawn."""
     if comparison.space == "S2":
-        return [maps_height(comparison, rows_shown(comparison))]
+        return [maps_height(comparison, drawn_rows(comparison))]
     return [2.9] if _is_narrow(comparison) or _has_pairs(comparison) else []
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from meanfield.domains import domain as domains
 from meanfield.figures.axes import ink, mark_time, panels_across, set_time
 from meanfield.figures.panels.curves import NO_LENGTH, PANELS, draw_component, is_worth, time_range
-from meanfield.figures.profiles import columns, draw_profile_lines, draw_space_time
+from meanfield.figures.profiles import draw_profile_lines, draw_space_time, shown_snapshots
 from meanfield.figures.run_data import SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _densities(run_data: RunData) -> dict[str, Draw | None]:
     if run_data.coordinate is None:
         return dict.fromkeys(MAPS)
     both: dict[str, Draw | None] = {"density": draw_space_time, "profiles": draw_profile_lines}
-    return both if len(columns(run_data)) > 1 else {"profiles": draw_profile_lines}
+    return both if len(shown_snapshots(run_data)) > 1 else {"profiles": draw_profile_lines}
 
 
 def _is_maps(run_data: RunData, name: str) -> bool:

@@ -10,8 +10,8 @@ from meanfield.analysis.text import format_time
 from meanfield.figures.axes import Floats, ink, set_time
 from meanfield.figures.color_scale import shades
 from meanfield.figures.panels.cut import with_cut
-from meanfield.figures.particles.tokens import angles, as_density, directions, dot_areas, gathered, tokens_of
-from meanfield.figures.profiles import columns, coordinate
+from meanfield.figures.particles.tokens import angles, as_density, directions, dot_areas, merge_points, tokens_of
+from meanfield.figures.profiles import coordinate, shown_snapshots
 from meanfield.figures.run_data import BLUE, SNAPSHOTS, RunData, snapshots_chosen
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ EQUAL = 1e-9  # relative rounding error of equal masses
 
 def draw_angles(ax: Axes, run_data: RunData) -> None:
     """Draw the angles of tokens on the circle over time, a line for each token."""
-    shown = columns(run_data)
+    shown = shown_snapshots(run_data)
     cut_open = with_cut(as_density(run_data), shown)
     draw_angle_lines(ax, run_data, cut_open.cut)
     weights = tokens_of(run_data).weights
@@ -44,7 +44,7 @@ def draw_angle_lines(ax: Axes, run_data: RunData, cut: float = 0.0) -> LineColle
     """
     from matplotlib.collections import LineCollection
 
-    shown, weights = columns(run_data), tokens_of(run_data).weights
+    shown, weights = shown_snapshots(run_data), tokens_of(run_data).weights
     turned = np.unwrap(np.stack([angles(directions(run_data, k)) for k in shown]), axis=0)
     widths = np.clip(np.sqrt(weights / weights.mean()), *WIDTHS)
     lines, of_token = [], []
@@ -69,10 +69,10 @@ def draw_strips(ax: Axes, run_data: RunData) -> None:
     Coinciding tokens are one dot of their mass.
     """
     chosen = snapshots_chosen(run_data, SNAPSHOTS)
-    cut_open = with_cut(as_density(run_data), columns(run_data))
+    cut_open = with_cut(as_density(run_data), shown_snapshots(run_data))
     for row, (k, shade) in enumerate(zip(chosen, shades(len(chosen)), strict=True)):
         shown_angles = (angles(directions(run_data, k)) - cut_open.cut) % TWO_PI + cut_open.cut
-        points, masses = gathered(
+        points, masses = merge_points(
             np.column_stack([shown_angles, np.zeros(len(shown_angles))]), tokens_of(run_data).weights, TWO_PI
         )
         ax.axhline(row, color=ink(0.85), lw=0.8, zorder=0)

@@ -21,12 +21,12 @@ from meanfield.figures.particles.tokens import (
     as_density,
     directions,
     dot_areas,
-    gathered,
+    merge_points,
     token_quantiles,
     token_radii,
     tokens_of,
 )
-from meanfield.figures.profiles import columns, draw_profiles, profiles_height
+from meanfield.figures.profiles import draw_profiles, profiles_height, shown_snapshots
 from meanfield.figures.run_data import BLUE, ORANGE, SKY, RunData, snapshots_chosen
 from meanfield.figures.sequence import FIELD_HEIGHT, draw_field
 from meanfield.figures.sphere_map import sphere_height
@@ -56,7 +56,7 @@ def draw_particles(figure: SubFigure, run_data: RunData) -> None:
 
 def _rows(run_data: RunData) -> list[tuple[float, Draw]]:
     """Return the height and the drawing function of each row of panels of tokens."""
-    several_times, few = len(columns(run_data)) > 1, len(tokens_of(run_data).weights) <= MAX_LINES
+    several_times, few = len(shown_snapshots(run_data)) > 1, len(tokens_of(run_data).weights) <= MAX_LINES
     field = [(FIELD_HEIGHT, draw_field)] if tokens_of(run_data).length is not None and several_times else []
     return field + _rows_of_tokens(run_data, several_times, few)
 
@@ -65,21 +65,21 @@ def _rows_of_tokens(run_data: RunData, several_times: bool, few: bool) -> list[t
     """Return the height and the drawing function of each row of panels for the dimension of the tokens."""
     radii: list[Panel] = [draw_radii] if tokens_of(run_data).has_radius and several_times else []
     if run_data.dimension == 1:
-        return _over_time([draw_positions])
+        return _panel_row([draw_positions])
     if run_data.dimension == 3:
-        return [(sphere_height(run_data), draw_maps), *_over_time(radii)]
+        return [(sphere_height(run_data), draw_maps), *_panel_row(radii)]
     if run_data.dimension == 2:
         angles: list[Panel] = [draw_angles] if several_times else []
-        few_rows = _over_time(angles + (radii or [draw_strips]))
-        rows = few_rows if few else [(profiles_height(run_data), _draw_density), *_over_time(radii)]
+        few_rows = _panel_row(angles + (radii or [draw_strips]))
+        rows = few_rows if few else [(profiles_height(run_data), _draw_density), *_panel_row(radii)]
         return rows + ([(PLANE_HEIGHT, _draw_planes)] if tokens_of(run_data).has_radius else [])
     pairs: list[Panel] = [draw_pairs] if has_pairs(run_data) else []
-    return [*_over_time(pairs + radii), (projections_height(run_data), draw_projections)]
+    return [*_panel_row(pairs + radii), (projections_height(run_data), draw_projections)]
 
 
 def draw_positions(ax: Axes, run_data: RunData) -> None:
     """Draw tokens on the line over time."""
-    shown = columns(run_data)
+    shown = shown_snapshots(run_data)
     positions = np.array([directions(run_data, k)[:, 0] * token_radii(run_data, k) for k in shown])
     ax.plot(
         run_data.times[shown], positions, color=BLUE, alpha=0.6, linewidth=1.0, marker="" if len(shown) > 1 else "o"
@@ -88,7 +88,7 @@ def draw_positions(ax: Axes, run_data: RunData) -> None:
     set_time(ax, run_data.time_label, (run_data.times[shown[0]], run_data.times[shown[-1]]), log=run_data.log_time)
 
 
-def _over_time(panels: list[Panel]) -> list[tuple[float, Draw]]:
+def _panel_row(panels: list[Panel]) -> list[tuple[float, Draw]]:
     """Return a list with one row of panels side by side, empty if there are no panels."""
 
     def draw(figure: SubFigure, run_data: RunData) -> None:
@@ -105,7 +105,7 @@ def _draw_density(figure: SubFigure, run_data: RunData) -> None:
 
 def draw_radii(ax: Axes, run_data: RunData) -> None:
     """Draw the radius of each token over time or, for many tokens, its 5, 50 and 95% quantiles."""
-    shown = columns(run_data)
+    shown = shown_snapshots(run_data)
     times = run_data.times[shown]
     if len(tokens_of(run_data).weights) <= MAX_LINES:
         radii = np.stack([token_radii(run_data, k) for k in shown])
@@ -131,7 +131,7 @@ def _draw_planes(figure: SubFigure, run_data: RunData) -> None:
         ax.set_axis_off()
     reaches = plane_reaches(token_quantiles(run_data, chosen, np.array([SHOWN_MASS]))[:, 0])
     for ax, k, reach in zip(axes, chosen, reaches, strict=False):
-        points, masses = gathered(tokens_of(run_data).positions(k), tokens_of(run_data).weights, 2 * reach)
+        points, masses = merge_points(tokens_of(run_data).positions(k), tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.7, linewidths=0, rasterized=True)
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         ax.set_title(f"tokens at {run_data.moment(run_data.times[k])}")

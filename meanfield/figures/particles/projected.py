@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import Floats, inches_across, label_decades, label_linear, set_time
-from meanfield.figures.captions import wrapped
+from meanfield.figures.captions import wrap_text
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
     directions,
     dot_areas,
-    gathered,
+    merge_points,
     principal_axes,
     tokens_of,
 )
 from meanfield.figures.profiles import COLUMNS, time_edges
-from meanfield.figures.run_data import BLUE, SNAPSHOTS, VERMILION, Integers, RunData, moment_in_words, snapshots_chosen
+from meanfield.figures.run_data import (
+    BLUE,
+    SNAPSHOTS,
+    VERMILION,
+    Integers,
+    RunData,
+    describe_snapshot,
+    snapshots_chosen,
+)
 from meanfield.figures.sphere_map import maps_across
 
 if TYPE_CHECKING:
@@ -107,17 +115,17 @@ def draw_projections(figure: SubFigure, run_data: RunData) -> None:
     for ax in panels.flat[len(chosen) :]:
         ax.set_axis_off()
     for ax, k, place in zip(panels.flat, chosen, places, strict=False):
-        points, masses = gathered(place, tokens_of(run_data).weights, 2 * reach)
+        points, masses = merge_points(place, tokens_of(run_data).weights, 2 * reach)
         ax.scatter(*points.T, s=dot_areas(masses), color=BLUE, alpha=0.6, linewidths=0, rasterized=True)
         _ring_clusters(ax, run_data, k, axes)
-        ax.set_title(moment_in_words(run_data, k))
+        ax.set_title(describe_snapshot(run_data, k))
         set_reach(ax, reach)
     for ax in panels[-1]:
         ax.set_xlabel("first axis")
     for ax in panels[:, 0]:
         ax.set_ylabel("second axis")
     rings = "; rings: clusters of several" if run_data.clusters is not None else ""
-    figure.supxlabel(wrapped(caption(run_data, spread, share) + rings, inches_across(figure)), fontsize="medium")
+    figure.supxlabel(wrap_text(caption(run_data, spread, share) + rings, inches_across(figure)), fontsize="medium")
 
 
 def _ring_clusters(ax: Axes, run_data: RunData, k: int, axes: Floats) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.figures.axes import Floats, inches_across
-from meanfield.figures.captions import wrapped
+from meanfield.figures.captions import wrap_text
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.particles.tokens import (
     MAX_DOTS,
@@ -15,7 +15,7 @@ from meanfield.figures.particles.tokens import (
     directions,
     tokens_of,
 )
-from meanfield.figures.run_data import RunData, moment_in_words
+from meanfield.figures.run_data import RunData, describe_snapshot
 from meanfield.figures.sphere_map import (
     HALF_HEIGHT,
     HALF_WIDTH,
@@ -52,8 +52,8 @@ def draw_maps(figure: SubFigure, run_data: RunData) -> None:
         draw_dots(ax, run_data).set_offsets(map_places(directions(run_data, k)))
         draw_graticule(ax)
         draw_clusters(ax, run_data, k)
-        ax.set_title(moment_in_words(run_data, k))
-    figure.supxlabel(wrapped(caption(run_data, len(chosen)), inches_across(figure)), fontsize="medium")
+        ax.set_title(describe_snapshot(run_data, k))
+    figure.supxlabel(wrap_text(caption(run_data, len(chosen)), inches_across(figure)), fontsize="medium")
 
 
 def caption(run_data: RunData, maps: int) -> str:

@@ -49,13 +49,13 @@ def as_density(run_data: RunData) -> RunData:
     count = len(tokens_of(run_data).weights)
     if run_data.dimension == 2:
         cells = FEW_CELLS if count <= MAX_LINES else int(np.clip(count // PER_CELL, *CELLS))
-        return _binned(run_data, "circle", np.array([cells]), np.full(cells, 2 * np.pi / cells))
+        return _bin_tokens(run_data, "circle", np.array([cells]), np.full(cells, 2 * np.pi / cells))
     many = int(np.clip(np.sqrt(np.pi * count / (4 * PER_CELL)), *RINGS))
     ring_cells = sphere(FEW_RINGS if count <= MAX_DOTS else many).ring_cells
-    return _binned(run_data, "sphere", ring_cells, cell_angles(ring_cells)[2])
+    return _bin_tokens(run_data, "sphere", ring_cells, cell_angles(ring_cells)[2])
 
 
-def _binned(run_data: RunData, manifold: str, ring_cells: Integers, areas: Floats) -> RunData:
+def _bin_tokens(run_data: RunData, manifold: str, ring_cells: Integers, areas: Floats) -> RunData:
     """Return the directions of tokens as a density on the circle or sphere with these cells and areas."""
     weights = tokens_of(run_data).weights
 
@@ -119,7 +119,7 @@ def principal_axes(run_data: RunData, count: int = 2) -> tuple[int, Floats, floa
     return last, leading.T, float((values[:count] ** 2).sum()) / total if total > 0 else 1.0
 
 
-def gathered(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
+def merge_points(points: Floats, masses: Floats, size: float) -> tuple[Floats, Floats]:
     """Return points (n, 2) merged within small squares: positions (k, 2) and fractions (k,) of the mass.
 
     The side of a square is ``MERGE_RADIUS * size``, ``size`` the width of the picture.

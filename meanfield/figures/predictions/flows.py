@@ -38,15 +38,15 @@ def centroid_of_moebius(case: Case) -> Prediction | None:
     if not isinstance(start, Moebius) or not is_plain(case):
         return None
     if case.attention.beta == 0 and d == 2:
-        return Prediction(lambda times: _on_circle(abs(start.parameter), times))
+        return Prediction(lambda times: _mean_length_on_circle(abs(start.parameter), times))
     if case.attention.beta == 0 and d == 3:
-        return Prediction(lambda times: _mean_cosine(_solved(_mean_cosine, abs(start.parameter), times)))
+        return Prediction(lambda times: _mean_cosine(_solve_ode(_mean_cosine, abs(start.parameter), times)))
     if d >= HIGH_DIMENSION:
         return Prediction(lambda times: _orthogonal(float(np.tanh(abs(start.parameter))), times), "as d → ∞")
     return None
 
 
-def _on_circle(parameter: float, times: Floats) -> Floats:
+def _mean_length_on_circle(parameter: float, times: Floats) -> Floats:
     """Return the length r of the mean token on the circle at ``times``: ṙ = r(1 − r²)/2 from r(0) = tanh(s/2).
 
     s = ``parameter``. The solution follows from r²/(1 − r²) ∝ eᵗ.
@@ -88,7 +88,7 @@ def centroid_of_equiangular(case: Case) -> Prediction | None:
         others = (count - 1) * np.exp(-beta * (1 - g))
         return np.asarray(2 * (1 - g) * ((count - 1) * g + 1) * others / ((count - 1) * (1 + others)))
 
-    return Prediction(lambda times: np.sqrt((1 + (count - 1) * _solved(rate, start.cosine, times)) / count))
+    return Prediction(lambda times: np.sqrt((1 + (count - 1) * _solve_ode(rate, start.cosine, times)) / count))
 
 
 def centroid_of_selection(case: Case) -> Prediction | None:
@@ -136,7 +136,7 @@ def radius_of_constant_field(case: Case) -> Prediction | None:
     return Prediction(lambda times: size * np.exp((1 - gate) * times), f"rate {1 - gate:g} of a constant field")
 
 
-def _solved(rate: Callable[[Floats], Floats], start: float, times: Floats) -> Floats:
+def _solve_ode(rate: Callable[[Floats], Floats], start: float, times: Floats) -> Floats:
     """Return the solution of ẏ = rate(y) with y = ``start`` at time 0, at increasing times (times,)."""
     from scipy.integrate import solve_ivp
 

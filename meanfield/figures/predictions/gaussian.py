@@ -35,8 +35,8 @@ def variance_of(case: Case) -> Prediction | None:
         return None
     steepness, first = case.attention.beta * value, start.variance * np.eye(d)
     if in_layers:
-        return _in_layers(steepness, first) if stabilizers.gate == 0 and case.time.step == 1 else None
-    return _in_time(steepness, stabilizers.gate, first, AHEAD * case.time.end)
+        return _variance_by_layers(steepness, first) if stabilizers.gate == 0 and case.time.step == 1 else None
+    return _variance_in_time(steepness, stabilizers.gate, first, AHEAD * case.time.end)
 
 
 def _value(case: Case) -> Floats | None:
@@ -50,7 +50,7 @@ def _value(case: Case) -> Floats | None:
     return np.array(value, dtype=float) if isinstance(value, tuple | np.ndarray) else None
 
 
-def _in_layers(steepness: Floats, first: Floats) -> Prediction:
+def _variance_by_layers(steepness: Floats, first: Floats) -> Prediction:
     """Return the predicted variance tr S for layers without the residual, in each of which S becomes β²VS³Vᵀ.
 
     ``steepness`` is βV and ``first`` the initial covariance S.
@@ -67,7 +67,7 @@ def _in_layers(steepness: Floats, first: Floats) -> Prediction:
     return Prediction(trace)
 
 
-def _in_time(steepness: Floats, gate: float, first: Floats, until: float) -> Prediction:
+def _variance_in_time(steepness: Floats, gate: float, first: Floats, until: float) -> Prediction:
     """Return the predicted variance tr S in continuous time, up to the time ``until`` or a blow-up.
 
     The equation is dS/dt = β(VS² + S²Vᵀ) − 2γS with ``steepness`` βV, ``gate`` γ and initial covariance ``first``.

@@ -27,11 +27,11 @@ def centroid_of_two(case: Case) -> Prediction | None:
         return None
 
     def trace(times: Floats) -> Floats:
-        angle, radius = _solved(case, times)
+        angle, radius = _solve_pair(case, times)
         return np.asarray(radius * np.cos(angle / 2))
 
     times = np.linspace(0.0, case.time.end, 2001)
-    angle = _solved(case, times)[0]
+    angle = _solve_pair(case, times)[0]
     reached = bool(angle.min() < SIXTY < angle[0])
     moment = float(np.interp(-SIXTY, -angle, times)) if reached else np.nan
     return Prediction(trace, "two tokens", moment, "angle 60°")
@@ -41,7 +41,7 @@ def radius_of_two(case: Case) -> Prediction | None:
     """Return the predicted radius r of two equal tokens without a fixed radius; None for all other cases."""
     if not _are_two(case) or not case.tokens_have_radius:
         return None
-    return Prediction(lambda times: _solved(case, times)[1], "two tokens")
+    return Prediction(lambda times: _solve_pair(case, times)[1], "two tokens")
 
 
 def _are_two(case: Case) -> bool:
@@ -58,7 +58,7 @@ def _are_two(case: Case) -> bool:
     return plain and alone and sees_directions and cosine_of_pair(case) is not None
 
 
-def _solved(case: Case, times: Floats) -> tuple[Floats, Floats]:
+def _solve_pair(case: Case, times: Floats) -> tuple[Floats, Floats]:
     """Return the angle φ and the radius (times,) of two equal tokens at ±φ/2, at increasing times from 0 on.
 
     The equation is φ̇ = 2 θ̇ with the rates of model/layer_norm.py.

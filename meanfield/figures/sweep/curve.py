@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meanfield.figures.axes import Floats, label_decades
 from meanfield.figures.run_data import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from meanfield.figures.sweep.theory import beside_curve, critical_line
+from meanfield.figures.sweep.theory import critical_line, theory_of_curve
 from meanfield.sweeping.results import SweepResults
 from meanfield.sweeping.scalars import long_name
 from solvers.io.repair import FileError
@@ -88,7 +88,7 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, value: str, groups: int)
     from meanfield.case.load import parse
 
     case = parse(found.attributes["case"])
-    if (curve := beside_curve(case, x, value)) is not None:
+    if (curve := theory_of_curve(case, x, value)) is not None:
         name, height = curve
         grid = np.geomspace(*ax.get_xlim(), 200) if ax.get_xscale() == "log" else np.linspace(*ax.get_xlim(), 200)
         ax.plot(grid, height(np.maximum(grid, 0.0)), color=BLACK, ls="--", lw=1.2, label=name, scalex=False)

@@ -21,7 +21,7 @@ _MAP_VALUES = 4  # number of values of a second numeric key, above which a map i
 
 
 @dataclass(frozen=True)
-class View:
+class SweepAxes:
     """Choice of what a figure of a sweep shows: ``value`` over the key ``x``, a line for each value of ``lines``.
 
     With a second key ``y`` it is a map over both, a panel for each value of ``lines``.
@@ -46,19 +46,19 @@ def plot_sweep(path: str | Path, figure: str | Path) -> Path:
         found = read_sweep(path)
         if not len(found.done):
             raise FileError(f"{path}: no point is done yet")
-        compose(found, view_of(found), drawing)
+        compose(found, axes_of_sweep(found), drawing)
 
     return write_figure(figure, draw)
 
 
-def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
+def compose(found: SweepResults, view: SweepAxes, figure: Figure) -> Figure:
     """Draw the results of a sweep on an empty ``figure``, set its size, and return the figure."""
     panels = len(set(found.parameters[view.lines].tolist())) if view.y and view.lines else 1
     columns = min(panels, 3)
     rows = -(-panels // columns)
     width = _WIDTH if columns == 1 else 3.8 * columns + 1.0
     figure.set_size_inches(width, _HEIGHT if rows == columns == 1 else 3.2 * rows + 0.8)
-    lines = [str(found.attributes["title"]) or found.path.stem, _state_in_words(found)]
+    lines = [str(found.attributes["title"]) or found.path.stem, _describe_state(found)]
     figure.suptitle("\n".join(lines), fontsize=fitting_size(lines, 0.95 * width, 12.5))
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for ax in axes[panels:]:
@@ -70,14 +70,14 @@ def compose(found: SweepResults, view: View, figure: Figure) -> Figure:
     return figure
 
 
-def _state_in_words(found: SweepResults) -> str:
+def _describe_state(found: SweepResults) -> str:
     """Return a text on the numbers of all runs of a sweep, of those that are done, and of failed ones."""
     done, count, failed = len(found.done), len(found.status), int((found.status == FAILED).sum())
     points = f"{count} points" if done == count else f"{done} of {count} points"
     return points + (f", {failed} failed" if failed else "")
 
 
-def view_of(found: SweepResults) -> View:
+def axes_of_sweep(found: SweepResults) -> SweepAxes:
     """Return the axes and the scalar for the figure of a sweep, as its file states or completed from the varying keys.
 
     Raises FileError for time without a y key.
@@ -97,7 +97,7 @@ def view_of(found: SweepResults) -> View:
         lines = rest[0]
     if x == "time" and y is None:
         raise FileError(f'{found.path}: figure.x = "time" needs figure.y, a key for the other axis of the map')
-    return View(x, requested.value or _value(found, x, y), y, lines)
+    return SweepAxes(x, requested.value or _value(found, x, y), y, lines)
 
 
 def _value(found: SweepResults, x: str, y: str | None) -> str:

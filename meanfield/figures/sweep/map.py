@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meanfield.figures.axes import Floats, label_decades
 from meanfield.figures.color_scale import color_map
 from meanfield.figures.sweep.curve import abscissas, axis_name, scalar, short
-from meanfield.figures.sweep.theory import beside_map
+from meanfield.figures.sweep.theory import theory_of_map
 from meanfield.sweeping.results import SweepResults
 from meanfield.sweeping.scalars import lengths, long_name
 from solvers.io.repair import FileError
@@ -89,9 +89,9 @@ def _draw_over_time(ax: Axes, found: SweepResults, group: Integers, x: str, y: s
 def _series(found: SweepResults, number: int, value: str) -> tuple[Floats, Floats]:
     """Return times and values of a scalar diagnostic of run ``number`` of a sweep. Raises FileError for an array."""
     if value == "centroid_length":
-        times, centroids = found.over_time(number, "centroid")
+        times, centroids = found.time_series(number, "centroid")
         return times, lengths(centroids)
-    times, values = found.over_time(number, value)
+    times, values = found.time_series(number, value)
     if values.ndim > 1:
         raise FileError(f"{found.path}: {value} is an array at each time; a map requires a scalar")
     return times, values
@@ -153,7 +153,7 @@ def _draw_theory(ax: Axes, found: SweepResults, x: str, y: str, value: str) -> N
     """Draw the theoretical curve, such as the critical noise, on a map of a sweep, if there is one."""
     from meanfield.case.load import parse
 
-    curve = beside_map(parse(found.attributes["case"]), x, y, value)
+    curve = theory_of_map(parse(found.attributes["case"]), x, y, value)
     if curve is None:
         return
     name, function = curve

@@ -42,7 +42,7 @@ def meeting_time(beta: Floats, tokens: int, normalization: str = "softmax", clos
     return np.asarray(last / 2 * weights @ (1.0 / (growth * weight)))
 
 
-def beside_curve(case: Case, x: str, value: str) -> Curve | None:
+def theory_of_curve(case: Case, x: str, value: str) -> Curve | None:
     """Return the theoretical curve of the scalar ``value`` over the key ``x`` of a sweep, or None."""
     if x != "attention.beta" or value not in ("clusters", "most_clusters") or not _is_plain(case):
         return None
@@ -51,7 +51,7 @@ def beside_curve(case: Case, x: str, value: str) -> Curve | None:
     return r"fastest mode without noise, $\sqrt{2\beta}$", lambda beta: fastest_mode(2, beta)
 
 
-def beside_map(case: Case, x: str, y: str, value: str) -> Curve | None:
+def theory_of_map(case: Case, x: str, y: str, value: str) -> Curve | None:
     """Return the theoretical curve for a map of ``value`` over the keys ``x`` and ``y`` of a sweep, or None.
 
     The curve is ``y`` over ``x``, or time over ``y`` if x is "time".

@@ -37,9 +37,9 @@ def attention_maps(subjects: Subjects) -> Outcome:
     the logits.
     """
     inputs = subjects.inputs(EXAMPLES)
-    values = _compared(subjects, inputs)  # measure, state, pair, seed, layer, example
+    values = _compare_maps(subjects, inputs)  # measure, state, pair, seed, layer, example
     means, intervals = values.mean(axis=(3, 5)), bootstrap(values)
-    scaled = _scaled(subjects, inputs)
+    scaled = _compare_scaled_maps(subjects, inputs)
     pairs = ("state", "pair", "layer")
     arrays = {
         **subjects.coordinates(),
@@ -105,7 +105,7 @@ def maps_of(network: TokenNetwork, inputs: torch.Tensor) -> Floats:
     return np.stack([w.mean(dim=1).double().numpy() for w in trace.weights if w is not None])
 
 
-def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
+def _compare_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
     """Return cosine and divergence of attention maps, (measure, state, pair, seed, layer, example).
 
     A pair is the Transformer and the PDE network, its shuffled maps, uniform maps, or another seed.
@@ -123,7 +123,7 @@ def _compared(subjects: Subjects, inputs: torch.Tensor) -> Floats:
     return np.moveaxis(np.array(rows), 3, 0)
 
 
-def _scaled(subjects: Subjects, inputs: torch.Tensor) -> Floats:
+def _compare_scaled_maps(subjects: Subjects, inputs: torch.Tensor) -> Floats:
     """Return cosine and divergence of attention maps of untrained networks with scaled logits: (measure, pair, scale).
 
     A pair is the Transformer and the PDE network, or uniform maps. The measures are means over seeds, layers and
@@ -150,7 +150,7 @@ def with_logits(network: TokenNetwork, scale: float) -> TokenNetwork:
     return scaled
 
 
-def _reached(scaled: Floats, pair: int) -> str:
+def _describe_factors(scaled: Floats, pair: int) -> str:
     """Return a phrase with the factors of the logits up to which two attention maps are as similar as published.
 
     ``scaled`` (measure, pair, scale) are cosine and divergence of the maps.
@@ -177,7 +177,8 @@ def _summary(found: Outcome) -> str:
     return "\n".join([
         table(["state", "Transformer and", "cosine, over layers", "divergence"], rows),
         f"The sources' cosine {SOURCE_COSINE:g} and divergence {SOURCE_KL:g} are reached by untrained networks "
-        f"{_reached(scaled, 0)}, and by the uniform map instead of the PDE network's {_reached(scaled, 1)}.",
+        f"{_describe_factors(scaled, 0)}, and by the uniform map instead of the PDE network's "
+        f"{_describe_factors(scaled, 1)}.",
     ])  # fmt: skip
 
 

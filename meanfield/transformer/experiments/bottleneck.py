@@ -116,10 +116,10 @@ def informations(fit: Fit) -> Floats:
     examples = fit.task.train
     _, trace = traced(fit.network, examples.inputs)
     labels = examples.labels.numpy()
-    return np.array([_of_layer(u.mean(dim=1).double().numpy(), labels) for u in trace.states])
+    return np.array([_layer_information(u.mean(dim=1).double().numpy(), labels) for u in trace.states])
 
 
-def _of_layer(means: Floats, labels: Integers) -> tuple[float, float, float]:
+def _layer_information(means: Floats, labels: Integers) -> tuple[float, float, float]:
     centered = means - means.mean(axis=0)
     deviation = centered.std()
     scaled = centered / (deviation if deviation > 0 else 1.0)
@@ -133,7 +133,7 @@ def _values(found: Outcome) -> Floats:
 
 def _summary(found: Outcome, max_information: float) -> str:
     values = _values(found)
-    first, last = values[:, :, 0], [_last(of_kind) for of_kind in values]
+    first, last = values[:, :, 0], [_last_epoch(of_kind) for of_kind in values]
     rows = [
         [kind, f"{layer}", *(mean_and_spread(ends[:, layer, k]) for k in range(3) for ends in (first[i], last[i]))]
         for i, kind in enumerate(KINDS) for layer in range(values.shape[3])
@@ -142,7 +142,7 @@ def _summary(found: Outcome, max_information: float) -> str:
     return f"{table(head, rows)}\nLower bounds of I(X; T) are at most log m = {max_information:.3g} nats."
 
 
-def _last(values: Floats) -> Floats:
+def _last_epoch(values: Floats) -> Floats:
     """Return the values (seeds, layers, 3) at each seed's last epoch, from values (seeds, epochs, layers, 3)."""
     return np.stack([rows[np.flatnonzero(np.isfinite(rows[:, 0, 0]))[-1]] for rows in values])
 

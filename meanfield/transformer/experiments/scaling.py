@@ -30,7 +30,9 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
 
     No network is trained, and ``case`` is not used.
     """
-    found = np.array([[[measured(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)])
+    found = np.array(
+        [[[measure_softmax(d, scaled, seed) for seed in seeds] for d in DIMENSIONS] for scaled in (True, False)]
+    )
     dims = ("scaling", "dimension", "seed")
     arrays = {
         **coordinates(scaling=SCALINGS),
@@ -41,7 +43,7 @@ def scaling(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers: 
     return Outcome(arrays, _summary, _draw)
 
 
-def measured(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
+def measure_softmax(d: int, scaled: bool, seed: int, keys: int = KEYS) -> tuple[float, float]:
     """Return the entropy (nats) and the norm of the Jacobian of softmax attention for random queries and keys in R^d.
 
     Both are means over queries. ``scaled``: whether logits have the factor 1/√d.

@@ -81,12 +81,12 @@ def untrained(case: TrainingCase, seeds: tuple[int, ...], show: Printer, workers
     found = np.full((len(ABLATIONS), len(FORMS), LAYERS), np.nan)
     for k, one in enumerate(ABLATIONS):
         if one.measured == "deviation":
-            found[k, 0], found[k, 1] = _of_density_on_line(one), _of_nodes(one)
+            found[k, 0], found[k, 1] = _growth_on_line(one), _growth_of_nodes(one)
         else:
-            found[k, 1] = _of_tokens(_layer_of_particles(one), one)
-            found[k, 2] = _of_tokens(_layer_of_field(one), one)
+            found[k, 1] = _growth_of_tokens(_layer_of_particles(one), one)
+            found[k, 2] = _growth_of_tokens(_layer_of_field(one), one)
         if one.measured == "mode":
-            found[k, 0] = _of_density(one)
+            found[k, 0] = _growth_of_density(one)
         found[k, 3] = exact(one)
     dims = ("ablation", "form", "layer")
     arrays = {
@@ -120,7 +120,7 @@ def _strength(radius: float) -> float:
     return float(ive(1, BETA * radius**2) / ive(0, BETA * radius**2))
 
 
-def _of_density(one: Ablation) -> Floats:
+def _growth_of_density(one: Ablation) -> Floats:
     sections = {
         "domain": {"manifold": "circle", "resolution": CELLS},
         "attention": {"beta": BETA},
@@ -130,7 +130,7 @@ def _of_density(one: Ablation) -> Floats:
     return np.asarray(np.log(power[1:] / power[0]) / 2)
 
 
-def _of_density_on_line(one: Ablation) -> Floats:
+def _growth_on_line(one: Ablation) -> Floats:
     sections = {
         "domain": {"manifold": "line", "resolution": LINE_CELLS, "core": 4.0, "outermost": 50.0},
         "attention": {"beta": LINE_BETA},
@@ -149,7 +149,7 @@ def _simulated(sections: dict[str, Any], diagnostic: str, one: Ablation) -> Floa
     return np.asarray(result.diagnostics[diagnostic])
 
 
-def _of_nodes(one: Ablation) -> Floats:
+def _growth_of_nodes(one: Ablation) -> Floats:
     """Return the log of the growth (layers,) of the standard deviation of weighted tokens on the line, by layers.
 
     The tokens are nodes of a quadrature rule, whose sums equal those of a Gaussian to rounding.
@@ -164,7 +164,7 @@ def _of_nodes(one: Ablation) -> Floats:
     return np.asarray(np.log(np.array(variances[1:]) / variances[0]) / 2)
 
 
-def _of_tokens(layer: Layer, one: Ablation) -> Floats:
+def _growth_of_tokens(layer: Layer, one: Ablation) -> Floats:
     """Return the log of the growth (layers,) of the mode or radius of evenly spaced tokens on the circle.
 
     ``layer`` maps positions (n, 2) of tokens. To measure a mode l, each token is first rotated by AMPLITUDE sin(lφ).

@@ -67,8 +67,8 @@ def _digits(data: Data) -> Task:
 
     Pixels from 0 to 16 are scaled to [−1, 1].
     """
-    found = _fetched("digits", "load_digits")
-    return _of_images(data, found.images / 8 - 1, found.target, 10)
+    found = _fetch_data("digits", "load_digits")
+    return _image_task(data, found.images / 8 - 1, found.target, 10)
 
 
 def _mnist(data: Data) -> Task:
@@ -82,9 +82,9 @@ def _mnist(data: Data) -> Task:
         28**2: CategoricalDtype([str(digit) for digit in range(10)])
     }  # otherwise pandas 3 converts labels to numbers, which scikit-learn cannot read
     options = {"version": 1, "as_frame": False, "parser": "pandas", "read_csv_kwargs": {"dtype": label}}
-    found = _fetched("mnist", "fetch_openml", "mnist_784", **options)
+    found = _fetch_data("mnist", "fetch_openml", "mnist_784", **options)
     images = np.asarray(found.data, dtype=float).reshape(-1, 28, 28) / 127.5 - 1
-    return _of_images(data, images, np.asarray(found.target).astype(np.int32), 10)
+    return _image_task(data, images, np.asarray(found.target).astype(np.int32), 10)
 
 
 def _newsgroups(data: Data) -> Task:
@@ -93,7 +93,7 @@ def _newsgroups(data: Data) -> Task:
     Headers, footers and quotations are removed, and messages shorter than ``data.length`` left out. Raises CaseError if
     fewer than two remain.
     """
-    found = _fetched("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
+    found = _fetch_data("newsgroups", "fetch_20newsgroups", subset="all", remove=("headers", "footers", "quotes"))
     texts = [" ".join(text.split()) for text in found.data]
     long_enough = [k for k, text in enumerate(texts) if len(text) >= data.length]
     if len(long_enough) < 2:
@@ -101,12 +101,12 @@ def _newsgroups(data: Data) -> Task:
         raise CaseError(f"data.length = {data.length}: expected at most {longest}: at most one message is longer")
     counts = Counter("".join(texts)).most_common(MAX_CHARACTERS - 1)
     words = [*sorted(character for character, _ in counts), UNKNOWN]
-    inputs = np.stack([_encoded(texts[k][: data.length], words) for k in long_enough])
+    inputs = np.stack([_encode_text(texts[k][: data.length], words) for k in long_enough])
     labels = np.asarray(found.target)[long_enough].astype(np.int32)
-    return Task(Shape(data.length, 0, len(words), 20), *_drawn(data, inputs, labels))
+    return Task(Shape(data.length, 0, len(words), 20), *_draw_examples(data, inputs, labels))
 
 
-def _fetched(kind: str, name: str, *options: Any, **named: Any) -> Any:
+def _fetch_data(kind: str, name: str, *options: Any, **named: Any) -> Any:
     """Load a data set by scikit-learn, which caches it, and return it. Raises CaseError if it is not available."""
     try:
         from sklearn import datasets
@@ -131,17 +131,17 @@ def _stripes(data: Data) -> Task:
     across = np.cos(label[:, None, None] * np.pi / 4) * column + np.sin(label[:, None, None] * np.pi / 4) * row
     phase = random.uniform(0, 2 * np.pi, STRIPES)[:, None, None]
     images = np.sin(2 * np.pi / 4 * across + phase) + 0.5 * random.standard_normal(across.shape)
-    return _of_images(data, images, label, 4)
+    return _image_task(data, images, label, 4)
 
 
-def _of_images(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
+def _image_task(data: Data, images: Floats, labels: Integers, classes: int) -> Task:
     """Return the learning task of images (examples, side, side) with labels (examples,): tokens are patches or rows."""
     tokens = images if data.tokens == "rows" else _patches(images, data.patch)
-    train, test = _drawn(data, np.ascontiguousarray(tokens), labels)
+    train, test = _draw_examples(data, np.ascontiguousarray(tokens), labels)
     return Task(Shape(tokens.shape[1], tokens.shape[2], 0, classes), train, test)
 
 
-def _drawn(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
+def _draw_examples(data: Data, inputs: Floats | Integers, labels: Integers) -> tuple[Examples, Examples]:
     """Divide inputs and labels at random into training and test examples, at most ``data.most`` together."""
     order = np.random.default_rng(data.seed).permutation(len(inputs))[: data.most]
     held = min(max(round(data.test * len(order)), 1), len(order) - 1)  # neither part is empty
@@ -168,7 +168,8 @@ def _passages(data: Data) -> Task:
     words = sorted(set("".join(texts)))
     parts = [_split(text, data) for text in texts]
     train, test = (
-        _labelled([_windows(_encoded(part[k], words), data.length, STRIDE) for part in parts]) for k in (0, 1)
+        _classified_examples([_windows(_encode_text(part[k], words), data.length, STRIDE) for part in parts])
+        for k in (0, 1)
     )
     return Task(Shape(data.length, 0, len(words), len(texts)), train, test)
 
@@ -182,7 +183,7 @@ def _characters(data: Data) -> Task:
     text = "\n".join(texts) if data.file is None else read_text(data.file, "data.file")[0]
     words = sorted(set(text))
     train, test = (
-        _shifted(_windows(_encoded(part, words), data.length + 1, step))
+        _next_character_examples(_windows(_encode_text(part, words), data.length + 1, step))
         for part, step in zip(_split(text, data), (STRIDE, data.length), strict=True)
     )
     return Task(Shape(data.length, 0, len(words), len(words), by_token=True), train, test)
@@ -200,7 +201,7 @@ def _split(text: str, data: Data) -> tuple[str, str]:
     return parts
 
 
-def _encoded(text: str, words: list[str]) -> Integers:
+def _encode_text(text: str, words: list[str]) -> Integers:
     number_of = {word: k for k, word in enumerate(words)}
     return np.array([number_of.get(word, len(words) - 1) for word in text], dtype=np.int64)
 
@@ -210,12 +211,12 @@ def _windows(numbers: Integers, length: int, step: int) -> Integers:
     return np.lib.stride_tricks.sliding_window_view(numbers, length)[::step].copy()
 
 
-def _labelled(passages: list[Integers]) -> Examples:
+def _classified_examples(passages: list[Integers]) -> Examples:
     labels = np.repeat(np.arange(len(passages)), [len(part) for part in passages])
     return Examples(torch.from_numpy(np.concatenate(passages)), torch.from_numpy(labels))
 
 
-def _shifted(passages: Integers) -> Examples:
+def _next_character_examples(passages: Integers) -> Examples:
     return Examples(torch.from_numpy(passages[:, :-1].copy()), torch.from_numpy(passages[:, 1:].copy()))
 
 

@@ -122,11 +122,11 @@ class FieldLayer(nn.Module):
         SequenceDiffusion.
         """
         if not self.on_sphere:
-            return spread(u, diffusion * step, self.periodic)
+            return diffuse(u, diffusion * step, self.periodic)
         left = 1.0  # remaining fraction of the step
         while left > 0:
             part = left / max(math.ceil(left * _rotation_rate(u, diffusion * step, self.periodic) / MAX_ROTATION), 1)
-            u = _turned(u, part * diffusion * step, self.periodic)
+            u = _diffuse_on_sphere(u, part * diffusion * step, self.periodic)
             left = left - part if part < left else 0.0
         return u
 
@@ -167,7 +167,7 @@ class FieldNetwork(nn.Module):
         return self.scale * states
 
 
-def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
+def diffuse(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
     """Return e^{tL} u, the exact diffusion of u (batch, n, d) along its n tokens for a time t, L the Laplacian.
 
     L is the three-point Laplacian at unit distance.
@@ -187,15 +187,15 @@ def spread(u: Tensor, time: Tensor, periodic: bool = False) -> Tensor:
     return basis @ (decay[:, None] * (basis.T @ u))
 
 
-def _turned(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
+def _diffuse_on_sphere(u: Tensor, time: Tensor, periodic: bool) -> Tensor:
     """Return N e^{tL} u, the states u (batch, n, d) on the sphere after diffusion along the tokens for a time t.
 
     L is the three-point Laplacian and N y = y/|y|. The accuracy in time is of second order, by Richardson
     extrapolation.
     """
-    half = normalize(spread(u, time / 2, periodic), dim=-1)
-    halves = normalize(spread(half, time / 2, periodic), dim=-1)
-    return normalize(2 * halves - normalize(spread(u, time, periodic), dim=-1), dim=-1)
+    half = normalize(diffuse(u, time / 2, periodic), dim=-1)
+    halves = normalize(diffuse(half, time / 2, periodic), dim=-1)
+    return normalize(2 * halves - normalize(diffuse(u, time, periodic), dim=-1), dim=-1)
 
 
 def _rotation_rate(u: Tensor, time: Tensor, periodic: bool) -> float:

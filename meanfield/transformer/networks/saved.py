@@ -48,7 +48,7 @@ def write_training(path: str | Path, fit: Fit, command: str = "", *, continues: 
     """
     arrays = coordinates(part=list(parts_of(fit.network)))
     for name, (dims, long_name, unit) in SETS.items():
-        arrays[name] = Labelled(dims, _padded(name, fit), long_name, unit)
+        arrays[name] = Labelled(dims, _padded_measure(name, fit), long_name, unit)
     attributes = {
         "title": fit.case.title,
         "training_case": to_toml(fit.case),
@@ -139,7 +139,7 @@ def _read_into(fit: Fit, datasets: Mapping[str, Floats], stopped: str) -> None:
                 fit.optimizer.state[parameter] = {"step": step.clone(), **moments}
 
 
-def _padded(name: str, fit: Fit) -> Floats:
+def _padded_measure(name: str, fit: Fit) -> Floats:
     """Return a measure of the history, by name, as an array; no rows if nothing has been measured."""
     values, dims = getattr(fit.history, name), SETS[name][0]
     widths = {"part": len(parts_of(fit.network)), "layer": len(fit.network.body.layers) + 1}
@@ -158,7 +158,7 @@ def _moments(fit: Fit) -> Iterator[tuple[str, Floats]]:
                 yield f"{moment}/{name}", state[moment].numpy()
 
 
-def prepared(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:
+def prepare_training(training: str | Path | TrainingCase, overrides: Sequence[str], continues: bool) -> Fit:
     """Return a new training before its first step, or, if ``continues``, the training stored in the file.
 
     Raises CaseError for a training file that is not valid, FileError for a stored training that cannot be read.

@@ -28,7 +28,14 @@ from meanfield.transformer.families import arrays_of, family_of, form_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.model import HiddenStates, read_with, short_name
 from meanfield.transformer.sources import Texts, read_texts
-from meanfield.transformer.studies.measures import MEASURES, STYLES, grouped, legend_label, measured, variants_of
+from meanfield.transformer.studies.measures import (
+    MEASURES,
+    STYLES,
+    group_by_variant,
+    legend_label,
+    measure_variants,
+    variants_of,
+)
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
 
@@ -180,7 +187,7 @@ def ablate(
     require_integers(1, seeds=seeds)
     variants, dropped = variants_of([names_of(parts) for parts in without], seeds), require_drops(drop)
     states = read_with(model, read_texts(texts), family_of)
-    arrays = measured(states, variants, dropped) | head_figures(states)
+    arrays = measure_variants(states, variants, dropped) | head_figures(states)
     title = f"{short_name(model)}, {len(states)} texts: mean ± standard deviation"
     return Outcome(arrays, _summary, _draw, title, {"model": str(model), "drop": ",".join(dropped)})
 
@@ -194,7 +201,7 @@ def last_layer_table(found: Outcome) -> str:
 
     Rows are variants of a model, such as without layer norm; numbers are mean ± standard deviation over texts.
     """
-    columns = {quantity: grouped(found, quantity) for quantity in MEASURES}
+    columns = {quantity: group_by_variant(found, quantity) for quantity in MEASURES}
     rows = []
     for name in next(iter(columns.values())):
         cells = [f"{mean[-1]:.3g} ± {spread[-1]:.2g}" for mean, spread in (column[name] for column in columns.values())]
@@ -209,7 +216,7 @@ def _draw(figure: Figure, found: Outcome) -> None:
     others = iter(COLORS)
     colors: dict[str, tuple[str, str]] = {}
     for ax, (quantity, label) in zip(axes.flat, PANELS.items(), strict=True):
-        for name, (mean, spread) in grouped(found, quantity).items():
+        for name, (mean, spread) in group_by_variant(found, quantity).items():
             if name not in colors:
                 colors[name] = STYLES[name] if name in STYLES else (next(others, "0.4"), "-")
             _band(ax, mean, spread, *colors[name], legend_label(name))

@@ -42,7 +42,7 @@ def compress(
     """
     keep = [one.kept(drop) for one in states]
     variants = {}
-    for name, moved in _moved(states, repeat, seed).items():
+    for name, moved in _states_of_variants(states, repeat, seed).items():
         prompts = [unit_vectors(hidden[:, mask]) for hidden, mask in zip(moved, keep, strict=True)]
         variants[name] = list(zip(*prompts, strict=True))  # by layer the directions (n, d) of each prompt
     of_layers, dims = list(variants.values()), ("variant", "layer", "prompt")
@@ -101,7 +101,7 @@ def line_through(values: Floats) -> tuple[float, float]:
     return float(slope), 1.0 - left / total if total > len(values) * ROUNDING**2 else 1.0
 
 
-def _moved(states: Sequence[HiddenStates], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
+def _states_of_variants(states: Sequence[HiddenStates], repeat: int, seed: int) -> dict[str, Iterator[Floats]]:
     """Return the states (repeat·layers + 1, n, d) of each prompt's tokens in variants of a model, by variant.
 
     Variants are the model, its mean-field dynamics, random attention matrices, and tokens at rest.

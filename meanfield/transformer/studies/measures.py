@@ -53,7 +53,9 @@ def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
     return variants
 
 
-def measured(texts: Sequence[HiddenStates], variants: Variants, drop: Sequence[str] = ()) -> dict[str, Labelled]:
+def measure_variants(
+    texts: Sequence[HiddenStates], variants: Variants, drop: Sequence[str] = ()
+) -> dict[str, Labelled]:
     """Return measures (variant, text, layer) of tokens in variants of a model, such as the mean cosine.
 
     Tokens in ``drop`` ("special", "first") are moved but not measured. Raises CaseError if fewer than two tokens of a
@@ -105,7 +107,7 @@ MEASURES = {
 }
 
 
-def grouped(found: Outcome, quantity: str) -> dict[str, tuple[Floats, Floats]]:
+def group_by_variant(found: Outcome, quantity: str) -> dict[str, tuple[Floats, Floats]]:
     """Return the mean and standard deviation (layers + 1,) of a quantity over texts, by variant of a model.
 
     Random matrices of all seeds count as one variant, and so do rotated matrices.

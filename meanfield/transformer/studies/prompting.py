@@ -56,14 +56,14 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
     The distribution is that of the last token's state, through the output head (words, d). ``decode`` returns the text
     of a token from its number.
     """
-    logits = np.stack([[one @ head.T for one in _normalized(states)] for states in prompts], axis=1)
+    logits = np.stack([[one @ head.T for one in _normalized_states(states)] for states in prompts], axis=1)
     highest = logits.max(axis=-1, keepdims=True)
     log_p = logits - (highest + np.log(np.exp(logits - highest).sum(axis=-1, keepdims=True)))
     p, dims = np.exp(log_p), ("layer", "prompt")
     entropy, divergence = -(p * log_p).sum(axis=2), (p[-1] * (log_p[-1] - log_p)).sum(axis=2)
     top = p.argmax(axis=2)
     words = [[decode(int(token)) for token in layer] for layer in top]
-    apart = np.array([_apart(layer) for layer in p])
+    apart = np.array([_mean_variation(layer) for layer in p])
     return {
         "next_entropy": Labelled(dims, entropy, "entropy of the distribution of the next token"),
         "next_divergence": Labelled(dims, divergence, "KL of the last layer's from it"),
@@ -74,7 +74,7 @@ def next_token(prompts: Sequence[HiddenStates], head: Floats, decode: Callable[[
     }
 
 
-def _normalized(states: HiddenStates) -> Floats:
+def _normalized_states(states: HiddenStates) -> Floats:
     """Return the last token's states (layers + 1, d) after the norm that the model applies after its last layer.
 
     The state after the last layer is normalized already.
@@ -86,7 +86,7 @@ def _normalized(states: HiddenStates) -> Floats:
     return np.concatenate([between, states.hidden[-1:, -1]])
 
 
-def _apart(distributions: Floats) -> float:
+def _mean_variation(distributions: Floats) -> float:
     """Return the total variation ½ Σ |p − q| of two of the distributions (prompts, words), averaged over all pairs."""
     n = len(distributions)
     return float(sum(np.abs(distributions[:k] - distributions[k]).sum() for k in range(n)) / (n * (n - 1)))

@@ -20,7 +20,7 @@ from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states, require_attention
 from meanfield.transformer.model import HiddenStates, states_of
 from meanfield.transformer.studies.measures import STYLES, legend_label
-from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recovered
+from meanfield.transformer.studies.turnpike import MAX_ATOMS, gromov_wasserstein, recover_atoms
 from meanfield.transformer.variants import STILL, WHOLE, Variant, states_of_variant
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats
@@ -123,11 +123,11 @@ def stack(states: HiddenStates, repeat: int, seed: int = 0, drop: Sequence[str] 
         "density": Labelled((*dims, "cosine"), densities, "density of <x, y> of two tokens"),
         "distance": Labelled(dims, distances, "W1 distance to the model's distribution"),
         "mean": Labelled(dims, cosines.mean(axis=2), "mean inner product of two different tokens"),
-        **_recovered({name: hidden[name][-1, keep] for name in (WHOLE, LAW)}),
+        **_recover_atoms({name: hidden[name][-1, keep] for name in (WHOLE, LAW)}),
     }
 
 
-def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
+def _recover_atoms(last: dict[str, Floats]) -> dict[str, Labelled]:
     """Return few atoms (point masses) whose pairwise cosines are distributed like those of tokens, by variant.
 
     ``last`` holds the states (n, d) after the last layer, by variant of a model. Masses and Gram matrices of the atoms
@@ -137,7 +137,7 @@ def _recovered(last: dict[str, Floats]) -> dict[str, Labelled]:
     masses, grams = np.full((count, MAX_ATOMS), np.nan), np.full((count, MAX_ATOMS, MAX_ATOMS), np.nan)
     fits, gaps = np.empty(count), np.empty(count)
     for k, states in enumerate(last.values()):
-        found = recovered(pair_cosines(states))
+        found = recover_atoms(pair_cosines(states))
         n, fits[k], gaps[k] = len(found.masses), found.distance, gromov_wasserstein(found, unit_vectors(states))
         masses[k, :n], grams[k, :n, :n] = found.masses, found.gram
     about = "masses recovered from the cosines after the last layer"

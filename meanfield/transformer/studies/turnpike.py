@@ -35,7 +35,7 @@ class Configuration:
     distance: float
 
 
-def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
+def recover_atoms(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
     """Return the fewest atoms, point masses on the sphere, whose pairwise cosines are distributed like those of tokens.
 
     cosines     those of all n(n − 1)/2 pairs i < j of n tokens
@@ -46,7 +46,7 @@ def recovered(cosines: Floats, max_atoms: int = MAX_ATOMS) -> Configuration:
     n = (1 + np.sqrt(1 + 8 * len(cosines))) / 2
     whole = np.concatenate([cosines, np.ones(round(n / 2))])  # a token with itself counts as half a pair
     quantiles = np.quantile(whole, (np.arange(LEVELS) + 0.5) / LEVELS)
-    found = [_fitted(quantiles, k) for k in range(1, max_atoms + 1)]
+    found = [_fit_atoms(quantiles, k) for k in range(1, max_atoms + 1)]
     best = min(one.distance for one in found)
     return next(one for one in found if one.distance <= best + TOLERANCE)
 
@@ -77,12 +77,12 @@ def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Fl
     import ot
 
     levels = (np.arange(50) + 0.5) / 50
-    ours = [_at_levels(row, masses, levels) for row in gram]
+    ours = [_quantiles_at(row, masses, levels) for row in gram]
     costs = np.array([[np.abs(one - np.quantile(row, levels)).mean() for row in whole] for one in ours])
     return np.asarray(ot.emd(masses, shares, costs))
 
 
-def _fitted(quantiles: Floats, count: int) -> Configuration:
+def _fit_atoms(quantiles: Floats, count: int) -> Configuration:
     """Return the configuration of ``count`` atoms whose distribution of cosines is nearest in W₁ to given quantiles.
 
     It is the best of several descents without derivatives, because W₁ has kinks.
@@ -137,7 +137,7 @@ def _distance(masses: Floats, gram: Floats, quantiles: Floats) -> float:
     return float(np.abs(ours - given) @ np.diff(edges))
 
 
-def _at_levels(values: Floats, weights: Floats, levels: Floats) -> Floats:
+def _quantiles_at(values: Floats, weights: Floats, levels: Floats) -> Floats:
     """Return the quantiles at ``levels`` of the discrete distribution that has ``weights`` at ``values``."""
     order = np.argsort(values)
     places = np.searchsorted(np.cumsum(weights[order]), levels * weights.sum())

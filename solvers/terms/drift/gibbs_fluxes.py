@@ -139,11 +139,11 @@ class FluxesInPotential:
 def _wide(mesh: Mesh, inner: Indices, D: float, conductances: Floats) -> WideFluxes | None:
     opposite = opposite_sides(mesh)
     if opposite is not None:
-        return _along_lines(mesh, inner, opposite, conductances)
-    return None if has_linear_precision(mesh) else _by_gradients(mesh, inner, D)
+        return _fluxes_along_lines(mesh, inner, opposite, conductances)
+    return None if has_linear_precision(mesh) else _fluxes_by_gradients(mesh, inner, D)
 
 
-def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: Floats) -> WideFluxes:
+def _fluxes_along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: Floats) -> WideFluxes:
     """Return the fluxes −D e^{−V/D}∇(u e^{V/D}) at inner faces by four cells in line, on a mesh of equal cells.
 
     1/24 of the second difference of neighboring fluxes is subtracted, so that flux differences are cell averages.
@@ -176,7 +176,7 @@ def _along_lines(mesh: Mesh, inner: Indices, opposite: Integers, conductances: F
     return WideFluxes(faces, cells, weights, mean, spread.tocsr())
 
 
-def _by_gradients(mesh: Mesh, inner: Indices, D: float) -> WideFluxes:
+def _fluxes_by_gradients(mesh: Mesh, inner: Indices, D: float) -> WideFluxes:
     """Return the fluxes −D e^{−V/D}∇(u e^{V/D}) at inner faces, by differences and gradients of both cells.
 
     The difference of the two cells gives the part along the line between their centers, the mean gradient the rest.

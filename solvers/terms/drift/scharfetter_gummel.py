@@ -98,7 +98,7 @@ class DriftDiffusion:
         self._rate, self._seen = np.zeros(0), False
         self.is_stiff = callable(potential)  # and nonlinear
         self._solvers: dict[tuple[float, bool], Any] = {}  # by step length, the most recently used last
-        self._at: Any = None if callable(potential) else self._in_potential(potential)
+        self._at: Any = None if callable(potential) else self._fluxes_in_potential(potential)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_solvers": {}}  # factorized matrices cannot be pickled
@@ -124,7 +124,7 @@ class DriftDiffusion:
     def prepare(self, time: float, values: Floats) -> Step:
         """Store the rate of change of u = ``values`` for ``rate``; return the longest explicit step with u ≥ 0."""
         self._check(values)
-        self._move_to(time, values)
+        self._update_potential(time, values)
         self._rate = self._rates(values)
         fastest = self._at.fastest
         return 1.0 / fastest if fastest > 0 else np.inf
@@ -162,7 +162,7 @@ class DriftDiffusion:
         potential is evaluated at time + dt/2, for the state at the beginning.
         """
         self._check(values)
-        self._move_to(time + 0.5 * dt, values)
+        self._update_potential(time + 0.5 * dt, values)
         rows = values.reshape(-1, self.mesh.cells)
         lowest = min(self._step_field(dt, row, limited) for row in rows)
         return lowest if self.nonnegative else np.inf
@@ -174,19 +174,19 @@ class DriftDiffusion:
             self._seen = True
 
     def _step_field(self, dt: float, row: Floats, limited: bool) -> float:
-        better = self._extrapolated(dt, row)[1]
+        better = self._extrapolated_step(dt, row)[1]
         lowest = float(better.min())
         if self.nonnegative and limited:
             negative = -float(self.mesh.volumes @ np.minimum(better, 0.0))
             if negative > NEGLIGIBLE * float(self.mesh.volumes @ np.abs(row)):
-                better = self._extrapolated(dt, row, monotone=True)[0]
+                better = self._extrapolated_step(dt, row, monotone=True)[0]
             better = np.maximum(better, 0.0)
             total = float(self.mesh.volumes @ better)
             better *= float(self.mesh.volumes @ row) / total if total > 0 else 1.0  # mass to rounding
         row[:] = better
         return lowest
 
-    def _extrapolated(self, dt: float, row: Floats, monotone: bool = False) -> tuple[Floats, Floats]:
+    def _extrapolated_step(self, dt: float, row: Floats, monotone: bool = False) -> tuple[Floats, Floats]:
         """Return the results of two implicit Euler steps ½dt from ``row``, and of their extrapolation to second order.
 
         With a step E, these are E(½dt)² u and 2 E(½dt)² u − E(dt) u. ``monotone``: with two-point fluxes alone.
@@ -202,13 +202,13 @@ class DriftDiffusion:
         change: Floats = values + self._solver(dt, monotone)(dt * self._at.gain(values, monotone))
         return change
 
-    def _move_to(self, time: float, values: Floats) -> None:
+    def _update_potential(self, time: float, values: Floats) -> None:
         """Update the fluxes for the potential at a time and a state, if the potential is a function of these."""
         if callable(self._potential):
-            self._at = self._in_potential(self._potential(time, values))
+            self._at = self._fluxes_in_potential(self._potential(time, values))
             self._solvers.clear()
 
-    def _in_potential(self, potential: Floats) -> FluxesInPotential:
+    def _fluxes_in_potential(self, potential: Floats) -> FluxesInPotential:
         check_reals("potential", potential)
         V = np.asarray(potential, dtype=np.float64)
         check_array("potential", V, (self.mesh.cells,))
@@ -229,12 +229,12 @@ class DriftDiffusion:
         has two-point fluxes alone.
         """
         key = dt, monotone
-        self._solvers[key] = self._solvers.pop(key, None) or self._factorized(dt, monotone)
+        self._solvers[key] = self._solvers.pop(key, None) or self._factorize(dt, monotone)
         if len(self._solvers) > MAX_SOLVERS:
             del self._solvers[next(iter(self._solvers))]
         return self._solvers[key]
 
-    def _factorized(self, dt: float, monotone: bool) -> Any:
+    def _factorize(self, dt: float, monotone: bool) -> Any:
         """Return the function b → x with (W − dt A) x = b, from a new sparse factorization.
 
         W is the diagonal matrix of the cell volumes, and A u the mass that each cell gains per time. ``monotone``: A

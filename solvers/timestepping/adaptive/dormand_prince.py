@@ -11,7 +11,7 @@ import numpy as np
 from ...backends import backend_for
 from ...mesh.mesh import Floats
 from ..control import Proposal, StepController
-from ..systems import Indices, Mask, taken
+from ..systems import Indices, Mask, take_rows
 from . import coefficients
 
 TARGET_SPACINGS = 16  # floating-point spacings of time within which a target is reached
@@ -47,9 +47,11 @@ class DormandPrince:
         self._rates_of, self._limit, self._backend = rates, limit, backend_for(values)
         self.numbers, self.values = np.arange(count), values
         shape = (-1, *[1] * (values.ndim - 1))
-        self._relative, self._ratio = (self._table(each.reshape(shape)) for each in (relative, absolute / relative))
+        self._relative, self._ratio = (
+            self._device_array(each.reshape(shape)) for each in (relative, absolute / relative)
+        )
         stages, weights, errors, self._nodes = tableau()
-        self._stages, self._weights, self._errors = map(self._table, (stages, weights, errors))
+        self._stages, self._weights, self._errors = map(self._device_array, (stages, weights, errors))
         self._rates = self._backend.empty((len(weights), *values.shape), values.dtype)
         self._size, self._interpolated = np.empty(count), np.zeros(count, dtype=bool)
         self.start(values.copy(), np.zeros(count), np.full(count, np.nan))
@@ -86,7 +88,7 @@ class DormandPrince:
 
     def ends(self, rows: Indices) -> Floats:
         """Return the values (k, ...) of k systems at the ends of the last attempted steps, with the limit applied."""
-        after = taken(self._after, rows).copy()
+        after = take_rows(self._after, rows).copy()
         if self._limit is not None:
             self._limit(after)
         return after
@@ -104,15 +106,15 @@ class DormandPrince:
 
     def begins_finite(self) -> Mask:
         """Return (rows,) whether the rate of change of each system at the beginning of its step is finite."""
-        return np.asarray(self._backend.to_host(_all_finite(self._rates[0])))
+        return np.asarray(self._backend.to_host(_are_rows_finite(self._rates[0])))
 
-    def keep(self, stay: Mask) -> None:
+    def retain(self, stay: Mask) -> None:
         """Remove all systems except those with ``stay`` (rows,) true."""
         for name in ("numbers", "values", "time", "dt", "_relative", "_ratio", "_size", "_refused", "_interpolated"):
             setattr(self, name, getattr(self, name)[stay])
         self._rates = self._rates[:, stay]
 
-    def between(self, rows: Indices, times: Floats) -> Floats:
+    def interpolate(self, rows: Indices, times: Floats) -> Floats:
         """Return the values (k, ...) of k systems at ``times`` (k,) within the last steps, interpolated with order 7.
 
         The polynomial has Hairer's nested form in x and 1 − x, for the fraction x of the step.
@@ -120,10 +122,10 @@ class DormandPrince:
         if missing := [row for row in rows.tolist() if not self._interpolated[row]]:
             self._interpolate(np.array(missing))
         x = self._columns((times - self.time[rows]) / self._taken[rows])
-        before = taken(self.values, rows)
+        before = take_rows(self.values, rows)
         values: Floats = self._backend.xp.zeros_like(before)
         for k, coefficient in enumerate(self._polynomial[::-1]):
-            values = (values + taken(coefficient, rows)) * (x if k % 2 == 0 else 1 - x)
+            values = (values + take_rows(coefficient, rows)) * (x if k % 2 == 0 else 1 - x)
         values = before + values
         if self._limit is not None:
             self._limit(values)
@@ -131,7 +133,7 @@ class DormandPrince:
 
     def _begin(self, new: Indices, target: Floats) -> None:
         """Evaluate the rates of the ``new`` systems, which begin a step, and choose step lengths up to ``target``."""
-        values, time, dt, left = taken(self.values, new), self.time[new], self.dt[new], (target - self.time)[new]
+        values, time, dt, left = take_rows(self.values, new), self.time[new], self.dt[new], (target - self.time)[new]
         rate = self._rates_of(self.numbers[new], time, values)
         _put(self._rates[0], new, rate)
         known = dt > 0
@@ -145,7 +147,7 @@ class DormandPrince:
 
         Source: Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4.
         """
-        allowed = taken(self._relative, rows) * (taken(self._ratio, rows) + np.abs(values))
+        allowed = take_rows(self._relative, rows) * (take_rows(self._ratio, rows) + np.abs(values))
         size, speed = self._norms(values / allowed), self._norms(rate / allowed)
         slow = (size < 1e-5) | (speed < 1e-5)
         trial = np.minimum(np.where(slow, 1e-6, 0.01 * size / np.where(slow, 1.0, speed)), longest)
@@ -163,30 +165,30 @@ class DormandPrince:
         before, dt, rates = self.values, self._columns(self._taken), self._rates
         times = self.time + self._nodes[:, None] * self._taken
         for k in range(1, len(rates)):
-            stage = before + dt * _combined(self._stages[k, :k], rates[:k])
+            stage = before + dt * _linear_combination(self._stages[k, :k], rates[:k])
             rates[k] = self._rates_of(self.numbers, times[k], stage)
-        self._after = before + dt * _combined(self._weights, rates)
+        self._after = before + dt * _linear_combination(self._weights, rates)
         self._interpolated = np.zeros(len(before), dtype=bool)
         allowed = self._relative * (self._ratio + np.maximum(np.abs(before), np.abs(self._after)))
-        fifth, third = (_means((_combined(row, rates) / allowed) ** 2) for row in self._errors)
+        fifth, third = (_means((_linear_combination(row, rates) / allowed) ** 2) for row in self._errors)
         both = np.maximum(fifth + 0.01 * third, np.finfo(before.dtype).tiny)
-        error = self._backend.xp.where(_all_finite(self._after), fifth / np.sqrt(both), np.nan)
+        error = self._backend.xp.where(_are_rows_finite(self._after), fifth / np.sqrt(both), np.nan)
         return np.abs(self._taken) * self._backend.to_host(error)
 
     def _interpolate(self, rows: Indices) -> None:
         """Compute the seven coefficients (7, k, ...) of polynomials that interpolate the last steps of k systems."""
         stages, nodes, coefficients = dense_tableau()
-        before, after, dt = taken(self.values, rows), taken(self._after, rows), self._columns(self._taken[rows])
+        before, after, dt = take_rows(self.values, rows), take_rows(self._after, rows), self._columns(self._taken[rows])
         count = len(self._rates)
         rates = self._backend.empty((len(nodes) + count, *before.shape), before.dtype)
         for k in range(count):
-            rates[k] = taken(self._rates[k], rows)
+            rates[k] = take_rows(self._rates[k], rows)
         for k, node in enumerate(nodes, count):
-            stage = before + dt * _combined(self._table(stages[k - count, :k]), rates[:k])
+            stage = before + dt * _linear_combination(self._device_array(stages[k - count, :k]), rates[:k])
             rates[k] = self._rates_of(self.numbers[rows], self.time[rows] + node * self._taken[rows], stage)
         change, first, last = after - before, dt * rates[0], dt * rates[count]
         found = [change, first - change, 2 * change - first - last]
-        found += [dt * _combined(self._table(row), rates) for row in coefficients]
+        found += [dt * _linear_combination(self._device_array(row), rates) for row in coefficients]
         if not self._interpolated.any():
             self._polynomial = self._backend.empty((len(found), *self.values.shape), before.dtype)
         for polynomial, row in zip(self._polynomial, found, strict=True):
@@ -205,9 +207,9 @@ class DormandPrince:
         if len(numbers) == 1:
             only: Floats = numbers.astype(self.values.dtype)[0]
             return only
-        return self._table(numbers.reshape(-1, *[1] * (self.values.ndim - 1)))
+        return self._device_array(numbers.reshape(-1, *[1] * (self.values.ndim - 1)))
 
-    def _table(self, numbers: Floats) -> Floats:
+    def _device_array(self, numbers: Floats) -> Floats:
         """Return a copy of an array in the dtype and on the device of the systems' values."""
         return self._backend.to_device(numbers.astype(self.values.dtype))
 
@@ -223,14 +225,14 @@ def _means(values: Floats) -> Floats:
     return means
 
 
-def _all_finite(values: Floats) -> Mask:
+def _are_rows_finite(values: Floats) -> Mask:
     """Return (rows,) whether all numbers in each row of ``values`` (rows, ...) are finite."""
     rows: Any = np.isfinite(values).reshape(len(values), -1)
     finite: Mask = rows.all(axis=1)
     return finite
 
 
-def _combined(weights: Floats, rates: Floats) -> Floats:
+def _linear_combination(weights: Floats, rates: Floats) -> Floats:
     """Return the linear combination Σ_s weights_s rates_s of rates (s, ...), with one order of summation."""
     total: Floats = backend_for(rates).xp.einsum("s,s...->...", weights, rates)
     return total

@@ -72,7 +72,7 @@ class AdaptiveIntegrator:
         state.steps += 1
         return StepResult(stable_dt=state.dt)
 
-    def between(self, time: float) -> Floats:
+    def interpolate(self, time: float) -> Floats:
         """Return the state's values interpolated at a time within the last step."""
-        values: Floats = self._row.between(_ONLY, np.array([time]))[0]
+        values: Floats = self._row.interpolate(_ONLY, np.array([time]))[0]
         return values

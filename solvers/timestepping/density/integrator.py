@@ -13,7 +13,7 @@ from ..equation import Equation
 from ..state import NonFinite, State, StepResult
 from ..steppers import Stepper, stepper_of
 from .moments import Moments
-from .rows import RTOL, DensityRows, Measured, Numbers, rates_of
+from .rows import RTOL, DensityRows, EndMoments, Numbers, rates_of
 
 _ONLY = np.zeros(1, dtype=np.intp)
 
@@ -68,9 +68,9 @@ class DensityIntegrator:
         state.time, state.dt, state.steps = float(row.time[0]), float(row.dt[0]), state.steps + 1
         return StepResult(stable_dt=float(row.stable[0]) / self._cfl)
 
-    def between(self, time: float) -> Floats:
+    def interpolate(self, time: float) -> Floats:
         """Return the state's values interpolated at a time within the last step."""
-        values: Floats = self._row.between(_ONLY, np.array([time]))[0]
+        values: Floats = self._row.interpolate(_ONLY, np.array([time]))[0]
         return values
 
 
@@ -91,9 +91,9 @@ class OneDensity:
         state = State(float(times[0]), values[0])
         return self._stepper.step(self._equation, state, float(lengths[0]), tuple(array[0] for array in work))
 
-    def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
+    def end_moments(self, times: Floats, values: Floats, rate: Floats) -> EndMoments:
         rates = rates_of(self._equation, float(times[0]), values[0], rate[0])
-        return Measured(*(moments[None] for moments in self._moments(values[0], *rates)))
+        return EndMoments(*(moments[None] for moments in self._moments(values[0], *rates)))
 
     def norms(self, moments: Numbers, ends: Numbers) -> Floats:
         return self._moments.norms(moments[0], ends[0])[None]

@@ -16,7 +16,7 @@ from ...terms.term import Step
 from ..control import Attempts, StepController
 from ..equation import Equation
 from ..evolution import SLACK, step_to_target
-from ..systems import Indices, Mask, taken
+from ..systems import Indices, Mask, take_rows
 
 RTOL = 1e-3
 Numbers = NDArray[Any]  # real or complex moments
@@ -29,7 +29,7 @@ MIN_STEP = 16  # minimum step in floating-point spacings of time
 
 
 @dataclass(frozen=True)
-class Measured:
+class EndMoments:
     """Moments (..., k) of a density at an end of a step, for the error estimate.
 
     moments    moments of the density
@@ -41,11 +41,11 @@ class Measured:
     rates: Numbers
     explicit: Numbers | None = None
 
-    def where(self, accepted: Mask, end: Measured) -> Measured:
+    def with_accepted_rows(self, accepted: Mask, end: EndMoments) -> EndMoments:
         """Return these moments (rows, ...), with the ``accepted`` rows replaced by those of ``end``."""
         pairs = ((self.moments, end.moments), (self.rates, end.rates))
         shape = (-1, *[1] * (self.moments.ndim - 1))
-        return Measured(*(np.where(accepted.reshape(shape), after, before) for before, after in pairs))
+        return EndMoments(*(np.where(accepted.reshape(shape), after, before) for before, after in pairs))
 
 
 class Densities(Protocol):
@@ -78,7 +78,7 @@ class Densities(Protocol):
         """
         ...
 
-    def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
+    def end_moments(self, times: Floats, values: Floats, rate: Floats) -> EndMoments:
         """Return the moments of the densities ``values`` and of their rates of change, for the error of a step.
 
         The explicit terms are prepared at the densities. ``rate`` is scratch memory of the shape of the values.
@@ -121,7 +121,7 @@ class DensityRows:
     """
 
     stable: Floats  # (rows,) cfl times the longest stable steps
-    _start: Measured
+    _start: EndMoments
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class DensityRows:
         self.numbers, self._densities_of, self._cfl, self._rtol = np.arange(count), densities, cfl, rtol
         self._rounding = ROUNDING if values.dtype == np.float64 else SINGLE_ROUNDING
         self.values, self.time, self.dt = values, np.full(count, time), np.full(count, dt)
-        self._lay_out()
+        self._allocate_rows()
         self._attempts = [self._new_attempts(k) for k in range(count)]
 
     def attempt(self, target: Floats) -> Mask:
@@ -153,11 +153,14 @@ class DensityRows:
             step = float(self.time[k]), float(target[k]), self._attempts[k].longest
             self.lengths[k], self.reached[k] = step_to_target(*step)
         self._before[...] = values
-        stable, within = self._advanced(self.lengths, self.reached, values)
+        stable, within = self._advance_rows(self.lengths, self.reached, values)
         self._stuck |= np.isnan(stable)
         if self._stuck.all():
             return np.zeros(len(stable), dtype=bool)
-        self._end, self._stable_end = self._densities.measured(self.reached, values, self._work[1]), self._cfl * stable
+        self._end, self._stable_end = (
+            self._densities.end_moments(self.reached, values, self._work[1]),
+            self._cfl * stable,
+        )
         too_long = self.lengths > max(1.0, SLACK * self._cfl) * np.minimum(within, stable)
         error = np.where(too_long, np.inf, self._error(self.lengths[:, None], self._end))
         steps = zip(self._attempts, self.lengths.tolist(), error.tolist(), self._stable_end.tolist(), strict=True)
@@ -168,7 +171,7 @@ class DensityRows:
         self.time = np.where(accepted, self.reached, self.time)
         if accepted.any():
             self.stable = np.where(accepted, self._stable_end, self.stable)
-            self._start = self._start.where(accepted, self._end)
+            self._start = self._start.with_accepted_rows(accepted, self._end)
         for k, accepts in enumerate(accepted.tolist()):
             if accepts:
                 self.dt[k] = np.nan if self.reached[k] == self._target[k] else self._attempts[k].next.step
@@ -178,17 +181,17 @@ class DensityRows:
         if not self._densities.splits and not accepted.all():
             self._densities.prepare(self.time, self.values)
 
-    def between(self, rows: Indices, times: Floats) -> Floats:
+    def interpolate(self, rows: Indices, times: Floats) -> Floats:
         """Return the values (k, ...) of the densities in ``rows`` (k,) at ``times`` (k,) within their last steps."""
         begin = self._begin[rows]
         if self._densities.splits:
             lengths, values = np.zeros(len(self.time)), self._before.copy()
             lengths[rows] = times - begin
-            self._advanced(lengths, self._begin + lengths, values)
-            return taken(values, rows)
+            self._advance_rows(lengths, self._begin + lengths, values)
+            return take_rows(values, rows)
         part = ((times - begin) / (self.reached[rows] - begin)).reshape(-1, *[1] * (self.values.ndim - 1))
         part = backend_for(self.values).to_device(part.astype(self.values.dtype))
-        start, first, end = (taken(each, rows) for each in (self._work[0], self._work[2], self.values))
+        start, first, end = (take_rows(each, rows) for each in (self._work[0], self._work[2], self.values))
         within: Floats = (1 - part) * start + (part * (1 - part)) * first + part**2 * end
         return within
 
@@ -197,22 +200,22 @@ class DensityRows:
         stuck: Mask = self._stuck
         return stuck
 
-    def keep(self, stay: Mask) -> None:
+    def retain(self, stay: Mask) -> None:
         """Remove all densities except those with ``stay`` (rows,) true."""
         for name in ("numbers", "values", "time", "dt"):
             setattr(self, name, getattr(self, name)[stay])
         self._attempts = [attempts for attempts, stays in zip(self._attempts, stay.tolist(), strict=True) if stays]
         if len(self.numbers):
-            self._lay_out()
+            self._allocate_rows()
 
-    def _lay_out(self) -> None:
+    def _allocate_rows(self) -> None:
         """Create the equations and scratch arrays of the densities that are left, and prepare the next steps."""
         values, self._densities = self.values, self._densities_of(self.numbers)
         empty_like = backend_for(values).xp.empty_like
         self._work = tuple(empty_like(values) for _ in range(2 if self._densities.splits else 3))
         self._before = empty_like(values) if self._densities.splits else self._work[0]
         self.stable = self._cfl * self._on_host(self._densities.prepare(self.time, values, True))[0]
-        self._start = self._densities.measured(self.time, values, self._work[1])
+        self._start = self._densities.end_moments(self.time, values, self._work[1])
 
     def _new_attempts(self, k: int) -> Attempts:
         """Return the object that decides on the attempts of the next step of density k and bounds their lengths.
@@ -222,7 +225,7 @@ class DensityRows:
         longest = float(min(self.stable[k], self.dt[k]) if self.dt[k] > 0 else self.stable[k])
         return Attempts(CONTROL, longest, least=MIN_STEP * float(np.spacing(self.time[k])))
 
-    def _advanced(self, lengths: Floats, reached: Floats, values: Floats) -> tuple[Floats, Floats]:
+    def _advance_rows(self, lengths: Floats, reached: Floats, values: Floats) -> tuple[Floats, Floats]:
         """Advance ``values`` by one step of each density in place; return two stable steps (rows,) for each.
 
         The first is the longest stable step at the end, at the times ``reached``, the second the least of the stages.
@@ -245,7 +248,7 @@ class DensityRows:
             number[...] = step
         return np.asarray(backend.to_host(numbers))
 
-    def _error(self, dt: Floats, end: Measured) -> Floats:
+    def _error(self, dt: Floats, end: EndMoments) -> Floats:
         def norms(moments: Numbers) -> Floats:
             return self._densities.norms(moments, end.moments)
 
@@ -268,7 +271,12 @@ def rates_of(equation: Equation, time: float, values: Floats, rate: Floats) -> t
 
 
 def step_error(
-    dt: float | Floats, start: Measured, end: Measured, norms: Callable[[Numbers], Floats], rtol: float, rounding: float
+    dt: float | Floats,
+    start: EndMoments,
+    end: EndMoments,
+    norms: Callable[[Numbers], Floats],
+    rtol: float,
+    rounding: float,
 ) -> Floats:
     """Return the ratios (...) of the errors of steps to the allowed errors, in norms (..., 2); ∞ where not finite.
 

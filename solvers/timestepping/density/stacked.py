@@ -21,7 +21,7 @@ from ..equation import Equation, limit_positivity
 from ..state import State
 from ..steppers import stepper_of
 from .moments import DEGREES
-from .rows import Measured, rates_of
+from .rows import EndMoments, rates_of
 
 RowVelocity = Callable[[Floats, Floats], Floats]  # times (k,), densities (k, cells) → X (k, cells, d)
 Complexes = NDArray[np.complex128]
@@ -70,9 +70,9 @@ class StackedDensities:
         self._stepper.step(self._equation, State(0.0, values), 1.0, work)
         return self._flow.least
 
-    def measured(self, times: Floats, values: Floats, rate: Floats) -> Measured:
+    def end_moments(self, times: Floats, values: Floats, rate: Floats) -> EndMoments:
         fields = values, *rates_of(self._equation, 0.0, values, rate)
-        return Measured(*(self._harmonics.of_density(field)[:, 1:] for field in fields))
+        return EndMoments(*(self._harmonics.of_density(field)[:, 1:] for field in fields))
 
     def norms(self, moments: Complexes, ends: Complexes) -> Floats:
         square = np.abs(moments) ** 2

@@ -37,7 +37,9 @@ class SemiDiscrete:
     """
 
     def __init__(self, equation: Equation) -> None:
-        self.equation = Equation(tuple(map(_unbounded, equation.terms)), equation.stiff, equation.limit).begin()
+        self.equation = Equation(
+            tuple(map(_without_step_limit, equation.terms)), equation.stiff, equation.limit
+        ).begin()
         self.stable_dt = np.inf  # of the explicit terms at their last evaluation
         stiff = equation.stiff
         without = [term for term in getattr(stiff, "terms", (stiff,)) if stiff is not None and not has_rate(term)]
@@ -91,7 +93,7 @@ class SemiDiscrete:
             return right
         solvers = self._stiff_solvers(right)
         if solvers and all(solver.is_exact for solver in solvers):
-            return _by_field(solvers, right, step)
+            return _solve_by_field(solvers, right, step)
         offset = self.stiff(time, np.zeros_like(right))
 
         def left(values: Floats) -> Floats:
@@ -145,7 +147,7 @@ class SemiDiscrete:
         """
         explicit = [term for term in self.equation.terms if hasattr(term, "jacobian")]
         if not explicit and (exact := self._stiff_solvers(values)):
-            return lambda right: _by_field(exact, right, step)
+            return lambda right: _solve_by_field(exact, right, step)
         mesh = getattr(explicit[0] if explicit else self.equation.stiff, "mesh", None)
         if mesh is None:
             return lambda right: right
@@ -184,13 +186,13 @@ class SemiDiscrete:
         return [splu((identity(mesh.cells) - step * max(D, 0.0) * laplacian).tocsc()).solve for D in found]
 
 
-def _by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
+def _solve_by_field(solvers: list[ShiftedSolver], right: Floats, step: float) -> Floats:
     rows = right.reshape(len(solvers), -1)
     found = [solver.solve(row, step) for solver, row in zip(solvers, rows, strict=True)]
     return np.asarray(found, dtype=right.dtype).reshape(right.shape)
 
 
-def _unbounded(term: Term) -> Term:
+def _without_step_limit(term: Term) -> Term:
     """Return a term; a source whose ``fastest`` is not given is returned without a limit of the step.
 
     The error control limits the step of such a source.

@@ -74,7 +74,7 @@ class Bilinear:
         """
         active = masses if active is None else active
         if self._targets is not None and self._targets.axes is not None:
-            sums = self._by_axes(self._targets, self._targets.axes, masses)
+            sums = self._sums_by_axes(self._targets, self._targets.axes, masses)
             self._redo(sums, masses, active, empty)
             return sums
         backend, nodes = backend_for(masses), self._sources.nodes
@@ -89,7 +89,7 @@ class Bilinear:
             return self._sources.equivalent_weights(masses)
 
         def exact() -> Sums:
-            return by(self._towards(), *cells())
+            return by(self._kernel_vectors(), *cells())
 
         if nodes >= len(masses):
             return exact()
@@ -97,7 +97,7 @@ class Bilinear:
             sums = backend.conditional(few, exact, lambda: self._dense(*equivalent_weights()))
             self._redo(sums, masses, active, empty, valid=few)
         else:
-            sums = self._by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
+            sums = self._sums_by_grid(self._targets, *backend.conditional(few, cells, equivalent_weights))
             self._redo(sums, masses, active, empty)
         return sums
 
@@ -121,16 +121,16 @@ class Bilinear:
         if backend.may_have_true(needed):
             by = lost_sums if empty == "exact" else gathered_sums
             occupied, count = backend.true_indices(masses != 0)
-            backend.redo_sums(needed, occupied, count, self._towards, self._centers, masses, sums, by)
+            backend.redo_sums(needed, occupied, count, self._kernel_vectors, self._centers, masses, sums, by)
 
-    def _towards(self, cells: Any = slice(None)) -> Floats:
+    def _kernel_vectors(self, cells: Any = slice(None)) -> Floats:
         """Return b(x) = Bᵀx (k, d) at the centers x of some cells, computed at each call to save memory."""
         towards: Floats = self._centers[cells] @ self._device_matrix
         return towards
 
     def _lengths(self) -> Floats:
         """Return |b(x)| (cells,), b(x) = Bᵀx, at all cell centers x."""
-        squares = self._towards()
+        squares = self._kernel_vectors()
         squares *= squares
         lengths: Floats = squares.sum(axis=1)
         return np.sqrt(lengths, out=lengths)
@@ -141,29 +141,29 @@ class Bilinear:
         With b = Bᵀx, Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩} for masses (m,) of any sign at points y
         (m, d).
         """
-        towards = self._towards(cells)
+        towards = self._kernel_vectors(cells)
         norm = backend_for(towards).xp.linalg.norm
         return exponential_sums(towards, points, weights, log_scale=norm(towards, axis=1))
 
-    def _by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
+    def _sums_by_grid(self, targets: _Targets, points: Floats, weights: Floats) -> Sums:
         """Return s, Z e^{−s} and N e^{−s} at all cells for ``weights`` at ``points``, by sums on a grid of targets.
 
         Z and N are interpolated from the grid by harmonics, except near a zero of b(x) = Bᵀx, where sums over all pairs
         give s = |b|, Z and N.
         """
-        sums = self._scale(), *targets.on_cells(targets.sets(points, weights))
+        sums = self._scale(), *targets.values_at_cells(targets.sets(points, weights))
         if len(targets.near):
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
                 whole[targets.near] = part
         return sums
 
-    def _by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats) -> Sums:
+    def _sums_by_axes(self, targets: _Targets, axes: PrincipalAxes, masses: Floats) -> Sums:
         """Return s, Z e^{−s} and N e^{−s} at all cells for masses (cells,), by the kernel's matrix between harmonics.
 
         Near a zero of b(x) = Bᵀx, sums over all pairs give s = |b|, Z and N.
         """
         assert isinstance(self._sources, _SphereSources)
-        sums = self._scale(), *targets.on_cells(axes.apply(self._sources.coefficients(masses)))
+        sums = self._scale(), *targets.values_at_cells(axes.apply(self._sources.coefficients(masses)))
         if len(targets.near):
             points, weights = self._sources.equivalent_weights(masses)
             for whole, part in zip(sums, self._dense(points, weights, targets.near), strict=True):
@@ -201,8 +201,8 @@ class _Targets:
             self.axes = PrincipalAxes(matrix, self.scale, degree, max_degree, backend)
             return
         self.grid = GaussGrid(max_degree).on(backend)
-        self._towards = self.grid.centers @ backend.to_device(matrix)
-        self._scale = self.scale(np.sqrt((self._towards**2).sum(axis=1)))
+        self._kernel_vectors = self.grid.centers @ backend.to_device(matrix)
+        self._scale = self.scale(np.sqrt((self._kernel_vectors**2).sum(axis=1)))
         self._on_grid = SphereHarmonics(self.grid, max_degree)
 
     @staticmethod
@@ -222,13 +222,13 @@ class _Targets:
         With b = Bᵀx, Z = Σ_j m_j e^{⟨b,y_j⟩} and N = Σ_j m_j y_j e^{⟨b,y_j⟩} are first computed at the nodes x of a
         grid. T is the highest degree.
         """
-        _, normalizer, vectors = exponential_sums(self._towards, points, weights, log_scale=self._scale)
+        _, normalizer, vectors = exponential_sums(self._kernel_vectors, points, weights, log_scale=self._scale)
         xp = self.grid.backend.xp
         values = xp.column_stack([normalizer, vectors]) * self.grid.volumes[:, None]
         harmonics: Complexes = xp.stack([self._on_grid.analysis(column.copy()) for column in values.T])
         return harmonics
 
-    def on_cells(self, sets: Complexes) -> tuple[Floats, Floats]:
+    def values_at_cells(self, sets: Complexes) -> tuple[Floats, Floats]:
         """Return values (cells,) and vectors (cells, 3) at the cells from harmonic coefficients (4, T + 1, T + 1)."""
         if not isinstance(self._on_cells, SphereHarmonics):
             result = self._on_cells.synthesis(sets)

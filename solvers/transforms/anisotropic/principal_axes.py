@@ -21,7 +21,7 @@ from .blocks import BlockMatrix
 from .rotation import (
     Complexes,
     complex_coefficients,
-    places_of,
+    harmonic_indices,
     real_coefficients,
     rotation_blocks,
     times_coordinates,
@@ -118,7 +118,7 @@ class _Octant:
         self.nodes = np.stack(np.broadcast_arrays(np.outer(sine, np.cos(phi)), np.outer(sine, np.sin(phi)),
                                                   cosine[:, None]))  # fmt: skip
         legendre = assoc_legendre_p_all(degree, degree, cosine, norm=True).reshape(degree + 1, 2 * degree + 1, -1)
-        l, m, is_sine = places_of(degree)
+        l, m, is_sine = harmonic_indices(degree)
         self.places: dict[Parities, NDArray[np.intp]] = {}
         self.orders: dict[Parities, list[_Order]] = {}
         for x, y, z in _PARITIES:

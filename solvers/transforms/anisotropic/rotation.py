@@ -21,7 +21,7 @@ Places = NDArray[np.intp]
 
 
 @lru_cache(maxsize=16)
-def places_of(degree: int) -> tuple[Places, Places, Places]:
+def harmonic_indices(degree: int) -> tuple[Places, Places, Places]:
     """Return the degree l, the order m, and 0 for a cosine or 1 for a sine, of all (degree + 1)² real harmonics."""
     of_degree = [(l, m, sine) for l in range(degree + 1) for sine in (0, 1) for m in range(sine, l + 1)]
     l, m, sine = np.array(of_degree, dtype=np.intp).T
@@ -35,7 +35,7 @@ def _layout(degree: int, backend: Backend) -> tuple[Places, Places, Places, Floa
     The results are the indices of cosines and of sines among the real coefficients, the index of each real coefficient
     among the complex ones, and its factor: √2 for m > 0, else 1.
     """
-    l, m, is_sine = places_of(degree)
+    l, m, is_sine = harmonic_indices(degree)
     factors = np.where(m > 0, np.sqrt(2.0), 1.0)
     found = np.flatnonzero(is_sine == 0), np.flatnonzero(is_sine), l * (degree + 1) + m, factors
     cosines, sines, places, factors = (backend.to_device(array) for array in found)

@@ -6,7 +6,7 @@ from scipy import integrate
 from support import exact
 
 from meanfield.case.load import load
-from meanfield.domains.particles.field import CELL_RADIUS, Field, _on_mesh, _upper_bounds, _within
+from meanfield.domains.particles.field import CELL_RADIUS, Field, _field_on_mesh, _random_points_in_cells, _upper_bounds
 from meanfield.domains.particles.initial import (
     tokens_equiangular,
     tokens_gaussian,
@@ -131,9 +131,9 @@ def test_fields_are_those_of_the_transform(dimension, degree):
 def test_bounds_of_a_field_hold_all_over_a_cell(dimension):
     """√2 cos 9φ has the largest slope for its degree; on the sphere cos 9φ sin⁹θ nearly does."""
     field, random = Field(harmonic_coefficients(dimension, 9, 9 * (dimension - 2))), np.random.default_rng(1)
-    mesh, values, reach = _on_mesh(field)
+    mesh, values, reach = _field_on_mesh(field)
     cells = np.repeat(np.arange(mesh.cells), 100_000 // mesh.cells + 1)
-    points = _within(mesh, cells, random)
+    points = _random_points_in_cells(mesh, cells, random)
     bounds = _upper_bounds(values, 9 * reach)[cells]
     assert (field(points) <= bounds).all()
     assert np.abs(bounds - values[cells]).max() < 0.5  # few draws are rejected
@@ -143,7 +143,7 @@ def test_points_fill_their_cells():
     """The ring has 24 cells: z is uniform between its edges and φ in the cell, and CELL_RADIUS reaches the corners."""
     mesh, ring = sphere(24), 5
     first = int(mesh.ring_start[ring]) + 3
-    points = _within(mesh, np.full(COUNT, first), np.random.default_rng(2))
+    points = _random_points_in_cells(mesh, np.full(COUNT, first), np.random.default_rng(2))
     top, bottom = np.cos(mesh.ring_edges[ring : ring + 2])
     angle = np.arctan2(points[:, 1], points[:, 0]) * mesh.ring_cells[ring] / (2 * np.pi) - 3
     for share in ((points[:, 2] - bottom) / (top - bottom), angle):
@@ -152,7 +152,9 @@ def test_points_fill_their_cells():
     for rings in (24, 40, 96):
         mesh = sphere(rings)
         cells = np.repeat(np.arange(mesh.cells), 20)
-        cosines = np.einsum("nd,nd->n", _within(mesh, cells, np.random.default_rng(3)), mesh.centers[cells])
+        cosines = np.einsum(
+            "nd,nd->n", _random_points_in_cells(mesh, cells, np.random.default_rng(3)), mesh.centers[cells]
+        )
         assert np.arccos(cosines.min()) < CELL_RADIUS * np.pi / (2 * rings)
 
 

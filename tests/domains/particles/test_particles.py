@@ -12,7 +12,7 @@ from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.model.attention import Attention
 from meanfield.model.feed_forward import feed_forward_random
 from meanfield.model.heads import Head
-from meanfield.model.kernel import windowed
+from meanfield.model.kernel import windowed_kernel
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from solvers.mesh.mesh import circle, sphere
 
@@ -255,7 +255,7 @@ def test_sinkhorn_is_doubly_stochastic(d, count, kernel):
     masses /= masses.sum()
     law = ParticleVelocity(3.0, "sinkhorn", masses=masses, kernel=kernel, window=1.5 if kernel == "windowed" else None)
     cosines = points @ points.T
-    matrix = windowed(cosines, 3.0, 1.5) if kernel == "windowed" else np.exp(3.0 * cosines)
+    matrix = windowed_kernel(cosines, 3.0, 1.5) if kernel == "windowed" else np.exp(3.0 * cosines)
     scaling = np.ones(count)
     for _ in range(100):
         scaling = np.sqrt(scaling / (matrix @ (scaling * masses)))
@@ -285,7 +285,7 @@ def test_single_precision(options):
 def test_windowed_attention_in_five_dimensions():
     points, masses = tokens_uniform(30, 5, seed=3), np.linspace(1, 2, 30) / 45
     law = ParticleVelocity(2.0, heads=(Head(1.5, 1.0, -1.0),), masses=masses, kernel="windowed", window=1.0)
-    kernel = windowed(points @ points.T, 3.0, 1.0) * masses
+    kernel = windowed_kernel(points @ points.T, 3.0, 1.0) * masses
     expected = -kernel @ points / kernel.sum(axis=1)[:, None]
     assert np.abs(law.output_at(points) - expected).max() < 1e-14
 

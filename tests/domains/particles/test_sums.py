@@ -12,7 +12,7 @@ from meanfield.domains.particles.sums import (
     token_sums,
 )
 from meanfield.model.heads import Head, log_bound, steepness
-from meanfield.model.kernel import KERNELS, kernel_of, windowed
+from meanfield.model.kernel import KERNELS, kernel_of, windowed_kernel
 from meanfield.model.zonal_multipliers import zonal_multipliers
 from solvers.transforms.exponential import exponential_degree
 
@@ -129,7 +129,7 @@ def test_windowed_sums(kind, d):
     masses += 1e-4  # a token that sees no other sees itself
     sums = token_sums(points, 5.0, Head(), kernel_of("windowed", 0.8))
     assert isinstance(sums, ZonalPointSums if d < 4 else ZonalPairSums)
-    kernel = lambda x, y: np.log(windowed((x @ y.T).astype(float), 5.0, 0.8)) + 5.0  # noqa: E731
+    kernel = lambda x, y: np.log(windowed_kernel((x @ y.T).astype(float), 5.0, 0.8)) + 5.0  # noqa: E731
     assert_same(sums.apply(masses), points, masses, kernel, 1e-10)  # 1e-14 of the largest Z, with Z down to 4e-4 of it
 
 
@@ -140,7 +140,7 @@ def test_multipliers_of_a_window_add_up_to_its_kernel(d):
     degrees = np.arange(len(multipliers))
     weights = (2 * degrees + 1) / (4 * np.pi) if d == 3 else np.where(degrees > 0, 2, 1) / (2 * np.pi)
     assert len(multipliers) > 400
-    assert multipliers @ weights == pytest.approx(windowed(np.ones(1), 5.0, 0.2)[0], rel=1e-11)
+    assert multipliers @ weights == pytest.approx(windowed_kernel(np.ones(1), 5.0, 0.2)[0], rel=1e-11)
 
 
 def test_a_window_with_a_sharp_edge_is_summed_over_pairs():
@@ -199,8 +199,10 @@ def test_many_lost_tokens_in_clusters_are_summed_by_patches(monkeypatch):
     seen = []
     import solvers.transforms.patches
 
-    gathered = solvers.transforms.patches.gathered
-    monkeypatch.setattr(solvers.transforms.patches, "gathered", lambda *all: seen.append(1) or gathered(*all))
+    gathered = solvers.transforms.patches.interpolated_sources
+    monkeypatch.setattr(
+        solvers.transforms.patches, "interpolated_sources", lambda *all: seen.append(1) or gathered(*all)
+    )
     sums = token_sums(points, -12.0, Head())
     assert_same(sums.apply(masses), points, masses, bilinear(-12.0, Head(), 3))
     assert seen
@@ -250,6 +252,6 @@ def test_format_is_that_of_the_tokens():
 def test_causal_windowed_sums():
     points, masses = cloud("uniform", 4, 50)
     _, normalizer, sums = ZonalPairSums(points, 2.0, kernel_of("windowed", 1.0), causal=True).apply(masses)
-    kernel = np.tril(windowed(points @ points.T, 2.0, 1.0)) * masses
+    kernel = np.tril(windowed_kernel(points @ points.T, 2.0, 1.0)) * masses
     assert np.abs(normalizer - kernel.sum(axis=1)).max() < 1e-15
     assert np.abs(sums - kernel @ points).max() < 1e-15

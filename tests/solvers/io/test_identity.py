@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import pytest
 
-from solvers.io.checkpoint import MAGIC, Checkpoints, packed
+from solvers.io.checkpoint import MAGIC, Checkpoints, pack
 from solvers.io.layout import Column
 from solvers.io.run_file import FileError, RunFile, read
 from solvers.mesh.mesh import circle
@@ -117,7 +117,7 @@ def _hashed(payload: bytes) -> bytes:
     [
         _hashed(b"no archive"),
         _hashed(b""),
-        _hashed(packed({}, {}, 1, "")[40:-30]),
+        _hashed(pack({}, {}, 1, "")[40:-30]),
         _whole({"scalars": "{"}),
         _whole({"scalars": "[" * 100_000}),
         _whole({"scalars": "[1, 2]"}),

@@ -254,5 +254,5 @@ def test_times_compressed_twice_are_refused_unread(path: Path, monkeypatch: pyte
 
 
 def test_an_error_without_a_message_is_reported_by_its_name():
-    assert schema._words(MemoryError()) == "MemoryError"
-    assert schema._words(ValueError("one\ntwo")) == "one"
+    assert schema._first_line(MemoryError()) == "MemoryError"
+    assert schema._first_line(ValueError("one\ntwo")) == "one"

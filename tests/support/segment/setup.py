@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.case.case import Case
 from meanfield.diagnostics.table import Diagnostics
-from meanfield.domains.common.given_density import GIVEN_DENSITIES, Place, normalized
+from meanfield.domains.common.given_density import GIVEN_DENSITIES, InitialMesh, normalize_density
 from meanfield.domains.common.problem import Problem
 from meanfield.domains.line.equation import LineAttention, initial_gaussian, line_equation
 from meanfield.sections.initial import Gaussian, InitialKind
@@ -47,7 +47,7 @@ def set_up_segment(case: Case, backend: Backend | None = None) -> Problem:
 def _initial(mesh: Mesh, kind: InitialKind) -> Floats:
     x = mesh.centers[:, 0]
     if isinstance(kind, Step):
-        return normalized(mesh, np.where(x > kind.at, kind.factor, 1.0), "initial.factor", str(kind.factor))
+        return normalize_density(mesh, np.where(x > kind.at, kind.factor, 1.0), "initial.factor", str(kind.factor))
     if isinstance(kind, Gaussian):
         return initial_gaussian(mesh, float(np.ravel(kind.mean)[0]), float(np.ravel(kind.variance)[0]))
-    return GIVEN_DENSITIES[type(kind)](Place(mesh, {"x": x}), kind)
+    return GIVEN_DENSITIES[type(kind)](InitialMesh(mesh, {"x": x}), kind)

@@ -25,7 +25,7 @@ from meanfield.transformer.experiments.bottleneck import (  # noqa: E402
 )
 from meanfield.transformer.experiments.gradient_flow import state_gradients  # noqa: E402
 from meanfield.transformer.experiments.information_flow import similarity  # noqa: E402
-from meanfield.transformer.experiments.scaling import measured  # noqa: E402
+from meanfield.transformer.experiments.scaling import measure_softmax  # noqa: E402
 from meanfield.transformer.experiments.sensitivity import (  # noqa: E402
     BETA,
     MODES,
@@ -194,9 +194,9 @@ def test_untrained_ablations_are_those_of_the_exact_rates():
 
 def test_entropy_of_scaled_logits_is_that_of_many_normal_ones():
     """The entropy tends to log n − ½ for n → ∞; without the scale a few keys have all the weight beyond d = 2 log n."""
-    entropy, _ = measured(1024, True, seed=0, keys=4096)
+    entropy, _ = measure_softmax(1024, True, seed=0, keys=4096)
     assert entropy == pytest.approx(np.log(4096) - 0.5, abs=0.02)  # corrections are of order (e − 1)/n and 1/d
-    lost, gradient = measured(1024, False, seed=0, keys=4096)
+    lost, gradient = measure_softmax(1024, False, seed=0, keys=4096)
     assert lost < 0.3
     assert gradient < 0.2
 
@@ -208,7 +208,7 @@ def test_gradient_of_the_softmax_is_the_norm_of_its_jacobian():
         float(torch.autograd.functional.jacobian(lambda z: z.softmax(0), torch.from_numpy(row)).norm())
         for row in logits
     ]
-    assert measured(4, True, seed=0, keys=6)[1] == pytest.approx(np.mean(norms), rel=1e-12)
+    assert measure_softmax(4, True, seed=0, keys=6)[1] == pytest.approx(np.mean(norms), rel=1e-12)
 
 
 def test_stabilizers_in_processes_are_those_in_one():
