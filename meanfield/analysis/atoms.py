@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meanfield.analysis.tracks import Merger, OpenTrack, Tracks, link_clusters
-from meanfield.domains.atoms.events import present_atoms
+from meanfield.domains.atoms.events import present_clusters
 from solvers.io.repair import FileError
 from solvers.mesh.mesh import Floats
 
@@ -60,7 +60,7 @@ def _genealogy(events: Events) -> tuple[Numbers, list[int]]:
     Each event creates an atom: at the handover from a cluster, later from two atoms that merge. A track continues with
     the heavier of the two. Raises ValueError for events that no set of atoms can have.
     """
-    numbers, columns, mass = present_atoms(events["parents"]), list[int](), events["mass"]
+    numbers, columns, mass = present_clusters(events["parents"]), list[int](), events["mass"]
     if not (mass > 0).all() or not np.isfinite(events["center"]).all():
         raise ValueError("atoms without mass or position")
     for number, (one, other) in enumerate(events["parents"].astype(int)):

@@ -143,10 +143,7 @@ def report(run: Run) -> dict[str, Any]:
 
 
 _WHEN = 33  # width of "between 1.234e-05 and 1.235e-05" and a little more
-MEANING = (
-    "merged: a density has one peak, tokens are within about three widths of the kernel, atoms within 1e-4 rad,\n"
-    "later than the energy jump"
-)
+MEANING = "merged: nearer than 1/√(β‖QᵀK‖), at most 1/4 rad, about where the energy grows fastest"
 
 
 def format_report(facts: dict[str, Any]) -> str:

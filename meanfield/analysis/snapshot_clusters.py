@@ -101,7 +101,8 @@ def cluster_finder(run: Run) -> Callable[[int], Clusters]:
 
     if run.kind == "density":
         mesh, density = _cells_of(run)
-        return lambda k: find_clusters(mesh, density(k))
+        reach = _recorded_scale(run) or 0.0
+        return lambda k: find_clusters(mesh, density(k), reach=reach)
     if run.snapshot_shape[1] < 2:
         raise ValueError(f"manifold {run.manifold}: expected at least two dimensions, for the number of clusters")
     scale = _scale_of_tokens(run)
@@ -150,10 +151,17 @@ def _scale_of_tokens(run: Run) -> float:
     from meanfield.domains.particles.setup import particle_velocity
     from meanfield.runtime.segments import case_of
 
-    if "scale" in run.attributes_of("clusters"):
-        scale = run.number("scale", np.nan, "clusters")
-        if not MIN_SCALE <= scale <= np.pi:
-            raise FileError(f"{run.path}: damaged: attribute scale of clusters is {scale:g}, expected an angle")
+    if (scale := _recorded_scale(run)) is not None:
         return scale
     case = case_of(run)
     return cluster_scale(particle_velocity(case, heads_by_layer(case)[0]))
+
+
+def _recorded_scale(run: Run) -> float | None:
+    """Return the angle (radians) below which clusters of a run are one, from its file; None for older files."""
+    if "scale" not in run.attributes_of("clusters"):
+        return None
+    scale = run.number("scale", np.nan, "clusters")
+    if not MIN_SCALE <= scale <= np.pi:
+        raise FileError(f"{run.path}: damaged: attribute scale of clusters is {scale:g}, expected an angle")
+    return scale

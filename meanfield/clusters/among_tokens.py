@@ -7,6 +7,15 @@ themselves. Chains of such tokens are joined, except where the density f falls b
 peaks: the persistence of f on this graph (Chazal, Guibas, Oudot, Skraba 2013, ToMATo). Clusters are therefore never
 nearer than s unless f has a pass between them, and a token farther than s from all others is a cluster, unless the
 token is stray.
+
+Sixteen or more tokens of equal masses have clusters only if they differ from independent uniform tokens. Where f of
+uniform tokens is too noisy to show this, the test is
+
+    U = Σ_{i≠j} m_i m_j e^{(⟨x_i, x_j⟩ − 1)/s²}
+
+and the same sum with s/16, each compared with its mean and variance for uniform tokens. Both are exact, since the terms
+of uniform tokens are uncorrelated. Uniform tokens have a cluster in less than 1 % of draws (measured for 16 to 100 000
+tokens, d = 2 to 384).
 """
 
 from __future__ import annotations
@@ -17,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.clusters.near import SCALE
 from meanfield.clusters.on_cells import CONTRAST, FLOOR, Clusters
 from meanfield.clusters.parts import between_parts
 from solvers.backends import host_backend
@@ -29,8 +39,11 @@ from solvers.transforms.pairwise import exponential_sums
 if TYPE_CHECKING:
     from scipy.spatial import KDTree
 
-SCALE = 0.25  # radians
 COVER_RADIUS = 0.25  # in scales: tokens this near a representative count at its position
+MIN_TESTED = 15.5  # (Σ m)²/Σ m², the number of tokens of equal masses: each of fewer tokens may be a cluster
+MIN_SURE = 25  # of uniform tokens: f over the part of one token, and (f over its noise)²: f does not double then
+MAX_DEVIATIONS = ((1.0, 6.0), (1 / 16, 10.0))  # of U, in standard deviations, with scales relative to s
+MIN_DEVIATION = -4.0  # U ≥ 0 is skewed to the right: smaller values occur for less than 1e-3 of uniform tokens
 MIN_SHARE = 0.01  # of the tokens: a smaller group where f is low is no cluster
 FEW_TOKENS = 100  # number of tokens whose pairs cost less than a transform; each is at least a hundredth of them
 MAX_TOKENS = 2048  # from which representatives are chosen for d > 3; the rest go with the nearest
@@ -42,13 +55,14 @@ Labels = NDArray[np.intp]
 class Cover(NamedTuple):
     """Representatives (k, d) of tokens, the kernel density f at each (k,), and the nearest one to each token (n,).
 
-    ``uniform`` is the kernel density f of uniform tokens.
+    ``uniform`` is the kernel density f of uniform tokens, and ``may_be_uniform`` whether the tokens may be such tokens.
     """
 
     points: Floats
     density: Floats
     uniform: float
     nearest: Labels
+    may_be_uniform: bool
 
 
 def find_clusters_of_tokens(
@@ -63,8 +77,8 @@ def find_clusters_of_tokens(
 
     There is no cluster where the kernel density f is below twice that of uniform tokens, except for groups of a
     hundredth of the tokens: a few stray tokens between the clusters of many form no cluster, and their basin is −1. Few
-    tokens far apart are one cluster each, and so are many in high d: n equiangular tokens are n clusters, and n random
-    tokens too. Raises ValueError for d < 2.
+    tokens far apart are one cluster each. From MIN_TESTED tokens on, there is no cluster where the tokens may be
+    independent uniform ones. Raises ValueError for d < 2.
     """
     if points.shape[1] < 2:
         raise ValueError(f"points {points.shape}: expected directions in R^d with d of 2 or more")
@@ -77,7 +91,7 @@ def find_clusters_of_tokens(
         if points.shape[1] <= 3
         else _merge_by_leaders(directions, shares, scale, max_tokens)
     )
-    if cover.density.max() < CONTRAST * cover.uniform:
+    if cover.density.max() < CONTRAST * cover.uniform or cover.may_be_uniform:
         return Clusters(np.empty(0), np.empty((0, points.shape[1])), np.full(len(points), -1))
     label = _basins(cover.points, cover.density + FLOOR * cover.uniform, scale)[cover.nearest]
     peaks, first, basin, count = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
@@ -99,8 +113,9 @@ def _clusters_of_few(directions: Floats, masses: Floats, scale: float) -> Cluste
     """
     n, d = directions.shape
     sharp, cosines = scale**-2, directions @ directions.T
-    density, uniform = np.exp(sharp * (cosines - 1.0)) @ (masses / masses.sum()), _mean_kernel(d, sharp)
-    if density.max() < CONTRAST * uniform:
+    shares = masses / masses.sum()
+    density, uniform = np.exp(sharp * (cosines - 1.0)) @ shares, _mean_kernel(d, sharp)
+    if density.max() < CONTRAST * uniform or _pairs_may_be_uniform(shares, cosines, d, scale):
         return Clusters(np.empty(0), np.empty((0, d)), np.full(n, -1))
     adjacent = cosines >= np.cos(scale)
     start = np.concatenate([[0], adjacent.sum(axis=1).cumsum()], dtype=np.int32)
@@ -109,6 +124,35 @@ def _clusters_of_few(directions: Floats, masses: Floats, scale: float) -> Cluste
     weights = np.asarray(masses, dtype=float)
     count = host_backend().sum_over_basins(peak, weights, directions, number, cluster_masses, centers)
     return Clusters(cluster_masses[:count], centers[:count], number)
+
+
+def _may_be_uniform(
+    shares: Floats, pair_sum: float, dimension: int, sharp: float, most: float = MAX_DEVIATIONS[0][1]
+) -> bool:
+    """Return whether U = ``pair_sum`` is usual for independent uniform tokens, too few to show this by f itself.
+
+    shares   (n,) masses m of the tokens, of sum 1; U = Σ_{i≠j} m_i m_j e^{sharp (⟨x_i, x_j⟩ − 1)}
+    most     largest difference of U from its mean that is usual, in standard deviations
+    """
+    squares, mean = float((shares**2).sum()), _mean_kernel(dimension, sharp)
+    mean_square = _mean_kernel(dimension, 2 * sharp)
+    is_sure = squares * MIN_SURE * mean_square < mean**2 and squares * MIN_SURE < mean
+    if squares * MIN_TESTED > 1 or is_sure:
+        return False
+    variance = 2 * (squares**2 - float((shares**4).sum())) * (mean_square - mean**2)
+    excess = pair_sum - (1.0 - squares) * mean
+    return MIN_DEVIATION**2 * variance >= min(excess, 0.0) ** 2 and most**2 * variance >= max(excess, 0.0) ** 2
+
+
+def _pairs_may_be_uniform(shares: Floats, cosines: Floats, dimension: int, scale: float) -> bool:
+    """Return whether the sums U of tokens, with ``cosines`` (n, n) between each other, are usual for uniform tokens."""
+    for part, most in MAX_DEVIATIONS:
+        sharp = (part * scale) ** -2
+        kernel = np.exp(sharp * (cosines - 1.0))
+        np.fill_diagonal(kernel, 0.0)
+        if not _may_be_uniform(shares, float(shares @ kernel @ shares), dimension, sharp, most):
+            return False
+    return True
 
 
 def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
@@ -124,7 +168,10 @@ def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     occupied, nearest = np.unique(cells, return_inverse=True)
     means = _sums_of_groups(nearest, np.ones(len(nearest)), directions, len(occupied))
     means /= np.linalg.norm(means, axis=1, keepdims=True)
-    return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest)
+    d, sharp = directions.shape[1], scale**-2
+    total = float(cell_masses @ density) * mesh.volume * _mean_kernel(d, sharp)
+    random = _may_be_uniform(masses, total - float((masses**2).sum()), d, sharp)
+    return Cover(means, np.maximum(density[occupied], 0.0), 1.0 / mesh.volume, nearest, random)
 
 
 def _sums_of_groups(group: Labels, weights: Floats, values: Floats, count: int) -> Floats:
@@ -162,37 +209,39 @@ def _merge_by_leaders(directions: Floats, masses: Floats, scale: float, max_toke
     to it.
     """
     some = np.unique(np.linspace(0, len(directions) - 1, max_tokens).astype(int))
-    leaders = _cover(directions[some], COVER_RADIUS * scale)
+    cosines, sharp = directions[some] @ directions[some].T, scale**-2
+    leaders = directions[some][_cover(cosines, COVER_RADIUS * scale)]
+    random = _pairs_may_be_uniform(masses[some] / masses[some].sum(), cosines, directions.shape[1], scale)
     nearest = np.empty(len(directions), dtype=np.intp)
     for k in range(0, len(directions), BLOCK):
         between_parts()
         nearest[k : k + BLOCK] = (directions[k : k + BLOCK] @ leaders.T).argmax(axis=1)
     between_parts()
     leader_masses = np.bincount(nearest, masses, len(leaders)).astype(float)
-    sharp = scale**-2
     _, density, _ = exponential_sums(leaders * sharp, leaders, leader_masses, log_scale=np.full(len(leaders), sharp))
-    return Cover(leaders, density, _mean_kernel(directions.shape[1], sharp), nearest)
+    return Cover(leaders, density, _mean_kernel(directions.shape[1], sharp), nearest, random)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _mean_kernel(dimension: int, sharp: float) -> float:
     """Return the mean over the sphere of e^{sharp (⟨x, y⟩ − 1)}, the kernel density of uniform tokens."""
     return float(np.exp(exponential_spectrum(dimension, sharp, 1)[0] - sharp))
 
 
-def _cover(directions: Floats, radius: float) -> Floats:
-    """Return leaders (k, d) among directions (n, d), such that every direction is within ``radius`` of a leader.
+def _cover(cosines: Floats, radius: float) -> list[int]:
+    """Return the numbers of leaders among directions with ``cosines`` (n, n) of the angles between each other.
 
-    In order, each direction farther than ``radius`` (radians) from prior leaders is a leader.
+    In order, each direction farther than ``radius`` (radians) from prior leaders is a leader, so that every direction
+    is within ``radius`` of a leader.
     """
-    within = directions @ directions.T >= np.cos(radius)
-    covered = np.zeros(len(directions), dtype=bool)
+    within = cosines >= np.cos(radius)
+    covered = np.zeros(len(cosines), dtype=bool)
     leaders = []
-    for k in range(len(directions)):
+    for k in range(len(cosines)):
         if not covered[k]:
             leaders.append(k)
             covered |= within[k]
-    return directions[leaders]
+    return leaders
 
 
 def _basins(points: Floats, level: Floats, reach: float) -> Labels:

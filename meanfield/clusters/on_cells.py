@@ -1,4 +1,4 @@
-"""Clusters: local concentrations of tokens that survive a persistence threshold."""
+"""Clusters: local concentrations of tokens that survive a persistence threshold, and are not nearer than a reach."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meanfield.clusters.near import groups_within, sums_of_groups
 from solvers.backends import host_backend
 from solvers.mesh.mesh import Floats, Mesh
 
@@ -59,18 +60,19 @@ class Clusters:
         return f"<table><caption>{self.count} clusters</caption>{head}{''.join(rows)}</table>"
 
 
-def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST) -> Clusters:
+def find_clusters(mesh: Mesh, density: Floats, contrast: float = CONTRAST, reach: float = 0.0) -> Clusters:
     """Return clusters of a density (cells) by persistence of its superlevel sets (Edelsbrunner and Harer 2010, VII).
 
     As the level decreases, each peak is born at its height and dies where its component of the superlevel set meets
     that of a higher peak. Peaks that persist over a factor of ``contrast`` are clusters. Each cell belongs to the peak
     at the end of the path from neighbor to highest neighbor, or to the peak with which that peak has merged. A cluster
     may consist of a few adjacent cells: the density is first averaged over two layers of neighbors, so that such a
-    pattern is one peak. A uniform density has no cluster. Raises ValueError for a density on other cells.
+    pattern is one peak. A uniform density has no cluster. Clusters with centers nearer than ``reach`` radians are one:
+    see :mod:`meanfield.clusters.near`. Raises ValueError for a density on other cells.
     """
     if density.shape != (mesh.cells,):
         raise ValueError(f"density {density.shape}: expected ({mesh.cells},), a value for each cell")
-    found = find_clusters_of_rows(mesh, density[None], contrast)
+    found = find_clusters_of_rows(mesh, density[None], contrast, reach)
     centers = found.centers[0, : found.counts[0]].copy()
     return Clusters(found.masses[0, : found.counts[0]].copy(), centers, found.basins[0])
 
@@ -90,7 +92,9 @@ class ClustersOfRows(NamedTuple):
     basins: Labels
 
 
-def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTRAST) -> ClustersOfRows:
+def find_clusters_of_rows(
+    mesh: Mesh, densities: Floats, contrast: float = CONTRAST, reach: float = 0.0
+) -> ClustersOfRows:
     """Return the clusters of each of several densities (rows, cells), each row independent of the other rows."""
     rows = len(densities)
     counts, basins = np.empty(rows, dtype=np.intp), np.empty(densities.shape, dtype=np.intp)
@@ -100,4 +104,21 @@ def find_clusters_of_rows(mesh: Mesh, densities: Floats, contrast: float = CONTR
         host.clusters_of_rows, COST * densities.size if rows > 1 else 0, mesh.volumes, mesh.centers, mesh.cell_start,
         mesh.side_neighbors, densities, FLOOR / mesh.volume, contrast, basins, masses, centers, counts,
     )  # fmt: skip
+    for row, count in enumerate(counts):
+        if count > 1 and reach > 0:
+            found = Clusters(masses[row, :count], centers[row, :count], basins[row])
+            one = joined(found, reach)
+            counts[row], basins[row] = one.count, one.basin
+            masses[row, : one.count], centers[row, : one.count] = one.masses, one.centers
     return ClustersOfRows(counts, masses, centers, basins)
+
+
+def joined(clusters: Clusters, reach: float) -> Clusters:
+    """Return clusters in which those with centers nearer than ``reach`` radians are one, heaviest first."""
+    groups = groups_within(clusters.centers, reach)
+    if not len(groups) or groups.max() + 1 == clusters.count:
+        return clusters
+    masses, centers = sums_of_groups(groups, clusters.masses, clusters.centers)
+    order = np.argsort(-masses, kind="stable")
+    number = np.append(np.argsort(order)[groups], -1)  # the last number is that of cells and tokens without a cluster
+    return Clusters(masses[order], centers[order], number[clusters.basin])

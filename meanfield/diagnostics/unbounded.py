@@ -19,12 +19,14 @@ class UnboundedTokens:
 
     escaped      masses at the inner and the outer end of the mesh, which no cell beyond could receive
     directions   the mesh of directions and the density on it; absent on the line
+    scale        angle, radians: nearer clusters are one
     """
 
     points: Floats
     masses: Floats
     escaped: tuple[float, float]
     directions: tuple[Mesh, Floats] | None = None
+    scale: float = 0.0
 
 
 def mass(sample: UnboundedTokens) -> float:
@@ -56,7 +58,7 @@ def escaped(sample: UnboundedTokens) -> Floats:
 def clusters(sample: UnboundedTokens) -> float:
     """Return the number of clusters of directions of the tokens, found by persistence."""
     assert sample.directions is not None  # the table has this name only for meshes with directions
-    return float(find_clusters(*sample.directions).count)
+    return float(find_clusters(*sample.directions, reach=sample.scale).count)
 
 
 DIAGNOSTICS: Table = {

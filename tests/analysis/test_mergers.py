@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.path import Path
+from scipy.integrate import solve_ivp
 
 from meanfield import simulate
 from meanfield.analysis.mergers import (
@@ -20,6 +21,7 @@ from meanfield.analysis.mergers import (
     report,
 )
 from meanfield.analysis.tracks import Merger, Track, Tracks, tracks_of
+from meanfield.clusters.near import merging_angle
 from meanfield.domains.sphere.diagnostics import diagnostics_round
 from meanfield.domains.sphere.initial import initial_perturbed
 from meanfield.equation import Velocity, mean_field_equation
@@ -149,23 +151,39 @@ def test_atoms_do_not_flicker():
         assert len(tree_order(both)) == mergers + 2
 
 
+def merging_times(angles, masses, beta, scale, end):
+    """Return when neighbors on the circle come nearer than ``scale``, by their plain equation of motion."""
+
+    def rate(_, x):
+        away = x - x[:, None]
+        return (masses * np.exp(beta * np.cos(away)) * np.sin(away)).sum(axis=1)
+
+    def gap(k):
+        return lambda _, x: np.diff([*x, x[0] + 2 * np.pi])[k] - scale
+
+    gaps = [gap(k) for k in range(len(masses))]
+    return sorted(
+        np.concatenate(solve_ivp(rate, (0, end), angles, "Radau", rtol=1e-10, atol=1e-12, events=gaps).t_events)
+    )
+
+
 @pytest.mark.parametrize("diagnostics", [None, ["energy"]], ids=["clusters", "energy alone"])
 @pytest.mark.parametrize("spacing", ["log", "linear"])
 def test_no_merger_of_atoms_is_lost_before_the_first_sample(spacing, diagnostics):
-    """The first merger is at 0.0623, before the first scheduled sample after 0: at 0.1, or at 50."""
-    points = [[float(np.cos(angle)), float(np.sin(angle))] for angle in (0.3, 1.7, 3.2, 4.9)]
+    """The first merger is at 0.0603, before the first scheduled sample after 0: at 0.1, or at 50."""
+    angles, masses = (0.3, 1.7, 3.2, 4.9), (0.4, 0.1, 0.3, 0.2)
+    points = [[float(np.cos(angle)), float(np.sin(angle))] for angle in angles]
     case = {
         "domain": {"manifold": "circle", "resolution": 64},
         "attention": {"beta": 9.0, "normalization": "unnormalized"},
-        "initial": {"kind": "points", "points": points, "masses": [0.4, 0.1, 0.3, 0.2]},
+        "initial": {"kind": "points", "points": points, "masses": list(masses)},
         "time": {"end": 1e4},
         "hand_over": {},
         "output": {"spacing": spacing, "samples": 200} | ({"diagnostics": diagnostics} if diagnostics else {}),
     }
     mergers = simulate(case).mergers()
-    assert [one.time for one in mergers] == pytest.approx(
-        [0.06224959, 0.84212998, 6982.579], rel=1e-4
-    )  # points are deposited on cells
+    exact = merging_times(angles, np.array(masses), 9.0, merging_angle(9.0), 1e4)
+    assert [one.time for one in mergers] == pytest.approx(exact, rel=1e-4)  # points are deposited on cells
     assert all(one.since == one.time for one in mergers)
     assert [sum(one.masses) for one in mergers] == pytest.approx([0.5, 0.5, 1.0])
     assert [(one.before, one.after) for one in mergers] == [(4, 3), (3, 2), (2, 1)]

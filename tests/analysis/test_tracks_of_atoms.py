@@ -7,7 +7,7 @@ import pytest
 
 from meanfield.analysis.atoms import tracks_of_atoms
 from meanfield.analysis.mergers import lifetimes, merger_tree
-from meanfield.domains.atoms.events import present_atoms
+from meanfield.domains.atoms.events import present_clusters
 
 NONE = [-1, -1]
 
@@ -87,8 +87,8 @@ def test_events_after_the_last_sample_are_left_out():
 @pytest.mark.parametrize("parents", [[[0, 1]], [NONE, NONE, [0, 0]], [NONE, NONE, [0, 2]], [NONE, NONE, [1, 0], NONE]])
 def test_parents_that_are_not_present_are_refused(parents):
     with pytest.raises(ValueError, match=r"."):
-        present_atoms(parents)
+        present_clusters(parents)
 
 
 def test_a_new_atom_has_the_place_of_its_first_parent():
-    assert present_atoms([NONE, NONE, NONE, [0, 2], [3, 1]]) == [[0], [0, 1], [0, 1, 2], [3, 1], [4]]
+    assert present_clusters([NONE, NONE, NONE, [0, 2], [3, 1]]) == [[0], [0, 1], [0, 1, 2], [3, 1], [4]]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from meanfield.clusters import among_tokens
-from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.clusters.among_tokens import find_clusters_of_tokens
+from meanfield.clusters.near import SCALE
 from meanfield.domains.particles.initial import tokens_equiangular
 
 DIMENSIONS = pytest.mark.parametrize("dimension", [2, 3, 4, 64])

@@ -104,10 +104,10 @@ def test_tokens_have_collapsed_when_each_is_near_its_cluster():
 
 
 def test_tokens_in_more_clusters_than_can_be_followed_are_not_handed_over():
-    tokens = TokenStates(np.full(40, 1 / 40), 2, 1.0, 0.02)
-    assert not tokens.have_collapsed(on_circle(*np.arange(40) * np.pi / 20))
-    few = TokenStates(np.full(30, 1 / 30), 2, 1.0, 0.02)
-    assert few.have_collapsed(on_circle(*np.arange(30) * np.pi / 15))
+    tokens = TokenStates(np.full(80, 1 / 80), 2, 1.0, 0.02)
+    assert not tokens.have_collapsed(on_circle(*np.repeat(np.arange(40), 2) * np.pi / 20))
+    few = TokenStates(np.full(60, 1 / 60), 2, 1.0, 0.02)
+    assert few.have_collapsed(on_circle(*np.repeat(np.arange(30), 2) * np.pi / 15))
 
 
 def test_check_tells_what_the_hand_over_of_many_tokens_waits_for():

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from meanfield.clusters.pairs import close_pairs, pairs_of_points
 from meanfield.diagnostics.table import heaviest
+from meanfield.domains.atoms.handover import clusters_of
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from meanfield.domains.particles import diagnostics as particles
+from meanfield.domains.particles.diagnostics import cluster_scale
 from meanfield.model import functionals
 from solvers.mesh.mesh import Floats
 
@@ -29,10 +31,12 @@ class AtomSample:
     atoms: Atoms
     degrees: int
 
-    @property
-    def order(self) -> NDArray[np.intp]:
-        """Return the indices of the atoms, heaviest first."""
-        return np.argsort(-self.atoms.masses, kind="stable")
+    @cached_property
+    def clusters(self) -> Atoms:
+        """Return the clusters of atoms, heaviest first, each as one point mass; atoms that have merged are one."""
+        found = clusters_of(self.atoms, cluster_scale(self.velocity.particles))
+        order = np.argsort(-found.masses, kind="stable")
+        return Atoms(found.positions[order], found.masses[order])
 
     @property
     def pairs(self) -> Floats:
@@ -81,9 +85,9 @@ DIAGNOSTICS: dict[str, Callable[[AtomSample], Value]] = {
     "energy": energy,
     "speed": speed,
     "centroid": lambda sample: np.asarray(sample.atoms.masses @ sample.atoms.positions),
-    "clusters": lambda sample: float(sample.atoms.count),
-    "cluster_mass": lambda sample: heaviest(sample.atoms.masses[sample.order]),
-    "cluster_center": lambda sample: heaviest(sample.atoms.positions[sample.order]),
+    "clusters": lambda sample: float(sample.clusters.count),
+    "cluster_mass": lambda sample: heaviest(sample.clusters.masses),
+    "cluster_center": lambda sample: heaviest(sample.clusters.positions),
     "pairs": lambda sample: sample.pairs,
     "pairs_close": lambda sample: float(close_pairs(sample.pairs)),
     "power": power,

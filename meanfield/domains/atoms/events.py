@@ -1,7 +1,8 @@
-"""Events of a run in two stages: the appearance of each atom, at the handover or by a merger of two atoms.
+"""Events of a run in two stages: the appearance of each cluster of atoms, at the handover or by a merger of two.
 
-Rows of the table are numbered from 0 on. The first rows are the atoms of the handover. A later row contains the row
-numbers of the two merged atoms as its ``parents``, as a linkage table does.
+Rows of the table are numbered from 0 on. The first rows are the clusters at the handover. A later row contains the row
+numbers of the two merged clusters as its ``parents``, as a linkage table does. Two clusters merge when they are nearer
+than the scale of :mod:`meanfield.clusters.near`, before their atoms touch.
 """
 
 from __future__ import annotations
@@ -17,42 +18,42 @@ from solvers.io.layout import Column
 from solvers.io.schema import EVENTS
 from solvers.mesh.mesh import Floats
 
-NO_PARENTS = (-1, -1)  # of an atom of the handover
+NO_PARENTS = (-1, -1)  # of a cluster at the handover
 
 
 def event_columns(dimension: int) -> tuple[Column, ...]:
-    """Return the columns of the table of events, in which each row is the appearance of an atom in R^``dimension``.
+    """Return the columns of the table of events, in which each row is the appearance of a cluster in R^``dimension``.
 
     Atoms are point masses that replace collapsed clusters.
     """
     return (
-        Column("mass", (), "1", "mass of the new atom", (), EVENTS),
-        Column("center", (("d", dimension),), "1", "position of the new atom", (), EVENTS),
+        Column("mass", (), "1", "mass of the new cluster", (), EVENTS),
+        Column("center", (("d", dimension),), "1", "center of the new cluster", (), EVENTS),
         Column(
-            "parents", (("parent", 2),), "1", "numbers of the atoms that it replaces, -1 at the handover", (), EVENTS
+            "parents", (("parent", 2),), "1", "numbers of the clusters that it replaces, -1 at the handover", (), EVENTS
         ),
     )
 
 
-def handover_events(time: float, atoms: Atoms) -> list[Event]:
-    """Return the events of the handover, which replaces collapsed clusters by atoms: one event for each atom."""
-    rows = zip(atoms.masses, atoms.positions, strict=True)
+def handover_events(time: float, clusters: Atoms) -> list[Event]:
+    """Return the events of the handover, which replaces collapsed clusters by atoms: one event for each cluster."""
+    rows = zip(clusters.masses, clusters.positions, strict=True)
     return [(time, {"mass": mass, "center": center, "parents": NO_PARENTS}) for mass, center in rows]
 
 
-def merger_events(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms: Atoms) -> list[Event]:
-    """Return the events of the mergers of atoms in one step, one for each merger.
+def merger_events(events: Sequence[Event], mergers: Sequence[AtomMerger], clusters: Atoms) -> list[Event]:
+    """Return the events of the mergers of clusters in one step, one for each merger.
 
-    ``atoms`` are those after the step, ``events`` those before it.
+    ``clusters`` are those after the step, ``events`` those before it.
     """
-    now: list[int] = present_atoms([event["parents"] for _, event in events])[-1]
+    now: list[int] = present_clusters([event["parents"] for _, event in events])[-1]
     found: list[Event] = []
     for merger in mergers:
         i, j = merger.atoms
         parents = now[i], now[j]
         found.append((merger.time, {"mass": sum(merger.masses), "center": merger.position, "parents": parents}))
         now[i], now[j] = len(events) + len(found) - 1, -1
-    for number, mass in zip([number for number in now if number >= 0], atoms.masses, strict=True):
+    for number, mass in zip([number for number in now if number >= 0], clusters.masses, strict=True):
         if number >= len(events):
             found[number - len(events)][1]["mass"] = (
                 mass  # the mass of the diagnostics: another order of summation differs by rounding
@@ -60,11 +61,11 @@ def merger_events(events: Sequence[Event], mergers: Sequence[AtomMerger], atoms:
     return found
 
 
-def present_atoms(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
-    """Return the numbers of the atoms that are present after each event, in the order of the states.
+def present_clusters(parents: Sequence[Sequence[float]] | Floats) -> list[list[int]]:
+    """Return the numbers of the clusters that are present after each event, in the order of their first atoms.
 
-    ``parents`` (events, 2) are the numbers of the atoms that merge in an event, −1 for an atom of the handover. A new
-    atom takes the position of the first of its parents. Raises ValueError for invalid parents.
+    ``parents`` (events, 2) are the numbers of the clusters that merge in an event, −1 for one of the handover. A new
+    cluster takes the position of the first of its parents. Raises ValueError for invalid parents.
     """
     rows: list[list[int]] = []
     for number, (first, second) in enumerate(np.asarray(parents, dtype=float).reshape(-1, 2).tolist()):

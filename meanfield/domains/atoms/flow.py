@@ -31,10 +31,12 @@ TOLERANCE = (
 )
 MAX_GROWTH = 0.25  # e-folds of growth in a step: the error of each is below 1e-7 for any tolerance
 MIN_STEP = 1e-9  # of s: smaller steps are affected by the rounding of s
-TOUCH_RTOL = 1e-6  # relative to MERGE_ANGLE: pairs that touch at the same time to rounding merge together
+TOUCH_RTOL = 1e-6  # relative to the distance: pairs that touch at the same time to rounding merge together
 MAX_LOG = 1e250  # largest (t − t₀)/u, far from overflow
 MAX_NUMBERS = 1_000_000  # in one evaluation of many states
 MAX_STEP = 1e3  # in s
+Distances = float | Floats  # chords, one for all pairs or one for each pair (k, k)
+Touch = tuple[float, int, int]
 DIFFERENCE_STEP = 1e-2  # relative to the angle 1/(1 + β): finite difference for the growth rate
 
 
@@ -59,7 +61,7 @@ def advance(velocity: AtomVelocity, atoms: Atoms, time: float, until: float) -> 
     """
     if not math.isfinite(until):
         raise ValueError(f"until = {until}: expected a finite time")
-    atoms, mergers = _merge(atoms, [(time, i, j) for i, j in _touching_pairs(atoms.positions)])
+    atoms, mergers = merge(atoms, [(time, i, j) for i, j in touching_pairs(atoms.positions)])
     while time < until:
         atoms, time, merged = until_merger(velocity, atoms, time, until)
         mergers += merged
@@ -74,15 +76,24 @@ def until_merger(
     Returns the atoms, the time reached, and the mergers at that time, none at ``until``. Raises ArithmeticError as
     :func:`advance`.
     """
+    atoms, time, touches = until_touch(velocity, atoms, time, until)
+    atoms, merged = merge(atoms, touches)
+    return atoms, time, tuple(merged)
+
+
+def until_touch(
+    velocity: AtomVelocity, atoms: Atoms, time: float, until: float, distances: Distances = MERGE_ANGLE
+) -> tuple[Atoms, float, list[Touch]]:
+    """Advance atoms from ``time`` until two of them are nearer than ``distances``, or to ``until``.
+
+    ``distances`` are chords, one for all pairs, or one for each pair (k, k). Returns the atoms, the time reached, and
+    (time, i, j) for the pairs i < j that touch, none at ``until``. Raises ArithmeticError as :func:`advance`.
+    """
     while time < until:
-        atoms, time, touching = _advance_to_event(velocity, atoms, time, until)
+        atoms, time, touching = _advance_to_event(velocity, atoms, time, until, distances)
         if touching:
-            atoms, merged = _merge(atoms, touching)
-            return atoms, time, tuple(merged)
-    return atoms, until, ()
-
-
-Touch = tuple[float, int, int]
+            return atoms, time, touching
+    return atoms, until, []
 
 
 def _advance_to_event(
@@ -90,12 +101,13 @@ def _advance_to_event(
     atoms: Atoms,
     time: float,
     until: float,
+    distances: Distances,
     uniform_time: bool = False,
 ) -> tuple[Atoms, float, list[Touch]]:
     """Return atoms, their time and the touching pairs at the next event: the first touch of two atoms, or ``until``.
 
-    A step without motion, or too short for the transformed time s, is also an event, without pairs. ``uniform_time``
-    selects a transformation that meets ``until`` exactly.
+    Atoms touch when they are nearer than ``distances``. A step without motion, or too short for the transformed time s,
+    is also an event, without pairs. ``uniform_time`` selects a transformation that meets ``until`` exactly.
     """
     time_map = _time_map(velocity, atoms, time, until, uniform_time)
     if time_map is None:
@@ -109,10 +121,9 @@ def _advance_to_event(
             raise ArithmeticError(f"atoms stopped at time {time_map.time(before[-1]):g}: {message}")
         if solver.y[-1] > time_map.end and not time_map.uniform_time:
             last = time_map.atoms(before), time_map.time(before[-1])
-            return _advance_to_event(velocity, *last, until, uniform_time=True)
-        touching = _touching_pairs(time_map.atoms(solver.y).positions)
-        if touching:
-            return _locate_first_touch(time_map, solver, touching)
+            return _advance_to_event(velocity, *last, until, distances, uniform_time=True)
+        if touching_pairs(time_map.atoms(solver.y).positions, distances):
+            return _locate_first_touch(time_map, solver, distances)
         if solver.step_size < MIN_STEP * solver.t or not np.any(solver.f[:-1]):
             break
     now = until if solver.status == "finished" else time_map.time(solver.y[-1])
@@ -224,36 +235,39 @@ def _growth_rate(velocity: AtomVelocity, time: float, atoms: Atoms) -> float:
     return max(0.0, float(((moved - velocities) * along).sum(axis=-1).max() * (inverse_angle / DIFFERENCE_STEP)))
 
 
-def _touching_pairs(positions: Floats, touch: float = MERGE_ANGLE) -> list[tuple[int, int]]:
-    """Return the pairs i < j of atoms that are closer than ``touch``, for ``positions`` (k, d)."""
-    distances = np.linalg.norm(positions[:, None] - positions, axis=2)
-    return [(int(i), int(j)) for i, j in np.argwhere(distances < touch) if i < j]
+def touching_pairs(positions: Floats, distances: Distances = MERGE_ANGLE) -> list[tuple[int, int]]:
+    """Return the pairs i < j of atoms at ``positions`` (k, d) nearer than ``distances``, a number or (k, k)."""
+    near = np.linalg.norm(positions[:, None] - positions, axis=2) < distances
+    return [(int(i), int(j)) for i, j in np.argwhere(near) if i < j]
 
 
-def _locate_first_touch(
-    time_map: _TimeMap, solver: Any, touching: list[tuple[int, int]]
-) -> tuple[Atoms, float, list[Touch]]:
+def _locate_first_touch(time_map: _TimeMap, solver: Any, distances: Distances) -> tuple[Atoms, float, list[Touch]]:
     """Return the atoms and the time at the first touch within the last step of the solver, and the pairs that touch.
 
     The step may be long compared with the time since the last merger, so its end would be too late.
     """
     from scipy.optimize import brentq
 
-    within, pairs = solver.dense_output(), np.array(touching)
+    within, (i, j) = solver.dense_output(), np.transpose(touching_pairs(time_map.atoms(solver.y).positions, distances))
+    limits = np.broadcast_to(distances, (time_map.masses.size,) * 2)[i, j]
 
     def distance(s: float) -> float:
         positions = time_map.atoms(within(s)).positions
-        return float(np.linalg.norm(positions[pairs[:, 0]] - positions[pairs[:, 1]], axis=1).min()) - MERGE_ANGLE
+        return float((np.linalg.norm(positions[i] - positions[j], axis=1) - limits).min())
 
     first = solver.t_old
     if distance(first) > 0:  # else the pair touched from the start
         first = brentq(distance, first, solver.t, xtol=1e-15, rtol=1e-14) if distance(solver.t) < 0 else solver.t
     state = within(first)
     atoms, time = time_map.atoms(state), time_map.time(state[-1])
-    return atoms, time, [(time, i, j) for i, j in _touching_pairs(atoms.positions, MERGE_ANGLE * (1 + TOUCH_RTOL))]
+    return (
+        atoms,
+        time,
+        [(time, *pair) for pair in touching_pairs(atoms.positions, np.multiply(distances, 1 + TOUCH_RTOL))],
+    )
 
 
-def _merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[AtomMerger]]:
+def merge(atoms: Atoms, touches: list[Touch]) -> tuple[Atoms, list[AtomMerger]]:
     """Merge the pairs of atoms that touch, keeping the mass and the direction of the first moment.
 
     Returns the remaining atoms and the mergers. ``touches`` are (time, i, j).

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.clusters.near import Labels, groups_within, sums_of_groups
 from meanfield.clusters.on_cells import Clusters, find_clusters
-from meanfield.domains.atoms.flow import advance, until_merger
+from meanfield.domains.atoms.flow import TOUCH_RTOL, advance, until_merger
 from meanfield.domains.atoms.velocity import Atoms, AtomVelocity
 from solvers.mesh.coordinates import unit_vectors
 from solvers.mesh.mesh import Floats, Mesh
@@ -72,6 +73,20 @@ def collapsed_clusters(mesh: Mesh, density: Floats, max_spread: float = SPREAD) 
 def atoms_of(clusters: Clusters) -> Atoms:
     """Return one atom (point mass) for each cluster: all mass of its basin, at its center of mass, on the sphere."""
     return Atoms(clusters.centers, clusters.masses)
+
+
+def clusters_of(atoms: Atoms, scale: float) -> Atoms:
+    """Return the clusters of atoms as point masses, in the order of their first atoms.
+
+    Atoms nearer than ``scale`` (radians) are one cluster, also where they have just come as near as that.
+    """
+    return grouped(atoms, groups_within(atoms.positions, scale * (1 + TOUCH_RTOL)))
+
+
+def grouped(atoms: Atoms, groups: Labels) -> Atoms:
+    """Return one point mass for each group of atoms; ``groups`` (k,) are the numbers of the groups of the atoms."""
+    masses, centers = sums_of_groups(groups, atoms.masses, atoms.positions)
+    return Atoms(centers, masses)
 
 
 def hand_over_error(

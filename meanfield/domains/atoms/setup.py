@@ -11,12 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from meanfield.case.case import Case
+from meanfield.clusters.near import groups_of_number
 from meanfield.diagnostics.table import Diagnostics, GoingOn
 from meanfield.domains.atoms.diagnostics import DIAGNOSTICS as of_atoms
 from meanfield.domains.atoms.diagnostics import AtomSample
-from meanfield.domains.atoms.events import event_columns, handover_events, merger_events
-from meanfield.domains.atoms.flow import until_merger
-from meanfield.domains.atoms.handover import HandOverError, hand_over_error
+from meanfield.domains.atoms.events import event_columns, handover_events, merger_events, present_clusters
+from meanfield.domains.atoms.flow import MERGE_ANGLE, merge, until_touch
+from meanfield.domains.atoms.handover import HandOverError, clusters_of, grouped, hand_over_error
 from meanfield.domains.atoms.handover_states import DensityStates, HandoverStates, TokenStates
 from meanfield.domains.atoms.velocity import AtomVelocity
 from meanfield.domains.common.model_of_case import heads_by_layer
@@ -110,7 +111,8 @@ class _Stages:
         error = self._error(state, until)
         self.run_scalars.update(zip(RUN_SCALARS, (state.time, error.merger, error.angle), strict=True))
         state.values = self._states.values_after_handover(state.values)
-        self.events[:] = handover_events(state.time, self._states.atoms(state.values))
+        clusters = clusters_of(self._states.atoms(state.values), cluster_scale(self._atoms.velocity.particles))
+        self.events[:] = handover_events(state.time, clusters)
 
     def _error(self, state: State, until: float) -> HandOverError:
         def carry_on(values: Floats, start: float, end: float) -> Floats:
@@ -122,25 +124,36 @@ class _Stages:
 
 
 class AtomIntegrator:
-    """Integrator of atoms (point masses): a step ends at its target or at the next merger.
+    """Integrator of atoms (point masses): a step ends at its target, or where two clusters merge, or two atoms.
 
-    Observers are called at mergers too.
+    Clusters of atoms merge when they are nearer than the scale of :mod:`meanfield.clusters.near`; observers are called
+    then. Atoms of one cluster merge when they touch.
 
-    events   events of the handover, to which mergers are added
+    events   events of the handover, to which mergers of clusters are added
     """
 
     def __init__(self, velocity: AtomVelocity, states: HandoverStates, events: list[Event]) -> None:
         self.velocity, self._states, self.events = velocity, states, events
+        self._reach = 2 * np.sin(cluster_scale(velocity.particles) / 2)
 
     def begin(self, state: State) -> None:
         state.values = _on_host(state.values)
 
     def step(self, state: State, target: float) -> StepResult:
-        before = state.values
-        atoms, state.time, mergers = until_merger(self.velocity, self._states.atoms(before), state.time, target)
-        state.values, state.steps = self._states.values_after_step(before, atoms, mergers), state.steps + 1
-        if mergers:
-            self.events += merger_events(self.events, mergers, self._states.atoms(state.values))
+        before = self._states.atoms(state.values)
+        cluster = groups_of_number(
+            before.positions, len(present_clusters([event["parents"] for _, event in self.events])[-1])
+        )
+        same = cluster[:, None] == cluster
+        atoms, state.time, touches = until_touch(
+            self.velocity, before, state.time, target, np.where(same, MERGE_ANGLE, self._reach)
+        )
+        near = [(time, int(cluster[i]), int(cluster[j])) for time, i, j in touches if not same[i, j]]
+        clusters, mergers = merge(grouped(atoms, cluster), near)
+        atoms, contacts = merge(atoms, [touch for touch in touches if same[touch[1:]]])
+        state.values, state.steps = self._states.values_after_step(state.values, atoms, contacts), state.steps + 1
+        after = grouped(atoms, groups_of_number(atoms.positions, clusters.count))
+        self.events += merger_events(self.events, mergers, after)
         return StepResult(event=bool(mergers))
 
 

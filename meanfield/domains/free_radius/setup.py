@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from meanfield.case.case import Case
+from meanfield.clusters.near import merging_angle
 from meanfield.diagnostics.table import Diagnostics
 from meanfield.diagnostics.unbounded import DIAGNOSTICS, UnboundedTokens
 from meanfield.domains.common.model_of_case import feed_forward_of, heads_by_layer
@@ -21,7 +22,7 @@ from meanfield.domains.free_radius.section import FreeRadiusCircle, FreeRadiusSp
 from meanfield.domains.sphere.coordinates import coordinates_of
 from meanfield.domains.sphere.embeddings import embeddings_of
 from meanfield.domains.sphere.initial_density import initial_density
-from meanfield.model.heads import matrix_of
+from meanfield.model.heads import matrix_of, steepness
 from meanfield.model.layer_norm import LAYER_NORMS, LayerNorm
 from meanfield.sections import initial as sections
 from solvers.backends import Backend
@@ -59,7 +60,7 @@ def set_up_free_radius(case: Case, backend: Backend | None = None) -> Problem:
         dynamics=dynamics_by_interval(integrator, Listed((0.0, _switch_time(case)))),
         check=_radius_check(device_space, domain.outermost),
         prepare=lambda state: equation(0).begin().prepare(state.time, to_device(state.values)),
-        diagnostics=_diagnostics(space),
+        diagnostics=_diagnostics(case, space),
         variables=(*coordinates_of(space.around.centers), *_radii(space)),
     )
 
@@ -93,16 +94,20 @@ def _radius_check(space: FreeRadius, outermost: float) -> Check:
     return escape_check(in_last_cells, f"radius {outermost:g}{growth}")
 
 
-def _diagnostics(space: FreeRadius) -> Callable[[Sequence[str], int | None], Diagnostics]:
+def _diagnostics(case: Case, space: FreeRadius) -> Callable[[Sequence[str], int | None], Diagnostics]:
     dimension = space.directions.centers.shape[1]
+    (head,) = heads_by_layer(case)[0]
+    scale = merging_angle(abs(steepness(case.attention.beta, head)))
+    table = DIAGNOSTICS | {"clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),))}
 
     def sample(time: float, values: Floats) -> UnboundedTokens:
         density = values.reshape(space.shape)
         points = space.centers(time).reshape(-1, dimension)
         masses = (density * space.volumes).reshape(-1)
-        return UnboundedTokens(points, masses, space.escaped(density), (space.directions, space.on_directions(density)))
+        on_directions = space.directions, space.on_directions(density)
+        return UnboundedTokens(points, masses, space.escaped(density), on_directions, scale)
 
-    return lambda names, degrees: Diagnostics(names, DIAGNOSTICS, {"d": dimension, "end": 2}, sample)
+    return lambda names, degrees: Diagnostics(names, table, {"d": dimension, "end": 2}, sample)
 
 
 def _radii(space: FreeRadius) -> tuple[Variable, Variable]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.clusters.modes import count_modes
+from meanfield.clusters.near import merging_angle
 from meanfield.clusters.on_cells import Clusters
 from meanfield.clusters.pairs import pairs_of_points
 from meanfield.clusters.parts import between_parts
@@ -165,8 +166,8 @@ def roughness(sample: ParticleSample) -> float:
 
 @lru_cache(maxsize=4)
 def cluster_scale(velocity: ParticleVelocity) -> float:
-    """Return the angle (radians) within which tokens join a cluster: 1/√β‖QᵀK‖ of the steepest head, at most SCALE."""
-    return min(SCALE, float(max(1.0, steepest_of(velocity)) ** -0.5))
+    """Return the angle (radians) within which tokens join a cluster, that of the steepest head."""
+    return merging_angle(steepest_of(velocity))
 
 
 def modes(sample: ParticleSample) -> float:

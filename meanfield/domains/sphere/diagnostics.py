@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from meanfield.clusters.near import merging_angle
 from meanfield.clusters.on_cells import ClustersOfRows, find_clusters_of_rows
 from meanfield.clusters.pairs import close_pairs, pairs_on_circle, pairs_on_sphere, resolved_degree, spectra
 from meanfield.diagnostics.table import (
@@ -27,7 +28,7 @@ from meanfield.domains.sphere.causal import CausalVelocity
 from meanfield.equation import Velocity
 from meanfield.model import functionals
 from meanfield.model.errors import ArgumentError
-from meanfield.model.heads import multiple
+from meanfield.model.heads import multiple, steepness
 from solvers.mesh.mesh import Floats, Mesh
 from solvers.transforms.exponential import exponential_degree, exponential_gradient_multipliers
 from solvers.transforms.harmonics import Harmonics, harmonic_transform
@@ -39,7 +40,8 @@ class Samples:
 
     ``by_label`` (samples, labels, cells) are the parts whose sum is the density, one for each label of a causal mask
     (position of tokens in the sequence), one part without a mask. ``degree`` is the last degree of the power,
-    ``transform`` may have more. The quantities of a sample are bitwise independent of the other samples.
+    ``transform`` may have more. Clusters nearer than ``scale`` (radians) are one. The quantities of a sample are
+    bitwise independent of the other samples.
     """
 
     mesh: Mesh
@@ -48,6 +50,7 @@ class Samples:
     degree: int
     times: Sequence[float]
     by_label: Floats
+    scale: float = 0.0
 
     @cached_property
     def density(self) -> Floats:
@@ -97,7 +100,7 @@ class Samples:
 
     @cached_property
     def clusters(self) -> ClustersOfRows:
-        return find_clusters_of_rows(self.mesh, self.density)
+        return find_clusters_of_rows(self.mesh, self.density, reach=self.scale)
 
     @cached_property
     def spectra(self) -> Floats:
@@ -260,11 +263,15 @@ def diagnostics_round(
     last = min(max(16, attention.rate_degree + 4), max_degree) if degrees is None else degrees
     of_pairs = mesh.dimension == 2 and any(name.startswith("pairs") for name in names)
     transform = harmonic_transform(mesh, max(last, resolved_degree(mesh)) if of_pairs else last)
+    scale = merging_angle(max(abs(steepness(attention.beta, head)) for head in attention.heads))
 
     def samples_of(times: Sequence[float], densities: Floats) -> Samples:
-        return Samples(mesh, velocity_at, transform, last, times, densities.reshape(len(times), labels, -1))
+        return Samples(mesh, velocity_at, transform, last, times, densities.reshape(len(times), labels, -1), scale)
 
-    table = DIAGNOSTICS | {"energy": energy_entry(energy, attention.log_bound)}
+    table = DIAGNOSTICS | {
+        "energy": energy_entry(energy, attention.log_bound),
+        "clusters": DIAGNOSTICS["clusters"]._replace(attributes=(("scale", scale),)),
+    }
     return DiagnosticsTogether(
         names,
         table,

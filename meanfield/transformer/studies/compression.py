@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from meanfield.analysis.wasserstein_patches import arc_lengths, transport_cost
-from meanfield.clusters.among_tokens import SCALE
+from meanfield.clusters.near import SCALE
 from meanfield.transformer.families import family_of
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates
 from meanfield.transformer.mean_field import LAW, mean_field_states

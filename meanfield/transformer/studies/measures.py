@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from meanfield.clusters.among_tokens import SCALE, find_clusters_of_tokens
+from meanfield.clusters.among_tokens import find_clusters_of_tokens
+from meanfield.clusters.near import SCALE
 from meanfield.domains.trained.diagnostics import effective_rank, mean_cosine
 from meanfield.figures.run_data import BLACK, BLUE, VERMILION
 from meanfield.transformer.labelled import Labelled, Outcome, coordinates

@@ -1,0 +1,127 @@
+"""Clusters nearer than the kernel resolves are one: the same for densities, tokens and atoms, at the same times."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from meanfield import simulate
+from meanfield.clusters.among_tokens import find_clusters_of_tokens
+from meanfield.clusters.near import SCALE, groups_of_number, groups_within, merging_angle
+from meanfield.clusters.on_cells import find_clusters
+from meanfield.domains.sphere.initial import initial_points
+from solvers.mesh.mesh import circle
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+def on_circle(*angles):
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+@pytest.mark.parametrize("beta", [100.0, 400.0])
+@pytest.mark.parametrize(("softmax", "least", "most"), [(False, 0.99, 1.0), (True, 1.09, 1.11)])
+def test_the_energy_of_a_pair_grows_fastest_at_the_merging_angle(beta, softmax, least, most):
+    """dE/dt ∝ sin²θ e² for unnormalized attention, e = e^{β(cos θ − 1)}; /(1 + e) for softmax and equal masses."""
+
+    def growth(angle):
+        kernel = np.exp(beta * (np.cos(angle) - 1))
+        return -(np.sin(angle) ** 2) * kernel**2 / ((1 + kernel) if softmax else 1)
+
+    fastest = minimize_scalar(growth, bounds=(1e-3, 1), method="bounded", options={"xatol": 1e-10}).x
+    assert least < fastest / merging_angle(beta) < most
+
+
+def test_the_merging_angle_of_a_flat_kernel_is_the_largest():
+    assert merging_angle(0.0) == merging_angle(16.0) == SCALE
+    assert merging_angle(64.0) == 1 / 8
+
+
+def test_groups_are_chains_numbered_by_their_first_members():
+    points = on_circle(0.0, 2.0, 0.2, 2.1, 0.4)
+    np.testing.assert_array_equal(groups_within(points, 0.25), [0, 1, 0, 1, 0])
+    np.testing.assert_array_equal(groups_within(points, 0.15), [0, 1, 2, 1, 3])
+    np.testing.assert_array_equal(groups_of_number(points, 2), [0, 1, 0, 1, 0])
+    np.testing.assert_array_equal(groups_of_number(points, 5), np.arange(5))
+
+
+@pytest.mark.parametrize("masses", [(0.5, 0.5), (0.9, 0.1)])
+def test_clusters_of_a_density_are_one_below_the_reach(masses):
+    mesh = circle(512)
+    for angle, expected in ((0.24, 1), (0.26, 2)):
+        density = initial_points(mesh, on_circle(1.0, 1.0 + angle), masses)
+        found = find_clusters(mesh, density, reach=0.25)
+        assert found.count == expected
+        assert find_clusters(mesh, density).count == 2
+        np.testing.assert_allclose(found.masses, sorted(masses, reverse=True) if expected == 2 else [1.0])
+        assert set(found.basin[density > 0]) == set(range(expected))
+    center = np.array(masses) @ on_circle(1.0, 1.24)
+    near = find_clusters(mesh, initial_points(mesh, on_circle(1.0, 1.24), masses), reach=0.25)
+    np.testing.assert_allclose(near.centers[0], unit(center), atol=1e-12)
+
+
+STATES = {
+    "circle, equal": (10.0, (0.0, 1.1, 2.5, 4.2), (5, 5, 5, 5)),
+    "circle, unequal": (7.0, (0.0, 1.2, 3.0, 4.6), (8, 2, 6, 4)),
+    "circle, light": (10.0, (0.0, 1.0, 3.0), (16, 1, 3)),
+    "sphere": (16.0, ((0, 0, 1), (0.7, 0, 0.75), (-0.7, 0.7, -0.3), (0, -1, 0.1)), (2, 8, 6, 4)),
+}
+
+
+@pytest.mark.parametrize("state", STATES.values(), ids=STATES)
+def test_density_tokens_and_atoms_merge_at_the_same_times(state):
+    """The sample after each merger of a density, and of tokens, is within two of the exact one of the atoms."""
+    beta, places, sizes = state
+    points = on_circle(*places) if np.ndim(places) == 1 else unit(np.array(places, dtype=float))
+    domain = (
+        {"manifold": "circle", "resolution": 256} if points.shape[1] == 2 else {"manifold": "sphere", "resolution": 64}
+    )
+    every = 0.5
+    rest = {
+        "attention": {"beta": beta},
+        "time": {"end": 120.0},
+        "output": {"samples": 240, "diagnostics": ["clusters", "cluster_mass", "cluster_center"]},
+    }
+    weighted = {"kind": "points", "points": points.tolist(), "masses": list(map(float, sizes))}
+    density = simulate({"domain": domain, "initial": weighted, **rest}).mergers()
+    atoms = simulate({"domain": domain, "initial": weighted, "hand_over": {}, **rest}).mergers()
+    particles = {"manifold": "particles", "dimension": points.shape[1], "count": sum(sizes)}
+    tokens = simulate(
+        {"domain": particles, "initial": {"kind": "points", "points": points.repeat(sizes, axis=0).tolist()}, **rest}
+    ).mergers()
+    assert len(atoms) == len(density) == len(tokens) >= 1
+    for exact, *others in zip(atoms, density, tokens, strict=True):
+        assert exact.since == exact.time
+        for other in others:
+            assert other.since - every <= exact.time <= other.time + every
+            np.testing.assert_allclose(other.masses, exact.masses, atol=1e-4)  # traces between cells
+
+
+NULLS = [(16, 2), (16, 4), (16, 64), (40, 3), (64, 2), (64, 8), (150, 3), (200, 2), (2000, 3), (2000, 384)]
+
+
+@pytest.mark.parametrize(("count", "dimension"), NULLS)
+@pytest.mark.parametrize("beta", [4.0, 64.0, 400.0])
+def test_uniform_tokens_have_no_clusters(count, dimension, beta):
+    """At most one of forty draws has a cluster; one of a hundred is allowed: the seed is fixed."""
+    random, draws = np.random.default_rng(0), 40 if count * dimension < 10_000 else 3
+    points = unit(random.standard_normal((draws, count, dimension)))
+    shares, scale = np.full(count, 1 / count), merging_angle(beta)
+    assert sum(find_clusters_of_tokens(each, shares, scale).count > 0 for each in points) <= 1
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 8, 384])
+@pytest.mark.parametrize("count", [16, 30, 500])
+def test_collapsed_tokens_are_clusters_however_many(count, dimension):
+    """Four points at right angles, where the kernel's sum over pairs is about that of uniform tokens on the circle."""
+    axes = np.vstack([np.eye(dimension)[:2], -np.eye(dimension)[:2]])
+    found = find_clusters_of_tokens(np.resize(axes, (count, dimension)), np.full(count, 1 / count))
+    assert found.count == 4
+
+
+def test_many_random_tokens_in_a_density_with_two_peaks_are_two_clusters():
+    """The number for tokens converges to that of their density: none, then two."""
+    random = np.random.default_rng(1)
+    angles = random.vonmises(0.0, 4.0, 20_000) + np.pi * random.integers(2, size=20_000)
+    assert find_clusters_of_tokens(on_circle(*angles), np.full(20_000, 5e-5)).count == 2
