@@ -35,8 +35,8 @@ def step_of_rate(rate: float) -> float:
     return 1.0 / rate if rate != 0.0 else inf
 
 
-def finite_step(mass: float, step: float, other: float) -> float:
-    """Return the smaller of two time steps; NaN where one is NaN, or the mass of the state is not finite."""
-    if not -inf < mass < inf or step != step or other != other:
+def finite_step(mass: float, step: float, other: float, limit: float) -> float:
+    """Return the least of three time steps; NaN where one is NaN, or the mass of the state is not finite."""
+    if not -inf < mass < inf or step != step or other != other or limit != limit:
         return nan
-    return min(step, other)
+    return min(step, other, limit)

@@ -124,7 +124,7 @@ class Equation:
         terms, stiff = _split_terms(self.terms)
         return self if stiff is None else Equation(terms, stiff, self.limit)
 
-    def prepare(self, time: float, values: Floats, with_stiff: bool = False) -> Step:
+    def prepare(self, time: float, values: Floats, with_stiff: bool = False, at_most: Step = np.inf) -> Step:
         """Evaluate every explicit term; return the largest stable time step, NaN for a non-finite state.
 
         Parameters
@@ -135,6 +135,8 @@ class Equation:
             State u.
         with_stiff : bool, default False
             Whether the stiff term limits the step too, since explicit terms miss its change within a step.
+        at_most : float, default ∞
+            Upper bound of the result.
 
         Returns
         -------
@@ -147,9 +149,10 @@ class Equation:
                 steps.append(self._stepping.longest_step(time, values))
             longest, last = reduce(np.minimum, steps[:-1] or [np.inf]), steps[-1] if steps else np.inf
             if self._is_one_field(values):
-                finite: Step = backend_for(values).evaluate(formulas.finite_step, self._mass(values), longest, last)
+                mass, evaluate = self._mass(values), backend_for(values).evaluate
+                finite: Step = evaluate(formulas.finite_step, mass, longest, last, at_most)
                 return finite
-        longest = np.minimum(longest, last)
+        longest = reduce(np.minimum, (longest, last, at_most))
         is_finite = np.isfinite(values).all()
         if isinstance(is_finite, np.bool_):  # where array code takes longer
             return longest if is_finite else np.nan

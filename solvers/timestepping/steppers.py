@@ -77,7 +77,7 @@ class Stepper:
         rate[...] = 0.0
         for k, weight in enumerate(self.weights):
             if k > 0:
-                stable = np.minimum(stable, equation.prepare(state.time + stage_time * dt, state.values))
+                stable = equation.prepare(state.time + stage_time * dt, state.values, at_most=stable)
             for term in equation.terms:
                 term.rate(dt, work[1])
             if k > 0:

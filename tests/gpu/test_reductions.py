@@ -2,12 +2,24 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from support.device import SIMULATED, gpu
 
 from solvers.backends import cpu, formulas
-from solvers.backends.gpu import reductions
+from solvers.backends.gpu import launching, reductions
 
 COUNTS = [1, 7, 300] if SIMULATED else [1, 7, 300, 100_000]
+
+
+@njit
+def _value_of(worker, workers, values):
+    """Stand for a CPU kernel: return a worker's value, or the first one for a worker without a value."""
+    return values[worker] if worker < len(values) else values[0]
+
+
+def largest_of(values):
+    """Return the result of a kernel that finds the largest value on the device."""
+    return launching.launch(reductions.largest_on_grid(_value_of), len(values), values)
 
 
 @pytest.fixture(params=COUNTS)
@@ -22,7 +34,7 @@ def test_sums_and_largest_values(values):
     weights = 1.0 + np.arange(len(values))
     there, to = gpu.to_device(values), gpu.to_device(weights)
     assert float(gpu.dot(there, to)) == pytest.approx(values @ weights, rel=1e-13)
-    assert float(gpu.largest_share([there])) == values.max()
+    assert float(gpu.largest_share(largest_of(there))) == values.max()
     mass, occupied, largest = gpu.summary(there, to, 0.25)
     assert float(mass) == pytest.approx(values @ weights, rel=1e-13)
     assert float(occupied[0]) == 0.25 * float(mass)
@@ -40,8 +52,8 @@ def test_uniform_part(values):
 def test_not_a_number_stays(values):
     values[len(values) // 2] = np.nan
     there = gpu.to_device(values)
-    assert np.isnan(float(gpu.largest_share([there])))
-    assert np.isnan(float(gpu.step_of_shares([there])))
+    assert np.isnan(float(gpu.largest_share(largest_of(there))))
+    assert np.isnan(float(gpu.step_of_shares(largest_of(there))))
     assert np.isnan([float(number) for number in (gpu.summary(there, there, 1.0).mass, gpu.dot(there, there))]).all()
 
 
@@ -51,20 +63,22 @@ def test_results_are_the_same_bits_again(values):
 
 
 def test_time_step_of_the_largest_rate():
-    for backend in (cpu, gpu):
-        assert float(backend.step_of_shares([backend.to_device(np.array([0.5, 4.0, 2.0]))])) == 0.25
-        assert float(backend.step_of_shares([backend.to_device(np.zeros(3))])) == np.inf
+    for rates, step in (([0.5, 4.0, 2.0], 0.25), ([0.0, 0.0, 0.0], np.inf)):
+        assert cpu.step_of_shares([np.array(rates)]) == step
+        assert float(gpu.step_of_shares(largest_of(gpu.to_device(np.array(rates))))) == step
 
 
 FORMULAS = [
     (formulas.step_below, (1.0, 2.0, 0.75, 0.1), 0.1),
     (formulas.step_below, (2.0, 2.0, 0.75, 0.1), np.inf),
     (formulas.step_below, (np.nan, 2.0, 0.75, 0.1), np.inf),
-    (formulas.finite_step, (1.0, 0.3, 0.2), 0.2),
-    (formulas.finite_step, (np.inf, 0.3, 0.2), np.nan),
-    (formulas.finite_step, (np.nan, 0.3, 0.2), np.nan),
-    (formulas.finite_step, (1.0, np.nan, 0.2), np.nan),
-    (formulas.finite_step, (1.0, 0.2, np.nan), np.nan),
+    (formulas.finite_step, (1.0, 0.3, 0.2, np.inf), 0.2),
+    (formulas.finite_step, (1.0, 0.3, 0.2, 0.1), 0.1),
+    (formulas.finite_step, (np.inf, 0.3, 0.2, 0.1), np.nan),
+    (formulas.finite_step, (np.nan, 0.3, 0.2, 0.1), np.nan),
+    (formulas.finite_step, (1.0, np.nan, 0.2, 0.1), np.nan),
+    (formulas.finite_step, (1.0, 0.2, np.nan, 0.1), np.nan),
+    (formulas.finite_step, (1.0, 0.2, 0.1, np.nan), np.nan),
     (formulas.mean_density, (1.0 + 1e-13, 3.0), 1.0 / 3.0),
     (formulas.mean_density, (3.0, 4.0), 0.75),
     (formulas.uniform_part, (0.5, 1.0, 1.0), 0.75),

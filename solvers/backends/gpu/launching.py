@@ -22,7 +22,7 @@ import numpy as np
 from numba import cuda, float64
 
 from ..cpu.launching import put, scratch, share
-from .arrays import SIMULATED, empty
+from .arrays import SIMULATED
 from .compiling import launch_compiled
 
 WORKERS = 1  # host threads beside the kernels
@@ -95,7 +95,7 @@ def _own_memory() -> Callable[..., Any]:
 
 def on_grid(function: Any) -> Callable[..., None]:
     """Return a function (worker, workers, ...) that runs a CPU kernel on the GPU for all workers, one a thread."""
-    entry = _entry(function, "{share}")
+    entry = _entry(function)
 
     @wraps(function.py_func)
     def shares(worker: int, workers: int, *arguments: Any) -> None:
@@ -104,33 +104,14 @@ def on_grid(function: Any) -> Callable[..., None]:
     return shares
 
 
-def returning_on_grid(function: Any) -> Callable[..., Any]:
-    """Return a function (worker, workers, ...) that runs a CPU kernel with a numerical result on the GPU.
-
-    A call runs the kernel for all workers and returns the numbers of all threads in an array on the GPU.
-    """
-    entry = _entry(function, "{last}[cuda.grid(1)] = {share}", "returned")
-
-    @wraps(function.py_func)
-    def shares(worker: int, workers: int, *arguments: Any) -> Any:
-        blocks, threads = shape_of(workers)
-        returned = empty(blocks * threads)
-        run(entry(), (blocks, threads), *arguments, returned)
-        return returned
-
-    return shares
-
-
-def _entry(function: Any, body: str, *more: str) -> Callable[[], Any]:
+def _entry(function: Any) -> Callable[[], Any]:
     """Return a function that compiles the GPU kernel around a CPU function at the first call.
 
-    The kernel is made from source text, with explicit parameter names, since GPU kernels have no *arguments. ``body``
-    is its line, ``more`` are additional parameters.
+    The kernel is made from source text, with explicit parameter names, since GPU kernels have no *arguments.
     """
-    names = list(signature(function.py_func).parameters)[2:]
-    share = f"share_of(cuda.grid(1), cuda.gridsize(1), {', '.join(names)})"
+    names = ", ".join(list(signature(function.py_func).parameters)[2:])
     name = function.py_func.__name__
-    source = f"def {name}({', '.join([*names, *more])}):\n    " + body.format(share=share, last="".join(more))
+    source = f"def {name}({names}):\n    share_of(cuda.grid(1), cuda.gridsize(1), {names})"
 
     @cache
     def made() -> Any:

@@ -5,7 +5,8 @@ the result is bitwise the same in every run.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numba import cuda
 from .. import formulas
 from ..protocol import Summary
 from .arrays import empty, zeros
-from .launching import THREADS, device_function, run
+from .launching import THREADS, device_function, run, shape_of, translated
 
 BLOCKS = 512  # at most; each thread first reduces its own cells
 CELLS = 8  # of a thread, at least
@@ -106,24 +107,63 @@ def uniform_part(density, volumes, mass, volume):
     return _reduced(_find_uniform_part, len(density), density, volumes, mass.reshape(1), float(volume))[0]
 
 
-@cuda.jit
-def _find_largest(values, parts, finished, result):
-    total = values[0]
-    for i in range(cuda.grid(1), len(values), cuda.gridsize(1)):
-        total = _larger(total, values[i])
-    is_last, total = _of_grid(total, False, parts, finished)
+@device_function
+def _write_largest(value, parts, finished, result):
+    """Write the largest of the values of all threads, an outflow rate, and its time step; NaN if one value is NaN."""
+    is_last, largest = _of_grid(value, False, parts, finished)
     if is_last and cuda.threadIdx.x == 0:
-        result[0], result[1] = total, _step_of_rate(total)
+        result[0], result[1] = largest, _step_of_rate(largest)
+
+
+def largest_kernel(function):
+    """Return a GPU kernel (..., parts, finished, result) that finds the largest result of all threads.
+
+    ``function`` is a device function (worker, workers, ...) with a numerical result, where each thread is a worker.
+    """
+    plain = getattr(function, "py_func", function)
+    names = ", ".join(list(signature(plain).parameters)[2:])
+    share = f"function(cuda.grid(1), cuda.gridsize(1), {names})"
+    kernel = f"def {plain.__name__}({names}, parts, finished, result):"
+    source = f"""
+def made(function):
+    {kernel}
+        _write_largest({share}, parts, finished, result)
+    return {plain.__name__}
+"""
+    space = {}
+    exec(source, globals(), space)
+    return cuda.jit(space["made"](function))
+
+
+def largest_on_grid(function):
+    """Return a function (worker, workers, ...) that runs a CPU kernel with a numerical result on the GPU.
+
+    A call runs the kernel for all workers, and returns the largest of their numbers and its time step in an array (2,).
+    """
+    made = cache(lambda: largest_kernel(translated(function)))
+
+    @wraps(function.py_func)
+    def largest(worker, workers, *arguments):
+        return run_largest(made(), shape_of(workers), *arguments)
+
+    return largest
+
+
+def run_largest(kernel, shape, *arguments):
+    """Run a kernel of :func:`largest_kernel`; return the largest number and its time step in an array (2,)."""
+    result = empty(2)
+    run(kernel, shape, *arguments, empty(shape[0]), _finished(), result)
+    return result
 
 
 def largest_share(shares):
-    """Return the largest number () of the result of a kernel, a list of one array; NaN if one is NaN."""
-    return _reduced(_find_largest, len(shares[0]), shares[0])[0]
+    """Return the largest number () of the result of a kernel, a list of one array (2,); NaN if one is NaN."""
+    return shares[0][0]
 
 
 def step_of_shares(shares):
-    """Return the time step () of the largest outflow rate, from a list of one array of rates; NaN if one is NaN."""
-    return _reduced(_find_largest, len(shares[0]), shares[0])[1]
+    """Return the time step () of the largest outflow rate, from a list of one array (2,); NaN if a rate is NaN."""
+    return shares[0][1]
 
 
 @cuda.jit

@@ -23,11 +23,13 @@ from ..cpu.rings.sides import (
     START,
 )
 from ..sizes import MAX_RING_SIDES
-from .arrays import SIMULATED, empty
+from .arrays import SIMULATED
 from .launching import THREADS, device_function, run, translated
+from .reductions import largest_kernel, run_largest
 from .unrolling import with_loops_written_out
 
 BLOCKS = 1 if SIMULATED else 8  # of a ring
+REDUCED = 2048  # blocks at most of a kernel with one result, whose last block reads the results of all
 _TURN = MAX_RING_SIDES + 1  # the sides of a cell, and the first one again
 
 _smoothness_indicator = translated(transport.smoothness_indicator)
@@ -215,39 +217,40 @@ def outgoing_flux_on_rings(
     )  # fmt: skip
 
 
-@_kernel
-def _find_outflow_rates(rows, volumes, density, occupied, sent, outflow, largest):
-    """Compute the outflow rate of each cell, and the largest one of each thread; NaN if one of its rates is NaN."""
-    r = cuda.blockIdx.x // BLOCKS
-    row, faces, area, fastest = rows[r], uint64(len(sent) // 2), volumes[r], 0.0
-    count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
-    first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
-    for j in range(first, row[COUNT], BLOCKS * cuda.blockDim.x):
-        i, lost = uint64(row[START] + j), 0.0
-        _, places = _sides(j, row, len(sent) // 2)
-        for k in range(MAX_RING_SIDES):
-            if k < count:
-                lost += _loss_through(sent[places[k]], sent[_other(places[k], faces)])
-        mass = density[i] * area
-        rate = lost / mass if mass != 0.0 else 0.0
-        outflow[i] = rate
-        if not density[i] <= occupied[0] and not (rate <= fastest or fastest != fastest):  # NaN stays
-            fastest = rate
-    largest[cuda.grid(1)] = fastest
+@device_function
+@with_loops_written_out
+def _find_outflow_rates(worker, workers, rows, volumes, density, occupied, sent, outflow):
+    """Compute the outflow rate of each cell; return the largest one of a thread, NaN if one of its rates is NaN."""
+    faces, fastest = uint64(len(sent) // 2), 0.0
+    for strip in range(worker // THREADS, BLOCKS * len(rows), workers // THREADS):
+        row, area = rows[strip // BLOCKS], volumes[strip // BLOCKS]
+        count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
+        for j in range(strip % BLOCKS * THREADS + worker % THREADS, row[COUNT], BLOCKS * THREADS):
+            i, lost = uint64(row[START] + j), 0.0
+            _, places = _sides(j, row, len(sent) // 2)
+            for k in range(MAX_RING_SIDES):
+                if k < count:
+                    lost += _loss_through(sent[places[k]], sent[_other(places[k], faces)])
+            mass = density[i] * area
+            rate = lost / mass if mass != 0.0 else 0.0
+            outflow[i] = rate
+            if not density[i] <= occupied[0] and not (rate <= fastest or fastest != fastest):  # NaN stays
+                fastest = rate
+    return fastest
+
+
+_find_fastest = largest_kernel(_find_outflow_rates)
 
 
 def outflow_rates_on_rings(worker, workers, begin, end, rows, volumes, density, occupied, sent, outflow):
-    """Compute the outflow rate of each cell of rings, its loss of mass per time over its mass; return the largest ones.
+    """Compute the outflow rate of each cell of rings, its loss of mass per time over its mass; return the largest.
 
     For the arguments see :func:`solvers.backends.cpu.rings.divergence.outflow_rates_on_rings`. The result is an array
-    with the largest rate of each thread.
+    (2,) with the largest rate and its time step.
     """
-    blocks = BLOCKS * len(rows)
-    largest = empty(blocks * THREADS, density.dtype)
-    run(
-        _find_outflow_rates, (blocks, THREADS), rows, volumes, density, occupied, sent.reshape(-1), outflow, largest
-    )  # fmt: skip
-    return largest
+    blocks = min(BLOCKS * len(rows), REDUCED)
+    shape = blocks, THREADS
+    return run_largest(_find_fastest, shape, rows, volumes, density, occupied, sent.reshape(-1), outflow)
 
 
 @_kernel

@@ -12,7 +12,8 @@ from ..cpu import (
 )
 from ..cpu.rings import transform
 from ..cpu.rings import transport as on_rings
-from .launching import on_grid, returning_on_grid
+from .launching import on_grid
+from .reductions import largest_on_grid
 
 advance = on_grid(cells.advance)
 advance_first = on_grid(cells.advance_first)
@@ -27,11 +28,11 @@ diffusive_flux_on_surface = on_grid(diffusion.diffusive_flux_on_surface)
 
 reconstruct_on_curve = on_grid(transport_curve.reconstruct_on_curve)
 reconstruct_on_surface = on_grid(transport_surface.reconstruct_on_surface)
-outflow_rates = returning_on_grid(transport.outflow_rates)
+outflow_rates = largest_on_grid(transport.outflow_rates)
 divergence = on_grid(transport.divergence)
 divergence_of_sides = on_grid(transport_faces.divergence_of_sides)
 flux_at_faces = on_grid(transport_faces.flux_at_faces)
-outgoing_flux_through_faces = returning_on_grid(transport_faces.outgoing_flux_through_faces)
+outgoing_flux_through_faces = largest_on_grid(transport_faces.outgoing_flux_through_faces)
 values_at_faces = on_grid(transport_faces.values_at_faces)
 outgoing_flux_on_curve = on_grid(transport_curve.outgoing_flux_on_curve)
 outgoing_flux_on_surface = on_grid(transport_surface.outgoing_flux_on_surface)
