@@ -9,6 +9,7 @@ from support.exact_particles import equiangular_gap
 from support.shipped_runs import assert_stated, finished
 
 from meanfield.analysis.mergers import report
+from meanfield.clusters.near import merging_angle
 from meanfield.domains.atoms.flow import MERGE_ANGLE
 from meanfield.domains.particles.velocity import ParticleVelocity
 
@@ -78,14 +79,18 @@ def three_clusters(case, file):
     times = np.geomspace(1, 2e3, 1500)  # half a percent apart
     directions, _ = flow(law, points, np.ones(3), np.append(0.0, times), tolerance=1e-12)
     cosines = np.stack([(directions[1:, i] * directions[1:, j]).sum(axis=1) for i, j in ((0, 1), (0, 2), (1, 2))])
-    # Atoms merge at an angle of 1e-4 rad.
-    met = np.sort(times[(cosines > 1 - MERGE_ANGLE**2 / 2).argmax(axis=1)])[:2]
+    # Clusters merge at the merging angle, their atoms touch later, at 1e-4 rad.
+    met = np.sort(times[(cosines > np.cos(merging_angle(case.attention.beta))).argmax(axis=1)])[:2]
+    touched = np.sort(times[(cosines > 1 - MERGE_ANGLE**2 / 2).argmax(axis=1)])[:2]
     counts = file.diagnostics["clusters"]
     found = [file.sample_times[np.flatnonzero(counts <= k)[0]] for k in (2, 1)]
     assert found == pytest.approx(met, rel=0.02)
     beta, energy = case.attention.beta, file.diagnostics["energy"]
     climbed = 2 * beta * np.exp(-beta) * energy
     handed = file.sample_times > file.attributes["hand_over_time"]
+    for first, last in zip(0.99 * met, 1.01 * touched, strict=True):  # a cluster is two atoms
+        handed &= (file.sample_times < first) | (file.sample_times > last)
+    assert handed.sum() > 100
     for sample in np.flatnonzero(handed):
         there = file.diagnostics["cluster_mass"][sample]
         held = np.isfinite(there)
