@@ -168,9 +168,9 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float) -> I
     rings, cells = len(mesh.ring_cells), f"{mesh.cells} cells, β = {BETA:g}, {number.__name__}"
     itemsize, is_double = np.dtype(number).itemsize, number is np.float64
     found, note = _attempt(lambda: _velocity_and_flux(mesh, backend, number))
-    _reset_peak_memory(backend)  # free memory of earlier measurements, so that only the step is counted
+    _, before = _reset_memory(backend)  # frees memory of earlier measurements, so that only the step is counted
     stepped, late_note = _attempt(lambda: _step(mesh, backend, number))
-    held = _reset_peak_memory(backend)
+    held = _reset_memory(backend)[0] - before
     found |= stepped
     for what in MEASURED:
         name, seconds = f"{what} on a GPU, {cells}", found.get(what)
@@ -184,7 +184,7 @@ def _on_sphere(backend: Backend, mesh: Mesh, number: Any, bandwidth: float) -> I
             yield Figure(f"{name}: over its bandwidth limit", seconds / least, "×")
             yield Figure(f"{name}: launches of kernels", found["launches"], "1", most=MAX_LAUNCHES)
             yield _time(f"{name}: on the host", found["host"])
-    if held is not None and stepped:
+    if held > 0 and stepped:
         limit = MAX_MEMORY if rings == AT_MEMORY and is_double else None
         yield Figure(f"memory on a GPU, {cells}", held / 1e9, "GB", most=limit)
         yield Figure(f"memory on a GPU, {cells}: a cell", held / mesh.cells, "bytes")
@@ -282,20 +282,19 @@ def _simulated() -> bool:
     return bool(import_module("solvers.backends.gpu.arrays").SIMULATED)
 
 
-def _reset_peak_memory(backend: Backend) -> int | None:
-    """Clear the memory pool of the device, and return its peak in bytes since the last call.
+def _reset_memory(backend: Backend) -> tuple[int, int]:
+    """Clear the memory pool of the device; return its peak in bytes since the last call, and what it still holds.
 
-    None in the simulator.
+    Both are 0 in the simulator.
     """
     if _simulated():
-        return None
+        return 0, 0
     cupy = import_module("cupy")
     pool = cupy.get_default_memory_pool()
-    held = int(pool.total_bytes())  # the pool frees no memory by itself, so its size is the peak
+    peak = int(pool.total_bytes())  # the pool frees no memory by itself, so its size is the peak
     gc.collect()
-    cupy.fft.config.clear_plan_cache()  # FFT plans hold memory
     pool.free_all_blocks()
-    return held
+    return peak, int(pool.total_bytes())  # a small array that is kept may hold a large block
 
 
 def _on_cpu(rings: tuple[int, ...], tokens: int) -> Timed:

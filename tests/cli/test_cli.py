@@ -118,7 +118,7 @@ def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) 
     assert caught.value.code == 0
     out = capsys.readouterr().out
     options = [line for line in out.splitlines() if line.startswith("  -") and "--help" not in line]
-    assert out.count("default: ") == len(options)
+    assert " ".join(out.split()).count("default: ") == len(options)
 
 
 def test_no_command_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
