@@ -104,7 +104,7 @@ NULLS = [(16, 2), (16, 4), (16, 64), (40, 3), (64, 2), (64, 8), (150, 3), (200, 
 @pytest.mark.parametrize(("count", "dimension"), NULLS)
 @pytest.mark.parametrize("beta", [4.0, 64.0, 400.0])
 def test_uniform_tokens_have_no_clusters(count, dimension, beta):
-    """At most one of forty draws has a cluster; one of a hundred is allowed: the seed is fixed."""
+    """One of forty draws may have a cluster, where one of a hundred is promised: the seed is fixed."""
     random, draws = np.random.default_rng(0), 40 if count * dimension < 10_000 else 3
     points = unit(random.standard_normal((draws, count, dimension)))
     shares, scale = np.full(count, 1 / count), merging_angle(beta)

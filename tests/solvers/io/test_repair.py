@@ -57,7 +57,7 @@ def test_a_killed_writer_s_file_ends_behind_all_that_it_had_allocated(data: byte
 def test_a_closed_file_that_is_cut_short_is_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "short.h5"
     path.write_bytes(marked(data, 0, len(data) + 1))
-    with pytest.raises(FileError, match=f"truncated, {len(data)} of {len(data) + 1} bytes"):
+    with pytest.raises(FileError, match=f"truncated, it has {len(data)} of {len(data) + 1} bytes"):
         is_open_for_writing(path)
 
 

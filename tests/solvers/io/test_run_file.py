@@ -683,7 +683,7 @@ def test_files_that_cannot_be_read(path):
         write(file, 0, 5)
     whole = path.read_bytes()
     path.write_bytes(whole[:-5000])
-    with pytest.raises(FileError, match=f"truncated, {len(whole) - 5000} of {len(whole)} bytes"):
+    with pytest.raises(FileError, match=f"truncated, it has {len(whole) - 5000} of {len(whole)} bytes"):
         read(path)
 
 
