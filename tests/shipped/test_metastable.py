@@ -58,7 +58,7 @@ def ladder(case, file):
     for merger in late:
         assert merger["energy_step_measured"] == pytest.approx(merger["energy_step"], rel=1e-3)
     [first] = [one for one in facts["mergers"] if file.attributes["hand_over_time"] < one["since"] <= 100]
-    assert first["time"] == pytest.approx(25.5, abs=0.1)
+    assert first["time"] == pytest.approx(18.0, abs=0.1)
     assert first["after"] == 7
     assert first["energy_step_measured"] == pytest.approx(first["energy_step"], rel=0.03)
     assert facts["clusters"] == 3
