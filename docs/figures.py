@@ -66,7 +66,7 @@ def compress(figure: Path, target: Path) -> None:
     description = PngInfo()
     with Image.open(figure) as image:
         description.add_itxt("Description", image.info["Description"], zip=True)
-        colors = image.convert("RGB").quantize(256, kmeans=1, dither=Image.Dither.NONE)
+        colors = image.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     colors.save(target, optimize=True, pnginfo=description)
     if (size := target.stat().st_size) > MAX_BYTES:
         raise ValueError(f"{target}: {size} bytes, expected at most {MAX_BYTES}")
