@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from .attributes import Attribute, create_attributes, list_contents, root_attributes
 from .layout import Column, Measure, Space, Variable, lay_out
 from .repair import FileError, reason, with_checksum
-from .replacing import replacement
+from .replacing import is_special, replacement
 
 if TYPE_CHECKING:
     import h5py
@@ -87,11 +88,20 @@ def discard(file: h5py.File) -> None:
     The data go to the null device. An ordinary close would repeat the failed write, fail again, and crash the process
     at its end.
     """
-    null = os.open(os.devnull, os.O_RDWR)
+    null = _open_null_device()
     os.dup2(null, file.id.get_vfd_handle())
     os.close(null)
     with suppress(OSError, RuntimeError):  # the null device cannot be resized as HDF5 requests
         file.close()
+
+
+def _open_null_device() -> int:
+    """Return a descriptor of a device that drops what is written, also where a mishap made /dev/null a regular file."""
+    null = os.open(os.devnull, os.O_RDWR)
+    if stat.S_ISREG(os.fstat(null).st_mode) and is_special("/dev/zero"):
+        os.close(null)
+        null = os.open("/dev/zero", os.O_RDWR)
+    return null
 
 
 def replace_attributes(path: Path, attributes: Mapping[str, Attribute]) -> None:

@@ -514,6 +514,27 @@ except FileError as error:
     check(read(path), int(count) + 3)
 
 
+def test_failing_write_without_a_null_device(path, tmp_path):
+    """Where /dev/null is a regular file, as after a mishap of an administrator, a full disk does no more harm."""
+    code = """
+import resource
+os.devnull = sys.argv[2]
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+file = RunFile.create(sys.argv[1], MESH, COLUMNS)
+sys.dont_write_bytecode = True
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(sys.argv[1]) + 70_000, resource.RLIM_INFINITY))
+try:
+    write(file, 0, 10**9)
+except FileError:
+    file.close(stop_reason="failed", message="no room")
+"""
+    null = tmp_path / "null"
+    null.touch()
+    assert child(code, path, null).wait() == 0
+    assert read(path).attributes["message"] == "no room"
+    assert null.stat().st_size == 0
+
+
 def test_long_rows_that_hold_little_are_small_in_the_file(path):
     """Centers of 32 clusters in 4096 dimensions, only two of which exist, take 64 kB instead of 1 MB."""
     centers = np.full((32, 4096), np.nan)
