@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from support.exact_atoms import pair_time
 
+from meanfield import run as write
 from meanfield import simulate
 from meanfield.clusters.among_tokens import find_clusters_of_tokens
 from meanfield.clusters.near import SCALE, groups_of_number, groups_within, merging_angle
 from meanfield.clusters.on_cells import find_clusters
 from meanfield.domains.sphere.initial import initial_points
+from solvers.io.run_file import read
 from solvers.mesh.mesh import circle
 
 
@@ -96,6 +99,27 @@ def test_density_tokens_and_atoms_merge_at_the_same_times(state):
         for other in others:
             assert other.since - every <= exact.time <= other.time + every
             np.testing.assert_allclose(other.masses, exact.masses, atol=1e-4)  # traces between cells
+
+
+def test_contact_of_atoms_is_recorded_apart_from_the_merger(tmp_path):
+    """The clusters merge at the merging angle, and the two atoms become one later, at 1e-4 rad."""
+    beta, masses = 20.0, (0.25, 0.75)
+    case = {
+        "domain": {"manifold": "circle", "resolution": 512},
+        "attention": {"beta": beta},
+        "initial": {"kind": "points", "points": on_circle(0.0, 0.7).tolist(), "masses": list(masses)},
+        "hand_over": {},
+        "time": {"end": 1000.0},
+        "output": {"samples": 5, "diagnostics": ["clusters"]},
+    }  # fmt: skip
+    merger, run = write(case, tmp_path / "run.h5").mergers()[0], read(tmp_path / "run.h5")
+    start = run.attributes["hand_over_time"]
+    angles = np.arctan2(*run.events["center"][:2].T[::-1])
+    from_handover = [pair_time(beta, masses, abs(np.diff(angles)[0]), np.cos(angle)) for angle in (beta**-0.5, 1e-4)]
+    times, atoms = run.sample_times, run.diagnostics["atoms"]
+    assert set(atoms[times < start]) <= {0.0}
+    np.testing.assert_allclose(times[atoms == 1][0] - start, from_handover[1], rtol=1e-6)
+    np.testing.assert_allclose(merger.time - start, from_handover[0], rtol=1e-6)
 
 
 NULLS = [(16, 2), (16, 4), (16, 64), (40, 3), (64, 2), (64, 8), (150, 3), (200, 2), (2000, 3), (2000, 384)]

@@ -31,6 +31,7 @@ from solvers.timestepping.integrate import Integrator, integrate
 from solvers.timestepping.schedules import Logarithmic, events_before, is_reached
 from solvers.timestepping.state import State, StepResult
 
+ATOMS = "number of atoms, 0 before the handover; two that touch become one"
 RUN_SCALARS = ("hand_over_time", "hand_over_error", "hand_over_angle")
 FIRST_CHECK = 0.1  # time of the first check for a collapse, in units of ``_Stages``
 CHECKS_PER_DECADE = 24  # a handover is at most 10 % late
@@ -126,8 +127,8 @@ class _Stages:
 class AtomIntegrator:
     """Integrator of atoms (point masses): a step ends at its target, or where two clusters merge, or two atoms.
 
-    Clusters of atoms merge when they are nearer than the scale of :mod:`meanfield.clusters.near`; observers are called
-    then. Atoms of one cluster merge when they touch.
+    Clusters of atoms merge when they are nearer than the scale of :mod:`meanfield.clusters.near`. Atoms of one cluster
+    merge when they touch. Observers are called at both.
 
     events   events of the handover, to which mergers of clusters are added
     """
@@ -154,7 +155,7 @@ class AtomIntegrator:
         state.values, state.steps = self._states.values_after_step(state.values, atoms, contacts), state.steps + 1
         after = grouped(atoms, groups_of_number(atoms.positions, clusters.count))
         self.events += merger_events(self.events, mergers, after)
-        return StepResult(event=bool(mergers))
+        return StepResult(event=bool(mergers or contacts))
 
 
 class _StageDiagnostics(Diagnostics):
@@ -168,15 +169,15 @@ class _StageDiagnostics(Diagnostics):
 
     @property
     def columns(self) -> list[Column]:
-        return [*super().columns, *event_columns(self.lengths["d"])]
+        return [*super().columns, Column("atoms", (), "1", ATOMS), *event_columns(self.lengths["d"])]
 
     def __call__(self, time: float, values: Floats, going_on: GoingOn = lambda: None) -> dict[str, float | Floats]:
         if not self._states.are_atoms(values):
-            return self._first_stage(time, values, going_on)
+            return {**self._first_stage(time, values, going_on), "atoms": 0.0}
         sample = AtomSample(self._velocity, time, self._states.atoms(values), self.lengths.get("degree", 0))
         of_atoms_names = [name for name in self.names if name in self._states.diagnostics]
         rest = [name for name in self.names if name not in of_atoms_names]
-        found = {name: of_atoms[name](sample) for name in of_atoms_names}
+        found = {"atoms": float(sample.atoms.count), **{name: of_atoms[name](sample) for name in of_atoms_names}}
         if rest:  # of tokens at the positions of their atoms
             tokens = self._first_stage.only(rest)
             found |= tokens(time, self._states.snapshot(values), going_on)
