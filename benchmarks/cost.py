@@ -56,7 +56,7 @@ def velocity(rings: tuple[int, ...] = RINGS) -> list[Figure]:
 def flux(rings: tuple[int, ...] = RINGS) -> list[Figure]:
     """Measure one evaluation of the upwind flux on spheres, relative to a memory copy, alone and with a velocity.
 
-    It computes the flux through each face and the rate of change of each cell.
+    The evaluation computes the flux through each face and the rate of change of each cell.
     """
     bandwidth = copy_bandwidth()
     figures = []

@@ -26,7 +26,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread:
-        """Return the median, minimum and maximum of positive numbers."""
+        """Return the `Spread` of measurements, positive numbers: their median, minimum and maximum."""
         return cls(statistics.median(values), min(values), max(values))
 
     def __mul__(self, factor: float) -> Spread:

@@ -71,7 +71,7 @@ def _shown(case: Case) -> list[tuple[float, float | None]]:
 def _ratio(shown: Sequence[tuple[float, float | None]], part: float) -> float | None:
     """Return the ratio of the displayed to the true remaining time at the first step after a fraction of the run.
 
-    None if no time is displayed there.
+    The result is None if no time is displayed at that step.
     """
     clocks = [clock for clock, _ in shown]
     at = bisect_left(clocks, clocks[0] + part * (clocks[-1] - clocks[0]))

@@ -110,7 +110,7 @@ def _clock_seconds() -> float:
 def _over_kernels(case: Case, count: int) -> Figure:
     """Return the ratio of the processor time of a whole step to the time within its compiled kernels.
 
-    It is measured over ``count`` steps of a case.
+    The ratio is measured over ``count`` steps of a case.
     """
     problem = set_up(case)
     state, launch, inside = State(0.0, problem.initial()), cpu.launch, [0.0]

@@ -49,9 +49,9 @@ def _figures(name: str, points: Floats, sampled: int) -> list[Figure]:
 
 
 def _beside_ducc0(name: str, points: Floats, velocity: ParticleVelocity) -> list[Figure]:
-    """Return the ratio of the processor time of attention to that of ducc0's transforms at the same points.
+    """Return a list with one figure: the ratio of the processor time of attention to that of ducc0's transforms.
 
-    The list is empty on the circle and without ducc0.
+    Both use the same points. The list is empty on the circle and without ducc0.
     """
     if points.shape[1] != 3 or not ducc0_installed():
         return []

@@ -19,7 +19,7 @@ def ducc0_installed() -> bool:
 def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], None]:
     """Return a function that makes the harmonic transforms of one velocity on a mesh by ducc0.
 
-    They are an analysis, a synthesis and a synthesis of the gradient.
+    The transforms are an analysis, a synthesis and a synthesis of the gradient.
     """
     ducc0 = import_module("ducc0")
 
@@ -46,7 +46,8 @@ def ducc0_transforms(mesh: Mesh, masses: Floats, degree: int) -> Callable[[], No
 def ducc0_at_points(points: Floats, degree: int, tolerance: float = 1e-13) -> Callable[[], None]:
     """Return a function that makes the harmonic transforms of the attention among ``points`` (n, 3) by ducc0.
 
-    They are an analysis, a synthesis and a synthesis of the gradient; the angles of the points are computed too.
+    The transforms are an analysis, a synthesis and a synthesis of the gradient; the angles of the points are computed
+    too.
     """
     ducc0 = import_module("ducc0")
     masses = np.full((1, len(points)), 1.0 / len(points))

@@ -74,8 +74,8 @@ class Velocity:
     def along_rings(self, time: float, density: Floats, normalizer: Floats | None = None) -> Floats | None:
         """Return the components (2, cells) of the velocity along east and north on a sphere.
 
-        None where the velocity requires vectors in R³. The sum of the kernels over the density is added to
-        ``normalizer`` (cells,), as by `Attention.along_rings`.
+        The result is None where the velocity requires vectors in R³. The sum of the kernels over the density is added
+        to ``normalizer`` (cells,), as by `Attention.along_rings`.
         """
         if self._local is not None:
             return None

@@ -200,7 +200,8 @@ def _rows(a: Run, b: Run, pairs: Pairs, space: str, report: Report | None) -> li
 def _distances(a: Run, k: int, b: Run, j: int, space: str) -> dict[str, float]:
     """Return the distances between snapshot k of run a and snapshot j of run b, by the names of DISTANCES.
 
-    They are L¹, the Wasserstein distances W₁ and W₂ with bounds of their errors, and the distance of the mean tokens.
+    The distances are L¹, the Wasserstein distances W₁ and W₂ with bounds of their errors, and the distance of the mean
+    tokens.
     """
     l1 = distance_l1(a, k, b, j)
     measures: tuple[PointMeasure, PointMeasure] = measure_of(a, k, space), measure_of(b, j, space)

@@ -168,7 +168,7 @@ def _physics(facts: Facts) -> str:
 def _layer(text: str) -> list[str] | None:
     """Return words on the transformer layer of a case, given as the text of its file.
 
-    None for an empty text, and for a case of another version whose keys are unknown.
+    The result is None for an empty text, and for a case of another version whose keys are unknown.
     """
     from meanfield.case.errors import CaseError
     from meanfield.case.load import parse
@@ -201,10 +201,10 @@ def _density(facts: Facts) -> str:
 
 
 def _merger_error(error: float | None, angle: float | None) -> str:
-    """Return words on the error that the handover to atoms causes in the time of the next merger.
+    """Return words on the error of the time of the next merger that the handover from clusters to atoms causes.
 
-    ``error`` is relative, None if no merger follows by the end. ``angle`` is the error of positions, None before the
-    handover.
+    Atoms are point masses. ``error`` is relative, and None if no merger follows by the end. ``angle`` is the error of
+    positions, and None before the handover.
     """
     if error is not None:
         return f"estimated handover error {error:.1e} of the time to the next merger"
@@ -265,7 +265,8 @@ def _duration(seconds: float) -> str:
 def _remaining_seconds(run: Run, segment: Segment) -> float | None:
     """Return the estimated seconds until the end of a run, at the rate of progress in this segment.
 
-    A segment is a part of the run between resumptions. None before it has advanced, and if its start is unknown.
+    A segment is a part of the run between resumptions. The result is None before the segment has advanced, and if the
+    start of the segment is unknown.
     """
     if not segment.start:
         return None
@@ -280,10 +281,10 @@ def _size(size: int) -> str:
 
 
 def _mass_drift(run: Run) -> float | None:
-    """Return the largest departure of the total mass from its first value.
+    """Return the largest departure of the total mass of a run from its first value.
 
-    It is taken from the recorded masses, or without them from the last snapshot. None for tokens, for fields of a PDE,
-    and before the first snapshot.
+    The masses are the recorded ones, or without them the mass of the last snapshot. The result is None for tokens, for
+    fields of a PDE, and before the first snapshot.
     """
     if run.is_solution or kind_of(run.manifold).has_tokens:  # fields of a PDE need not conserve mass
         return None

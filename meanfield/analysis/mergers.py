@@ -83,9 +83,9 @@ def lifetimes(tracks: Tracks) -> list[Lifetime]:
 def staircase(run: Run) -> tuple[Floats, Floats] | None:
     """Return the times (samples,) and scaled energies 2β e^{−β} E (samples,) of a run, or None if they are undefined.
 
-    For clusters far apart the scaled energy is Σ m² of their masses, a staircase over time. It is defined for Q = K = V
-    = I and β > 0, if E was recorded. Q and K may be multiples qI and kI with q k > 0: then the values are 2β e^{−βqk}
-    E.
+    For clusters far apart the scaled energy is Σ m² of their masses, a staircase over time. The scaled energy is
+    defined for Q = K = V = I and β > 0, if E was recorded. Q and K may be multiples qI and kI with q k > 0: then the
+    values are 2β e^{−βqk} E.
     """
     from meanfield.diagnostics.table import energy_beta, energy_unit
     from meanfield.runtime.segments import case_of
@@ -107,7 +107,8 @@ def measured_steps(tracks: Tracks, mergers: list[Merger], times: Floats, values:
     """Return the increase of the scaled energy 2β e^{−β} E, ``values`` (samples,) at ``times``, at each merger.
 
     The step is between two plateaus: the flattest part since a cluster last appeared or merged, and the flattest part
-    until the next merger. None for simultaneous mergers, and where a plateau is too short or far from Σ m².
+    until the next merger. The increase is None for simultaneous mergers, and where a plateau is too short or far from Σ
+    m².
     """
     steps: list[float | None] = []
     changes = sorted([tracks.start(number) for number in range(len(tracks.tracks))] + [one.time for one in mergers])

@@ -68,7 +68,7 @@ def _require_counts(run: Run) -> None:
 def recorded_clusters(run: Run) -> tuple[Floats, Floats] | None:
     """Return the recorded masses (samples, K) and centers (samples, K, d) of clusters, NaN for absent ones.
 
-    None if the run has no such record. Raises FileError for values that only a damaged file has.
+    The result is None if the run has no such record. Raises FileError for values that only a damaged file has.
     """
     if not run.diagnostics.keys() >= set(RECORDED):
         return None
@@ -142,9 +142,9 @@ def peaks(mesh: Mesh, density: Floats, found: Clusters) -> Floats:
 
 
 def _scale_of_tokens(run: Run) -> float:
-    """Return the angle (radians) within which tokens of a run join a cluster.
+    """Return the angle (radians) within which tokens of a run join a cluster, from the file of the run.
 
-    It is stored in the file. For older files it follows from the velocity at the run's start.
+    For older files, which lack the angle, it follows from the velocity at the run's start.
     """
     from meanfield.domains.common.model_of_case import heads_by_layer
     from meanfield.domains.particles.diagnostics import cluster_scale

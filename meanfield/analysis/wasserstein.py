@@ -28,7 +28,7 @@ SUPPORTS = 500  # points on each side of an exact transport in several dimension
 
 @dataclass(frozen=True)
 class Distance:
-    """Distance between measures, with a bound of its error from gathering masses, 0 where the distance is exact."""
+    """Distance between measures, with a bound of the error by gathering masses in patches; 0 for an exact distance."""
 
     value: float
     error: float = 0.0
@@ -38,9 +38,9 @@ def wasserstein(a: PointMeasure, b: PointMeasure, order: int = 1, supports: int 
     """Return the Wasserstein distance W_p of ``order`` p = 1 or 2 between two measures; radians on spheres.
 
     In several dimensions measures with more than ``supports`` points are gathered in patches. The error is then at most
-    (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from its patch's point, by the triangle inequality. It
-    is much smaller where both distributions are spread alike, since both are gathered in the same patches. Raises
-    ValueError for two spaces, another order, and a measure without mass.
+    (∫ r^p dμ)^{1/p} + (∫ r^p dν)^{1/p}, r the distance of a mass from its patch's point, by the triangle inequality.
+    The error is much smaller where both distributions are spread alike, since both are gathered in the same patches.
+    Raises ValueError for two spaces, another order, and a measure without mass.
     """
     if a.space != b.space or order not in (1, 2):
         raise ValueError(f"W{order} of distributions on {a.space} and {b.space}: expected order 1 or 2, and one space")
@@ -122,7 +122,7 @@ def distance_l1(a: Run, k: int, b: Run, j: int) -> float | None:
     """Return the L¹ distance ∫|ρ_a − ρ_b|, from 0 to 2, between snapshot k of run a and snapshot j of run b.
 
     On two meshes the mass on the finer mesh is moved to the coarser, cell by cell, in proportion to the common length
-    or area. None for tokens, on different manifolds, and on two meshes with a free radius.
+    or area. The result is None for tokens, on different manifolds, and on two meshes with a free radius.
     """
     kind = kind_of(a.manifold)
     if a.manifold != b.manifold or kind.has_tokens:

@@ -165,7 +165,7 @@ class Case(Section, frozen=True):  # types.py builds the type that a file is con
     def flow_steps(self) -> float:
         """Return an approximate upper bound of the number of time steps of a density, by the CFL condition.
 
-        The bound requires bounded speeds, as with softmax. It is infinite for particles, which have no cells.
+        The bound requires bounded speeds, as with softmax. The bound is infinite for particles, which have no cells.
         """
         width = self.domain.cells_and_width()[1]
         return self.time.end * self.speed_bound / (self.time.cfl * width) if width else math.inf

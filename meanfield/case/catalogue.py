@@ -148,7 +148,10 @@ def _initial(kind: type[Domain]) -> dict[str, Any]:
 
 
 def _line(section: str, keys: Mapping[str, Any], name: str) -> str:
-    """Return the line ``key = value  # description`` of one key. A tag that chooses a section has no description."""
+    """Return the line ``key = value  # description`` of one key of a new case file.
+
+    A key that chooses the kind of a section, such as ``manifold``, has no description.
+    """
     word = keys.get("manifold", keys.get("kind", ""))
     found = [entry for entry in entries(f"{section}.{name}") if entry.name == f"{section}.{name}"]
     entry = next((entry for entry in found if word in entry.variant), found[0])

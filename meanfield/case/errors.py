@@ -127,8 +127,8 @@ def _dotted(path: Path) -> str:
 def translate(error: msgspec.ValidationError, data: Any, schema: type) -> CaseError:
     """Return the CaseError that states in terms of a case file why ``data`` cannot be converted to ``schema``.
 
-    The message of msgspec contains a path (``$.initial.points[0]``) but not the value, and names Python types. This
-    function follows the path through the data and the schema to find both.
+    The message of msgspec contains a path (``$.initial.points[0]``) but not the value, and names Python types. The
+    function follows the path through the data and the schema to find the value and the expected type.
     """
     message, _, path = str(error).partition(" - at `$")
     kind, key = types.type_info(schema), ""

@@ -129,10 +129,13 @@ def _clusters_of_few(directions: Floats, masses: Floats, scale: float) -> Cluste
 def _may_be_uniform(
     shares: Floats, pair_sum: float, dimension: int, sharp: float, most: float = MAX_DEVIATIONS[0][1]
 ) -> bool:
-    """Return whether U = ``pair_sum`` is usual for independent uniform tokens, too few to show this by f itself.
+    """Return whether the pair sum U of tokens is usual for independent uniform tokens.
 
-    shares   (n,) masses m of the tokens, of sum 1; U = Σ_{i≠j} m_i m_j e^{sharp (⟨x_i, x_j⟩ − 1)}
-    most     largest difference of U from its mean that is usual, in standard deviations
+    The test serves few tokens, whose kernel density f alone does not show this.
+
+    shares     (n,) masses m of the tokens, of sum 1
+    pair_sum   U = Σ_{i≠j} m_i m_j e^{sharp (⟨x_i, x_j⟩ − 1)}
+    most       largest difference of U from its mean that is usual, in standard deviations
     """
     squares, mean = float((shares**2).sum()), _mean_kernel(dimension, sharp)
     mean_square = _mean_kernel(dimension, 2 * sharp)
@@ -158,7 +161,7 @@ def _pairs_may_be_uniform(shares: Floats, cosines: Floats, dimension: int, scale
 def _merge_by_cells(directions: Floats, masses: Floats, scale: float) -> Cover:
     """Return the mean directions of tokens in cells finer than the scale s, with the kernel density in these cells.
 
-    They represent the tokens. The kernel density is computed by a harmonic transform.
+    The mean directions represent the tokens. The kernel density is computed by a harmonic transform.
     """
     mesh, tree, transform, share = _density_estimate(directions.shape[1], scale)
     cells = tree.query(directions)[1]

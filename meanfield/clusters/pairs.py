@@ -136,8 +136,8 @@ def pairs_on_circle(masses: Floats) -> Floats:
     """Return the probabilities (rows, bins) of z = ⟨x, y⟩ for two tokens of densities on a circle.
 
     The densities are given by masses (rows, cells). The density of the angle between two tokens is linear between the
-    multiples of the cell width. Its values there are the autocorrelation of the masses: a uniform density within each
-    of two cells makes a hat function.
+    multiples of the cell width. The values at these multiples are the autocorrelation of the masses: a uniform density
+    within each of two cells makes a hat function.
     """
     masses, cells = _shares(masses), masses.shape[1]
     width = 2 * np.pi / cells
@@ -155,8 +155,8 @@ def pairs_on_circle(masses: Floats) -> Floats:
 def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
     """Return arrays that locate the bin edges ANGLES among the multiples of the cell width on a circle.
 
-    They are the cells at all multiples from 0 to beyond π; for each edge the number of the multiple below it, and the
-    angle of the edge from there.
+    The arrays are the cells at all multiples from 0 to beyond π, and for each edge the number of the next lower
+    multiple and the angle between that multiple and the edge.
     """
     width, last = 2 * np.pi / cells, cells // 2 + 1
     lag = np.minimum(ANGLES / width, last - 1).astype(np.intp)
@@ -167,7 +167,8 @@ def _lags(cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
 def _degree_contributions(degree: int) -> Floats:
     """Return the contributions (bins, degree + 1) of each degree of a density to the probability of a bin of ⟨x, y⟩.
 
-    They are to be multiplied by the mean square of the degree-l part of the density, relative to the uniform one.
+    The caller multiplies the contributions by the mean square of the degree-l part of the density, relative to the
+    uniform one.
     """
     l = np.arange(degree + 1)
     legendre = np.ones((degree + 2, BINS + 1))

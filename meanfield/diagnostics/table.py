@@ -178,8 +178,8 @@ def has_energy(case: Case) -> bool:
 def energy_beta(run: Run, case: Case) -> float:
     """Return the β of the factor 1/2β in the interaction energies of a run.
 
-    It is that of the case, as the matrices are in the kernel. Older files, which lack the attribute, included multiples
-    of the identity in this β.
+    This β is that of the case, as the matrices are in the kernel. Older files, which lack the attribute, included
+    multiples of the identity in this β.
     """
     return case.beta_of_heads if FACTOR in run.attributes_of("energy") else case.beta_on_unit_sphere
 
@@ -198,7 +198,7 @@ def energy_unit(run: Run, beta: float) -> float:
 def entropy_is_relative(run: Run, has_uniform: bool) -> bool:
     """Return whether the entropy in a run's file is relative to the uniform density.
 
-    It is so in older files that store this density.
+    The entropy is relative in older files, which store the uniform density.
     """
     return has_uniform and REFERENCE not in run.attributes_of("entropy")
 

@@ -135,7 +135,7 @@ class Domain(Section, frozen=True, kw_only=True, tag_field="manifold"):
     def problems(self, case: Case) -> Problems:
         """Yield the errors of this section [domain] beyond types and ranges: the key, its value, and what is expected.
 
-        These include options that this kind of domain excludes.
+        The errors include options that this kind of domain excludes.
         """
         yield from ()
 

@@ -66,7 +66,7 @@ def late_exponential(
 def late_power(norm: str, *more: str) -> tuple[float, dict[str, tuple[Floats, Floats]]]:
     """Return the late power p of 1 − g ∝ tᵖ, g the common cosine of 8 tokens at β = 2, and curves to draw.
 
-    It is fitted from t = 1000 to 2000. The curves are 1 − g of the run, and a line of slope −2.
+    The power is fitted from t = 1000 to 2000. The curves are 1 − g of the run, and a line of slope −2.
     """
     time, gap = run(norm, 8, 2.0, 2000.0, *more)
     late, after = time > 1000, time > 1

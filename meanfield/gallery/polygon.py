@@ -8,8 +8,8 @@ import numpy as np
 def rate(count: int, beta: float, mode: int) -> float:
     """Return the growth rate of perturbations ∝ cos(mφ_j) of a regular polygon of k tokens under softmax attention.
 
-    It is −Σ_j f′(φ_j)(1 − cos mφ_j)/Σ_j e^{β cos φ_j} with f(φ) = e^{β cos φ} sin φ and φ_j = 2πj/k, for k = ``count``
-    and m = ``mode``.
+    The rate is −Σ_j f′(φ_j)(1 − cos mφ_j)/Σ_j e^{β cos φ_j} with f(φ) = e^{β cos φ} sin φ and φ_j = 2πj/k, for k =
+    ``count`` and m = ``mode``.
     """
     angles = 2 * np.pi * np.arange(count) / count
     slope = np.exp(beta * np.cos(angles)) * (np.cos(angles) - beta * np.sin(angles) ** 2)

@@ -16,7 +16,7 @@ Curve = tuple[list[float], list[float]]
 def formula(d: int) -> float:
     """Return β* beyond which the transition of unnormalized attention with noise in R^d is discontinuous.
 
-    It satisfies I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d, I the modified Bessel function (Mun and Rosenzweig,
+    β* satisfies I_{d/2+1}(β*)/I_{d/2}(β*) = 1/d, I the modified Bessel function (Mun and Rosenzweig,
     arXiv:2606.05140v1, abstract).
     """
     return float(brentq(lambda beta: ive(d / 2 + 1, beta) / ive(d / 2, beta) - 1 / d, 0.5, 5.0))

@@ -22,8 +22,8 @@ Value = float | Floats
 def entropy(masses: Floats, log_areas: Floats) -> Floats:
     """Return the entropy H = ∫ρ log ρ = Σ m (log m − log a) (...) of masses m (..., n) in cells of area a.
 
-    H has its minimum, log ρ̄, at the uniform density ρ̄. It is with respect to surface area on every domain. Only
-    ``log_areas`` log a (n,) appear, since the areas of a sphere in many dimensions are out of range.
+    H has its minimum, log ρ̄, at the uniform density ρ̄. The density ρ is with respect to surface area on every domain.
+    Only ``log_areas`` log a (n,) appear, since the areas of a sphere in many dimensions are out of range.
     """
     logs = np.log(np.maximum(masses, SMALLEST))
     logs -= log_areas
@@ -74,8 +74,8 @@ def energy_limit(heads: Sequence[Head], kernel: Kernel, masses: Floats, points: 
     """Return the limit for β → 0 of E − Σ_h w_h/2β, where E is the interaction energy of :func:`energy`.
 
     The limit is ½ Σ_h w_h ∬ (⟨Q_h x, K_h y⟩ + ℓ(Q_h x) + ℓ(K_h y)) ρρ, where ℓ = log f/β and f is the factor of the
-    kernel e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), 1 for the exponential one. For Q = K = I the limit is ½|∫xρ|². It is NaN for a
-    windowed kernel, since the constant part of E then depends on ρ.
+    kernel e^{β⟨Qx,Ky⟩} f(Qx) f(Ky), 1 for the exponential one. For Q = K = I the limit is ½|∫xρ|². The limit is NaN for
+    a windowed kernel, since the constant part of E then depends on ρ.
 
     masses   (groups, n): group g attends to the groups up to g; one group without a mask
     points   (n, d) or (groups, n, d)

@@ -165,7 +165,7 @@ class LayerNorm:
     def _radial_velocity(self, time: float | Floats, direction: Floats, output: Floats) -> Floats:
         """Return the radial velocity (n,), without gate, of tokens for directions (n, d) and the layer's output (n, d).
 
-        It is 0 for schemes that keep the radius.
+        The velocity is 0 for schemes that keep the radius.
         """
         along: Floats = _namespace(output).einsum("nd,nd->n", direction, output)
         if self.scheme.radial_velocity is None:

@@ -116,7 +116,7 @@ def continuous_up_to(dimension: int) -> float:
 def expected_clusters_from_tokens(beta: float) -> float:
     """Return the expected number of modes of the kernel density of many uniform random tokens on the circle.
 
-    It is √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2), summed over k ≥ 1, with the modified Bessel functions I_k(β).
+    The number is √(Σk⁴I_k²/Σk²I_k²) ≈ √(3β/2), summed over k ≥ 1, with the modified Bessel functions I_k(β).
     """
     from scipy import special
 

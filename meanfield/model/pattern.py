@@ -55,7 +55,7 @@ class TokenPattern:
     def mask(self, n: int) -> NDArray[np.bool_]:
         """Return the matrix (n, n) of booleans that is true where token i attends to token j.
 
-        It serves figures and tests, since it is as large as dense attention.
+        The matrix serves figures and tests, since it is as large as dense attention.
         """
         seen = np.zeros((n, n), bool)
         first, lists = min(self.global_tokens, n), self.lists(n)

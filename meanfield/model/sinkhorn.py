@@ -44,9 +44,9 @@ _SYMMETRIC = 1e-14  # relative to ‖QᵀK‖
 
 
 def transposed(head: Head, kernel: Kernel) -> Head | None:
-    """Return the head of the transposed kernel k(y,x), with Q and K exchanged; None where it is not needed.
+    """Return the head of the transposed kernel k(y,x), with Q and K exchanged; None where k is symmetric and positive.
 
-    It is not needed where k is symmetric and has no negative eigenvalue.
+    Such a kernel, without negative eigenvalues, does not need the transposed one.
     """
     query, key = multiple(head.query), multiple(head.key)
     if query is not None and key is not None:

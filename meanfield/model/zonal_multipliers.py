@@ -62,7 +62,7 @@ def _multipliers(dimension: int, kernel: Kernel, beta: float, degrees: int) -> F
 def _sizes(kernel: Kernel, beta: float) -> Floats:
     """Return the sizes |multipliers| of a zonal kernel on the circle, relative to the largest, (2·MAX_DEGREES + 1).
 
-    They bound the degrees of harmonics that the kernel contains.
+    The sizes bound the degrees of harmonics that the kernel contains.
     """
     nodes = 4 * MAX_DEGREES
     waves = np.abs(np.fft.rfft(kernel.values(np.cos(2 * np.pi / nodes * np.arange(nodes)), beta)).real)

@@ -53,7 +53,7 @@ class Stop:
     def close(self) -> None:
         """End the handling of signals: ignore further ones, so that the last writes to the file are not interrupted.
 
-        These writes take milliseconds.
+        The last writes take milliseconds.
         """
         self._closed = True
 

@@ -12,7 +12,7 @@ from meanfield.runtime.paths import output_for
 from meanfield.runtime.signals import terminate_as_interrupt
 from meanfield.sweeping.case import Sweep, load_sweep
 from meanfield.sweeping.dask_pool import with_dask
-from meanfield.sweeping.files import part_of, require_folders, require_free
+from meanfield.sweeping.files import lock_path_of_part, require_folders, require_free
 from meanfield.sweeping.index import Index, PartOfIndex, open_index, open_part
 from meanfield.sweeping.local_pool import SolverLost, cores, with_processes
 from meanfield.sweeping.progress import SweepProgress
@@ -61,7 +61,7 @@ def sweep(
     if part is not None and (overwrite or retry):
         raise CaseError("--shard: not allowed with --overwrite or --retry; give these to a sweep without --shard")
     require_folders(target)
-    lock = Lock(target if part is None else part_of(target, *part))
+    lock = Lock(target if part is None else lock_path_of_part(target, *part))
     try:
         started = target.exists() and not overwrite
         index = (

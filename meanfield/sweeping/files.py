@@ -40,8 +40,8 @@ def run_file(path: Path, number: int) -> Path:
     return runs_folder(path) / f"{number:04}.h5"
 
 
-def part_of(path: Path, part: int, parts: int) -> Path:
-    """Return the path that is locked by the process that solves part ``part`` = 1 … ``parts`` of a sweep."""
+def lock_path_of_part(path: Path, part: int, parts: int) -> Path:
+    """Return the path that a process locks while it solves part ``part`` = 1 … ``parts`` of a sweep."""
     return path.with_name(f"{path.stem}.{part}-of-{parts}")
 
 

@@ -227,7 +227,7 @@ def _integers(name: str, numbers: Range) -> tuple[int, ...]:
 def _numbers(numbers: Range, between_integers: bool) -> tuple[float, ...]:
     """Return the ``count`` numbers of a range.
 
-    They are integers if ``between_integers`` and all numbers are whole, as for a resolution.
+    The numbers are integers if ``between_integers`` and all numbers are whole, as for a resolution.
     """
     assert numbers.count is not None
     found = [numbers.at(k / max(numbers.count - 1, 1)) for k in range(numbers.count)]

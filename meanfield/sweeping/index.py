@@ -169,7 +169,7 @@ class PartOfIndex(Index):
 
 def open_part(path: Path, sweep: Sweep, command: str, part: int, parts: int) -> PartOfIndex:
     """Return part ``part`` = 0, 1, … of ``parts`` parts of a sweep, with earlier results. Raises as ``open_index``."""
-    sources = _earlier(path, sweep)[1] if path.exists() else list(sources_beside(path, sweep.identity))
+    sources = _earlier(path, sweep)[1] if path.exists() else list(result_files_beside(path, sweep.identity))
     with _advise_on_damage(path):
         results = MergedResults(len(sweep.rows), sources, again=(OVER_TIME,))
     index = PartOfIndex(path, sweep, command, results, closed=False)
@@ -235,13 +235,14 @@ def _earlier(path: Path, sweep: Sweep) -> tuple[str, list[ResultFile]]:
     with _advise_on_damage(path):
         index = ResultFile(path)
         index.require_columns()  # before solving points, whose results could not be merged with damaged ones
-        return text, [index, *sources_beside(path, sweep.identity)]
+        return text, [index, *result_files_beside(path, sweep.identity)]
 
 
-def sources_beside(path: Path, identity: str) -> Iterator[ResultFile]:
-    """Yield the files with results of points (runs) beside the index ``path``, for the sweep with this identity (hash).
+def result_files_beside(path: Path, identity: str) -> Iterator[ResultFile]:
+    """Yield the files with results of points (runs) in the folder beside the index ``path`` of a sweep.
 
-    Truncated files are skipped, and their points solved again.
+    Only files of the sweep with the given identity (hash of its cases) count. Truncated files are skipped, and their
+    points are solved again.
     """
     for name in own_points(path, identity):
         with suppress(*DAMAGE, FileError):

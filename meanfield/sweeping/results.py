@@ -17,7 +17,7 @@ from meanfield.sweeping.case import FigureChoice
 from meanfield.sweeping.columns import Texts, values_of
 from meanfield.sweeping.files import part_writers
 from meanfield.sweeping.grid import RANDOM_DESIGNS
-from meanfield.sweeping.index import require_version, sources_beside
+from meanfield.sweeping.index import require_version, result_files_beside
 from meanfield.sweeping.point import DONE, FAILED, OVER_TIME
 from meanfield.sweeping.sources import WAITING, MergedResults, ResultFile
 from solvers.io.lock import holder
@@ -151,7 +151,7 @@ def read_sweep(path: str | Path) -> SweepResults:
             parameters = {key: values_of(file, f"parameters/{key}") for key in names}
             spacings = {key: _text("spacing", dataset_of(file, f"parameters/{key}").attrs["spacing"]) for key in names}
             count = len(values_of(file, "status"))
-        results = MergedResults(count, [ResultFile(path), *sources_beside(path, str(attributes["identity"]))])
+        results = MergedResults(count, [ResultFile(path), *result_files_beside(path, str(attributes["identity"]))])
         scalars = Scalars(results)
         _require_sound(count, parameters, results)
         if 8 * count * sum(int(np.prod(shape)) for shape in results.shapes.scalars.values()) <= _MAX_READ:

@@ -26,9 +26,8 @@ def lengths(centroids: Floats) -> Floats:
 def scalars(tables: Tables) -> dict[str, Floats]:
     """Return the final results of a run of a sweep by name, from its diagnostics over time ``tables``.
 
-    They are the last value of each diagnostic, and those of SCALARS whose required diagnostic was recorded.
-
-    Without a sample the result is empty.
+    The results are the last value of each diagnostic, and those entries of the table SCALARS whose required diagnostic
+    was recorded. Without a sample there are no results.
     """
     if not len(tables.get("time", ())):
         return {}

@@ -221,7 +221,7 @@ def write_labelled(
 def described(path: str | Path) -> str | None:
     """Return a text that describes an HDF5 file of a study: its attributes, and the dimensions of its arrays.
 
-    None if ``write_labelled`` has not written the file, or if the file is damaged.
+    The result is None if ``write_labelled`` has not written the file, or if the file is damaged.
     """
     import h5py
 

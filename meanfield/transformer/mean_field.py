@@ -75,7 +75,8 @@ def write_mean_field(states: HiddenStates, folder: str | Path, layer: int | None
 def start_of(states: HiddenStates, family: Family) -> Floats:
     """Return the positions (n, d) of tokens before the first layer of the mean-field dynamics.
 
-    They are the model's states; where layer norm precedes attention, the mean over coordinates is subtracted from each.
+    The positions are the model's states; where layer norm precedes attention, the mean over coordinates is subtracted
+    from each.
     """
     hidden = states.hidden[0]
     centered: Floats = hidden - hidden.mean(axis=1, keepdims=True) if family.placement == "pre" else hidden
@@ -85,9 +86,9 @@ def start_of(states: HiddenStates, family: Family) -> Floats:
 def head_matrices(arrays: dict[str, Floats], placement: str) -> dict[str, Floats]:
     """Return the matrices of the mean-field velocity of all heads, from the weights of a trained layer.
 
-    They are query and key (heads, d_head, d), and V = out·value in two factors, value (heads, d_head, d) and out
-    (heads, d, d_head). Every head has weight 1. Where layer norm precedes attention ("pre"), its gain is a factor of
-    the matrices.
+    The matrices are query and key (heads, d_head, d), and V = out·value in two factors, value (heads, d_head, d) and
+    out (heads, d, d_head). Every head has weight 1. Where layer norm precedes attention ("pre"), its gain is a factor
+    of the matrices.
     """
     d = arrays["query"].shape[2]
     scale = np.sqrt(d) * arrays["attention_gain"] if placement == "pre" else np.ones(d)
@@ -145,7 +146,7 @@ def common_length(states: HiddenStates, family: Family) -> float:
 def _entering_lengths(states: HiddenStates, family: Family) -> Floats:
     """Return the lengths of the hidden states that a mean-field case replaces by one common length.
 
-    They are (layers, n) of the states that enter layers (layer norm "post"), or (n,) at the start ("pre").
+    The lengths are (layers, n) of the states that enter layers (layer norm "post"), or (n,) at the start ("pre").
     """
     post = family.placement == "post"
     return states.lengths[:-1] if post else np.asarray(np.linalg.norm(start_of(states, family), axis=1))

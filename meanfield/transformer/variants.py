@@ -79,7 +79,10 @@ def layer_arrays(states: HiddenStates, family: Family, layer: int, variant: Vari
 
 
 def start_of(states: HiddenStates, variant: Variant) -> Floats:
-    """Return the states (n, d) of tokens before the first layer, without positions if the ``variant`` omits these."""
+    """Return the states (n, d) of tokens before the first layer, for a ``variant`` of the model.
+
+    The embeddings of positions are left out if the variant leaves out positions.
+    """
     return start_without_positions(states) if "positions" in variant.without else states.hidden[0]
 
 

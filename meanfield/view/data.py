@@ -157,7 +157,7 @@ def _scale(scale: Scale) -> Described:
 def _uniform(run_data: RunData, scale: Scale) -> list[float | None] | None:
     """Return the uniform density that is drawn in a profile on the HTML page: a value for each cell, or a single value.
 
-    None if the domain has no uniform density.
+    The result is None if the domain has no uniform density.
     """
     if run_data.uniform is not None:
         return round_values(run_data.uniform.clip(scale.low / 10))

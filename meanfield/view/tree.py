@@ -25,7 +25,7 @@ TICKS = [[-np.pi, "−π"], [-np.pi / 2, "−π/2"], [0.0, "0"], [np.pi / 2, "π
 def tree_of(run: Run) -> Described | None:
     """Return the merger tree of a run for its page: clusters as lines over time, and their mergers.
 
-    None if the clusters of the run cannot be followed, or if none merge.
+    The result is None if the clusters of the run cannot be followed, or if none merge.
     """
     try:
         tracks = tracks_of(run)

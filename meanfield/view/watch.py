@@ -66,7 +66,7 @@ class LivePage(ThreadingHTTPServer):
     def answer(self, host: str, path: str) -> bytes | None:
         """Return the body of the answer to a request, or None for an unknown address.
 
-        It is the HTML page, or for the name "version" the number of its version.
+        The body is the HTML page, or for the name "version" the number of its version.
         """
         if host != f"{HOST}:{self.server_port}":  # another site's name that resolves to this address
             return None

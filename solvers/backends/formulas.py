@@ -18,7 +18,7 @@ def mean_density(mass: float, volume: float) -> float:
 
 
 def uniform_part(distance: float, mean: float, volume: float) -> float:
-    """Return the part of a mean density that is summed in closed form, max(1 − (distance/mass)², 0) of the mean.
+    """Return the uniform part of a density that is summed in closed form: max(1 − (distance/mass)², 0) times the mean.
 
     ``distance`` is Σ|ρ − mean| V over the cells; see :func:`solvers.transforms.uniform.uniform_share`.
     """

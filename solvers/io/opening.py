@@ -27,7 +27,7 @@ def open_file(path: str | Path, *, locking: bool = False, **options: Any) -> h5p
     """Open an HDF5 file for reading like ``h5py.File``, without HDF5's locks and separate from other handles.
 
     All handles of one process with the same driver share a state in HDF5: HDF5 rejects a second handle with other locks
-    while a user's handle is open. This function uses HDF5's logging driver without a log, which reads like the default
+    while a user's handle is open. The function uses HDF5's logging driver without a log, which reads like the default
     driver. A user's handles (h5py, xarray) then act like handles of another process. (Files are written with the
     default driver, since the allocation differs, and always as new files without other handles.)
     """

@@ -433,8 +433,8 @@ class RunFile:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Close the file at the end of a ``with`` block, and record in ``stop_reason`` how the block ended.
 
-        It is "finished" without an exception, "interrupted" for a KeyboardInterrupt or a failed write, and "failed" for
-        any other exception.
+        The attribute is "finished" without an exception, "interrupted" for a KeyboardInterrupt or a failed write, and
+        "failed" for any other exception.
         """
         if error is None:
             self.close()

@@ -42,7 +42,7 @@ class Wall:
 class Periodic:
     """Part of the boundary that is joined to the opposite part.
 
-    The mesh must be made with ``periodic=True``. Its parts accept no other condition, and need none.
+    The mesh must be made with ``periodic=True``. Parts of a periodic mesh accept no other condition, and need none.
 
     Examples
     --------

@@ -90,8 +90,8 @@ class Dual:
         """Return the compactness (cells,) of ``masses`` (cells,): how concentrated the mass is in one simplex, up to 1.
 
         The compactness of a simplex is the ratio of its mass to the largest mass around one of its corners, that of a
-        cell and all its neighbors. A cell has the largest value of its simplices. It is 1 for a deposited point mass.
-        For equal masses it is 2/3 on a curve and about 3/7 on a surface.
+        cell and all its neighbors. A cell has the largest value of its simplices. The compactness is 1 for a deposited
+        point mass. For equal masses the compactness is 2/3 on a curve and about 3/7 on a surface.
         """
         corner_masses = masses[self.simplices]
         sums = corner_masses.sum(axis=1)
@@ -196,8 +196,8 @@ def _segments(mesh: Mesh) -> Integers:
 def _triangles(mesh: Mesh) -> Integers:
     """Return the Delaunay triangles (n, 3) of a sphere's cell centers, counterclockwise.
 
-    They form strips between rings and a fan at each pole. Four centers that face each other across two rings lie on a
-    circle, so either diagonal is valid.
+    The triangles form strips between rings and a fan at each pole. Four centers that face each other across two rings
+    lie on a circle, so either diagonal is valid.
     """
     counts, start = mesh.ring_cells.astype(np.int64), mesh.ring_start
     found: list[NDArray[np.int64]] = []

@@ -366,7 +366,7 @@ def sphere(rings: int) -> Mesh:
     Returns
     -------
     Mesh
-        The closed mesh. Its centers, faces and sides are evaluated at first access.
+        The closed mesh. The centers, faces and sides of the mesh are evaluated at first access.
 
     Raises
     ------

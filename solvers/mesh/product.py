@@ -210,8 +210,8 @@ def _is_curve(mesh: Mesh) -> bool:
 def _face_ends(first: Mesh, second: Mesh) -> Floats:
     """Return the ends (faces, 2, d + d') of the faces of a product of curves, counterclockwise around the first cell.
 
-    The faces across ``first`` come first. Their ends are in the order of ``second``; those of the faces across
-    ``second`` are in the opposite order of ``first``.
+    The faces across ``first`` come first. The ends of a face across ``first`` are in the order of ``second``; the ends
+    of a face across ``second`` are in the opposite order of ``first``.
     """
     first_ends, second_ends = _cell_ends(first), _cell_ends(second)
     along = [_pairs(first.face_centers, second_ends[:, k]) for k in (0, 1)]

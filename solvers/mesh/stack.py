@@ -29,7 +29,7 @@ def stack(mesh: Mesh, copies: int) -> Mesh:
     Returns
     -------
     Mesh
-        The disjoint mesh. It has no tags of boundaries: every face of the boundary is a wall.
+        The disjoint mesh. The stack has no tags of boundaries: every face of the boundary is a wall.
 
     Raises
     ------

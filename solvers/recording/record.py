@@ -155,10 +155,10 @@ def record(
 def restart(path: str | Path) -> State:
     """Return the latest state in a recorded file, to continue from.
 
-    The state is that of the last checkpoint or snapshot, whichever is later. Its values are bitwise those of the run.
-    A continued solution agrees with an uninterrupted one to the tolerance, but not bitwise, with any method: the steps
-    also depend on the errors of earlier steps and on ``t_span``, which the file does not hold. The steps begin small,
-    except with ``first_step`` of :func:`~solvers.solve`, such as ``dt`` of a checkpoint.
+    The state is that of the last checkpoint or snapshot, whichever is later. The values of the state are bitwise those
+    of the run. A continued solution agrees with an uninterrupted one to the tolerance, but not bitwise, with any
+    method: the steps also depend on the errors of earlier steps and on ``t_span``, which the file does not hold. The
+    steps begin small, except with ``first_step`` of :func:`~solvers.solve`, such as ``dt`` of a checkpoint.
 
     Parameters
     ----------

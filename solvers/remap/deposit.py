@@ -76,7 +76,8 @@ def _bracket(mesh: Mesh, cell: int, point: Floats) -> tuple[np.ndarray, Floats]:
     """Return a cell with those of its neighbors whose centers best bracket a point, and the weights of these cells.
 
     The neighbors are one cell on a curve and two consecutive cells on a surface. The weights w solve Σ w x_cell = point
-    with the cell centers x_cell. Their sum is not 1, and it may be 0 if the bracket does not contain the point.
+    with the cell centers x_cell. The sum of the weights is not 1, and may be 0 if the bracket does not contain the
+    point.
     """
     around = mesh.neighbors(cell)
     others = around[:, None] if mesh.dimension == 1 else np.stack([around, np.roll(around, -1)], axis=1)

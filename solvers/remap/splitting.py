@@ -71,7 +71,7 @@ def _replace_split_pieces(
 ) -> tuple[Floats, Integers, Floats, Floats]:
     """Return images, corners, masses and bulges of all pieces, in which split pieces replace those in ``long``.
 
-    They are the results of :func:`split_long`: first the pieces that are not split, then the split ones.
+    The four arrays are the results of :func:`split_long`: first the pieces that are not split, then the split ones.
 
     done   images (n, corners, d) and masses (n, corners) of the split pieces, in blocks
     """

@@ -293,8 +293,8 @@ class Advection:
     ) -> Step:
         """Compute the upwind fluxes out of each cell by reconstruction at faces; return the largest outflow rate.
 
-        The outflow rate of a cell is Σ (A X·n)⁺/V: A face area, X velocity, V cell volume. It does not depend on u.
-        Boundary parts add their largest rates to the result, an upper bound.
+        The outflow rate of a cell is Σ (A X·n)⁺/V: A face area, X velocity, V cell volume. The rate does not depend on
+        u. Boundary parts add their largest rates to the result, an upper bound.
         """
         mesh, backend = self.mesh, self.mesh.backend
         flux, at_side = self._flow(), backend.empty(2 * mesh.faces, values.dtype)

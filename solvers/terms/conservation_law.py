@@ -231,8 +231,8 @@ class ConservationLaw:
     def _make_tangent(self, values: Floats, points: Floats) -> None:
         """Project the rows ``tangent`` of ``values``, a vector field, on the tangent planes of the unit sphere.
 
-        The values are changed in place. Their n columns are at the points (n, d) of the sphere. Without ``tangent``
-        nothing changes.
+        The values are changed in place. The n columns of the values are at the points (n, d) of the sphere. Without
+        ``tangent`` nothing changes.
         """
         if self._tangent is not None:
             vector = values[self._tangent]
@@ -241,7 +241,7 @@ class ConservationLaw:
     def _outside_state(self, part: Part, inside: Floats, time: float, values: Floats) -> Floats:
         """Return the state beyond the faces of a boundary part, as second argument of the Riemann solver.
 
-        This is the given data, the mirrored state of a wall, or the state ``inside`` at outflow.
+        The state beyond is the given data, the mirrored state of a wall, or the state ``inside`` at outflow.
         """
         if isinstance(part.condition, Value):
             return part.data(time, len(values) if values.ndim == 2 else 0)
@@ -252,7 +252,7 @@ class ConservationLaw:
         return inside
 
     def _close(self, values: Floats, time: float) -> None:
-        """Overwrite the computed fluxes through the boundary where these are known.
+        """Overwrite the fluxes through those boundary faces where the conditions determine the flux.
 
         The flux is 0 through a wall without ``mirror``, and the given data for the condition `Flux`.
         """

@@ -13,9 +13,9 @@ MAX_RESIDUAL = 0.02  # relative net flux of a linear function; the O(h) error of
 def has_linear_precision(mesh: Mesh) -> bool:
     """Return whether two-point diffusive fluxes of a linear function balance in each inner cell, as on Voronoi cells.
 
-    These fluxes, conductance times difference of both cells, balance on all meshes of this package. Another mesh may
-    define the conductance as area over distance although the line between two centers is not normal to the face: errors
-    there are of order one.
+    Two-point fluxes, conductance times difference of both cells, balance on all meshes of this package. Another mesh
+    may define the conductance as area over distance although the line between two centers is not normal to the face:
+    errors there are of order one.
     """
     if mesh.dimension == 1:
         return True

@@ -488,8 +488,8 @@ def _operator(mesh: Mesh, D: Any, parts: Any, monotone: bool) -> Operator:
 def _gradients(host: Mesh, D: Any, monotone: bool) -> bool:
     """Return whether the diffusive fluxes between cells need gradients instead of two cells alone.
 
-    This holds for a tensor D. Unless ``monotone``, it also holds for a number D on rings of latitude, where cubics are
-    fitted, and on meshes whose two-point fluxes are inconsistent.
+    A tensor D needs gradients. Unless ``monotone``, so does a number D on rings of latitude, where cubics are fitted,
+    and on meshes whose two-point fluxes are inconsistent.
     """
     if len(shape_of(D)) > 1 or monotone:
         return len(shape_of(D)) > 1

@@ -84,11 +84,13 @@ class Constant:
 
 
 def _geometry(mesh: Mesh) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Return the arrays that the kernels need to reconstruct values and fluxes at faces.
+    """Return the arrays with which the kernels reconstruct values and fluxes at faces; sides are numbered cell by cell.
 
-    These are slopes and reach (sides, d), the weights of the gradient and the vector to the face center; distances
-    (sides, d + 1), the vector to the neighbor and twice the fraction of it up to the face; tangents (faces, d), unit
-    vectors along faces; bends (faces,), area²/12 times curvature. Sides are numbered cell by cell.
+    slopes      (sides, d) weights of the gradient
+    reach       (sides, d) vector from the cell center to the face center
+    distances   (sides, d + 1) vector to the neighbor's center, and twice the fraction of it up to the face
+    tangents    (faces, d) unit vectors along faces
+    bends       (faces,) area²/12 times curvature
     """
     dimension, ambient = mesh.dimension, mesh.centers.shape[1]
     if not dimension <= ambient <= MAX_DIMENSION:

@@ -240,7 +240,8 @@ def two_point_rates(mesh: Mesh, conductances: Floats) -> Floats:
 def _coefficient_at_faces(D: Any, part: Part) -> Any:
     """Return the diffusion coefficient normal to the n faces of a boundary part, taken from the adjacent cells.
 
-    This is n·D n (n,) for a tensor D, D (n,) for one number per cell, and the number itself for a number.
+    The result is n·D n (n,) for a tensor D with the normals n, D (n,) for one number per cell, and the number itself
+    for a number.
     """
     if not shape_of(D):
         return D
@@ -262,7 +263,7 @@ def _robin(part: Part) -> tuple[float, float] | None:
 def _share_of_data(part: Part, D: Any) -> Any:
     """Return the derivative of the inward flux through a boundary part by the data g of its condition a u + b ∂ₙu = g.
 
-    This is D/(a h + b) (n,) with the distance h from cell center to face, or 1 where g itself is the flux.
+    The derivative is D/(a h + b) (n,) with the distance h from cell center to face, or 1 where g itself is the flux.
     """
     robin = _robin(part)
     return 1.0 if robin is None else D / (robin[0] * part.distances + robin[1])

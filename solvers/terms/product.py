@@ -21,9 +21,9 @@ class ProductAdvection:
     """Advection −div_c(ρ X_c) − div_r(ρ X_r) of a density ρ (rows, columns) on the product of two meshes.
 
     One mesh has a cell for each row, the other a cell for each column; X_r and X_c are velocities on these meshes. Both
-    parts are `solvers.terms.advection.Advection`, one on a stack of all rows and one on a stack of all columns. They
-    act in the same Runge–Kutta stage (unsplit), so that an unresolved cell moves diagonally at its own velocity. Each
-    part may remove at most half of the mass of a cell.
+    parts are `solvers.terms.advection.Advection`, one on a stack of all rows and one on a stack of all columns. Both
+    parts act in the same Runge–Kutta stage (unsplit), so that an unresolved cell moves diagonally at its own velocity.
+    Each part may remove at most half of the mass of a cell.
 
     in_rows      stack of copies of the mesh of columns, one for each row
     in_columns   stack of copies of the mesh of rows, one for each column

@@ -173,7 +173,7 @@ def _rows(mesh: Mesh) -> np.ndarray:
 def _geometry_of_cells(mesh: Mesh, cells: np.ndarray, count: int) -> tuple[Floats, ...]:
     """Return the geometric tables of n cells of a sphere of rings, of ``count`` sides each, padded to 5 sides.
 
-    These are offsets, reach, slopes and tangents (n, 2, 5) each, stencils (n, 2, 5, 12), spans (n, 5) and opposite
+    The tables are offsets, reach, slopes and tangents (n, 2, 5) each, stencils (n, 2, 5, 12), spans (n, 5) and opposite
     weights (n, 5, 5), explained at `RingGeometry`. Arrays (n, sides, 3) are in R³, vectors (n, 2, sides) in the tangent
     plane.
     """

@@ -70,7 +70,7 @@ class SplitIntegrator:
     def step(self, state: State, target: float) -> StepResult:
         stable = self.cfl * self._stable
         if not stable > np.spacing(state.time):
-            raise NonFinite(f"{state.when}: stable time step is {stable:.3g}")
+            raise NonFinite(f"{state.time_and_step}: stable time step is {stable:.3g}")
         self._good[...] = state.values
         stable = self._first_step(stable, target - state.time)
         try:
@@ -82,7 +82,7 @@ class SplitIntegrator:
                 raise NonFinite(f"the step of {dt:.3g} is not finite")
         except NonFinite as error:  # raised here or by a term
             state.values[...] = self._good
-            raise type(error)(f"{state.when}: {error}") from error
+            raise type(error)(f"{state.time_and_step}: {error}") from error
         self._stable, self._since_undershoot = result.stable_dt, 0 if result.undershot else self._since_undershoot + 1
         state.time, state.steps, state.dt = reached, state.steps + 1, dt
         return result

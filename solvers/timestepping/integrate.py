@@ -34,7 +34,7 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
     """
 
     def begin(self, state: State) -> None:
-        """Prepare a first step: the device of the values, work arrays, the first stable step.
+        """Prepare the first step: move the values to their device, allocate work arrays, find the first stable step.
 
         Parameters
         ----------
@@ -70,10 +70,10 @@ class Integrator(Protocol):  # numpydoc ignore=PR01
 class DenseIntegrator(Integrator, Protocol):
     """Integrator with interpolation within a step: no step has to end at the time of an observer.
 
-    meets_kept   whether steps nevertheless end at the times of observers that store states for restarts
+    ends_at_restarts   whether steps nevertheless end at the times of observers that store states for restarts
     """
 
-    meets_kept: bool
+    ends_at_restarts: bool
 
     def interpolate(self, time: float) -> Floats:
         """Return the state's values interpolated at a time within the last step."""
@@ -132,7 +132,7 @@ def integrate(
         dues = [observer.due() for observer in observers]
         met = dues
         if dense is not None:
-            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and dense.meets_kept]
+            met = [due for due, one in zip(dues, observers, strict=True) if one.keeps and dense.ends_at_restarts]
         target = next_time(met, min(until, end))
         if dense is not None and stopping is not None:
             start = _copy_state(state, start)

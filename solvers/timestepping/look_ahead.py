@@ -92,7 +92,7 @@ class LookAhead:
 def _is_smooth(changes: Floats, allowed: float) -> bool:
     """Return whether the changes of a rate at equally spaced times are those of a parabola.
 
-    They also count as smooth if the absolute deviations from the parabola sum to at most ``allowed``.
+    The changes also count as smooth if the absolute deviations from the parabola sum to at most ``allowed``.
     """
     x = np.linspace(0.0, 1.0, len(changes))
     middle, last = changes[len(changes) // 2], changes[-1]

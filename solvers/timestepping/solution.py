@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Between:
+class Interpolant:
     """Interpolation of a solution between two stored times, as accurate as the steps.
 
-    The field at time t is the result of a step of the method from the last step before t. It costs one step and no
-    memory.
+    The field at time t is the result of a step of the method from the last step before t. Each such field costs one
+    step and no memory.
 
     spacing       distance of times at which `LookAhead` evaluates rates of change
     keeps_steps   whether all steps are stored; else steps are repeated from the last stored time before t
@@ -107,7 +107,7 @@ class Solution:
         Number of the event that ended the run; None without one.
     mesh : Mesh, optional
         Mesh of the equation; None if neither the equation nor a term has one.
-    _between : Between, optional
+    _interpolant : Interpolant, optional
         Interpolation between the times.
 
     Examples
@@ -129,7 +129,7 @@ class Solution:
     message: str
     event: int | None = None
     mesh: Mesh | None = field(default=None, repr=False)
-    _between: Between | None = field(default=None, repr=False, kw_only=True)
+    _interpolant: Interpolant | None = field(default=None, repr=False, kw_only=True)
 
     def __call__(self, time: npt.ArrayLike) -> Floats:
         """Return u at one or several times between the first and the last stored time.
@@ -159,8 +159,8 @@ class Solution:
         found[kept] = self.u[places[kept]]
         for k in np.unique(places[~kept]):
             inside, where = np.unique(times.ravel()[~kept & (places == k)], return_inverse=True)
-            assert self._between is not None
-            fields = self._between(self.u[k], (float(self.t[k]), float(self.t[k + 1])), inside.tolist())
+            assert self._interpolant is not None
+            fields = self._interpolant(self.u[k], (float(self.t[k]), float(self.t[k + 1])), inside.tolist())
             found[~kept & (places == k)] = np.stack(fields)[where]
         return found.reshape(*times.shape, *self.u.shape[1:])
 

@@ -22,7 +22,7 @@ from .methods import method_of
 from .observers import Observer
 from .runge_kutta.semi_discrete import SemiDiscrete
 from .schedules import Listed
-from .solution import Between, Solution
+from .solution import Interpolant, Solution
 from .state import State, read_only
 
 Callback = Callable[[State], object] | Observer
@@ -137,10 +137,12 @@ def solve(
     state = State(t0, _field(u0, equation), dt=math.nan if first_step is None else first_step)
     check_tolerances(rtol, atol, state.values)
     longest = math.inf if max_step is None else max_step
-    between = Between(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
-    dynamics = between.dynamics(first_step)
+    interpolant = Interpolant(equation, name, rtol, atol, cfl, longest, (t1 - t0) / PROBES, keeps_steps=times is None)
+    dynamics = interpolant.dynamics(first_step)
     stored = _StoredTimes(state, times, t1)
-    watch = _EventDetector(listed_calls("events", events, "t, u", (SteadyState,)), equation, between.integrator, state)
+    watch = _EventDetector(
+        listed_calls("events", events, "t, u", (SteadyState,)), equation, interpolant.integrator, state
+    )
     plain, observers = _split(listed_calls("callbacks", callbacks, "state", (Observer,)))
 
     def after_step(state: State) -> bool:
@@ -157,10 +159,10 @@ def solve(
     if progress:
         print(file=sys.stderr)
     rejected = int(getattr(dynamics.integrator, "rejected", 0))
-    reason = f"reached t = {t1:g}" if state.time >= t1 else f"ended by a callback {state.when}"
+    reason = f"reached t = {t1:g}" if state.time >= t1 else f"ended by a callback {state.time_and_step}"
     message = f"{reason if event is None else watch.message}, by {name} in {state.steps} steps"
     t, u = stored.arrays()
-    return Solution(t, u, state.steps, rejected, message, event, equation.mesh, _between=between)
+    return Solution(t, u, state.steps, rejected, message, event, equation.mesh, _interpolant=interpolant)
 
 
 class _StoredTimes:
@@ -252,7 +254,7 @@ def _sign(number: int, event: Event, state: State) -> float:
         what = f"shape {np.shape(found)}" if np.ndim(found) else repr(found)
         raise TypeError(f"events[{number}] returns {what}: expected one number, which changes sign at the event")
     if np.isnan(found):
-        raise ValueError(f"events[{number}] returns nan {state.when}: expected a number that changes sign")
+        raise ValueError(f"events[{number}] returns nan {state.time_and_step}: expected a number that changes sign")
     return float(np.sign(np.float64(found)))
 
 

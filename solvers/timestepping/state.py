@@ -92,7 +92,7 @@ class State:
     dt: float = np.nan
 
     @property
-    def when(self) -> str:
+    def time_and_step(self) -> str:
         """Return the time of the state and the number of steps so far as text, for messages."""
         return f"at time {self.time:.6g}, step {self.steps}"
 

@@ -13,7 +13,7 @@ from .schedules import TIME_RTOL, Schedule, is_reached, times_until
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-Look = tuple[int, float, Floats]  # observation: system, time, values
+Observation = tuple[int, float, Floats]  # observation: system, time, values
 
 
 class RowIntegrator(Protocol):
@@ -82,14 +82,14 @@ class Systems:
         """Return the numbers (rows,) of the systems that have not reached their end time."""
         return self._rows.numbers
 
-    def start(self) -> Iterator[Look]:
+    def start(self) -> Iterator[Observation]:
         """Yield the observations that are due at time 0, as (number of the system, time, values)."""
         yield from self._observations_at_ends(np.ones(len(self._until), dtype=bool))
 
-    def step(self) -> Iterator[Look]:
+    def step(self) -> Iterator[Observation]:
         """Try one step of each running system; yield the observations that are due within accepted steps.
 
-        An observation is (number of the system, time, values). Those of one system are in order of time.
+        An observation is (number of the system, time, values). The observations of one system are in order of time.
         """
         rows, numbers = self._rows, self._rows.numbers
         until = self._until[numbers]
@@ -107,7 +107,7 @@ class Systems:
         if ended.any():
             rows.retain(~ended)
 
-    def _observations_at_ends(self, moved: Mask) -> Iterator[Look]:
+    def _observations_at_ends(self, moved: Mask) -> Iterator[Observation]:
         rows, numbers = self._rows, self._rows.numbers
         while len(at_end := np.flatnonzero(moved & is_reached(self._dues.next(numbers), rows.time))):
             self._dues.take(numbers[at_end])

@@ -57,8 +57,8 @@ def exponential_gradient_multipliers(dimension: int, beta: float, degrees: int) 
 def _absolute(dimension: int, beta: float, spectrum: tuple[float, Floats]) -> Floats:
     """Return a relative spectrum of e^{β⟨x,y⟩}, the second part of ``spectrum``, times e^{−|β|} c_0.
 
-    c_0 is the kernel's multiplier of degree 0 on S^{d−1}. It is computed without log c_0, whose rounding error grows as
-    |β|.
+    c_0 is the kernel's multiplier of degree 0 on S^{d−1}. This c_0 is computed without log c_0, whose rounding error
+    grows as |β|.
     """
     nu = dimension / 2 - 1
     surface = 2 * np.pi ** (nu + 1) / math.gamma(nu + 1)

@@ -16,7 +16,7 @@ from ..mesh.mesh import Floats
 def gegenbauer(dimension: int, theta: Floats, degree: int) -> Floats:
     """Return the Gegenbauer functions φ_0 … φ_degree at polar angles θ, (degree + 1, …), |φ_l| ≤ φ_l(0).
 
-    They are polynomials of cos θ, orthonormal under the uniform distribution on S^{d−1}, d = ``dimension``.
+    The functions are polynomials of cos θ, orthonormal under the uniform distribution on S^{d−1}, d = ``dimension``.
     """
     z = np.cos(theta)
     values = np.ones((degree + 1, *z.shape))

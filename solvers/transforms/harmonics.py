@@ -150,8 +150,8 @@ class CircleHarmonics:
     def power(self, masses: Floats) -> Floats:
         """Return the mean square of each degree of ρ/ρ̄ (..., degree + 1), for the density ρ of masses (..., cells).
 
-        It is 2π |c_l|², and twice as much for l > 0, with the Fourier coefficients c of :meth:`analysis`. ρ̄ is the
-        uniform density; the sum of the masses is 1.
+        The mean square is 2π |c_l|², and twice as much for l > 0, with the Fourier coefficients c of :meth:`analysis`.
+        ρ̄ is the uniform density; the sum of the masses is 1.
         """
         square = np.abs(self.analysis(masses)) ** 2
         square[..., 1:] *= 2.0
@@ -325,8 +325,8 @@ class SphereHarmonics:
     def power(self, masses: Floats) -> Floats:
         """Return the mean square of each degree of ρ/ρ̄ (..., degree + 1), for the density ρ of masses (..., cells).
 
-        It is 4π Σ_m |c_lm|² over all m from −l to l, with the coefficients c of :meth:`analysis`. ρ̄ is the uniform
-        density; the sum of the masses is 1.
+        The mean square is 4π Σ_m |c_lm|² over all m from −l to l, with the coefficients c of :meth:`analysis`. ρ̄ is
+        the uniform density; the sum of the masses is 1.
         """
         backend, modes = self.mesh.backend, self._along_rings.analysis(masses.reshape(-1, self.mesh.cells))
         squares = backend.empty((len(modes), self.degree + 1, self.degree + 1))
@@ -337,11 +337,12 @@ class SphereHarmonics:
 
 
 def zonal_sets(coefficients: Complexes, multipliers: Floats, uniform: Floats | None = None) -> Complexes:
-    """Return the harmonic coefficients of f, sin θ ∂p/∂θ, p and r in this order, (..., 3 or 4, l, m).
+    """Return the coefficients (..., 3 or 4, l, m) of convolutions f, p and r of a function, and of sin θ ∂p/∂θ.
 
-    f, p and r have the coefficients (..., l, m) times their own multiplier of degree l. The rows of ``multipliers``
-    (2 or 3, degrees) are those of f, p and, if there is a third row, r. The highest degree of p must vanish. The
-    functions ``uniform`` (...) are added to those with the coefficients.
+    A convolution multiplies the harmonic ``coefficients`` (..., l, m) of the function by a kernel's multiplier of
+    degree l. The order of the results is f, sin θ ∂p/∂θ, p and r. The rows of ``multipliers`` (2 or 3, degrees) are
+    those of f, p and, if there is a third row, r. The highest degree of p must vanish. ``uniform`` (...) are constant
+    functions that are added to the function.
     """
     backend, size, shape = backend_for(coefficients), coefficients.shape[-1], coefficients.shape[:-2]
     rows = coefficients.reshape(-1, size, size)

@@ -121,7 +121,7 @@ class NonuniformTransform:
     def synthesis(self, modes: Complexes) -> Floats:
         """Return the values Σ_k c_k e^{i⟨k,α_j⟩} (sets, n) at the points α_j of functions with Fourier modes c.
 
-        This is the transform of type 2.
+        This synthesis is the transform of type 2.
         """
         host = host_backend()
         workers = host.WORKERS

@@ -162,8 +162,8 @@ def _append_log_weights(
 ) -> NDArray[Number]:
     """Append its log-weight to each source: return (groups · group, d + 1), padded to groups of ``group`` sources.
 
-    The log-weight is −∞ for sources of weight 0 and for padding, whose exponentials are then 0. It is 0 for other
-    sources if ``log_weights`` is None.
+    The log-weight is −∞ for sources of weight 0 and for padding, whose exponentials are then 0. The log-weight is 0 for
+    other sources if ``log_weights`` is None.
     """
     m, d = sources.shape
     backend = backend_for(sources)

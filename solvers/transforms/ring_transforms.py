@@ -297,8 +297,8 @@ def _blocks(mesh: Rings) -> Iterator[_Block]:
 def ring_transform(mesh: Rings, degree: int) -> RingTransform:
     """Return the faster transform between the cells and the azimuthal modes up to ``degree`` of a sphere's rings.
 
-    It uses sums where a cell takes few products, else FFTs; a GPU, where an FFT of each length of a ring would be a
-    launch of its own, uses sums.
+    On the CPU the transform is by sums where a cell takes few products, else by FFTs; a GPU, where an FFT of each
+    length of a ring would be a launch of its own, uses sums.
     """
     counts = np.asarray(mesh.ring_cells, dtype=np.int64)
     few = float(_products(counts, degree) @ counts) <= mesh.backend.MAX_PRODUCTS * mesh.cells

@@ -35,9 +35,12 @@ class CircleShells:
         self.multipliers = Multipliers(*map(mesh.backend.to_device, (np.cos(angle), cosines)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
-        """Return Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') and N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'.
+        """Return the sums Z and N of a kernel K over all source shells, for each target shell and direction ω.
 
-        The sums include all source shells j and directions ω' of a circle's cells. Arguments and results are those of
+            Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') ,    N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'
+
+        Target shell i and source shell j consist of points rω of equal radius r, with directions at the cells of a
+        circle. m_j are masses, λ_j are the factors ``levers``. Arguments and results are those of
         :meth:`SphereShells.sums`.
         """
         axes, xp = self.mesh.centers.T, self.mesh.backend.xp
@@ -69,9 +72,12 @@ class SphereShells:
         self.multipliers = Multipliers(*map(mesh.backend.to_device, (nodes, polynomials)))
 
     def sums(self, kernel: Floats, masses: Floats, levers: Floats) -> tuple[Floats, Floats]:
-        """Return Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') and N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'.
+        """Return the sums Z and N of a kernel K over all source shells, for each target shell and direction ω.
 
-        The sums include all source shells j and directions ω' of the cells.
+            Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') ,    N_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') λ_j ω'
+
+        Target shell i and source shell j consist of points rω of equal radius r, with directions at the cells of a
+        sphere.
 
         kernel   (degrees, n, m) multipliers of K between n target shells and m source shells
         masses   (m, directions) masses m_j
@@ -89,7 +95,7 @@ class SphereShells:
         return normalizer, values[:, 1:].swapaxes(1, 2) + uniform[1, :, 1, None, None] * self.mesh.centers
 
     def _convolve(self, kernel: Floats, masses: Floats, levers: Floats) -> Floats:
-        """Return sums of a kernel over shells by harmonic transforms, (n, 4, directions): Z, then the components of N.
+        """Return the sums Z and N of a kernel over source shells, by harmonic transforms: (n, 4, directions), Z first.
 
         Z_i(ω) = Σ_j Σ_ω' K_ij(⟨ω,ω'⟩) m_j(ω') for target shell i and source shells j; N has the factor λ_j ω' in
         addition. The arguments are those of :meth:`sums`.

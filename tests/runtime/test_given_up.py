@@ -147,7 +147,7 @@ def test_a_signal_while_samples_that_waited_are_computed(tmp_path: Path, monkeyp
 class Doubling:
     """Integrator that adds 1 to time and values in each step, interpolated or not."""
 
-    meets_kept = False
+    ends_at_restarts = False
 
     def begin(self, state: State) -> None:
         pass

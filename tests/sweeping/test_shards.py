@@ -11,7 +11,7 @@ from support.sweeping import CASE, SIX, contents, in_this_process, write
 from meanfield.case.errors import CaseError
 from meanfield.cli.parser import main
 from meanfield.sweeping.driver import DONE, sweep
-from meanfield.sweeping.files import part_of, points_folder
+from meanfield.sweeping.files import lock_path_of_part, points_folder
 from meanfield.sweeping.index import Index
 from meanfield.sweeping.results import describe_sweep, read_sweep
 from solvers.io.lock import Lock
@@ -58,7 +58,7 @@ def test_a_shard_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     first = read_sweep(index)
     assert first.done.tolist() == [0]
     assert sweep(file, index, part=(2, 2), quiet=True) == DONE
-    lock = Lock(part_of(index, 1, 2))
+    lock = Lock(lock_path_of_part(index, 1, 2))
     assert "running, by process" in describe_sweep(index)
     lock.release()
     assert sweep(file, index, part=(1, 2), quiet=True) == DONE

@@ -40,7 +40,8 @@ def profile(place):
 def of_tokens(count):
     """Return positions in (0, 1), correlations with the last token, and the position of the least correlation.
 
-    They solve the linearized equations of ``count`` tokens. The minimum is that of a cubic fitted near it.
+    The positions and correlations solve the linearized equations of ``count`` tokens. The minimum is that of a cubic
+    fitted near it.
     """
     distance = np.arange(count)[:, None] - np.arange(count)
     bias = np.where(distance > 0, np.exp(-BIAS * distance / count), 0.0)

@@ -24,7 +24,8 @@ kernel = np.exp(BETA * np.cos(angle[:, None] - angle))
 def stationary(kappa):
     """Return the length of the mean token of the stationary density at noise κ = ``kappa``.
 
-    It is found by iterating ρ ← e^{(k∗ρ)/(βκ)}, normalized, from a narrow density; k is the kernel e^{β cos φ}.
+    The density is found by iterating ρ ← e^{(k∗ρ)/(βκ)}, normalized, from a narrow density; k is the kernel e^{β cos
+    φ}.
     """
     rho = np.exp(50 * np.cos(angle))
     for _ in range(20000):

@@ -56,7 +56,7 @@ def energy(sample: AtomSample) -> float:
 def speed(sample: AtomSample) -> float:
     """Return the root mean square speed √(Σ m|X|²) of atoms, the point masses that replace collapsed clusters.
 
-    It is accurate also far below the rounding of a sum over particles.
+    The sum over atoms is accurate also far below the rounding of a sum over particles.
     """
     velocities = sample.velocity.velocities(sample.time, sample.atoms.positions, sample.atoms.masses)
     return float(functionals.speed(sample.atoms.masses, velocities))
@@ -65,8 +65,8 @@ def speed(sample: AtomSample) -> float:
 def power(sample: AtomSample) -> Floats:
     """Return the mean squares (degrees) of the degree-l parts of the density of atoms, relative to the uniform one.
 
-    They are N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩) over the atoms x with masses m: P_l = cos lφ, N_l = 2, N_0 = 1 on S¹;
-    Legendre, N_l = 2l + 1 on S².
+    The mean squares are N_l Σ_ij m_i m_j P_l(⟨x_i,x_j⟩) over the atoms x with masses m: P_l = cos lφ, N_l = 2, N_0 = 1
+    on S¹; Legendre, N_l = 2l + 1 on S².
     """
     x, m = sample.atoms.positions, sample.atoms.masses
     cosines, l = np.clip(x @ x.T, -1.0, 1.0), np.arange(sample.degrees)[:, None, None]

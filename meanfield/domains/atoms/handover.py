@@ -44,7 +44,7 @@ class HandOverError:
 def largest_cluster_width(mesh: Mesh, density: Floats) -> float:
     """Return the largest width of the clusters of a density (cells), by :func:`cluster_spreads`, in cell widths.
 
-    It is infinite for a density without clusters.
+    The width is infinite for a density without clusters.
     """
     clusters = find_clusters(mesh, density)
     return float(cluster_spreads(mesh, density, clusters).max()) if clusters.count else np.inf

@@ -41,8 +41,8 @@ def with_hand_over(case: Case, problem: Problem) -> Problem:
     """Return a problem that continues with atoms, point masses in place of clusters, after its state has collapsed.
 
     The given problem is on a circle or sphere, or of tokens. Three numbers are stored with the run: the time of the
-    handover, and two differences from a handover that is later by ``again``. These are the relative change of the time
-    left to the next merger, and the distance of the atoms (radians).
+    handover, and two differences from a handover that is later by ``again``. The differences are the relative change of
+    the time left to the next merger, and the distance of the atoms (radians).
     """
     velocity = AtomVelocity(particle_velocity(case, heads_by_layer(case)[0]))
     states = _states(case, problem, velocity)

@@ -68,7 +68,7 @@ class AtomVelocity:
     def period(self, time: float) -> float:
         """Return the time scale on which the velocity of atoms depends on time itself.
 
-        It is t + 1 for the layer norm CoD, whose speed scale is √(t + 1), else infinite.
+        The time scale is t + 1 for the layer norm CoD, whose speed scale is √(t + 1), else infinite.
         """
         return self.particles.norm.scheme.period(time)
 

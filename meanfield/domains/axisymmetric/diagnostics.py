@@ -49,7 +49,7 @@ def mass(sample: Polar) -> float:
 def entropy(sample: Polar) -> float:
     """Return the entropy ∫ρ log ρ with respect to the area of the sphere, which grows as tokens cluster.
 
-    It is −log|S^{d−1}| for the uniform density.
+    The entropy is −log|S^{d−1}| for the uniform density.
     """
     return float(functionals.entropy(sample.masses, _log_areas(sample.attention.mesh, sample.attention.dimension)))
 

@@ -149,7 +149,7 @@ class AxisymmetricAttention:
     def _uniform_share(self, masses: Floats) -> Floats:
         """Return the fraction () of the error at the uniform density that is subtracted from the sums over cells.
 
-        It is 1 for the uniform density, and 0 far from uniform.
+        The fraction is 1 for the uniform density, and 0 far from uniform.
         """
         return uniform_share(masses - self.uniform * self.mesh.volumes, np.ones(()))
 

@@ -11,7 +11,7 @@ from meanfield.case.case import Case
 from meanfield.domains.common.problem import Problem
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.schedules import Schedule
-from solvers.timestepping.systems import Look, Systems
+from solvers.timestepping.systems import Observation, Systems
 
 Tables = dict[str, Floats]  # "time" (samples) and the columns (samples, ...)
 
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 def tables_of(
-    systems: Systems, measure: Callable[[Iterable[Look]], None], tables: Callable[[int], Tables]
+    systems: Systems, measure: Callable[[Iterable[Observation]], None], tables: Callable[[int], Tables]
 ) -> Iterator[tuple[int, Tables | None]]:
     """Yield the number and the diagnostics of each case of a batch when its run ends, None where no step was possible.
 

@@ -144,7 +144,7 @@ def feed_forward_of(case: Case) -> Local | None:
 def network_of(case: Case) -> Local | None:
     """Return the feed-forward network W σ(Ux + b) of a case, or the field of a component that replaces it.
 
-    The result is a function from (n, d) to (n, d); None where the case has neither.
+    The result is a function from (n, d) to (n, d), or None for a case without network and field.
     """
     network = case.feed_forward
     if network is None:

@@ -95,7 +95,7 @@ def escape_check(escaped: Callable[[State], float], end: str) -> Check:
     def check(state: State) -> None:
         if (mass := escaped(state)) > MAX_ESCAPED:
             raise Exploding(
-                f"{state.when}: {mass:.2g} of the mass has reached {end}, where "
+                f"{state.time_and_step}: {mass:.2g} of the mass has reached {end}, where "
                 "the mesh ends; domain.outermost can be larger"
             )
 

@@ -173,7 +173,7 @@ class ShellAttention:
 def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
     """Return a function of time and density with the attention field A (radii, directions, d) at positions x = rω.
 
-    It serves runs without layer norm, whose attention depends on positions.
+    The function serves runs without layer norm, whose attention depends on positions.
     """
     return lambda time, density: attention.output(
         space.radii(time), density.reshape(space.shape) * space.volumes, "bounded"
@@ -183,7 +183,7 @@ def output_at_positions(space: FreeRadius, attention: ShellAttention) -> Output:
 def output_at_directions(space: FreeRadius, attention: ShellAttention) -> Output:
     """Return a function of time and density with the attention field A (1, directions, d) at directions ω.
 
-    It serves the layer norms pre, peri and mix, whose attention depends on directions only.
+    The function serves the layer norms pre, peri and mix, whose attention depends on directions only.
     """
     areas = space.directions.volumes
     return lambda time, density: attention.output(np.ones(1), (space.on_directions(density) * areas)[None], "bounded")

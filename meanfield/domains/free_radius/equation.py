@@ -92,7 +92,7 @@ class FreeRadius:
         return density.reshape(self.shape) @ self.directions.volumes
 
     def escaped(self, density: Floats) -> tuple[float, float]:
-        """Return the masses in the cells of the smallest and the largest radius, where mass stays."""
+        """Return the masses in the cells of the smallest and the largest radius, which cannot leave the mesh."""
         masses = self.on_radii(density) * self.radial.volumes
         return float(masses[0]), float(masses[-1])
 
@@ -129,8 +129,8 @@ def free_radius_equation(space: FreeRadius, norm: LayerNorm, output: Output, gat
 def _flow(space: FreeRadius, norm: LayerNorm, output: Output, gate: float) -> Velocities:
     """Return a function of time and density with angular velocities and rates of log r of tokens at the cells.
 
-    Their shapes are (radii, directions, d) and (radii, directions, 1). Both are zero in the cells of the smallest and
-    the largest radius.
+    The shapes of velocities and rates are (radii, directions, d) and (radii, directions, 1). Both are zero in the cells
+    of the smallest and the largest radius.
     """
     xp, to_device = space.directions.backend.xp, space.directions.backend.to_device
     direction = xp.tile(space.directions.centers, (space.radial.cells, 1))

@@ -14,8 +14,8 @@ from solvers.remap.deposit import deposit_points
 def initial_at_radius(space: FreeRadius, directions: Floats, radius: float) -> Floats:
     """Return the density (radii, directions) of tokens at one radius whose directions have a given density.
 
-    It is split over two radial cells such that the mean of log r is exact. Raises ValueError for a radius outside the
-    centers of the cells of the mesh.
+    The radius is split over two radial cells such that the mean of log r is exact. Raises ValueError for a radius
+    outside the centers of the cells of the mesh.
     """
     (radial,) = _split(space, np.array([radius])).T
     return initial_product(space, directions, radial / space.radial.volumes)

@@ -123,7 +123,7 @@ def _radii(space: FreeRadius) -> tuple[Variable, Variable]:
 def _output(case: Case, space: FreeRadius, norm: LayerNorm) -> Output:
     """Return a function of time and density with attention plus feed-forward network, A + F, of a case.
 
-    It is evaluated at positions or at directions of tokens, depending on the layer norm.
+    Both are evaluated at positions or at directions of tokens, depending on the layer norm.
     """
     (head,) = heads_by_layer(case)[0]
     d = case.domain.d

@@ -79,8 +79,8 @@ _STEEP = 0.5, 1.0  # βx over a cell, x the root mean square of all tokens: from
 def _effective_positions(mesh: Mesh, masses: Floats, beta: float) -> Floats:
     """Return the positions (cells) at which the tokens of each cell are attended to.
 
-    They are the cell centers, or are shifted to the center of mass of the peak around a cell. A peak includes the
-    slopes around it; the fewer cells it spans, the larger is the shift, up to a single atom.
+    The positions are the cell centers, or are shifted to the center of mass of the peak around a cell. A peak includes
+    the slopes around it; the fewer cells it spans, the larger is the shift, up to a single atom.
     """
     x, backend = mesh.centers[:, 0], mesh.backend
     index = backend.xp.ones_like(x).cumsum()  # cell numbers: differences are widths in cells
@@ -120,8 +120,8 @@ def line_equation(mesh: Mesh, attention: LineAttention, noise: float = 0.0) -> E
 def initial_gaussian(mesh: Mesh, mean: float, variance: float) -> Floats:
     """Return the Gaussian density with a given mean and variance on the line, as exact cell averages (cells).
 
-    It includes its tails, and is scaled to mass 1 on the mesh. Raises ValueError for a variance that is not a finite
-    number > 0.
+    The density includes its tails, and is scaled to mass 1 on the mesh. Raises ValueError for a variance that is not a
+    finite number > 0.
     """
     from scipy.special import ndtr
 

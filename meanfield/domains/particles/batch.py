@@ -21,13 +21,13 @@ from solvers.io.layout import Points
 from solvers.mesh.mesh import Floats
 from solvers.timestepping.adaptive.dormand_prince import DormandPrince
 from solvers.timestepping.schedules import Schedule
-from solvers.timestepping.systems import Look, Systems
+from solvers.timestepping.systems import Observation, Systems
 
 MAX_PAIRS, MAX_NUMBERS, MAX_SYSTEMS = 1 << 18, 1 << 16, 1024  # of a batch: its arrays fit the cache of a core
 
 
 def batch_key(case: Case) -> Hashable | None:
-    """Return the properties that cases of tokens must share to be solved together; None for one solved alone.
+    """Return the properties that cases of tokens must share to be solved together; None for a case solved alone.
 
     Cases are solved alone with an order of tokens, a sparse pattern, noise, a handover, layers, a stop condition, a
     file of matrices, two-sided (sinkhorn) attention, a layer norm that changes at a time or moves radii, kernels other
@@ -68,7 +68,7 @@ def solve_batch(
 ) -> Iterator[tuple[int, Tables | None]]:
     """Yield the number of each case of a batch when its run ends, with its times and diagnostics.
 
-    They are None for a case that has to be solved alone.
+    Times and diagnostics are None for a case that has to be solved alone.
 
     cases       cases of one `batch_key`
     problems    problem of each case
@@ -93,7 +93,7 @@ def solve_batch(
     ]
     yield from tables_of(
         Systems(rows, [case.time.end for case in cases], schedules),
-        lambda looks: _measure(measured, rates, looks),
+        lambda observations: _measure(measured, rates, observations),
         lambda number: measured[number].tables(),
     )
 
@@ -103,13 +103,13 @@ def _masses(problem: Problem) -> Floats:
     return problem.space.weights
 
 
-def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, looks: Iterable[Look]) -> None:
+def _measure(measured: Sequence[_ParticleSamples], rates: RatesOfSystems, observations: Iterable[Observation]) -> None:
     """Compute diagnostics of sampled states, with attention of all cases at once.
 
-    ``looks`` are the samples: the number of the case, the time, and the values of the state.
+    ``observations`` are the samples: the number of the case, the time, and the values of the state.
     """
     numbers, samples = list[int](), list[ParticleSample]()
-    for number, time, values in looks:
+    for number, time, values in observations:
         numbers.append(number)
         samples.append(measured[number].diagnostics.sample_of(time, values))
     for first in range(0, len(samples), len(measured)):  # a few samples of each at once: the memory is that of a step

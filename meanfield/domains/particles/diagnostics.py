@@ -66,7 +66,7 @@ class ParticleSample:
     def seen(self) -> Floats:
         """Return the points y (n, d) between which attention acts.
 
-        They are the directions of the tokens, or their positions without layer norm.
+        The points are the directions of the tokens, or without layer norm the positions of the tokens.
         """
         return self.points if self.velocity.sees_positions else self.directions
 
@@ -123,11 +123,11 @@ def speed(sample: ParticleSample) -> float:
 def leaders(sample: ParticleSample) -> float:
     """Return the number of tokens to which others attend most, |{argmax_j ⟨Q y_i, K y_j⟩ : i}|, by the first head.
 
-    This is the rank of the attention matrix with all weight of a row at its maximum. In one dimension the attention
-    matrix converges to such a matrix, whose nonzero columns are the leaders (Geshkovski, Letrouit, Polyanskiy, Rigollet
-    2305.05465). Among tokens with equal attention, to EQUAL_ATTENTION of the largest |⟨Q y_i, K y_j⟩|, the first one
-    counts: tokens that have merged have one leader. With Q = K = I on the sphere, each token attends most to its own
-    position. Of more than MAX_LEADERS tokens, an evenly spaced subset of MAX_LEADERS is used.
+    This number is the rank of the attention matrix with all weight of a row at its maximum. In one dimension the
+    attention matrix converges to such a matrix, whose nonzero columns are the leaders (Geshkovski, Letrouit,
+    Polyanskiy, Rigollet 2305.05465). Among tokens with equal attention, to EQUAL_ATTENTION of the largest |⟨Q y_i, K
+    y_j⟩|, the first one counts: tokens that have merged have one leader. With Q = K = I on the sphere, each token
+    attends most to its own position. Of more than MAX_LEADERS tokens, an evenly spaced subset of MAX_LEADERS is used.
     """
     chosen = np.arange(len(sample.seen))
     if len(chosen) > MAX_LEADERS:

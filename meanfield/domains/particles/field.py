@@ -41,7 +41,7 @@ class Field:
 def _values_on_circle(coefficients: Complexes, points: Floats) -> Floats:
     """Return the values (n,) at unit vectors (n, 2) of a real trigonometric polynomial with coefficients c.
 
-    They are 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π) plus the term of c_0, by Horner's scheme.
+    The values are 2 Re Σ_{l>0} c_l e^{ilφ}/√(2π) plus the term of c_0, by Horner's scheme.
     """
     phase = points[:, 0] + 1j * points[:, 1]
     total = np.zeros(len(points), dtype=complex)
@@ -53,7 +53,7 @@ def _values_on_circle(coefficients: Complexes, points: Floats) -> Floats:
 def _values_on_sphere(coefficients: Complexes, points: Floats) -> Floats:
     """Return the values (n,) at unit vectors (n, 3) of a sum of spherical harmonics with coefficients c_lm.
 
-    They are Σ_m (x + iy)^m R_m(z), R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable.
+    The values are Σ_m (x + iy)^m R_m(z), R_m = Σ_l c_lm P̄_lm/sin^m by the recurrence in l at fixed m, which is stable.
     """
     degree, z = len(coefficients) - 1, points[:, 2]
     phase, power = points[:, 0] + 1j * points[:, 1], np.full(len(points), 0.5 / np.sqrt(np.pi), dtype=complex)

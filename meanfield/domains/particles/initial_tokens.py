@@ -44,7 +44,7 @@ def draw_tokens(
 
 
 def _points_of(kind: sections.Points | sections.Tokens, dimension: int) -> tuple[Floats, tuple[float, ...] | None]:
-    """Return the points (k, d) that a section [initial] or its file gives, and their masses; None for equal ones."""
+    """Return the points (k, d) that a section [initial] or its file gives, and their masses; masses None are equal."""
     if isinstance(kind, sections.Points):
         return np.array(kind.points, dtype=float), kind.masses
     return embeddings_of(kind, dimension), None

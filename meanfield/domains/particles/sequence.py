@@ -111,7 +111,7 @@ class SequenceDiffusion:
     def _steepest(self, values: Floats, lengths: Floats) -> float:
         """Return the largest κ|∂ₓu|²/|u|² of tokens u along a sequence.
 
-        It is the rate at which curvature of the sphere affects diffusion.
+        This number is the rate at which curvature of the sphere affects diffusion.
         """
         steps = self.differences(values) / (lengths if self.periodic else lengths[1:])
         squares = backend_for(steps).xp.einsum("nd,nd->n", steps, steps)

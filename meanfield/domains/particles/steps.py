@@ -73,7 +73,7 @@ def origin_check(velocity: VelocityOfInterval, intervals: Schedule = ONE_INTERVA
         if not now.norm.carries_radius or now.sees_positions:
             return
         if lengths(state.values).min() < MIN_RADIUS:
-            raise Exploding(f"{state.when}: a token has reached the origin and has no direction")
+            raise Exploding(f"{state.time_and_step}: a token has reached the origin and has no direction")
 
     return check
 

@@ -22,7 +22,7 @@ MAX_TOKENS = 256  # of a system: with more, sums over pairs dominate the cost, a
 def system_of(velocity: ParticleVelocity, count: int, d: int) -> RatesOfSystems | None:
     """Return the rates of one system of ``count`` tokens, to evaluate many of its states at once.
 
-    None for attention that is not computed for many systems at once.
+    The result is None for attention that is not computed for many systems at once.
     """
     plain = velocity.kernel == "exponential" and velocity.pattern is None and all(h.out is None for h in velocity.heads)
     if not plain or count > MAX_TOKENS or NORMALIZATIONS[velocity.normalization].is_two_sided:
@@ -57,7 +57,7 @@ class RatesOfSystems:
     def normalizer_and_output(self, which: Indices, points: Floats) -> tuple[Floats, Floats]:
         """Return kernel sums (k, n) and attention A (k, n, d) of k systems of tokens at ``points`` (k, n, d).
 
-        They are those of ``ParticleVelocity.normalizer_and_output``; ``which`` (k,) are the numbers of the systems.
+        Both are those of ``ParticleVelocity.normalizer_and_output``; ``which`` (k,) are the numbers of the systems.
         """
         total, output = np.zeros(points.shape[:2]), np.zeros_like(points)
         for head in self._heads:
@@ -90,7 +90,7 @@ class RatesOfSystems:
 class _StackedHead:
     """Matrices β QᵀK and w V of one head in every system.
 
-    They are numbers (systems, 1, 1) where all are multiples of the identity, else (systems, d, d).
+    The matrices are numbers (systems, 1, 1) where all are multiples of the identity, else (systems, d, d).
     """
 
     def __init__(self, velocities: Sequence[ParticleVelocity], number: int, d: int) -> None:

@@ -21,7 +21,7 @@ from solvers.timestepping.density.rows import DensityRows
 from solvers.timestepping.density.stacked import StackedDensities
 from solvers.timestepping.schedules import Schedule
 from solvers.timestepping.steppers import STEPPERS
-from solvers.timestepping.systems import Indices, Look, Systems
+from solvers.timestepping.systems import Indices, Observation, Systems
 
 MAX_CELLS, MAX_SYSTEMS = 1 << 14, 32  # of a batch: its arrays fit the cache of a core, and workers share a sweep
 MAX_STEPS = 500_000  # of all systems of a batch, approximately: less than a minute, as a killed batch is lost
@@ -62,7 +62,7 @@ def solve_batch(
 ) -> Iterator[tuple[int, Tables | None]]:
     """Yield the number of each case of a batch when its run ends, with its times and diagnostics.
 
-    They are None for a case that has to be solved alone.
+    Times and diagnostics are None for a case that has to be solved alone.
 
     cases       cases of one `batch_key`
     problems    problem of each case
@@ -119,8 +119,8 @@ def _solve(
         for case, problem in zip(cases, problems, strict=True)
     ]
 
-    def measure(looks: Iterable[Look]) -> None:
-        for number, time, values in looks:
+    def measure(observations: Iterable[Observation]) -> None:
+        for number, time, values in observations:
             samples[number].add(time, values)
 
     systems = Systems(rows, [case.time.end for case in cases], schedules, met=snapshots)

@@ -25,8 +25,8 @@ def initial_uniform(mesh: Mesh) -> Floats:
 def initial_perturbed(mesh: Mesh, amplitude: float, degrees: int = 12, seed: int = 0) -> Floats:
     """Return the density (cells) that is proportional to e^{amplitude·g}, with a Gaussian random field g.
 
-    The field has unit variance. It has equal power in the degrees 1 to ``degrees``, and depends on the seed alone, not
-    on the resolution.
+    The field has unit variance. The field has equal power in the degrees 1 to ``degrees``, and depends on the seed
+    alone, not on the resolution.
     """
     coefficients = perturbed_coefficients(mesh.ambient_dimension, degrees, seed)
     return _normalized(mesh, np.exp(amplitude * harmonic_transform(mesh, degrees).synthesis(coefficients)))
@@ -69,7 +69,7 @@ def initial_von_mises_fisher(
 def _von_mises_fisher_points(center: Floats, concentration: float) -> Floats:
     """Return points (POINTS, d) of equal mass that represent a narrow von Mises–Fisher density.
 
-    They are at quantiles of the angle from the center, on a golden spiral.
+    The points are at quantiles of the angle from the center, on a golden spiral.
     """
     quantile = (np.arange(POINTS) + 0.5) / POINTS
     if len(center) == 2:
@@ -99,9 +99,9 @@ def _spiral(center: Floats, along: Floats, across: Floats) -> Floats:
 def initial_moebius(mesh: Mesh, axis: Sequence[float], parameter: float) -> Floats:
     """Return the uniform density transported along ``axis`` for the time s = ``parameter`` (cells).
 
-    It is an exact solution of the flow at β = 0. S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z = ⟨x, axis⟩; S¹: the
-    Poisson kernel of radius tanh(s/2). A density narrower than two cells, 2e^{−|s|} wide, is deposited as points, so
-    that its mass and center are kept.
+    The transported density is an exact solution of the flow at β = 0. S²: ρ = ρ̄ (1 − T²)/(1 − zT)², T = tanh s, z =
+    ⟨x, axis⟩; S¹: the Poisson kernel of radius tanh(s/2). A density narrower than two cells, 2e^{−|s|} wide, is
+    deposited as points, so that its mass and center are kept.
     """
     if np.exp(-abs(parameter)) < mesh.width:
         points = _moebius_points(np.sign(parameter) * unit_vectors([axis])[0], abs(parameter))

@@ -22,7 +22,7 @@ def describe_rounding_error(case: Case) -> str:
 def error(case: Case, steps: int = STEPS) -> float:
     """Return the largest difference of a case's density in float32 from float64 after a few equal steps.
 
-    It is relative to the maximum of the density.
+    The difference is relative to the maximum of the density.
     """
     resolution = case.domain.resolution
     assert resolution is not None

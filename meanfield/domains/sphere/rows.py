@@ -49,7 +49,7 @@ class VelocityOfRows:
 def longest_steps(velocities: Sequence[Velocity], noises: Sequence[float]) -> Callable[[Floats], Floats]:
     """Return a function from densities (rows, cells) to the longest time steps (rows,) near the uniform density.
 
-    It returns infinity for a density that is not near uniform. ``noises`` are the coefficients κ of the diffusion κΔρ.
+    The step is infinite for a density that is not near uniform. ``noises`` are the coefficients κ of the diffusion κΔρ.
     """
     mesh, pairs = velocities[0].attention.mesh, zip(velocities, noises, strict=True)
     steps = np.array([linear_step(velocity.attention, noise, mesh.ambient_dimension) for velocity, noise in pairs])

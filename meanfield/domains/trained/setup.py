@@ -24,7 +24,7 @@ from solvers.timestepping.integrate import fixed
 def set_up_trained(case: Case, backend: Backend | None = None) -> Problem:
     """Return the problem of a case with a trained Transformer: states before the first layer, layers, diagnostics.
 
-    It runs on the host. Raises ValueError or OSError for a file that cannot be used.
+    The layers run on the host. Raises ValueError or OSError for a file that cannot be used.
     """
     domain, time = case.domain, case.time
     assert isinstance(domain, Trained)

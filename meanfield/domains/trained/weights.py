@@ -112,6 +112,6 @@ def _form_of(file: h5py.File, size: int, beta: float, causal: bool) -> LayerForm
 def form_attributes(form: LayerForm) -> dict[str, str | float]:
     """Return the properties shared by all layers as attributes of a file, without β and the mask.
 
-    Those belong to the case.
+    β and the mask belong to the case.
     """
     return {name: getattr(form, name) for name in _FORM}

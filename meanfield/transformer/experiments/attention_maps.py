@@ -60,7 +60,7 @@ MEASURES = {"cosine": "cosine of attention maps", "divergence": "Kullback-Leible
 def compare_maps(p: Floats, q: Floats) -> Floats:
     """Return the cosine and the Kullback–Leibler divergence (2, ...) of attention maps p and q (..., n, n).
 
-    Their rows sum to 1; q is positive where p is.
+    The rows of the maps sum to 1; q is positive where p is.
     """
     product = (p * q).sum(axis=(-2, -1)) / np.sqrt((p**2).sum(axis=(-2, -1)) * (q**2).sum(axis=(-2, -1)))
     positive = p > 0

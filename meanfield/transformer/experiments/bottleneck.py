@@ -111,7 +111,8 @@ def bottleneck(case: TrainingCase, seeds: tuple[int, ...], show: Printer) -> Out
 def informations(fit: Fit) -> Floats:
     """Return bounds of mutual information for each layer T of a network in training, (layers + 1, 3).
 
-    They are the lower and the upper bound of I(X; T) with inputs X, and the lower bound of I(T; Y) with labels Y.
+    The three bounds are the lower and the upper bound of I(X; T) with inputs X, and the lower bound of I(T; Y) with
+    labels Y.
     """
     examples = fit.task.train
     _, trace = traced(fit.network, examples.inputs)

@@ -27,7 +27,7 @@ EXAMPLES = 128
 def gradient_flow(subjects: Subjects) -> Outcome:
     """Return gradient norms of the loss: by the states after each layer, and by the weights of each part at each step.
 
-    Those by states are of networks before and after training.
+    The norms by states are of networks before and after training.
     """
     inputs, labels = subjects.inputs(EXAMPLES), subjects.task.test.labels[:EXAMPLES]
     by_layer = subjects.measure(lambda network: state_gradients(network, inputs, labels))

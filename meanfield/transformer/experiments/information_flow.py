@@ -35,7 +35,7 @@ CURVES = {
 def information_flow(subjects: Subjects) -> Outcome:
     """Return measures of the hidden states of each network by layer, and the states of one example.
 
-    They are the similarity of two layers, the mean cosine of two tokens, the effective rank, and the norm.
+    The measures are the similarity of two layers, the mean cosine of two tokens, the effective rank, and the norm.
     """
     inputs = subjects.inputs(EXAMPLES)
     layers = {id(network): _states(network, inputs) for subject in subjects.all for network in subject.states}

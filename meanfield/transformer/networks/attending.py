@@ -18,7 +18,7 @@ def attend(
 
     p_ij = softmax_j(β⟨q_i, k_j⟩) of queries q, keys k and values v (..., n, d_h), over j ≤ i under a causal mask.
 
-    A sparse ``pattern`` includes the mask. Its sums contain the attending pairs only, so that cost and memory are
+    A sparse ``pattern`` includes the mask. The sums contain its attending pairs only, so that cost and memory are
     linear in n; the weights are then None.
     """
     if pattern is not None:

@@ -74,7 +74,7 @@ def _digits(data: Data) -> Task:
 def _mnist(data: Data) -> Task:
     """Return the task of reading 70 000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges).
 
-    They are downloaded from openml.org by scikit-learn; pixels are scaled to [−1, 1].
+    The images are downloaded from openml.org by scikit-learn; pixels are scaled to [−1, 1].
     """
     from pandas import CategoricalDtype
 

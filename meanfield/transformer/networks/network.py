@@ -80,8 +80,8 @@ class TokenNetwork(nn.Module):
     def read(self, states: Tensor) -> Tensor:
         """Return the logits of the output head for the states (batch, n, d) after the last layer.
 
-        They are (batch, n, classes) for a class of each token. For a class of the whole input they are (batch,
-        classes), of the mean state over tokens.
+        The logits are (batch, n, classes) for a class of each token. For a class of the whole input the logits are
+        (batch, classes), of the mean state over tokens.
         """
         last = self.body.end(states)
         logits: Tensor = self.head(last if self.shape.by_token else last.mean(dim=1))

@@ -140,7 +140,7 @@ class Transformer(nn.Module):
     def end(self, states: Tensor) -> Tensor:
         """Return the input of the output head: states (batch, n, d) after the last layer.
 
-        They are normalized for the layer norms pre and peri.
+        The states are normalized for the layer norms pre and peri.
         """
         return self.last(states)  # type: ignore[no-any-return]
 

@@ -43,8 +43,8 @@ def legend_label(variant: str) -> str:
 def variants_of(parts: Sequence[tuple[str, ...]], seeds: int) -> Variants:
     """Return the variants of a model that a study compares, by name.
 
-    They are the whole model, the model without each set of parts, tokens at rest, and the model with random and with
-    rotated attention matrices, one for each of ``seeds`` seeds.
+    The variants are the whole model, the model without each set of parts, tokens at rest, and the model with random and
+    with rotated attention matrices, one for each of ``seeds`` seeds.
     """
     variants: Variants = {WHOLE: Variant()}
     variants |= {f"without {', '.join(without)}": Variant(without) for without in parts}

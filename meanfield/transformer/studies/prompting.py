@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def output_head(model: str) -> Floats | None:
     """Return the matrix W_head (words, d) from a token's state to the logits of the next token.
 
-    None for a model that is not causal. Raises CaseError if the head cannot be read, or has a bias.
+    The result is None for a model that is not causal. Raises CaseError if the head cannot be read, or has a bias.
     """
     config = load_config(model)
     if not family_of(model, config).causal:

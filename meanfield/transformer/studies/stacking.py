@@ -191,7 +191,8 @@ def _summary(found: Outcome) -> str:
 def _draw(figure: Figure, found: Outcome, repeat: int) -> None:
     """Draw histograms of cosines after PANELS or fewer of the layers, and W₁ to the model by layer.
 
-    The histograms are after whole repetitions if layers are repeated. Those of the model are filled, ▲ are their peaks.
+    The histograms are after whole repetitions if layers are repeated. The histograms of the model are filled, with ▲ at
+    their peaks.
     """
     figure.set_size_inches(10.0, 7.6)
     count = found["mean"].shape[1] - 1

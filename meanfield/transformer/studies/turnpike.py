@@ -85,7 +85,7 @@ def _coupling(gram: Floats, masses: Floats, whole: Floats, shares: Floats) -> Fl
 def _fit_atoms(quantiles: Floats, count: int) -> Configuration:
     """Return the configuration of ``count`` atoms whose distribution of cosines is nearest in W₁ to given quantiles.
 
-    It is the best of several descents without derivatives, because W₁ has kinks.
+    The configuration is the best of several descents without derivatives, because W₁ has kinks.
     """
     from scipy.optimize import minimize
 

@@ -118,9 +118,11 @@ def _dot_of_parts(worker, workers, one, other, sums):
 
 
 def uniform_part(density, volumes, mass, volume):
-    """Return the part () of a density (cells,) that is summed in closed form, see :mod:`solvers.backends.formulas`.
+    """Return the mean density () of the part of a density (cells,) whose kernel sums are known in closed form.
 
-    ``volumes`` (cells,) are those of the cells, ``volume`` is their sum, and ``mass`` () the sum Σ ρ V.
+    The part is uniform: max(1 − (distance/mass)², 0) times the mean density, with the distance from the uniform
+    density, see :mod:`solvers.backends.formulas`. ``volumes`` (cells,) are those of the cells, ``volume`` is their sum,
+    and ``mass`` () the sum Σ ρ V.
     """
     mean, sums = formulas.mean_density(mass, volume), np.empty(DOT_PARTS)
     launch(_distance_of_parts, len(density), density, np.full(1, mean), volumes, sums)
@@ -134,7 +136,7 @@ def summary(values, volumes, occupied):
 
 
 def largest_share(shares):
-    """Return the largest number of the results of a kernel, one for each worker; NaN if one is NaN."""
+    """Return the largest of a kernel's results, one number from each worker; NaN if one is NaN."""
     return float(np.max(shares))
 
 

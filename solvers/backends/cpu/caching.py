@@ -136,7 +136,7 @@ def _compile(dispatcher: Any, signature: Any) -> Any:
 def _hold_lock(path: Path) -> Iterator[None]:
     """Hold a file as a lock among processes for the block; continue without it if it cannot be held.
 
-    This is the case on unsupported disks, and after LONGEST_WAIT seconds.
+    Some disks do not support locks, and waiting for a lock ends after LONGEST_WAIT seconds.
     """
     lock = FileLock(path, timeout=LONGEST_WAIT)
     with suppress(OSError, NotImplementedError):

@@ -57,7 +57,7 @@ def masses_above(worker, workers, density, volumes, level, masses):
 def scale_softmax(worker, workers, normalizer, numerator, reach):
     """Divide the numerator N (n, d) of a softmax average by max(Z, |N|/reach), in place, with the normalizer Z (n,).
 
-    The quotient has |N| ≤ reach even if Z is lost to rounding. It is unchanged where the divisor is 0.
+    The quotient has |N| ≤ reach even if Z is lost to rounding. Where the divisor is 0, the numerator is unchanged.
     """
     first, last = share(worker, workers, len(normalizer))
     d, least = numerator.shape[1], 1.0 / reach

@@ -107,8 +107,8 @@ def _count_edge_parts(a, b, c, rings):
     edge = max(_square(a, b), _square(b, c), _square(c, a))
     height = max(abs(a[2]), abs(b[2]), abs(c[2]))
     sine = np.sqrt(max(1.0 - height * height, 0.0))
-    wanted = np.sqrt(rings * edge / max(sine, 1.0 / rings))
-    return 1 if wanted <= 1.0 else (2 if wanted <= 2.0 else 4)
+    parts = np.sqrt(rings * edge / max(sine, 1.0 / rings))
+    return 1 if parts <= 1.0 else (2 if parts <= 2.0 else 4)
 
 
 @inline

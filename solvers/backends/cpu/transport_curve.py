@@ -14,8 +14,8 @@ def reconstruct_on_curve(
     """Compute the speed X·t of each cell of a curve, and a smoothness weight, 1 where the density is resolved.
 
     X is the velocity (cells, d), t the direction from the first to the second neighbor. The weight decreases from 1 to
-    0 where :func:`smoothness_indicator` increases from ``low`` to ``high``. It is 0 in cells whose density is at most
-    ``occupied`` (1,). ``speed`` and ``smooth`` (cells,) are filled.
+    0 where :func:`smoothness_indicator` increases from ``low`` to ``high``. The weight is 0 in cells whose density is
+    at most ``occupied`` (1,). ``speed`` and ``smooth`` (cells,) are filled.
     """
     first, last = share(worker, workers, len(speed))
     d = centers.shape[1]
@@ -83,12 +83,12 @@ def outgoing_flux_on_curve(worker, workers, volumes, cell_start, cell_sides, nei
                 sent[ahead] = smooth_b * max(u_b, 0.0) * max(value + half, 0.0)
         if min(smooth_a, smooth_b) < 1.0:
             mass = value * volumes[i]
-            lump_a, lump_b = (1.0 - smooth_a) * mass / to_a, (1.0 - smooth_b) * mass / to_b
+            unresolved_a, unresolved_b = (1.0 - smooth_a) * mass / to_a, (1.0 - smooth_b) * mass / to_b
             if speed[i] > 0.0 and open_b:
                 pulled = 0.5 * min(1.0, density[a] * volumes[a] / mass) if open_a else 0.0
-                sent[ahead] += (1.0 - pulled) * speed[i] * lump_b
-                sent[back] -= pulled * speed[i] * lump_a
+                sent[ahead] += (1.0 - pulled) * speed[i] * unresolved_b
+                sent[back] -= pulled * speed[i] * unresolved_a
             elif speed[i] <= 0.0 and open_a:
                 pulled = 0.5 * min(1.0, density[b] * volumes[b] / mass) if open_b else 0.0
-                sent[back] -= (1.0 - pulled) * speed[i] * lump_a
-                sent[ahead] += pulled * speed[i] * lump_b
+                sent[back] -= (1.0 - pulled) * speed[i] * unresolved_a
+                sent[ahead] += pulled * speed[i] * unresolved_b

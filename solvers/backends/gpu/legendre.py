@@ -86,7 +86,8 @@ def _square(coefficients, squares):
 def legendre_analysis(worker, workers, cosine, sine, modes, coefficients, squares):
     """Compute coefficients[r, l, m] = Σ_rings P̄_lm(cos θ) modes[r, ..., m, ring] over northern rings, or squares.
 
-    These are Legendre transforms of azimuthal modes of the rings, or the squares of their absolute values.
+    The coefficients are Legendre transforms of azimuthal modes of the rings; the squares are those of their absolute
+    values.
 
     modes          (rows, 4, L + 1, half): sums of the modes of mirrored rings, re and im, then their differences
     coefficients   (rows, L + 1, L + 1) or (0, 0, 0)

@@ -220,6 +220,6 @@ def redo_sums(lost, occupied, count, targets, sources, weights, sums, by):
     by            unused on a device, which sums all pairs without a transfer of their number
     """
     beside = empty(_SHARES), empty(_SHARES), empty((_SHARES, sources.shape[1]))
-    shape, wanted = (_SHARES // THREADS, THREADS), true_indices(lost)
-    run(_add_parts, shape, *wanted, occupied, count, targets(slice(None)), sources, weights, *sums, *beside)
-    run(_join_parts, shape, *wanted, *sums, *beside)
+    shape, lost_indices = (_SHARES // THREADS, THREADS), true_indices(lost)
+    run(_add_parts, shape, *lost_indices, occupied, count, targets(slice(None)), sources, weights, *sums, *beside)
+    run(_join_parts, shape, *lost_indices, *sums, *beside)

@@ -100,9 +100,11 @@ def _find_uniform_part(density, volumes, mass, volume, parts, finished, result):
 
 
 def uniform_part(density, volumes, mass, volume):
-    """Return the part () of a density (cells,) that is summed in closed form, see :mod:`solvers.backends.formulas`.
+    """Return the mean density () of the part of a density (cells,) whose kernel sums are known in closed form.
 
-    ``volumes`` (cells,) are those of the cells, ``volume`` is their sum, and ``mass`` () the sum Σ ρ V.
+    The part is uniform: max(1 − (distance/mass)², 0) times the mean density, with the distance from the uniform
+    density, see :mod:`solvers.backends.formulas`. ``volumes`` (cells,) are those of the cells, ``volume`` is their sum,
+    and ``mass`` () the sum Σ ρ V.
     """
     return _reduced(_find_uniform_part, len(density), density, volumes, mass.reshape(1), float(volume))[0]
 

@@ -72,7 +72,7 @@ def _side(k, j, row, faces):
 def _sides(j, row, faces):
     """Return the five neighbors of cell j of a ring, and the places of the fluxes through its five sides.
 
-    They are unsigned, so that an access to an array needs no test for negative indices.
+    All numbers are unsigned, so that an access to an array needs no test for negative indices.
     """
     a, at_a = _side(0, j, row, faces)
     b, at_b = _side(1, j, row, faces)
@@ -158,7 +158,7 @@ def _send(
     row, faces, area = rows[r], uint64(len(sent) // 2), volumes[r]
     count = 2 + row[NORTH_FACES] + row[SOUTH_FACES]
     moved = cuda.local.array(_TURN, density.dtype)  # mass per time in the direction of each neighbor
-    lump = cuda.local.array(MAX_RING_SIDES, density.dtype)  # of an unresolved cell: what each side sends
+    unresolved = cuda.local.array(MAX_RING_SIDES, density.dtype)  # of an unresolved cell: what each side sends
     first = cuda.blockIdx.x % BLOCKS * cuda.blockDim.x + cuda.threadIdx.x
     for j in range(first, row[COUNT], BLOCKS * cuda.blockDim.x):
         i, kind = uint64(row[START] + j), uint64(row[KIND] + (j & row[KINDS] - 1))
@@ -166,7 +166,7 @@ def _send(
         u, x, y = density[i], east[i], north[i]
         around, weights = _at(density, n), _at(smooth, n)
         for k in range(MAX_RING_SIDES):
-            moved[k], lump[k] = 0.0, 0.0 * (x + y)  # a NaN is passed on
+            moved[k], unresolved[k] = 0.0, 0.0 * (x + y)  # a NaN is passed on
         moved[MAX_RING_SIDES] = 0.0
         for k in range(MAX_RING_SIDES):  # unresolved cells between neighbor k and the next
             if k < count:
@@ -189,10 +189,10 @@ def _send(
                         behind = volumes[uint64(_ring_of_side(m, r, row))] / opposite[kind, k, m]
                         pull = min(pull, around[m] * behind)
                 pull = half * pull * moved[k]
-                lump[k] += moved[k] - pull
+                unresolved[k] += moved[k] - pull
                 for m in range(MAX_RING_SIDES):
                     if opposite[kind, k, m] > 0.0:
-                        lump[m] -= pull * opposite[kind, k, m]
+                        unresolved[m] -= pull * opposite[kind, k, m]
         p, q = _slope(slopes[kind, 0], around, u), _slope(slopes[kind, 1], around, u)
         for k in range(MAX_RING_SIDES):
             if k < count:
@@ -200,7 +200,7 @@ def _send(
                 value = u + p * reach[kind, 0, k] + q * reach[kind, 1, k]
                 through = _upwind(flux[place], flux[_other(place, faces)], value)
                 share = min(smooth[i], weights[k])
-                sent[place] = share * (sent[place] + through) + (1.0 - share) * lump[k]
+                sent[place] = share * (sent[place] + through) + (1.0 - share) * unresolved[k]
 
 
 def outgoing_flux_on_rings(

@@ -41,7 +41,7 @@ def _set_parts(a, b, c, d, parts, first, j):
 
 
 @device_function
-def _fold(values, level, weight, other, start, mirrored, count, points, at, j, parts):
+def _split_by_symmetry(values, level, weight, other, start, mirrored, count, points, at, j, parts):
     """Compute column j of ``parts`` (8, ...): the parts of the sum and of the difference of mirrored rings.
 
     The column belongs to the angle number ``at``. For the other arguments see :mod:`solvers.backends.cpu.rings.sums`.
@@ -77,7 +77,7 @@ def _analyze_rings(values, level, weights, ring_start, ring_cells, points, modes
             width = min(TILE, q - start)
             cuda.syncthreads()
             for j in range(lane, width, lanes):
-                _fold(
+                _split_by_symmetry(
                     values[row], level[row], weights[r], other, ring_start[r], ring_start[south], count, q, start + j,
                     j, parts,
                 )  # fmt: skip

@@ -21,7 +21,7 @@ Q_FULL, Q_NONE = 0.5, 2.0  # |V − V at the face|/D: wide fluxes are used in fu
 class WideFluxes:
     """Fluxes of drift and diffusion at faces f by several cells j: Σ_j weight e^{(V_j − V_f)/D} u_j in a potential V.
 
-    These are differences of u e^{V/D}, which vanish for the Gibbs density u = e^{−V/D}.
+    The fluxes are differences of u e^{V/D}, which vanish for the Gibbs density u = e^{−V/D}.
 
     faces, cells, weights   face f, cell j and weight of each summand
     mean        (faces, cells) sparse: the potential V_f = mean V at the faces

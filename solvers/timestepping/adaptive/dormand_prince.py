@@ -242,8 +242,8 @@ def _linear_combination(weights: Floats, rates: Floats) -> Floats:
 def tableau() -> tuple[Floats, Floats, Floats, Floats]:
     """Return the coefficients of the method of order 8 with 12 stages.
 
-    These are the stages (12, 12), the weights (12,) of the step, the weights (2, 12) of the two error estimates, and
-    the nodes (12,).
+    The coefficients are the stages (12, 12), the weights (12,) of the step, the weights (2, 12) of the two error
+    estimates, and the nodes (12,).
     """
     weights, *errors = _rows((coefficients.WEIGHTS, coefficients.ERROR_5, coefficients.ERROR_3), 12)
     return _rows(coefficients.STAGES, 12), weights, np.stack(errors), np.array(coefficients.NODES)
@@ -253,8 +253,8 @@ def tableau() -> tuple[Floats, Floats, Floats, Floats]:
 def dense_tableau() -> tuple[Floats, Floats, Floats]:
     """Return the coefficients of the interpolation within a step, with four stages beyond the twelve of the step.
 
-    These are the stages (4, 16), whose first is the end of the step, the nodes (4,), and the coefficients (4, 16) of
-    the last four of the seven terms of the polynomial.
+    The coefficients are the stages (4, 16), whose first is the end of the step, the nodes (4,), and the coefficients
+    (4, 16) of the last four of the seven terms of the polynomial.
     """
     stages = _rows((coefficients.WEIGHTS, *coefficients.INTERPOLATION_STAGES), 16)
     nodes = np.array([1.0, *coefficients.INTERPOLATION_NODES])

@@ -30,7 +30,7 @@ class AdaptiveIntegrator:
     last accepted step.
     """
 
-    meets_kept = False  # interpolated states have order 7 and serve for restarts
+    ends_at_restarts = False  # interpolated states have order 7 and serve for restarts
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class AdaptiveIntegrator:
         with np.errstate(all="ignore"):  # a step that overflows is rejected, and a shorter one tried
             while not row.attempt(np.array([target]))[0]:
                 if not row.begins_finite()[0]:
-                    raise NonFinite(f"{state.when}: the rate of change is not finite")
+                    raise NonFinite(f"{state.time_and_step}: the rate of change is not finite")
                 if row.stuck()[0]:
-                    raise Exploding(f"{state.when}: step size underflow (blow-up?)")
+                    raise Exploding(f"{state.time_and_step}: step size underflow (blow-up?)")
         state.time, state.dt, state.values[...] = float(row.reached[0]), float(row.dt[0]), row.ends(_ONLY)[0]
         state.steps += 1
         return StepResult(stable_dt=state.dt)

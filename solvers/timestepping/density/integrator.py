@@ -31,7 +31,7 @@ class DensityIntegrator:
     for a step that is not finite or has no stable length; the state is then the one after the last accepted step.
     """
 
-    meets_kept = True
+    ends_at_restarts = True
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class DensityIntegrator:
     def step(self, state: State, target: float) -> StepResult:
         row = self._row
         if not row.stable[0] > np.spacing(state.time):
-            raise NonFinite(f"{state.when}: stable time step is {row.stable[0]:.3g}")
+            raise NonFinite(f"{state.time_and_step}: stable time step is {row.stable[0]:.3g}")
         try:
             accepted = np.zeros(1, dtype=bool)
             while not accepted[0]:
@@ -64,7 +64,7 @@ class DensityIntegrator:
                 row.commit(accepted)
         except NonFinite as lost:  # raised here or by a term
             row.commit(np.zeros(1, dtype=bool))
-            raise type(lost)(f"{state.when}: {lost}") from lost
+            raise type(lost)(f"{state.time_and_step}: {lost}") from lost
         state.time, state.dt, state.steps = float(row.time[0]), float(row.dt[0]), state.steps + 1
         return StepResult(stable_dt=float(row.stable[0]) / self._cfl)
 

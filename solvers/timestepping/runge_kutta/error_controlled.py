@@ -60,7 +60,7 @@ class ErrorControlled(ABC):
         self.problem.explicit(state.time, state.values, 0.0)  # sets stable_dt
         if math.isnan(self.problem.stable_dt):
             lost = self.problem.equation.lost_in(state.time, state.values)
-            raise NonFinite(f"{state.when}: {lost}")
+            raise NonFinite(f"{state.time_and_step}: {lost}")
         left, control, refused = target - state.time, StepController(self.order), False
         longest = min(float(self._proposal.step), self.cfl * self.problem.stable_dt)
         dt = left / max(math.ceil(left / longest), 1)
@@ -84,8 +84,10 @@ class ErrorControlled(ABC):
         with np.errstate(all="ignore"):
             after = self.problem.full(state.time + 2 * dt / SHRINK, state.values)  # at an attempted stage
         if not np.isfinite(after).all():
-            raise NonFinite(f"{state.when}: the rate of change of the same state just after that time is not finite")
-        raise Exploding(f"{state.when}: step size underflow (blow-up?)")
+            raise NonFinite(
+                f"{state.time_and_step}: the rate of change of the same state just after that time is not finite"
+            )
+        raise Exploding(f"{state.time_and_step}: step size underflow (blow-up?)")
 
     def _try(self, state: State, dt: float) -> tuple[Floats, float]:
         """Return the values after a step of dt, and the ratio of its error to the allowed one, in root mean squares.

@@ -162,7 +162,7 @@ def _coordinate_factors(size: int, backend: Backend) -> tuple[Floats, Floats, Fl
     """Return the factors of coefficients c of f in the harmonic coefficients [l, m] of zf, (x − iy)f and (x + iy)f.
 
     Each result is (2, size, size). The factors are those of c_{l+1,m} and c_{l−1,m} for zf, of c_{l+1,m+1} and
-    −c_{l−1,m+1} for (x − iy)f, and of c_{l−1,m−1} and −c_{l+1,m−1} for (x + iy)f. They are 0 for m > l.
+    −c_{l−1,m+1} for (x − iy)f, and of c_{l−1,m−1} and −c_{l+1,m−1} for (x + iy)f. All factors are 0 for m > l.
     """
     l, m = np.arange(size, dtype=float)[:, None], np.arange(size, dtype=float)[None, :]
     inside = m <= l

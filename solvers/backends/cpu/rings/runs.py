@@ -117,7 +117,7 @@ def _load_twelve(c):
 def _slope(s, rows, v, u):
     """Return a component Σ_k s_k (u_k − u) of the least-squares gradient of one cell with value u, from five neighbors.
 
-    ``rows`` holds the neighbors' values u_k of cell v of a run in rows 0 to 4.
+    Column v of ``rows`` belongs to the cell; its rows 0 to 4 hold the neighbors' values u_k.
     """
     slope = s[0] * (rows[0, v] - u) + s[1] * (rows[1, v] - u) + s[2] * (rows[2, v] - u)
     return slope + s[3] * (rows[3, v] - u) + s[4] * (rows[4, v] - u)
@@ -138,9 +138,10 @@ def _find_slopes(s, rows, count, p, q):
 
 @helper
 def _stencil(c, rows, x, y, v):
-    """Return the sum of a stencil's weights c times the velocities of cell v and its neighbors.
+    """Return the sum of the twelve weights c of a stencil times the velocities of a cell and its five neighbors.
 
-    The components of the velocities are in the six rows from x on (east) and from y on (north).
+    Column v of ``rows`` holds the components of the velocities: six rows from row x on along east, six from row y on
+    along north.
     """
     sides = (c[0] * rows[x, v] + c[1] * rows[y, v]) + (c[2] * rows[x + 1, v] + c[3] * rows[y + 1, v])
     sides += (c[4] * rows[x + 2, v] + c[5] * rows[y + 2, v]) + (c[6] * rows[x + 3, v] + c[7] * rows[y + 3, v])
@@ -215,14 +216,14 @@ def _find_neighbor_behind(o, k, begin):
 
 
 @helper
-def _subtract_pulled_mass(rows, lump, m, pull, weight, count):
+def _subtract_pulled_mass(rows, unresolved, m, pull, weight, count):
     """Subtract mass that the cells of a run pull in through their side m from their fluxes through this side.
 
-    The mass is row ``pull`` times ``weight``, the flux through side m row ``lump`` + m. Nothing is done for m = OWN, no
-    side.
+    The mass is row ``pull`` times ``weight``, the flux through side m is row ``unresolved`` + m. For m = OWN, no side,
+    the function does nothing.
     """
     for cell in range(count if m < OWN else 0):
-        rows[lump + m, index(cell)] -= rows[pull, index(cell)] * weight
+        rows[unresolved + m, index(cell)] -= rows[pull, index(cell)] * weight
 
 
 @inline
@@ -235,7 +236,7 @@ def outgoing_flux_of_run(
     A run has ``count`` cells of one kind on a ring from cell ``first`` on. ``row`` (16,) describes ring r, ``rows`` is
     a work array.
     """
-    resolved, to, lump, x, y, half = 6, 12, 18, 24, 25, 26
+    resolved, to, unresolved, x, y, half = 6, 12, 18, 24, 25, 26
     d, f, h, o, least = offsets[kind], reach[kind], spans[kind], opposite[kind], occupied[0]
     sides, area = 2 + row[NORTH_FACES] + row[SOUTH_FACES], volumes[r]
     j, end = first - row[START], row[START] + row[COUNT]
@@ -248,7 +249,7 @@ def outgoing_flux_of_run(
     for k in range(MAX_RING_SIDES + 1):
         for cell in range(count):
             v = index(cell)
-            rows[to + k, v], rows[lump + k, v] = 0.0, 0.0 * (rows[x, v] + rows[y, v])  # a NaN is passed on
+            rows[to + k, v], rows[unresolved + k, v] = 0.0, 0.0 * (rows[x, v] + rows[y, v])  # a NaN is passed on
     for k in range(sides):  # unresolved cells between neighbor k and the next
         after = k + 1 if k + 1 < sides else 0
         d_east, d_north, after_east, after_north, span = d[0, k], d[1, k], d[0, after], d[1, after], area * h[k]
@@ -275,9 +276,9 @@ def outgoing_flux_of_run(
             rows[pull, v] = rows[half, v] * behind * rows[to + k, v]
         for cell in range(count):
             v = index(cell)
-            rows[lump + k, v] += rows[to + k, v] - rows[pull, v]
-        _subtract_pulled_mass(rows, lump, m, pull, of_m, count)
-        _subtract_pulled_mass(rows, lump, n, pull, of_n, count)
+            rows[unresolved + k, v] += rows[to + k, v] - rows[pull, v]
+        _subtract_pulled_mass(rows, unresolved, m, pull, of_m, count)
+        _subtract_pulled_mass(rows, unresolved, n, pull, of_n, count)
     p, q, own, other, before, after = x, y, to, to + 1, to + 2, to + 3
     _find_slopes(slopes[kind], rows, count, p, q)
     for k in range(sides):
@@ -291,5 +292,5 @@ def outgoing_flux_of_run(
             value = rows[OWN, v] + rows[p, v] * to_east + rows[q, v] * to_north
             through = upwind(rows[own, v], rows[other, v], value)
             share = min(rows[resolved + OWN, v], rows[resolved + k, v])
-            rows[after, v] = share * (rows[before, v] + through) + (1.0 - share) * rows[lump + k, v]
+            rows[after, v] = share * (rows[before, v] + through) + (1.0 - share) * rows[unresolved + k, v]
         _scatter(rows, after, face, count, step, end, turn, sent[plane])

@@ -50,7 +50,7 @@ def wave_table(count, points, degree):
 
 
 @inline
-def _fold(values, level, weight, other, start, mirrored, count, points, even, odd):
+def _split_by_symmetry(values, level, weight, other, start, mirrored, count, points, even, odd):
     """Compute the parts of even and odd cosines and sines (4, points) of the sum and difference of mirrored rings.
 
     The parts determine the Fourier sums over a ring by symmetry about φ = 0 and φ = π/2. ``even`` is filled for the
@@ -136,7 +136,9 @@ def ring_analysis(
             continue  # neighboring rings belong to one worker, so that no two workers write to one cache line
         south, q, count = rings - 1 - r, points[r], ring_cells[r]
         other, within = 0.0 if south == r else weights[south], min(degrees, count // 2 + 1)
-        _fold(values[row], level[row], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd)
+        _split_by_symmetry(
+            values[row], level[row], weights[r], other, ring_start[r], ring_start[south], count, q, even, odd
+        )
         width = width_of(q)
         for wave in range(2):
             sign = 1.0 - 2.0 * wave

@@ -53,11 +53,12 @@ def fold_rings(worker, workers, modes_re, modes_im, cells, first_ring, by_order,
 
 @kernel
 def zonal_sets(worker, workers, coefficients, uniform, multipliers, below, above, sets):
-    """Compute the harmonic coefficients of f, sin θ ∂p/∂θ, p and r, from ``coefficients`` (rows, l, m).
+    """Compute harmonic coefficients of convolutions f, p and r of one function with three kernels, and of sin θ ∂p/∂θ.
 
-    f, p and r have the coefficients times their own multiplier of degree l.
+    A convolution multiplies the ``coefficients`` (rows, l, m) of degree l by the kernel's multiplier of degree l. The
+    results are the coefficients of f, sin θ ∂p/∂θ, p and, if there is a third kernel, r.
 
-    uniform         (rows,) function that is added to that with the coefficients, whose only coefficient is [0, 0]
+    uniform         (rows,) constant functions that are added to the function; their only coefficient is [0, 0]
     multipliers     (2 or 3, degrees) of f, p and r; the highest degree of p must vanish
     below, above    factors of sin θ ∂/∂θ, see :func:`solvers.transforms.harmonics.sine_derivative_factors`
     sets            (rows, 3 or 4, l, m) out
