@@ -195,7 +195,7 @@ def resume(
     if until is not None and until < segment.from_time:
         raise CaseError(f"until = {until:g}: {path} has reached time {segment.from_time:g} already; nothing was done")
     if segment.from_time >= segment.until:
-        _already_finished(before, start, show)
+        _report_finished(before, start, show)
         return
     degrees = before.diagnostics["power"].shape[1] - 1 if "power" in before.diagnostics else None
     diagnostics = problem.diagnostics(case.output.diagnostics or (), degrees)
@@ -212,7 +212,7 @@ def resume(
             evolve(problem, start.state, segment.until, record, show)
 
 
-def _already_finished(before: Run, start: Start, show: Printer) -> None:
+def _report_finished(before: Run, start: Start, show: Printer) -> None:
     """Report that a run has reached its end; complete its file where the writer was killed just before."""
     if before.attributes["stop_reason"] == "running":
         file = RunFile.append(before.path, snapshots=start.snapshots, samples=start.samples, events=len(start.events))

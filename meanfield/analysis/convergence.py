@@ -17,7 +17,7 @@ HALVINGS = 2  # halvings of the case's own value, unless values are given
 def convergence_of(
     case: Case, over: str = "domain.resolution", values: Sequence[int] = (), of: str = "energy"
 ) -> ConvergenceStudy:
-    """Return errors and orders of convergence of the last value of the diagnostic ``of``; a vector counts by length.
+    """Return errors and orders of convergence of the last value of the diagnostic ``of``; of a vector, its length.
 
     over     key of the case, an integer that refines it
     values   increasing, at least three; by default a quarter, a half and all of the case's own value

@@ -27,9 +27,9 @@ def describe(path: str | Path | Run) -> Facts:
     """Return the status of a run file as plain values, None where unknown.
 
     ``state`` is running, killed, interrupted, finished or failed; ``next`` is the recommended next command. Times are
-    model time; ``wall_time`` and ``remaining`` are seconds. ``remaining`` is an estimate, for a run in progress whose
-    clusters are not to become atoms. Settings are those of the last of the ``segments``, the parts of a run between
-    resumptions. Raises solvers.io.run_file.FileError for a file that cannot be read.
+    model time; ``wall_time`` and ``remaining`` are seconds. ``remaining`` is an estimate for a run in progress without
+    a handover to atoms. Settings are those of the last of the ``segments``, the parts of a run between resumptions.
+    Raises solvers.io.run_file.FileError for a file that cannot be read.
     """
     run = read(path)
     attributes, segments = run.attributes, read_segments(run.attributes)

@@ -28,9 +28,9 @@ STAIR = 0.2  # relative distance from Σ m² within which a plateau counts as a 
 class Lifetime:
     """Period with ``count`` clusters: at least from ``start`` to ``stop``, at most from ``after`` to ``until``.
 
-    start, stop    times of the first and last sample with that number
-    after, until   times of the neighboring samples, None at the ends of the run; equal to start and stop where the time
-                   of the change is known
+    start, stop    times of the first and last sample with that number of clusters
+    after, until   times of the neighboring samples, None at the ends of the run; equal to start and stop where the
+                   change has a known time
     """
 
     count: int

@@ -58,7 +58,7 @@ def _overlay(first: tuple[int, ...], second: tuple[int, ...]) -> Overlap:
 def _cut(n: int, m: int, length: float) -> tuple[Floats, Floats, Places, Places]:
     """Return the pieces of a length that is divided both into n and into m equal parts.
 
-    For each piece: its midpoint, its width, and the part of the first and of the second division that contains it.
+    The result has, for each piece, the midpoint, the width, and the part of each division that contains the piece.
     """
     common = int(np.lcm(n, m))
     ends = np.union1d(np.arange(n + 1) * (common // n), np.arange(m + 1) * (common // m))  # integers: exact

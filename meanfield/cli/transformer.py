@@ -104,7 +104,7 @@ def train(options: Namespace) -> int:
 def study(name: str, noun: str = "", source: str = "") -> Handler:
     """Return a command that calls a function, writes its outcome into a file and a figure, and prints its tables.
 
-    noun     follows the model's name in the default name of the file, which else is the name of the experiment
+    noun     end of the file's default name, after the model's name; empty where the default is the experiment's name
     source   option that names an input file
     """
 

@@ -71,9 +71,9 @@ def _slot(z: Floats) -> np.ndarray:
 def pairs_of_density(mesh: Mesh, masses: Floats) -> Floats:
     """Return the probabilities (bins,) of z = ⟨x, y⟩ for two tokens drawn from a density on the circle or sphere.
 
-    The density is given by the masses of the cells (cells). Circle: exact for a density that is constant in each cell.
-    Sphere: by the pairs of the cells that hold all but 1e-9 of the mass where these are few, so after a collapse; else
-    by degrees,
+    The density is given by the masses of the cells (cells). On the circle the result is exact for a density that is
+    constant in each cell. On the sphere pairs of cells are summed if few cells hold all but 1e-9 of the mass, as after
+    a collapse. Otherwise the result is a sum over degrees,
 
         P(z in [a, b]) = ½ Σ_l p_l (P_{l+1} − P_{l−1})|_a^b / (2l + 1) ,   p_l = mean square of the degree-l part of
         ρ/ρ̄

@@ -113,7 +113,7 @@ class Record:
     def after_step(self, state: State) -> bool:
         """Show the progress, write what is due, and return whether a stop condition holds.
 
-        Due are new events, batched samples, and a checkpoint if the last one is old.
+        New events, batched samples and, if the last one is old, a checkpoint are written.
         """
         if math.isfinite(self._problem.run_scalars.get("hand_over_time", math.nan)):
             self._remaining.forget_density_steps()

@@ -205,7 +205,10 @@ def write_columns(file: h5py.Group, columns: Columns) -> None:
 
 
 def fill_columns(file: h5py.Group, rows: slice, columns: Columns) -> None:
-    """Write the results of some points (runs), in full shapes, into a slice of the rows of existing datasets."""
+    """Write the results of some points (runs) into a slice of the rows of existing datasets.
+
+    The arrays of ``columns`` must have the shapes of rows of the datasets.
+    """
     for group, values in (("result", columns.scalars), ("samples", columns.tables)):
         for name, data in values.items():
             if data.size:

@@ -158,7 +158,7 @@ class PartOfIndex(Index):
         return [number for number in super().waiting if number % self.parts == self.part]
 
     def start(self) -> None:
-        """Write an index in the state "interrupted", if no index exists."""
+        """Write an index in the state "interrupted" if no index exists, so that a later start can merge the results."""
         if not self.path.exists():
             with suppress(FileExistsError), disk_errors(self.path, "cannot write the index"):
                 self._replace("interrupted", overwrite=False)

@@ -104,7 +104,7 @@ def _fits_memory(case: Case) -> bool:
 def _ended(solve: Callable[[], Any], over: threading.Event) -> tuple[int, Any]:
     """Call ``solve``, which runs a case, and return the exit status and the run; the run is None if only a file has it.
 
-    An interrupt is raised again unless ``over`` is set, which says that the time limit has caused it.
+    An interrupt is raised again, unless ``over`` is set: then the time limit has caused the interrupt.
     """
     from solvers.timestepping.state import NonFinite
 

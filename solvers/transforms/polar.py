@@ -36,7 +36,10 @@ def log_masses(
 
 
 def log_area(dimension: int) -> float:
-    """Return the logarithm of the area |S^{d−1}| = 2π^{d/2}/Γ(d/2), d = ``dimension``, which underflows for large d."""
+    """Return the logarithm of the area |S^{d−1}| = 2π^{d/2}/Γ(d/2), d = ``dimension``.
+
+    For large d the area itself would underflow.
+    """
     return math.log(2.0) + dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2)
 
 

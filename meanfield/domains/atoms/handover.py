@@ -117,7 +117,7 @@ def hand_over_error(
 
 
 def _time_below(count: int, velocity: AtomVelocity, atoms: Atoms, time: float, end: float) -> float:
-    """Return the time from which mergers leave fewer atoms than ``count``; ``end`` where that is later."""
+    """Return the time from which mergers leave fewer atoms than ``count``; ``end`` if that time is later."""
     while time < end:
         atoms, time, mergers = until_merger(velocity, atoms, time, end)
         if atoms.count < count:

@@ -37,7 +37,7 @@ class HandoverStates(Protocol):
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """Return the names of the diagnostics that are computed from atoms themselves after the handover."""
+        """Return the names of the diagnostics that are computed from the atoms (point masses) after the handover."""
         ...
 
     def are_atoms(self, values: Floats) -> bool:
@@ -57,7 +57,10 @@ class HandoverStates(Protocol):
         ...
 
     def values_after_step(self, values: Floats, atoms: Atoms, mergers: Sequence[AtomMerger]) -> Floats:
-        """Return the values of a state for ``atoms`` after a step with ``mergers`` at its end, from those before."""
+        """Return the values of a state after a step that leaves ``atoms``; ``values`` are those before the step.
+
+        ``mergers`` are the mergers at the end of the step.
+        """
         ...
 
     def snapshot(self, values: Floats) -> Floats:

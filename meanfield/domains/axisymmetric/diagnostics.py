@@ -61,9 +61,10 @@ def _log_areas(mesh: Mesh, dimension: int) -> Floats:
 
 
 def energy(sample: Polar) -> float:
-    """Return the interaction energy E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of ``functionals.energy``.
+    """Return the interaction energy E = (1/2β) ∬e^{β⟨Qx,Ky⟩}ρρ of an axisymmetric density ρ.
 
-    Q and K are numbers q and k. At β = 0 E is ½ q k ⟨cos θ⟩².
+    The definition is that of :func:`meanfield.model.functionals.energy`; Q and K are numbers q and k. At β = 0 E is ½ q
+    k ⟨cos θ⟩².
     """
     log_bound = abs(sample.beta * sample.scales)
     normalizer = sample.normalizer_and_velocity[0]

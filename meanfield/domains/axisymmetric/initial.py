@@ -104,7 +104,8 @@ def initial_moebius(mesh: Mesh, dimension: int, parameter: float) -> Floats:
 def initial_points(mesh: Mesh, angles: Sequence[float], masses: Sequence[float] | None = None) -> Floats:
     """Return the distribution (cells) of tokens on circles of latitude at polar ``angles``, with mass 1.
 
-    The circles are deposited keeping mass and mean angle. Within half a cell of a pole all mass goes to the last cell.
+    Each circle is split over two cells, which keeps its mass and mean angle. Within half a cell of a pole all mass goes
+    to the last cell.
     """
     weights = np.ones(len(angles)) if masses is None else np.asarray(masses, dtype=float)
     return deposit_on_interval(mesh, angles, weights / weights.sum())

@@ -117,7 +117,7 @@ class _FreeRadius(Domain, frozen=True, kw_only=True):
 
 
 class LogRadius(Domain, frozen=True, kw_only=True, tag="radius"):
-    """Marginal of log r in figures, not a domain of a case."""
+    """Record of the coordinate log r, for figures of the marginal density over radii; no case has this domain."""
 
     coordinate: ClassVar = "meanfield.figures.coordinate:log_radius"
 

@@ -33,7 +33,7 @@ def tokens_perturbed(
 
 
 def field_perturbed(dimension: int, amplitude: float, degrees: int, seed: int) -> Field:
-    """Return the logarithm of the density of ``initial_perturbed`` relative to the uniform density, up to a constant.
+    """Return the field amplitude·g, for which ``initial_perturbed`` returns the normalized density ρ̄ e^{amplitude·g}.
 
     Raises ValueError for a dimension other than 2 and 3.
     """
@@ -96,9 +96,9 @@ def _draw_cosine_deficits(concentrations: Floats, dimension: int, random: np.ran
 
 
 def tokens_moebius(count: int, axis: ArrayLike, parameter: float, seed: int = 0) -> Floats:
-    """Return uniform random tokens (count, d) transported by ``transport_moebius``: those of ``initial_moebius``.
+    """Return uniform random tokens (count, d) transported along ``axis`` by :func:`transport_moebius`.
 
-    The dimension is that of the axis.
+    Their distribution is the density of ``initial_moebius``. The dimension is that of the axis.
     """
     return transport_moebius(tokens_uniform(count, np.size(axis), seed), axis, parameter)
 

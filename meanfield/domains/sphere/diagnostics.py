@@ -137,9 +137,10 @@ def _log_areas(mesh: Mesh) -> Floats:
 
 
 def energy(samples: Samples) -> Floats:
-    """Return the interaction energies E (samples,) of ``functionals.energy``.
+    """Return the interaction energies E = (1/2β) Σ_h w_h ∬ k_h ρρ (samples,) over heads h with kernels k_h.
 
-    Under a causal mask tokens of label s, their position in the sequence, attend to labels r ≤ s.
+    The definition is that of :func:`meanfield.model.functionals.energy`. Under a causal mask tokens of label s, their
+    position in the sequence, attend to labels r ≤ s.
     """
     attentions, masses = [velocity.attention for velocity in samples.velocities], samples.masses_by_label
 

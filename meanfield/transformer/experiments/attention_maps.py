@@ -30,11 +30,11 @@ SCALES = np.array([0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0])  # factors of the l
 
 
 def attention_maps(subjects: Subjects) -> Outcome:
-    """Return cosine and divergence between attention maps of the Transformer and other maps, the pairs.
+    """Return the cosine and the divergence between attention maps of the Transformer and of other networks or controls.
 
     The other maps are those of the PDE network, shuffled or uniform ones, and those of another seed. Both measures are
-    by state (untrained, trained), pair and layer, with bootstrap intervals; for untrained networks also by a factor of
-    the logits.
+    by state (untrained, trained), pair of maps and layer, with bootstrap intervals; for untrained networks also by a
+    factor of the logits.
     """
     inputs = subjects.inputs(EXAMPLES)
     values = _compare_maps(subjects, inputs)  # measure, state, pair, seed, layer, example

@@ -147,7 +147,7 @@ def _type(kind: Kind) -> Any:
 
 
 def _code(kernel: Any, kinds: tuple[Kind, ...]) -> str:
-    """Return the PTX of a kernel for arguments of these kinds, from the folder of kernels if it is there."""
+    """Return the PTX of a kernel for arguments of these kinds: the stored one if it is valid, else newly compiled."""
     signature = types.void(*map(_type, kinds))
     file = _file(kernel, f"{signature}")
     with suppress(OSError, UnicodeDecodeError):

@@ -515,7 +515,7 @@ except FileError as error:
 
 
 def test_failing_write_without_a_null_device(path, tmp_path):
-    """Where /dev/null is a regular file, as after a mishap of an administrator, a full disk does no more harm."""
+    """A full disk does no more harm if /dev/null is a regular file, as after a mishap of an administrator."""
     code = """
 import resource
 os.devnull = sys.argv[2]
